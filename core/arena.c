@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <string.h>
+
+#include <weft/memory.h>
+
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define POISON(p, n) __asan_poison_memory_region(p, n)
+#define UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+enum { RED_ZONE = 64 };
+#else
+#define POISON(p, n) ((void)(p), (void)(n))
+#define UNPOISON(p, n) ((void)(p), (void)(n))
+enum { RED_ZONE = 0 };
+#endif
+
+enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+
+struct chunk {
+    char *data; /* 2 MiB aligned, for wf_alloc does that to blocks of this size */
+    size_t size;
+};
+
+/* Blocks are taken from chunk[current]; those before it are closed, those after it are empty. A request that does not fit
+ * opens the first later chunk that is large enough. The same sequence of requests therefore always takes the same
+ * addresses, and needs no new chunk the second time. */
+struct wf_arena {
+    struct chunk *chunk;
+    int32_t count, room, current;
+    size_t used;  /* of chunk[current] */
+    size_t total; /* handed out in all, red zones and rounding included */
+    size_t peak, reserved;
+};
+
+wf_arena *wf_arena_new(void)
+{
+    return wf_alloc_zero(1, sizeof(wf_arena));
+}
+
+void wf_arena_free(wf_arena *arena)
+{
+    if (!arena)
+        return;
+    for (int32_t i = 0; i < arena->count; i++) {
+        UNPOISON(arena->chunk[i].data, arena->chunk[i].size);
+        wf_free(arena->chunk[i].data);
+    }
+    wf_free(arena->chunk);
+    wf_free(arena);
+}
+
+/* Adds a chunk for at least `bytes`. A quarter of what there is bounds both the number of chunks and the waste. */
+static bool add_chunk(wf_arena *arena, size_t bytes)
+{
+    size_t size = bytes > arena->reserved / 4 ? bytes : arena->reserved / 4;
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (arena->count == arena->room) {
+        int32_t room = arena->room ? 2 * arena->room : 16;
+        struct chunk *chunk = wf_realloc(arena->chunk, (size_t)room * sizeof *chunk);
+        if (!chunk)
+            return false;
+        arena->chunk = chunk;
+        arena->room = room;
+    }
+    char *data = wf_alloc(size);
+    if (!data)
+        return false;
+    POISON(data, size);
+    arena->chunk[arena->count++] = (struct chunk){data, size};
+    arena->reserved += size;
+    return true;
+}
+
+void *wf_arena_get(wf_arena *arena, size_t bytes)
+{
+    if (bytes > (size_t)PTRDIFF_MAX - HUGE_PAGE)
+        return NULL;
+    size_t take = ((bytes ? bytes : 1) + LINE - 1) / LINE * LINE + RED_ZONE;
+    if (arena->count == 0 || arena->chunk[arena->current].size - arena->used < take) {
+        int32_t next = arena->count == 0 || arena->used == 0 ? arena->current : arena->current + 1;
+        while (next < arena->count && arena->chunk[next].size < take)
+            next++;
+        if (next == arena->count && !add_chunk(arena, take))
+            return NULL;
+        arena->current = next;
+        arena->used = 0;
+    }
+    char *block = arena->chunk[arena->current].data + arena->used;
+    arena->used += take;
+    arena->total += take;
+    if (arena->total > arena->peak)
+        arena->peak = arena->total;
+    UNPOISON(block, bytes);
+    return block;
+}
+
+wf_arena_mark wf_arena_here(const wf_arena *arena)
+{
+    return (wf_arena_mark){arena->current, arena->used, arena->total};
+}
+
+void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark)
+{
+    assert(mark.chunk < arena->current || (mark.chunk == arena->current && mark.used <= arena->used));
+#if defined __SANITIZE_ADDRESS__
+    for (int32_t i = mark.chunk; i <= arena->current && i < arena->count; i++) {
+        size_t from = i == mark.chunk ? mark.used : 0;
+        POISON(arena->chunk[i].data + from, arena->chunk[i].size - from);
+    }
+#endif
+    arena->current = mark.chunk;
+    arena->used = mark.used;
+    arena->total = mark.total;
+}
+
+void wf_arena_reset(wf_arena *arena)
+{
+    wf_arena_rewind(arena, (wf_arena_mark){0});
+}
+
+size_t wf_arena_used(const wf_arena *arena)
+{
+    return arena->total;
+}
+
+size_t wf_arena_peak(const wf_arena *arena)
+{
+    return arena->peak;
+}
+
+size_t wf_arena_reserved(const wf_arena *arena)
+{
+    return arena->reserved;
+}

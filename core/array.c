@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/array.h>
+
+static const struct {
+    size_t size;
+    const char *name;
+} dtypes[WF_DTYPE_COUNT] = {
+    [WF_F32] = {4, "F32"},  [WF_F64] = {8, "F64"},         [WF_F16] = {2, "F16"},         [WF_BF16] = {2, "BF16"},
+    [WF_F8_E4M3] = {1, "F8_E4M3"}, [WF_F8_E5M2] = {1, "F8_E5M2"}, [WF_I8] = {1, "I8"},   [WF_U8] = {1, "U8"},
+    [WF_I16] = {2, "I16"},  [WF_U16] = {2, "U16"},         [WF_I32] = {4, "I32"},         [WF_U32] = {4, "U32"},
+    [WF_I64] = {8, "I64"},  [WF_U64] = {8, "U64"},         [WF_BOOL] = {1, "BOOL"},
+};
+
+size_t wf_dtype_size(wf_dtype dtype)
+{
+    return (unsigned)dtype < WF_DTYPE_COUNT ? dtypes[dtype].size : 0;
+}
+
+const char *wf_dtype_name(wf_dtype dtype)
+{
+    return (unsigned)dtype < WF_DTYPE_COUNT ? dtypes[dtype].name : "unknown";
+}
+
+int64_t wf_shape_count(const wf_shape *shape)
+{
+    /* A zero makes any product 0, also one that would not fit before it. */
+    int64_t count = 1;
+    bool zero = false, overflow = false;
+    for (int d = 0; d < shape->ndim; d++) {
+        if (shape->dim[d] < 0)
+            return -1;
+        zero |= shape->dim[d] == 0;
+        overflow |= __builtin_mul_overflow(count, shape->dim[d], &count);
+    }
+    return zero ? 0 : overflow ? -1 : count;
+}
+
+bool wf_shape_equal(const wf_shape *a, const wf_shape *b)
+{
+    return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
+}
+
+bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out)
+{
+    wf_shape result = {.ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
+    for (int back = 1; back <= result.ndim; back++) {
+        int64_t da = back <= a->ndim ? a->dim[a->ndim - back] : 1, db = back <= b->ndim ? b->dim[b->ndim - back] : 1;
+        if (da != db && da != 1 && db != 1)
+            return false;
+        result.dim[result.ndim - back] = da == 1 ? db : da;
+    }
+    *out = result;
+    return true;
+}
+
+char *wf_shape_text(const wf_shape *shape, char *text, size_t size)
+{
+    size_t used = 0;
+    if (size == 0)
+        return text;
+    text[0] = 0;
+    for (int d = 0; d < shape->ndim && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%c%lld", d == 0 ? '[' : ',', (long long)shape->dim[d]);
+    if (used < size)
+        snprintf(text + used, size - used, "%s", shape->ndim == 0 ? "[]" : "]");
+    return text;
+}
+
+wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape)
+{
+    wf_array a = {.data = data, .dtype = dtype, .ndim = shape->ndim};
+    int64_t step = 1;
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        a.dim[d] = shape->dim[d];
+        a.stride[d] = step;
+        step *= shape->dim[d] > 0 ? shape->dim[d] : 1;
+    }
+    return a;
+}
+
+wf_shape wf_array_shape(const wf_array *a)
+{
+    wf_shape shape = {.ndim = a->ndim};
+    memcpy(shape.dim, a->dim, sizeof shape.dim);
+    return shape;
+}
+
+int64_t wf_array_count(const wf_array *a)
+{
+    int64_t count = 1;
+    for (int d = 0; d < a->ndim; d++)
+        count *= a->dim[d];
+    return count;
+}
+
+bool wf_array_is_dense(const wf_array *a)
+{
+    int64_t step = 1;
+    bool dense = true;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        if (a->dim[d] == 0)
+            return true;
+        if (a->dim[d] != 1 && a->stride[d] != step)
+            dense = false;
+        step *= a->dim[d];
+    }
+    return dense;
+}
+
+wf_array wf_array_transpose(wf_array a, int dim0, int dim1)
+{
+    int64_t dim = a.dim[dim0], stride = a.stride[dim0];
+    a.dim[dim0] = a.dim[dim1];
+    a.stride[dim0] = a.stride[dim1];
+    a.dim[dim1] = dim;
+    a.stride[dim1] = stride;
+    return a;
+}
+
+wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length)
+{
+    a.data = (char *)a.data + start * a.stride[dim] * (int64_t)wf_dtype_size(a.dtype);
+    a.dim[dim] = length;
+    return a;
+}
+
+/* Groups of neighbouring dims that lie as one dim in memory are cut anew; a group ends where the strides do not fit, and
+ * the new dims have to end there too. */
+bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
+{
+    if (wf_shape_count(shape) != wf_array_count(a))
+        return false;
+    wf_array result = wf_array_dense(a->data, a->dtype, shape);
+    if (wf_array_is_dense(a)) {
+        *out = result;
+        return true;
+    }
+    int64_t dim[WF_MAX_DIMS], stride[WF_MAX_DIMS];
+    int groups = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->dim[d] == 1)
+            continue;
+        if (groups && stride[groups - 1] == a->dim[d] * a->stride[d]) {
+            dim[groups - 1] *= a->dim[d];
+            stride[groups - 1] = a->stride[d];
+        } else {
+            dim[groups] = a->dim[d];
+            stride[groups++] = a->stride[d];
+        }
+    }
+    int64_t left = 1, step = 1; /* of the group being filled, from its end */
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        if (shape->dim[d] == 1)
+            continue;
+        if (left == 1) {
+            groups--;
+            left = dim[groups];
+            step = stride[groups];
+        }
+        if (left % shape->dim[d] != 0)
+            return false;
+        result.stride[d] = step;
+        step *= shape->dim[d];
+        left /= shape->dim[d];
+    }
+    *out = result;
+    return true;
+}
+
+wf_array wf_array_expand(const wf_array *a, const wf_shape *shape)
+{
+    wf_array result = {.data = a->data, .dtype = a->dtype, .ndim = shape->ndim};
+    for (int d = 0; d < shape->ndim; d++) {
+        int from = d - (shape->ndim - a->ndim);
+        result.dim[d] = shape->dim[d];
+        result.stride[d] = from >= 0 && a->dim[from] == shape->dim[d] ? a->stride[from] : 0;
+    }
+    return result;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_array_copy: dims are sorted by the strides of dst and merged, so that three cases remain: rows that are contiguous in
+ * both (memcpy), planes that are transposed (4 x 4 tiles in registers), and everything else (element by element). */
+#include <string.h>
+
+#include <weft/array.h>
+#include <weft/internal/parallel.h>
+
+struct copy {
+    char *dst;
+    const char *src;
+    int64_t size; /* bytes an element */
+    int ndim;     /* of what follows; strides in bytes; the last dim is the innermost */
+    int64_t dim[WF_MAX_DIMS], to[WF_MAX_DIMS], from[WF_MAX_DIMS];
+    int outer;      /* the first dims, whose index counts planes */
+    int64_t strips; /* a plane is cut into strips of rows */
+    int64_t rows;   /* of a strip */
+};
+
+static int64_t magnitude(int64_t x)
+{
+    return x < 0 ? -x : x;
+}
+
+/* Drops dims of 1, sorts (dst's strides descending), merges. False when there is nothing to copy. */
+static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
+{
+    c->ndim = 0;
+    for (int d = 0; d < dst->ndim; d++) {
+        if (dst->dim[d] == 0)
+            return false;
+        if (dst->dim[d] == 1)
+            continue;
+        int at = c->ndim++;
+        int64_t to = dst->stride[d] * c->size, from = src->stride[d] * c->size;
+        for (; at > 0 && magnitude(c->to[at - 1]) < magnitude(to); at--) {
+            c->dim[at] = c->dim[at - 1];
+            c->to[at] = c->to[at - 1];
+            c->from[at] = c->from[at - 1];
+        }
+        c->dim[at] = dst->dim[d];
+        c->to[at] = to;
+        c->from[at] = from;
+    }
+    int kept = 0;
+    for (int d = 1; d < c->ndim; d++) {
+        if (c->to[kept] == c->dim[d] * c->to[d] && c->from[kept] == c->dim[d] * c->from[d]) {
+            c->dim[kept] *= c->dim[d];
+        } else {
+            kept++;
+            c->dim[kept] = c->dim[d];
+        }
+        c->to[kept] = c->to[d];
+        c->from[kept] = c->from[d];
+    }
+    c->ndim = c->ndim ? kept + 1 : 0;
+    return true;
+}
+
+/* A plane: `rows` rows of `n` elements; rows and elements apart by any number of bytes. */
+struct plane {
+    char *dst;
+    const char *src;
+    int64_t rows, to_row, from_row;
+    int64_t n, to, from;
+};
+
+static void copy_rows(const struct plane *p, int64_t size)
+{
+    for (int64_t i = 0; i < p->rows; i++)
+        memcpy(p->dst + i * p->to_row, p->src + i * p->from_row, (size_t)(p->n * size));
+}
+
+#define COPY_ANY(type)                                                                                                               \
+    static void copy_any_##type(const struct plane *p)                                                                               \
+    {                                                                                                                                \
+        for (int64_t i = 0; i < p->rows; i++) {                                                                                      \
+            char *dst = p->dst + i * p->to_row;                                                                                      \
+            const char *src = p->src + i * p->from_row;                                                                              \
+            if (p->from == 0 && p->to == (int64_t)sizeof(type)) {                                                                    \
+                type value = *(const type *)src, *out = (type *)dst;                                                                 \
+                for (int64_t j = 0; j < p->n; j++)                                                                                   \
+                    out[j] = value;                                                                                                  \
+            } else {                                                                                                                 \
+                for (int64_t j = 0; j < p->n; j++)                                                                                   \
+                    *(type *)(dst + j * p->to) = *(const type *)(src + j * p->from);                                                 \
+            }                                                                                                                        \
+        }                                                                                                                            \
+    }
+COPY_ANY(uint8_t)
+COPY_ANY(uint16_t)
+COPY_ANY(uint32_t)
+COPY_ANY(uint64_t)
+
+static void copy_any(const struct plane *p, int64_t size)
+{
+    switch (size) {
+    case 1: copy_any_uint8_t(p); break;
+    case 2: copy_any_uint16_t(p); break;
+    case 4: copy_any_uint32_t(p); break;
+    default: copy_any_uint64_t(p); break;
+    }
+}
+
+typedef uint32_t u32x4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline void tile_u32(char *dst, int64_t to_row, const char *src, int64_t from)
+{
+    u32x4 a = *(const u32x4 *)src, b = *(const u32x4 *)(src + from), c = *(const u32x4 *)(src + 2 * from), d = *(const u32x4 *)(src + 3 * from);
+    u32x4 ab0 = __builtin_shuffle(a, b, (u32x4){0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, (u32x4){2, 6, 3, 7});
+    u32x4 cd0 = __builtin_shuffle(c, d, (u32x4){0, 4, 1, 5}), cd1 = __builtin_shuffle(c, d, (u32x4){2, 6, 3, 7});
+    *(u32x4 *)dst = __builtin_shuffle(ab0, cd0, (u32x4){0, 1, 4, 5});
+    *(u32x4 *)(dst + to_row) = __builtin_shuffle(ab0, cd0, (u32x4){2, 3, 6, 7});
+    *(u32x4 *)(dst + 2 * to_row) = __builtin_shuffle(ab1, cd1, (u32x4){0, 1, 4, 5});
+    *(u32x4 *)(dst + 3 * to_row) = __builtin_shuffle(ab1, cd1, (u32x4){2, 3, 6, 7});
+}
+
+static inline void tile_u64(char *dst, int64_t to_row, const char *src, int64_t from)
+{
+    u64x2 a = *(const u64x2 *)src, b = *(const u64x2 *)(src + from);
+    *(u64x2 *)dst = __builtin_shuffle(a, b, (u64x2){0, 2});
+    *(u64x2 *)(dst + to_row) = __builtin_shuffle(a, b, (u64x2){1, 3});
+}
+
+/* dst contiguous along n, src along rows. Squares of 16 stay in the first cache; register tiles inside. */
+#define TRANSPOSE(name, type, tile, side)                                                                                            \
+    static void name(const struct plane *p)                                                                                          \
+    {                                                                                                                                \
+        enum { SQUARE = 16 };                                                                                                        \
+        for (int64_t i0 = 0; i0 < p->rows; i0 += SQUARE)                                                                             \
+            for (int64_t j0 = 0; j0 < p->n; j0 += SQUARE) {                                                                          \
+                int64_t i1 = i0 + SQUARE < p->rows ? i0 + SQUARE : p->rows, j1 = j0 + SQUARE < p->n ? j0 + SQUARE : p->n;            \
+                int64_t im = i0 + (i1 - i0) / side * side, jm = j0 + (j1 - j0) / side * side;                                        \
+                for (int64_t i = i0; i < im; i += side)                                                                              \
+                    for (int64_t j = j0; j < jm; j += side)                                                                          \
+                        tile(p->dst + i * p->to_row + j * (int64_t)sizeof(type), p->to_row,                                          \
+                             p->src + i * (int64_t)sizeof(type) + j * p->from, p->from);                                             \
+                for (int64_t i = i0; i < i1; i++)                                                                                    \
+                    for (int64_t j = i < im ? jm : j0; j < j1; j++)                                                                  \
+                        *(type *)(p->dst + i * p->to_row + j * (int64_t)sizeof(type)) =                                              \
+                            *(const type *)(p->src + i * (int64_t)sizeof(type) + j * p->from);                                       \
+            }                                                                                                                        \
+    }
+TRANSPOSE(transpose_u32, uint32_t, tile_u32, 4)
+TRANSPOSE(transpose_u64, uint64_t, tile_u64, 2)
+
+static void copy_strip(const struct copy *c, int64_t index)
+{
+    int row = c->ndim - 2, last = c->ndim - 1;
+    int64_t first = index % c->strips * c->rows;
+    index /= c->strips;
+    struct plane p = {c->dst, c->src, c->dim[row] - first < c->rows ? c->dim[row] - first : c->rows, c->to[row], c->from[row],
+                      c->dim[last], c->to[last], c->from[last]};
+    for (int d = c->outer - 1; d >= 0; d--) {
+        p.dst += index % c->dim[d] * c->to[d];
+        p.src += index % c->dim[d] * c->from[d];
+        index /= c->dim[d];
+    }
+    p.dst += first * p.to_row;
+    p.src += first * p.from_row;
+    if (p.to == c->size && p.from == c->size)
+        copy_rows(&p, c->size);
+    else if (p.to == c->size && p.from_row == c->size && c->size == 4)
+        transpose_u32(&p);
+    else if (p.to == c->size && p.from_row == c->size && c->size == 8)
+        transpose_u64(&p);
+    else
+        copy_any(&p, c->size);
+}
+
+static void copy_strips(void *ctx, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        copy_strip(ctx, i);
+}
+
+/* Makes the dim along which src is contiguous the one before the last: then the plane is a transposition. */
+static void find_transposed(struct copy *c)
+{
+    int row = c->ndim - 2;
+    if (c->from[row + 1] == c->size)
+        return;
+    for (int d = 0; d < row; d++)
+        if (c->from[d] == c->size) {
+            int64_t dim = c->dim[d], to = c->to[d], from = c->from[d];
+            c->dim[d] = c->dim[row];
+            c->to[d] = c->to[row];
+            c->from[d] = c->from[row];
+            c->dim[row] = dim;
+            c->to[row] = to;
+            c->from[row] = from;
+            return;
+        }
+}
+
+void wf_array_copy(const wf_array *dst, const wf_array *src)
+{
+    enum { BLOCK_BYTES = 64 << 10 };
+    struct copy c = {.dst = dst->data, .src = src->data, .size = (int64_t)wf_dtype_size(dst->dtype)};
+    if (!normalise(&c, dst, src))
+        return;
+    /* A flat copy is cut into rows, so that it has blocks too. */
+    if (c.ndim == 1 && c.to[0] == c.size && c.from[0] == c.size && c.dim[0] * c.size > BLOCK_BYTES) {
+        int64_t row = BLOCK_BYTES / c.size, rows = c.dim[0] / row, rest = c.dim[0] % row;
+        memcpy(c.dst + rows * BLOCK_BYTES, c.src + rows * BLOCK_BYTES, (size_t)(rest * c.size));
+        c.ndim = 2;
+        c.dim[0] = rows;
+        c.dim[1] = row;
+        c.to[1] = c.from[1] = c.size;
+        c.to[0] = c.from[0] = BLOCK_BYTES;
+    }
+    for (; c.ndim < 2; c.ndim++) {
+        for (int d = c.ndim; d > 0; d--) {
+            c.dim[d] = c.dim[d - 1];
+            c.to[d] = c.to[d - 1];
+            c.from[d] = c.from[d - 1];
+        }
+        c.dim[0] = 1;
+        c.to[0] = c.from[0] = c.ndim == 0 ? c.size : 0;
+    }
+    find_transposed(&c);
+    c.outer = c.ndim - 2;
+    int64_t planes = 1, row = c.dim[c.ndim - 1] * c.size;
+    for (int d = 0; d < c.outer; d++)
+        planes *= c.dim[d];
+    int64_t rows = c.dim[c.ndim - 2];
+    bool contiguous = c.from[c.ndim - 1] == c.size && c.to[c.ndim - 1] == c.size;
+    c.rows = BLOCK_BYTES / row; /* in whole squares of 16 rows where they may be transposed */
+    if (!contiguous)
+        c.rows = c.rows / 16 * 16;
+    if (c.rows < 1)
+        c.rows = contiguous ? 1 : 16;
+    c.strips = (rows - 1) / c.rows + 1;
+    int64_t together = c.strips > 1 ? 1 : BLOCK_BYTES / (rows * row) + 1;
+    wf_parallel_ranges(planes * c.strips, together, (double)planes * (double)rows * (double)row * (contiguous ? 0.05 : 0.15), copy_strips, &c);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/error.h>
+
+/* Keeps a message to one line of text: a control character would break a log or a terminal. */
+static void one_line(char *text)
+{
+    for (char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+}
+
+/* snprintf cuts at a byte; a UTF-8 character that lost its end goes whole. `size` is the buffer's. */
+static void cut_whole(char *text, size_t size, size_t wanted)
+{
+    if (wanted < size)
+        return;
+    size_t end = size - 1, start = end;
+    while (start > 0 && end - start < 4 && ((unsigned char)text[start - 1] & 0xc0) == 0x80)
+        start--;
+    if (start == 0)
+        return;
+    unsigned char lead = (unsigned char)text[start - 1];
+    size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (length > end - start + 1)
+        text[start - 1] = 0;
+}
+
+wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...)
+{
+    if (!error || error->code != WF_OK)
+        return code;
+    error->code = code;
+    va_list list;
+    va_start(list, format);
+    int wanted = vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    if (wanted < 0)
+        error->message[0] = 0;
+    else
+        cut_whole(error->message, sizeof error->message, (size_t)wanted);
+    one_line(error->message);
+    return code;
+}
+
+void wf_error_prefix(wf_error *error, const char *format, ...)
+{
+    if (!error || error->code == WF_OK)
+        return;
+    char old[sizeof error->message];
+    memcpy(old, error->message, sizeof old);
+    va_list list;
+    va_start(list, format);
+    int wanted = vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    if (wanted < 0)
+        wanted = 0;
+    cut_whole(error->message, sizeof error->message, (size_t)wanted);
+    size_t used = strlen(error->message), room = sizeof error->message - used;
+    wanted = snprintf(error->message + used, room, ": %s", old);
+    cut_whole(error->message, sizeof error->message, used + (size_t)(wanted > 0 ? wanted : 0));
+    one_line(error->message);
+}
+
+void wf_error_clear(wf_error *error)
+{
+    if (!error)
+        return;
+    error->code = WF_OK;
+    error->message[0] = 0;
+}
+
+const char *wf_status_name(wf_status status)
+{
+    static const char *const names[] = {
+        [WF_OK] = "ok",         [WF_ERR_ARGUMENT] = "argument", [WF_ERR_SHAPE] = "shape",   [WF_ERR_STATE] = "state",
+        [WF_ERR_MEMORY] = "memory", [WF_ERR_IO] = "io",         [WF_ERR_FORMAT] = "format", [WF_ERR_EXISTS] = "exists",
+        [WF_ERR_BUSY] = "busy", [WF_ERR_NUMERIC] = "numeric",   [WF_ERR_CANCELLED] = "cancelled",
+    };
+    return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What other rooms and files of core need of the start-up. */
+#ifndef WEFT_INTERNAL_RUNTIME_H
+#define WEFT_INTERNAL_RUNTIME_H
+
+#include <weft/error.h>
+
+/* wf_init with the defaults unless the library is up already: for entry points that work without wf_init. Cheap. */
+wf_status wf_init_default(wf_error *error) WF_CHECKED;
+
+/* Points wf_kernel at the table of an instruction set; false when this build does not have it. (kernels.c) */
+bool wf_kernels_select(const char *isa);
+
+/* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
+int wf_count_processors(void);
+
+/* The quota of a cgroup in processors, rounded to the nearest, at least 1; 0 when there is none. `root` is the file
+ * system's root ("" in earnest, a folder in tests). (processors.c) */
+int wf_cgroup_processors(const char *root);
+
+/* Threads of a parallel region. (parallel.c) */
+int wf_parallel_threads(void);
+/* Sets them and starts them on the calling thread's behalf. (parallel.c) */
+void wf_parallel_start(int threads);
+
+#endif

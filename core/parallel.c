@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/internal/runtime.h>
+#include <weft/memory.h>
+
+/* A region costs 1 to 3 microseconds with threads that wait in a spin; below this it does not pay. */
+static const double cutoff = 8000;
+
+enum { MAX_THREADS = 256 };
+
+static _Atomic int threads = 1;
+
+int wf_parallel_threads(void)
+{
+    return atomic_load_explicit(&threads, memory_order_relaxed);
+}
+
+void wf_parallel_start(int count)
+{
+    atomic_store(&threads, count);
+    if (count > 1 && !omp_in_parallel()) {
+        /* libgomp allocates its teams here, and not in the middle of a training step. */
+#pragma omp parallel num_threads(count)
+        __asm__ volatile("");
+    }
+}
+
+/* Every thread has a share of the blocks, neighbours in memory mostly, takes from it first and then helps the others: the
+ * caches see the same blocks in every region, and a thread that the system has set aside holds nobody up for long. */
+struct share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+};
+
+struct region {
+    void (*body)(void *ctx, int64_t block);
+    void *ctx;
+    struct share *share;
+    int shares;
+};
+
+static void work(struct region *r, int thread)
+{
+    for (int i = 0, s = thread; i < r->shares; i++, s = s + 1 == r->shares ? 0 : s + 1) {
+        struct share *share = &r->share[s];
+        if (atomic_load_explicit(&share->next, memory_order_relaxed) >= share->end)
+            continue;
+        for (int64_t block; (block = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed)) < share->end;)
+            r->body(r->ctx, block);
+    }
+}
+
+void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx)
+{
+    int count = wf_parallel_threads();
+    if (blocks < 2 || count < 2 || cost < cutoff || omp_in_parallel()) {
+        for (int64_t block = 0; block < blocks; block++)
+            body(ctx, block);
+        return;
+    }
+    struct share share[MAX_THREADS];
+    struct region r = {body, ctx, share, blocks < count ? (int)blocks : count};
+    for (int i = 0; i < r.shares; i++) {
+        atomic_init(&share[i].next, blocks * i / r.shares);
+        share[i].end = blocks * (i + 1) / r.shares;
+    }
+    /* Always the whole team: libgomp ends the threads that a smaller region does not use. */
+#pragma omp parallel num_threads(count)
+    {
+        int thread = omp_get_thread_num();
+        if (thread < r.shares)
+            work(&r, thread);
+    }
+}
+
+struct ranges {
+    int64_t n, grain;
+    void (*body)(void *ctx, int64_t begin, int64_t end);
+    void *ctx;
+};
+
+static void one_range(void *ctx, int64_t block)
+{
+    const struct ranges *r = ctx;
+    int64_t begin = block * r->grain;
+    r->body(r->ctx, begin, r->n - begin < r->grain ? r->n : begin + r->grain);
+}
+
+void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx)
+{
+    if (n <= 0)
+        return;
+    struct ranges r = {n, grain, body, ctx};
+    wf_parallel((n - 1) / grain + 1, cost, one_range, &r);
+}
+
+/* Scratch: thread-local, freed by the destructor of a key when its thread ends. */
+struct scratch {
+    void *block[WF_SCRATCH_SLOTS];
+    size_t size[WF_SCRATCH_SLOTS];
+    bool registered;
+};
+
+static _Thread_local struct scratch scratch;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool have_key;
+
+static void free_scratch(void *p)
+{
+    struct scratch *s = p;
+    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
+        wf_free(s->block[i]);
+        s->block[i] = NULL;
+        s->size[i] = 0;
+    }
+    s->registered = false;
+}
+
+static void make_key(void)
+{
+    have_key = pthread_key_create(&key, free_scratch) == 0;
+}
+
+/* The program's first thread ends without running destructors of keys. */
+__attribute__((destructor)) static void free_main_scratch(void)
+{
+    free_scratch(&scratch);
+}
+
+void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
+{
+    struct scratch *s = &scratch;
+    if (bytes <= s->size[slot] && s->block[slot])
+        return s->block[slot];
+    if (!s->registered) {
+        pthread_once(&once, make_key);
+        if (!have_key || pthread_setspecific(key, s) != 0)
+            return NULL;
+        s->registered = true;
+    }
+    /* Steps of a power of two: growing needs come to rest after a few calls. */
+    size_t size = 4096;
+    while (size < bytes) {
+        if (size > (size_t)PTRDIFF_MAX / 2)
+            return NULL;
+        size *= 2;
+    }
+    wf_free(s->block[slot]);
+    s->block[slot] = wf_alloc(size);
+    s->size[slot] = s->block[slot] ? size : 0;
+    return s->block[slot];
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* How many processors this process may use: what the affinity mask allows, cut by the quota of its cgroup (v1 or v2). */
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/internal/runtime.h>
+
+/* The first line of a small file without its newline; false when there is none. */
+static bool first_line(const char *path, char *line, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    bool got = fgets(line, (int)size, f) != NULL;
+    fclose(f);
+    if (got)
+        line[strcspn(line, "\n")] = 0;
+    return got;
+}
+
+/* The quota in the folder, in processors; 0 for none. v2: cpu.max "200000 100000" or "max 100000"; v1: two files. */
+static double folder_quota(const char *folder)
+{
+    char path[PATH_MAX + 64], line[128];
+    long long quota, period;
+    snprintf(path, sizeof path, "%s/cpu.max", folder);
+    if (first_line(path, line, sizeof line)) {
+        if (sscanf(line, "%lld %lld", &quota, &period) != 2)
+            return 0;
+    } else {
+        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+        if (!first_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1)
+            return 0;
+        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+        if (!first_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1)
+            return 0;
+    }
+    return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
+}
+
+/* The least quota of the group and of all above it: a limit holds for everything below. In a container the group's own path
+ * may not be visible; then the mount itself is the group, and it is looked at last. */
+static double least_quota(const char *mount, const char *group)
+{
+    char folder[PATH_MAX];
+    if ((size_t)snprintf(folder, sizeof folder, "%s%s", mount, group) >= sizeof folder)
+        return 0;
+    double least = 0;
+    for (size_t base = strlen(mount);;) {
+        double quota = folder_quota(folder);
+        if (quota > 0 && (least == 0 || quota < least))
+            least = quota;
+        if (strlen(folder) <= base)
+            return least;
+        char *slash = strrchr(folder + base, '/');
+        *(slash ? slash : folder + base) = 0;
+    }
+}
+
+/* Whether a comma-separated list holds "cpu". */
+static bool has_cpu(const char *list)
+{
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == 3 && strncmp(p, "cpu", 3) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+int wf_cgroup_processors(const char *root)
+{
+    char path[PATH_MAX], line[PATH_MAX], mount[PATH_MAX];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    double least = 0;
+    while (fgets(line, sizeof line, f)) {
+        /* hierarchy:controllers:path */
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *controllers++ = 0;
+        *group++ = 0;
+        double quota = 0;
+        if (!*controllers) {
+            snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
+            quota = least_quota(mount, group);
+        } else if (has_cpu(controllers)) {
+            snprintf(mount, sizeof mount, "%.1024s/sys/fs/cgroup/%.256s", root, controllers);
+            quota = least_quota(mount, group);
+            if (quota == 0) {
+                snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
+                quota = least_quota(mount, group);
+            }
+        }
+        if (quota > 0 && (least == 0 || quota < least))
+            least = quota;
+    }
+    fclose(f);
+    if (least == 0)
+        return 0;
+    return least < 1 ? 1 : least > 1e6 ? 1000000 : (int)(least + 0.5);
+}
+
+static int affinity_processors(void)
+{
+    /* The mask of the kernel may be larger than cpu_set_t. */
+    for (int size = 1024; size <= 1 << 20; size *= 2) {
+        cpu_set_t *set = CPU_ALLOC(size);
+        if (!set)
+            return 1;
+        int failed = sched_getaffinity(0, CPU_ALLOC_SIZE(size), set) != 0 ? errno : 0;
+        int count = failed ? 1 : CPU_COUNT_S(CPU_ALLOC_SIZE(size), set);
+        CPU_FREE(set);
+        if (failed != EINVAL)
+            return count > 0 ? count : 1;
+    }
+    return 1;
+}
+
+int wf_count_processors(void)
+{
+    int count = affinity_processors(), quota = wf_cgroup_processors("");
+    return quota > 0 && quota < count ? quota : count;
+}

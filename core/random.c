@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/random.h>
+
+void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53 * c0, p1 = (uint64_t)0xCD9E8D57 * c2;
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+/* Block `index` of the stream: words 4 index .. 4 index + 3. */
+static void block_of(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
+{
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
+    wf_philox(counter, key, out);
+}
+
+wf_rng wf_rng_new(uint64_t seed, uint64_t stream)
+{
+    return (wf_rng){.seed = seed, .stream = stream};
+}
+
+uint32_t wf_rng_next(wf_rng *rng)
+{
+    uint32_t out[4];
+    block_of(rng->seed, rng->stream, rng->position >> 2, out);
+    return out[rng->position++ & 3];
+}
+
+static uint64_t next64(wf_rng *rng)
+{
+    uint64_t low = wf_rng_next(rng);
+    return (uint64_t)wf_rng_next(rng) << 32 | low;
+}
+
+/* Lemire, "Fast random integer generation in an interval" (2019): the high half of a product, rejecting the few low
+ * halves that would be counted once too often. */
+uint64_t wf_rng_below(wf_rng *rng, uint64_t n)
+{
+    if (n <= UINT32_MAX) {
+        uint32_t m = (uint32_t)n, reject = -m % m;
+        for (;;) {
+            uint64_t product = (uint64_t)wf_rng_next(rng) * m;
+            if ((uint32_t)product >= reject)
+                return product >> 32;
+        }
+    }
+    uint64_t reject = -n % n;
+    for (;;) {
+        unsigned __int128 product = (unsigned __int128)next64(rng) * n;
+        if ((uint64_t)product >= reject)
+            return (uint64_t)(product >> 64);
+    }
+}
+
+static double unit(uint32_t low, uint32_t high)
+{
+    return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
+}
+
+double wf_rng_uniform(wf_rng *rng)
+{
+    uint32_t low = wf_rng_next(rng);
+    return unit(low, wf_rng_next(rng));
+}
+
+/* Box and Muller (1958). u is in [0, 1), so that 1 - u is never 0. */
+static void normal_pair(double u, double v, double out[2])
+{
+    double radius = sqrt(-2 * log1p(-u)), angle = 2 * M_PI * v;
+    out[0] = radius * cos(angle);
+    out[1] = radius * sin(angle);
+}
+
+double wf_rng_normal(wf_rng *rng)
+{
+    double u = wf_rng_uniform(rng), v = wf_rng_uniform(rng), pair[2];
+    normal_pair(u, v, pair);
+    return pair[0];
+}
+
+uint64_t wf_stream_of(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
+    return hash;
+}
+
+/* Both fills give element i from block i / 2, in double: float and double libraries start from the same numbers. */
+struct fill {
+    wf_real *x;
+    double a, b; /* low and high, or mean and deviation */
+    uint64_t seed, stream;
+};
+
+enum { FILL_GRAIN = 4096 }; /* even, so that pairs are not torn */
+
+static void fill_uniform(void *ctx, int64_t begin, int64_t end)
+{
+    const struct fill *f = ctx;
+    for (int64_t i = begin; i < end; i += 2) {
+        uint32_t r[4];
+        block_of(f->seed, f->stream, (uint64_t)i / 2, r);
+        f->x[i] = (wf_real)(f->a + (f->b - f->a) * unit(r[0], r[1]));
+        if (i + 1 < end)
+            f->x[i + 1] = (wf_real)(f->a + (f->b - f->a) * unit(r[2], r[3]));
+    }
+}
+
+static void fill_normal(void *ctx, int64_t begin, int64_t end)
+{
+    const struct fill *f = ctx;
+    for (int64_t i = begin; i < end; i += 2) {
+        uint32_t r[4];
+        double pair[2];
+        block_of(f->seed, f->stream, (uint64_t)i / 2, r);
+        normal_pair(unit(r[0], r[1]), unit(r[2], r[3]), pair);
+        f->x[i] = (wf_real)(f->a + f->b * pair[0]);
+        if (i + 1 < end)
+            f->x[i + 1] = (wf_real)(f->a + f->b * pair[1]);
+    }
+}
+
+void wf_fill_uniform(wf_real *x, int64_t n, double low, double high, uint64_t seed, uint64_t stream)
+{
+    struct fill f = {x, low, high, seed, stream};
+    wf_parallel_ranges(n, FILL_GRAIN, 8.0 * (double)n, fill_uniform, &f);
+}
+
+void wf_fill_normal(wf_real *x, int64_t n, double mean, double deviation, uint64_t seed, uint64_t stream)
+{
+    struct fill f = {x, mean, deviation, seed, stream};
+    wf_parallel_ranges(n, FILL_GRAIN, 25.0 * (double)n, fill_normal, &f);
+}
