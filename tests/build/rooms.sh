@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Each room sees the headers of the rooms on its list, and of no other: tried with the include path that the build really
+# uses. And no include leaves its room by "../", no flag ties the library to the machine that builds it.
+. "$(dirname "$0")/common.sh"
+
+# What DESIGN allows, said a second time here so that a change of a room's list is a decision.
+may()
+{
+    case $1 in
+    core) ;;
+    autograd | io) echo core ;;
+    nn) echo core autograd io ;;
+    optim) echo core autograd nn ;;
+    data) echo core io ;;
+    models) echo core autograd nn io data ;;
+    train) echo core autograd io nn optim data models ;;
+    esac
+}
+
+cd "$build"
+tried=0
+for room in $rooms; do
+    path=$(grep '"command":' compile_commands.json | grep " -o libweft_${room}_f32\.a\.p/" | head -1 | tr ' ' '\n' | grep '^-I' | tr '\n' ' ' || true)
+    if [ -z "$path" ]; then
+        echo "rooms.sh: $room has no sources yet" >&2
+        continue
+    fi
+    for other in $rooms; do
+        for header in "$root/$other"/include/weft/*.h; do
+            [ -f "$header" ] || continue
+            echo "#include <weft/$(basename "$header")>" >"$tmp/try.c"
+            compiles=yes
+            # shellcheck disable=SC2086
+            $cc -std=gnu11 -fsyntax-only $path "$tmp/try.c" >"$tmp/log" 2>&1 || compiles=no
+            case " $room $(may "$room") " in
+            *" $other "*) [ $compiles = yes ] || { wrong "$room may include $(cat "$tmp/try.c") of $other but cannot:"; cat "$tmp/log" >&2; } ;;
+            *) [ $compiles = no ] || wrong "$room must not include $(cat "$tmp/try.c") of $other but can" ;;
+            esac
+            tried=$((tried + 1))
+        done
+    done
+done
+[ "$tried" -gt 0 ] || wrong 'no room was tried'
+
+cd "$root"
+for room in $rooms; do
+    grep -rn --include='*.[ch]' --include='*.def' '^ *# *include *"[^"]*\.\./' "$room" >"$tmp/up" || true
+    while IFS=: read -r file line text; do
+        target=$(printf '%s' "$text" | sed 's/.*"\(.*\)".*/\1/')
+        # Inside the room "../" is fine: the path must stay below the room's folder.
+        case $(realpath -m "$(dirname "$file")/$target") in
+        "$root/$room"/*) ;;
+        *) wrong "$file:$line includes a file of another room by its path: $target" ;;
+        esac
+    done <"$tmp/up"
+    grep -rnE --include='*.[ch]' '# *include *[<"][^>"]*(^|/)(core|autograd|io|nn|optim|data|models|train)/include/' "$room" >&2 &&
+        wrong "$room includes by a path from the top" || true
+done
+grep -rnE --include=meson.build --include='*.[ch]' -e '-march=native|-mtune=native|-Ofast|-ffast-math' . --exclude-dir='build*' --exclude-dir=bench |
+    grep -v '^./tests/build/' >&2 && wrong 'flags that Weft is never built with' || true
+finish
