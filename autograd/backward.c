@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk back over the record. */
+#include <string.h>
+
+#include "engine.h"
+
+static wf_tensor *value_root(wf_tensor *x)
+{
+    while (x->base)
+        x = x->base;
+    return x;
+}
+
+/* Smaller values are not worth giving up: scalars (losses) stay readable. */
+enum { SMALL = 4096 };
+
+static void give_up_value(wf_tape *tape, wf_tensor *x)
+{
+    if (!x->buffer || x->keep || x->released || x->readers > 0 || x->buffer->bytes <= SMALL)
+        return;
+    x->released = true;
+    pool_release(tape, x->buffer);
+}
+
+/* After a node: values that only it still read are free. */
+static void done_reading(wf_tape *tape, const struct node *node)
+{
+    unsigned reads = node->op->keeps_inputs_away ? 0 : node->op->reads_inputs ? node->op->reads_inputs : ~0u;
+    for (int i = 0; i < node->inputs; i++) {
+        if (node->in[i] && reads >> i & 1) {
+            wf_tensor *root = value_root(node->in[i]);
+            root->readers--;
+            give_up_value(tape, root);
+        }
+    }
+    for (int j = 0; j < node->outputs; j++) {
+        if (node->op->reads_outputs)
+            node->out[j]->readers--;
+        give_up_value(tape, node->out[j]);
+    }
+}
+
+/* Tells whoever waits (an all-reduce) that a parameter's gradient is complete. */
+static void count_uses(wf_tape *tape, const struct node *node)
+{
+    for (int i = 0; i < node->inputs; i++) {
+        if (!(node->need >> i & 1))
+            continue;
+        wf_tensor *root = gradient_root(node->in[i]);
+        if (--root->uses > 0 || root->kind != TENSOR_LEAF || tape->checkpoints)
+            continue;
+        wf_grads *grads = gradient_slab(tape, root);
+        if (grads->ready)
+            grads->ready(grads->ready_ctx, root->parameter->info.index);
+    }
+}
+
+static wf_status node_backward(wf_tape *tape, struct node *node)
+{
+    struct call_state state = {.node = node};
+    wf_call c;
+    c.op = node->op;
+    c.tape = tape;
+    c.attr = node->attr;
+    c.inputs = node->inputs;
+    c.outputs = node->outputs;
+    c.internal = &state;
+    c.grad = true;
+    c.rows_alone = false;
+    c.seed = tape->options.seed;
+    c.step = tape->options.step;
+    c.first_row = tape->options.first_row;
+    c.dropout_call = node->dropout_call;
+    for (int i = 0; i < node->inputs; i++) {
+        c.in[i].data = NULL;
+        if (node->in[i])
+            c.in[i] = node->in[i]->a;
+        c.need[i] = node->need >> i & 1;
+    }
+    memcpy(c.saved, node->saved, sizeof c.saved);
+    bool any = false;
+    for (int j = 0; j < node->outputs; j++) {
+        c.out[j] = node->out[j]->a;
+        c.dout[j].data = NULL;
+        if (node->out[j]->has_grad) {
+            c.dout[j] = node->out[j]->grad;
+            any = true;
+        }
+    }
+    wf_status status = any ? node->op->backward(&c) : WF_OK;
+    call_finish(&c);
+    if (status == WF_OK)
+        status = tape->error.code;
+    if (status != WF_OK && tape->error.code == WF_OK)
+        wf_call_fail(&c, status, "the op's backward failed");
+    return status;
+}
+
+wf_status backward_walk(wf_tape *tape, struct node *stop)
+{
+    for (struct node *node = tape->last; node != stop; node = node->previous) {
+        wf_status status = node_backward(tape, node);
+        if (status != WF_OK)
+            return status;
+        for (int j = 0; j < node->outputs; j++)
+            if (!node->out[j]->retain)
+                gradient_release(tape, node->out[j]);
+        for (int i = 0; i < WF_MAX_SAVED; i++)
+            pool_release(tape, node->saved_buffer[i]);
+        done_reading(tape, node);
+        count_uses(tape, node);
+    }
+    return WF_OK;
+}
+
+/* The slabs that the leaves of this pass write to are unusable after a failure in the middle. */
+static void mark_broken(wf_tape *tape)
+{
+    for (int i = 0; i < tape->slot_count; i++) {
+        struct leaf_slot *s = &tape->slots[i];
+        if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad)
+            gradient_slab(tape, s->leaf)->broken = true;
+    }
+}
+
+static void all_ready(wf_tape *tape)
+{
+    for (int i = 0; tape->checkpoints && i < tape->slot_count; i++) {
+        struct leaf_slot *s = &tape->slots[i];
+        if (!s->parameter || s->generation != tape->generation || !s->leaf->needs_grad)
+            continue;
+        wf_grads *grads = gradient_slab(tape, s->leaf);
+        if (grads->ready)
+            grads->ready(grads->ready_ctx, s->parameter->info.index);
+    }
+}
+
+wf_status wf_backward(wf_tensor *x)
+{
+    if (x->kind == TENSOR_PARAMETER || !x->tape)
+        return WF_ERR_STATE;
+    wf_tape *tape = x->tape;
+    if (tape->error.code == WF_OK) {
+        if (tape->mode == WF_INFER)
+            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN");
+        else if (tape->backward_done)
+            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward has run on this record already: add the losses up and call it once "
+                                             "(gradients of gradients are not supported)");
+        else if (tape_accepts(tape, "wf_backward", x) && !x->needs_grad)
+            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: '%s' depends on nothing that needs a gradient", wf_name_of(x));
+    }
+    if (tape->error.code != WF_OK) {
+        mark_broken(tape);
+        return tape->error.code;
+    }
+    tape->backward_done = true;
+    wf_keep(x);
+    for (struct node *node = tape->last; node; node = node->previous)
+        for (int j = 0; j < node->outputs; j++)
+            give_up_value(tape, node->out[j]);
+    struct node seed_node = {.op = NULL};
+    struct call_state state = {.node = &seed_node};
+    wf_call seed = {.tape = tape, .internal = &state};
+    gradient_seed(&seed, x);
+    wf_status status = tape->error.code;
+    if (status == WF_OK)
+        status = backward_walk(tape, NULL);
+    if (status != WF_OK)
+        mark_broken(tape);
+    else
+        all_ready(tape);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the engine share; nothing outside autograd/ includes it.
+ *
+ * A tensor is a value (strided array) and its place in the record. Ops make root tensors, dense, each in a buffer of its
+ * own. A view points into its base's buffer and has no record. Gradients belong to roots: what flows into a view is
+ * written into the same place of its root's gradient, whose layout is that of the root's value. So slices of one parent
+ * need no assembling, and a view needs no backward. */
+#ifndef WEFT_AUTOGRAD_ENGINE_H
+#define WEFT_AUTOGRAD_ENGINE_H
+
+#include <weft/memory.h>
+#include <weft/op.h>
+#include <weft/tape.h>
+
+/* Memory of a tape that goes back to the pool when its last user lets go. */
+struct buffer {
+    void *data;
+    size_t bytes;
+    int refs;
+    int class;
+    struct buffer *next; /* in the pool's list of free buffers of this class */
+};
+
+enum { POOL_CLASSES = 64 * 8 };
+struct pool {
+    struct buffer *free[POOL_CLASSES];
+};
+
+enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */, TENSOR_PARAMETER, TENSOR_POISON };
+
+struct node;
+struct wf_tensor {
+    wf_array a;
+    wf_tape *tape;         /* NULL: a parameter */
+    uint32_t generation;   /* the tape's reset number when it was made */
+    uint8_t kind;
+    bool needs_grad, keep, retain;
+    bool released;         /* the value's memory was given away in backward */
+    const char *name;      /* given by the user or the parameter; may be NULL */
+    const char *made_by;   /* op */
+    wf_tensor *base;       /* a view's parent */
+    struct node *node;     /* that made it, when recorded */
+    struct buffer *buffer; /* of a root made by an op */
+    int readers;           /* records whose backward will read the value (roots) */
+    int uses;              /* records that will add to the gradient (leaves) */
+    struct buffer *grad_buffer;
+    wf_array grad;         /* valid when has_grad; any strides */
+    bool has_grad;
+    wf_tensor *parameter;  /* of a leaf */
+    struct wf_parameter_info info; /* of a parameter */
+};
+
+struct node {
+    const wf_op *op;
+    const void *attr;
+    int inputs, outputs;
+    wf_tensor **in, **out;
+    wf_array *saved;              /* [WF_MAX_SAVED], ndim -1: not used */
+    struct buffer **saved_buffer;
+    unsigned need;                /* bit i: input i needs a gradient */
+    uint32_t dropout_call;
+    struct node *previous;
+};
+
+enum { TENSORS_PER_CHUNK = 256 };
+/* Tensors' structs are kept apart from other memory and two sets take turns, so that a tensor of the last pass is still
+ * a tensor when a careless caller uses it, and the mistake can be reported. */
+struct tensor_set {
+    wf_tensor **chunk;
+    int chunks;
+    int64_t used;
+};
+
+struct leaf_slot {
+    const wf_tensor *parameter;
+    wf_tensor *leaf;
+    uint32_t generation;
+};
+
+struct wf_tape {
+    wf_arena *arena;
+    struct pool pool;
+    struct tensor_set set[2], leaves; /* leaves survive a rewind */
+    uint32_t generation;
+    wf_mode mode;
+    struct wf_tape_options options;
+    wf_error error;
+    wf_tensor poison;
+    struct node *last;
+    int64_t nodes;
+    uint32_t dropout_calls;
+    bool backward_done, check_finite, recording;
+    struct leaf_slot *slots; /* open addressing; a power of two */
+    int slot_count, slots_used;
+    bool checkpoints;        /* this pass has one: `ready` waits for the end */
+};
+
+/* State of one call of forward or backward. */
+struct call_state {
+    struct node *node;
+    struct buffer *temp[24];
+    int temps;
+};
+
+/* pool.c */
+struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
+void pool_release(wf_tape *tape, struct buffer *b);
+
+/* tape.c */
+wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
+wf_tensor *tape_out_of_memory(wf_tape *tape);
+wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
+/* True when x may be used on tape now; else records the error. */
+bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
+extern wf_tensor lost_poison; /* of ops whose operands carry no tape */
+static inline bool tape_grads_on(const wf_tape *tape) { return tape->mode != WF_INFER && tape->recording; }
+
+/* gradients.c */
+wf_tensor *gradient_root(wf_tensor *x);
+void gradient_release(wf_tape *tape, wf_tensor *x);
+void gradient_seed(wf_call *c, wf_tensor *x);
+wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate);
+wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf);
+
+/* apply.c */
+void call_finish(wf_call *c);
+void call_describe(const wf_call *c, char *text, size_t size);
+
+/* backward.c: walks the records after `stop`, newest first. */
+wf_status backward_walk(wf_tape *tape, struct node *stop);
+
+/* strided.c: dst = src, dst += src for the same shape; dst = sum of src over the dims where dst has size 1 or none. */
+void strided_add(const wf_array *dst, const wf_array *src);
+void strided_reduce(const wf_array *dst, const wf_array *src);
+
+#endif

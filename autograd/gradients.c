@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* Where gradients live and how they add up.
+ *
+ * Only roots (and views whose gradient is retained) hold one. A gradient may be shared: the backward of add hands the
+ * gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
+#include <string.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+
+#include "engine.h"
+
+wf_tensor *gradient_root(wf_tensor *x)
+{
+    while (x->base && !x->retain)
+        x = x->base;
+    return x;
+}
+
+static wf_tensor *storage_root(wf_tensor *x)
+{
+    while (x->base)
+        x = x->base;
+    return x;
+}
+
+wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf)
+{
+    return tape->options.grads ? tape->options.grads : leaf->parameter->info.grads;
+}
+
+void gradient_release(wf_tape *tape, wf_tensor *x)
+{
+    if (!x->has_grad)
+        return;
+    pool_release(tape, x->grad_buffer);
+    x->grad_buffer = NULL;
+    x->has_grad = false;
+}
+
+/* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
+static bool allocate(wf_call *c, wf_tensor *x, bool zero)
+{
+    wf_tensor *root = storage_root(x);
+    size_t bytes = (size_t)wf_array_count(&root->a) * sizeof(wf_real);
+    struct buffer *b = pool_take(c->tape, bytes);
+    if (!b)
+        return false;
+    x->grad_buffer = b;
+    x->grad = x->a;
+    x->grad.data = (char *)b->data + ((char *)x->a.data - (char *)root->a.data);
+    x->has_grad = true;
+    if (zero || root != x)
+        memset(b->data, 0, bytes);
+    return true;
+}
+
+/* True when x's gradient may be added to in place: one owner, and the layout of x's value. */
+static bool is_own(const wf_tensor *x)
+{
+    return x->grad_buffer->refs == 1 && memcmp(x->grad.stride, x->a.stride, (size_t)x->a.ndim * sizeof *x->a.stride) == 0;
+}
+
+static bool make_own(wf_call *c, wf_tensor *x)
+{
+    if (is_own(x))
+        return true;
+    struct buffer *shared = x->grad_buffer;
+    wf_array old = x->grad;
+    if (!allocate(c, x, false))
+        return false;
+    wf_array_copy(&x->grad, &old);
+    pool_release(c->tape, shared);
+    return true;
+}
+
+/* The place for x's gradient: see wf_grad_into. */
+wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
+{
+    wf_tensor *owner = gradient_root(x);
+    wf_array none = x->a;
+    none.data = NULL;
+    if (owner->kind == TENSOR_LEAF) {
+        const struct wf_parameter_info *info = &owner->parameter->info;
+        wf_grads *grads = gradient_slab(c->tape, owner);
+        wf_real *base = grads->slab + info->offset;
+        *accumulate = grads->valid[info->index];
+        if (!*accumulate && owner != x) {
+            memset(base, 0, (size_t)wf_array_count(&owner->a) * sizeof *base);
+            *accumulate = true;
+        }
+        grads->valid[info->index] = true;
+        wf_array target = x->a;
+        target.data = base + ((wf_real *)x->a.data - (wf_real *)owner->a.data);
+        return target;
+    }
+    *accumulate = owner->has_grad;
+    if (!owner->has_grad) {
+        if (!allocate(c, owner, owner != x))
+            return none;
+        *accumulate = owner != x || owner->base;
+    } else if (!make_own(c, owner)) {
+        return none;
+    }
+    wf_array target = x->a;
+    target.data = (char *)owner->grad.data + ((char *)x->a.data - (char *)owner->a.data);
+    return target;
+}
+
+wf_array wf_grad_into(wf_call *c, int input, bool *accumulate)
+{
+    struct call_state *state = c->internal;
+    return gradient_target(c, state->node->in[input], accumulate);
+}
+
+wf_array wf_grad_new(wf_call *c, int input)
+{
+    wf_shape shape = wf_array_shape(&c->in[input]);
+    return wf_call_temp(c, WF_REAL, &shape);
+}
+
+/* The buffer of this call that g points into: a gradient of an output, or a temporary. */
+static struct buffer *owner_of(const struct call_state *state, const wf_array *g)
+{
+    for (int j = 0; j < state->node->outputs; j++) {
+        struct buffer *b = state->node->out[j]->has_grad ? state->node->out[j]->grad_buffer : NULL;
+        if (b && (char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes)
+            return b;
+    }
+    for (int i = 0; i < state->temps; i++) {
+        struct buffer *b = state->temp[i];
+        if ((char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes)
+            return b;
+    }
+    return NULL;
+}
+
+void wf_grad_give(wf_call *c, int input, const wf_array *g)
+{
+    struct call_state *state = c->internal;
+    wf_tensor *x = state->node->in[input];
+    if (!g->data || c->tape->error.code != WF_OK)
+        return;
+    wf_shape have = wf_array_shape(g), want = wf_array_shape(&x->a);
+    if (!wf_shape_equal(&have, &want)) {
+        wf_array sum = wf_call_temp(c, WF_REAL, &want);
+        if (!sum.data)
+            return;
+        strided_reduce(&sum, g);
+        wf_grad_give(c, input, &sum);
+        return;
+    }
+    wf_tensor *root = gradient_root(x);
+    if (root == x && !x->base && x->kind != TENSOR_LEAF && !x->has_grad) {
+        struct buffer *b = owner_of(state, g);
+        if (b) {
+            b->refs++;
+            x->grad_buffer = b;
+            x->grad = *g;
+            x->has_grad = true;
+            return;
+        }
+    }
+    bool accumulate;
+    wf_array target = gradient_target(c, x, &accumulate);
+    if (!target.data)
+        return;
+    if (accumulate)
+        strided_add(&target, g);
+    else
+        wf_array_copy(&target, g);
+}
+
+/* The gradient of x with respect to the sum of itself: ones. */
+void gradient_seed(wf_call *c, wf_tensor *x)
+{
+    bool accumulate;
+    wf_array target = gradient_target(c, x, &accumulate);
+    if (!target.data)
+        return;
+    wf_real one = 1;
+    wf_array ones = {.data = &one, .dtype = WF_REAL, .ndim = x->a.ndim};
+    memcpy(ones.dim, x->a.dim, sizeof ones.dim);
+    if (accumulate)
+        strided_add(&target, &ones);
+    else
+        wf_array_copy(&target, &ones);
+}
+
+/* --- retained views ------------------------------------------------------------------------------------------------ */
+
+/* A view whose gradient is wanted holds it apart; its record adds it to where it would have gone at once. */
+static wf_status retained_backward(wf_call *c)
+{
+    struct call_state *state = c->internal;
+    wf_tensor alias = *state->node->out[0];
+    alias.retain = false;
+    bool accumulate;
+    wf_array target = gradient_target(c, &alias, &accumulate);
+    if (!target.data)
+        return WF_ERR_MEMORY;
+    if (accumulate)
+        strided_add(&target, &c->dout[0]);
+    else
+        wf_array_copy(&target, &c->dout[0]);
+    return WF_OK;
+}
+
+static const wf_op op_retained_view = {.name = "retained view", .keeps_inputs_away = true, .backward = retained_backward};
+
+wf_tensor *wf_retain_grad(wf_tensor *x)
+{
+    wf_tape *tape = x->tape;
+    if (x->kind == TENSOR_POISON || !tape || x->kind == TENSOR_LEAF || x->retain)
+        return x;
+    if (!tape_accepts(tape, "wf_retain_grad", x))
+        return &tape->poison;
+    if (!x->needs_grad)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
+    if (x->base) {
+        struct node *node = wf_arena_get(tape->arena, sizeof *node);
+        wf_tensor **ends = wf_arena_get(tape->arena, 2 * sizeof *ends);
+        wf_array *saved = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *saved);
+        struct buffer **buffers = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *buffers);
+        if (!node || !ends || !saved || !buffers)
+            return tape_out_of_memory(tape);
+        memset(buffers, 0, WF_MAX_SAVED * sizeof *buffers);
+        memset(saved, 0, WF_MAX_SAVED * sizeof *saved);
+        ends[0] = x->base;
+        ends[1] = x;
+        gradient_root(x->base)->uses++;
+        *node = (struct node){.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = ends, .out = ends + 1, .saved = saved,
+                              .saved_buffer = buffers, .need = 1, .previous = tape->last};
+        tape->last = node;
+        tape->nodes++;
+    }
+    x->retain = true;
+    return x;
+}

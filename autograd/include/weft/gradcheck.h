@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The gradient check: analytic gradients against central differences. Meant for libweft-f64; in float the differences are
+ * too coarse to prove much, and the default tolerance says so.
+ *
+ *   wf_error error = {0};
+ *   if (wf_check_op(&op_double, NULL, &error) != WF_OK) puts(error.message);
+ *
+ * For each case of an op's descriptor:
+ *   - gradients of sum(out * R), R random, against central differences along random directions of each input alone (so a
+ *     wrong sign cannot cancel) and along every coordinate of small inputs;
+ *   - each subset of inputs that need gradients, transposed and sliced operands, and operands broadcast by strides of 0:
+ *     the same values and gradients;
+ *   - inputs that are used twice, and a neighbour that shares the gradient of the result: neither may change;
+ *   - values without recording.                                                                                          */
+#ifndef WEFT_GRADCHECK_H
+#define WEFT_GRADCHECK_H
+
+#include <weft/op.h>
+
+WF_BEGIN_DECLS
+
+struct wf_gradcheck_options {
+    double tolerance; /* relative; 0: 1e-6 in double, 3e-2 in float */
+    double step;      /* of the differences; 0: 1e-5 in double, 1e-2 in float */
+    uint64_t seed;
+};
+
+/* Every case of op. An op without cases fails. The message names op, case, input and the numbers. */
+WF_API wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
+                               wf_error *error) WF_CHECKED;
+
+/* A function of tensors: fn(ctx, tape, in) with in[0 .. inputs-1] of the given shapes, N(0,1) or as fill says (fill may be
+ * NULL), -> any real tensor. Parameters that fn uses are constants here. Central differences only. */
+typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[]);
+WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
+                                   const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
+
+/* The values and gradients of a case as a flat list of numbers, inputs rounded to float first, so that a float build can
+ * be compared with a double one: *out from wf_alloc, *count numbers. */
+WF_API wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out, int64_t *count, wf_error *error) WF_CHECKED;
+
+WF_END_DECLS
+
+#endif

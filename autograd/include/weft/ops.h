@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* The ops. Each takes tensors of one tape (parameters may stand anywhere) and returns a tensor of that tape.
+ *
+ * Shapes broadcast by NumPy's rule where a line says so. Real operands are of dtype WF_REAL, ids WF_I32. Every failure
+ * (shapes, dtypes, ids out of range, two tapes) is the tape's error and gives poison. There are no in-place ops. */
+#ifndef WEFT_OPS_H
+#define WEFT_OPS_H
+
+#include <weft/tape.h>
+
+WF_BEGIN_DECLS
+
+/* --- arithmetic: a, b broadcast ------------------------------------------------------------------------------------ */
+WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale x + shift */
+WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);
+WF_API wf_tensor *wf_neg(wf_tensor *x);
+
+/* --- functions of an element, any shape ---------------------------------------------------------------------------- */
+WF_API wf_tensor *wf_exp(wf_tensor *x);
+WF_API wf_tensor *wf_log(wf_tensor *x);
+WF_API wf_tensor *wf_sqrt(wf_tensor *x);
+WF_API wf_tensor *wf_tanh(wf_tensor *x);
+WF_API wf_tensor *wf_sigmoid(wf_tensor *x);
+WF_API wf_tensor *wf_relu(wf_tensor *x);
+WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
+WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* GPT-2's approximation */
+WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
+
+/* --- views: no copy, unless a reshape cannot do without ------------------------------------------------------------ */
+WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
+#ifndef __cplusplus
+#define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
+#endif
+WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1);                 /* negative dims count from the end */
+WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
+/* parts[0 .. n-1] of equal length along dim, which n must divide. */
+WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
+WF_API wf_tensor *wf_dense(wf_tensor *x); /* x itself when row-major already, else a copy */
+/* Joins n tensors along dim; the other dims must agree. */
+WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
+
+/* --- sums ---------------------------------------------------------------------------------------------------------- */
+WF_API wf_tensor *wf_sum(wf_tensor *x);  /* over everything -> [] */
+WF_API wf_tensor *wf_mean(wf_tensor *x); /* of nothing: 0 */
+/* Over dim; it stays with size 1 if keep. */
+WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
+WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
+
+/* --- products ------------------------------------------------------------------------------------------------------ */
+/* a [..., m, k], b [..., k, n] -> [..., m, n]; the leading dims broadcast. Views (transposes) cost no copy. */
+WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
+/* x [..., in], weight [out, in], bias [out] or NULL -> [..., out]:  x weight^T + bias */
+WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
+
+/* --- looking up ---------------------------------------------------------------------------------------------------- */
+/* weight [V, D], ids [...] in 0 .. V-1 -> [..., D] */
+WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
+
+/* --- over the last dimension --------------------------------------------------------------------------------------- */
+WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of only -inf gives zeros */
+/* Ba et al. 2016: (x - mean) / sqrt(var + eps) * gain + bias; gain, bias [D], either may be NULL. */
+WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
+/* Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * gain; gain [D] or NULL. */
+WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
+
+/* --- dropout ------------------------------------------------------------------------------------------------------- */
+/* In WF_TRAIN each element is 0 with probability p (in steps of 1/65536) and else divided by 1 - p; in other modes x
+ * itself. The mask depends on (seed, step, number of the call in this pass, global row, offset in the row), where a row is
+ * what x's last dimension holds. 0 <= p < 1. */
+WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
+
+/* --- attention ----------------------------------------------------------------------------------------------------- */
+/* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, tiles that are masked out are
+ * skipped (Dao et al. 2022).
+ *
+ *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]      H query heads share G = kv_heads heads of keys
+ *
+ * A key may be attended when all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
+ * the last query sees everything), `key_lengths`, `mask` (true = may attend). A row that may attend to nothing gives
+ * zeros and has zero gradient. Keys that are masked out never contribute, whatever they hold.
+ * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
+ * each begins; sentence i of q attends to sentence i of k. */
+struct wf_attention_options {
+    int heads;                     /* H; 0: 1 */
+    int kv_heads;                  /* G, divides H; 0: H */
+    double scale;                  /* 0: 1 / sqrt(E) */
+    bool causal;
+    const int32_t *key_lengths;    /* [B]: keys s < key_lengths[b] only; copied */
+    wf_tensor *mask;               /* bools that broadcast to [B, H, T, S] */
+    const int32_t *q_offsets, *k_offsets; /* [n + 1] */
+    int sequences;                 /* n of the offsets */
+    double dropout;                /* on the weights, in WF_TRAIN */
+    wf_tensor **weights;           /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
+                                      not with packed rows */
+};
+WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
+#ifndef __cplusplus
+#define wf_attention(q, k, v, ...) wf_attention_with(q, k, v, &(struct wf_attention_options){__VA_ARGS__})
+#endif
+
+/* --- losses -------------------------------------------------------------------------------------------------------- */
+/* Mean cross-entropy in nats over the targets that count, -> []. With label smoothing e the target is
+ * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */
+struct wf_cross_entropy_options {
+    bool has_ignore;       /* targets equal to `ignore` don't count */
+    int32_t ignore;
+    double label_smoothing;
+    double normalizer;     /* divides the sum instead of the number of targets: the targets of all micro-batches together,
+                              so that accumulated gradients are those of the large batch. 0: the number here */
+    wf_tensor **plain;     /* if not NULL: receives the mean without smoothing, a constant [] */
+};
+/* logits [..., V], targets [...] in 0 .. V-1. */
+WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);
+/* The same on logits = x weight^T + bias, x [..., D], weight [V, D], bias [V] or NULL, without ever holding all logits. */
+WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
+                                               const struct wf_cross_entropy_options *options);
+#ifndef __cplusplus
+#define wf_cross_entropy(logits, targets, ...) \
+    wf_cross_entropy_with(logits, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
+#define wf_linear_cross_entropy(x, weight, bias, targets, ...) \
+    wf_linear_cross_entropy_with(x, weight, bias, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
+#endif
+
+/* --- recomputation ------------------------------------------------------------------------------------------------- */
+/* fn(ctx, x), whose inner tensors are dropped after the forward and recomputed in the backward: less memory, one more
+ * forward. fn must be a function of x and of parameters alone; dropout inside gives the same masks again. */
+WF_API wf_tensor *wf_checkpoint(wf_tensor *(*fn)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
+
+WF_END_DECLS
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors and the tape that records what was done to them.
+ *
+ * An op runs when it is called and records itself on the tape of its operands; wf_backward walks the record backwards.
+ * Everything of a step (values, records, gradients of inner tensors) lives in the tape's memory until wf_tape_reset:
+ * tensors are never freed one by one, nested expressions cannot leak, and from the second step on nothing is allocated.
+ *
+ * Errors: the first failure is kept on the tape with the op, its operands' names and shapes; the op returns the tape's
+ * poison tensor (never NULL; every dimension reads 1), and ops on poison return poison. So a model's code need not check:
+ * wf_backward and every read by the host return a status, and wf_tape_error has the message.
+ *
+ * A tape is used by one thread at a time. */
+#ifndef WEFT_TAPE_H
+#define WEFT_TAPE_H
+
+#include <weft/array.h>
+#include <weft/error.h>
+
+WF_BEGIN_DECLS
+
+typedef struct wf_tape wf_tape;
+typedef struct wf_tensor wf_tensor;
+typedef struct wf_grads wf_grads;
+
+typedef enum wf_mode {
+    WF_INFER,    /* no gradients, no dropout; a row's bits never depend on the rows beside it */
+    WF_TRAIN,    /* gradients and dropout */
+    WF_GRADIENTS /* gradients, no dropout */
+} wf_mode;
+
+/* --- life of a tape ------------------------------------------------------------------------------------------------ */
+
+/* A new tape, or NULL with *error (wrong ABI word, no memory). Freed with wf_tape_free. */
+WF_API wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error);
+#define wf_tape_new(error) wf_tape_new_abi(WF_ABI, error)
+WF_API void wf_tape_free(wf_tape *tape);
+
+struct wf_tape_options {
+    uint64_t seed;      /* of dropout; the same for the whole training */
+    uint64_t step;      /* dropout differs from step to step */
+    uint64_t first_row; /* place of this batch's first row in the global batch (accumulation, several processes) */
+    wf_grads *grads;    /* where parameters' gradients go; NULL: to the registry's own */
+};
+/* Forgets everything recorded, the error too, and starts a pass. All tensors of the tape are stale from here on. */
+WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
+#ifndef __cplusplus
+#define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
+#endif
+WF_API wf_mode wf_tape_mode(const wf_tape *tape);
+
+/* The first error since the reset; code WF_OK when there is none. Never NULL. */
+WF_API const wf_error *wf_tape_error(const wf_tape *tape);
+/* Records an error from outside an op (a module that finds a bad option) and returns the poison tensor. */
+WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
+
+/* For loops without gradients (generation): drops everything made since the mark. If keep is not NULL its value survives
+ * (it is moved) and its new tensor is returned; else NULL. In a mode with gradients: an error on the tape, poison. */
+typedef struct wf_tape_mark {
+    uint64_t word[8];
+} wf_tape_mark;
+WF_API wf_tape_mark wf_tape_here(const wf_tape *tape);
+WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep);
+
+struct wf_tape_stats {
+    size_t used, peak, reserved; /* bytes of the tape's memory */
+    int64_t nodes;               /* ops recorded since the reset */
+};
+WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
+
+/* --- making tensors ------------------------------------------------------------------------------------------------ */
+
+/* Copies of the caller's data. Ids [rows, columns]; out-of-range ids are found by the op that uses them. */
+WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
+WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
+/* A tensor of numbers; gradients reach it when `needs_grad` (read them with wf_grad after wf_backward). */
+WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
+WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
+WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
+/* A parameter as a tensor of this tape, for expressions that hold parameters alone: wf_mul(wf_on(tape, a), b). Ops take
+ * parameters as they are wherever another operand carries the tape. */
+WF_API wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter);
+
+/* --- looking at tensors -------------------------------------------------------------------------------------------- */
+
+WF_API int wf_ndim(const wf_tensor *x);
+/* Size of a dimension; negative ones count from the end. 1 for poison and for dimensions that are not there. */
+WF_API int64_t wf_dim(const wf_tensor *x, int dim);
+WF_API wf_shape wf_shape_of(const wf_tensor *x);
+WF_API wf_dtype wf_dtype_of(const wf_tensor *x);
+WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* NULL for a parameter */
+WF_API bool wf_is_poison(const wf_tensor *x);
+/* A name for messages; copied. Returns x. */
+WF_API wf_tensor *wf_name(wf_tensor *x, const char *name);
+WF_API const char *wf_name_of(const wf_tensor *x); /* its own, else that of the op that made it */
+
+/* Reads by the host. They return the tape's status; on an error *value is NaN and out[] untouched. wf_read copies
+ * wf_array_count elements densely. */
+WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;                /* a tensor of one element */
+WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED;  /* count must be its size */
+/* A strided view of the value, valid until the next reset, rewind or backward. */
+WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
+
+/* --- backward ------------------------------------------------------------------------------------------------------ */
+
+/* Gradients of a scalar (or of the sum of x) with respect to everything it was made from. Parameters' gradients are added
+ * to what wf_grads holds since wf_grads_zero; inner gradients are released as they are used, and the values that no
+ * longer serve are reused for them: after wf_backward only parameters, inputs, x itself and tensors that were kept
+ * (wf_keep) or whose gradient was retained can be read. A second backward over the same record is refused, and so is
+ * backward in WF_INFER. On an error the gradients are marked invalid and optimisers refuse them. */
+WF_API wf_status wf_backward(wf_tensor *x) WF_CHECKED;
+/* Keeps x's value readable after wf_backward. Returns x. */
+WF_API wf_tensor *wf_keep(wf_tensor *x);
+/* Keeps x's gradient; call it before other ops use x. Returns x. */
+WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
+/* The gradient of an input, a retained tensor or a parameter (on this tape's wf_grads), as a view. */
+WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
+
+/* Stops gradients: the same value, as a leaf that needs none. */
+WF_API wf_tensor *wf_detach(wf_tensor *x);
+
+/* --- NaN hunting --------------------------------------------------------------------------------------------------- */
+
+/* With the check on, each op's result is looked at, and the first that holds a NaN or an infinity becomes the tape's
+ * error (WF_ERR_NUMERIC) naming op, operands and index. Stays on over resets. */
+WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
+
+WF_END_DECLS
+
+#endif

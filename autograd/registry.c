@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of built-in ops. */
+#include <weft/op.h>
+
+#define OP(name) extern const wf_op wf_op_##name;
+#include "ops.def"
+#undef OP
+
+static const wf_op *const ops[] = {
+#define OP(name) &wf_op_##name,
+#include "ops.def"
+#undef OP
+};
+
+int wf_op_count(void)
+{
+    return (int)(sizeof ops / sizeof *ops);
+}
+
+const wf_op *wf_op_at(int index)
+{
+    return index >= 0 && index < wf_op_count() ? ops[index] : NULL;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a tape: reset, errors, marks, and the structs of its tensors. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/runtime.h>
+
+#include "engine.h"
+
+wf_tensor lost_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 0}, .made_by = "poison"};
+
+wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
+{
+    if (abi != WF_ABI) {
+        wf_error_set(error, WF_ERR_ARGUMENT,
+                     "the program was compiled for Weft %u.%u in %s, the library is %s in %s: compile with the flags of the same "
+                     "pkg-config file that is linked",
+                     abi >> 24, abi >> 16 & 255, (abi & 255) == 8 ? "double" : "float", WF_VERSION,
+                     sizeof(wf_real) == 8 ? "double" : "float");
+        return NULL;
+    }
+    if (wf_init(error) != WF_OK)
+        return NULL;
+    wf_tape *tape = wf_alloc_zero(1, sizeof *tape);
+    if (tape)
+        tape->arena = wf_arena_new();
+    if (!tape || !tape->arena) {
+        wf_free(tape);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a tape");
+        return NULL;
+    }
+    tape->poison = lost_poison;
+    tape->poison.tape = tape;
+    tape->recording = true;
+    wf_tape_reset(tape, WF_INFER);
+    return tape;
+}
+
+static void set_free(struct tensor_set *set)
+{
+    for (int i = 0; i < set->chunks; i++)
+        wf_free(set->chunk[i]);
+    wf_free(set->chunk);
+}
+
+void wf_tape_free(wf_tape *tape)
+{
+    if (!tape)
+        return;
+    set_free(&tape->set[0]);
+    set_free(&tape->set[1]);
+    set_free(&tape->leaves);
+    wf_free(tape->slots);
+    wf_arena_free(tape->arena);
+    wf_free(tape);
+}
+
+void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
+{
+    tape->generation++;
+    tape->poison.generation = tape->generation;
+    tape->set[tape->generation & 1].used = 0;
+    tape->leaves.used = 0;
+    tape->slots_used = 0;
+    wf_arena_reset(tape->arena);
+    memset(&tape->pool, 0, sizeof tape->pool);
+    tape->mode = mode;
+    tape->options = options ? *options : (struct wf_tape_options){0};
+    wf_error_clear(&tape->error);
+    tape->last = NULL;
+    tape->nodes = 0;
+    tape->dropout_calls = 0;
+    tape->backward_done = false;
+    tape->recording = true;
+    tape->checkpoints = false;
+}
+
+wf_mode wf_tape_mode(const wf_tape *tape)
+{
+    return tape->mode;
+}
+
+const wf_error *wf_tape_error(const wf_tape *tape)
+{
+    return &tape->error;
+}
+
+wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
+{
+    char text[sizeof tape->error.message];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    wf_error_set(&tape->error, code, "%s", text);
+    return &tape->poison;
+}
+
+wf_tensor *tape_out_of_memory(wf_tape *tape)
+{
+    return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory on the tape, which holds %.1f MiB: use a smaller batch or context",
+                        wf_arena_reserved(tape->arena) / 1048576.0);
+}
+
+struct wf_tape_stats wf_tape_stats(const wf_tape *tape)
+{
+    return (struct wf_tape_stats){.used = wf_arena_used(tape->arena), .peak = wf_arena_peak(tape->arena),
+                                  .reserved = wf_arena_reserved(tape->arena), .nodes = tape->nodes};
+}
+
+void wf_tape_check_finite(wf_tape *tape, bool on)
+{
+    tape->check_finite = on;
+}
+
+/* A struct for a tensor, cleared; NULL without memory. */
+wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
+{
+    struct tensor_set *set = leaf ? &tape->leaves : &tape->set[tape->generation & 1];
+    if (set->used == (int64_t)set->chunks * TENSORS_PER_CHUNK) {
+        wf_tensor **list = wf_realloc(set->chunk, (size_t)(set->chunks + 1) * sizeof *list);
+        if (list)
+            set->chunk = list;
+        wf_tensor *chunk = list ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
+        if (!chunk) {
+            tape_out_of_memory(tape);
+            return NULL;
+        }
+        set->chunk[set->chunks++] = chunk;
+    }
+    wf_tensor *x = &set->chunk[set->used / TENSORS_PER_CHUNK][set->used % TENSORS_PER_CHUNK];
+    set->used++;
+    memset(x, 0, sizeof *x);
+    x->tape = tape;
+    x->generation = tape->generation;
+    return x;
+}
+
+static bool slots_grow(wf_tape *tape)
+{
+    int count = tape->slot_count ? 2 * tape->slot_count : 64;
+    struct leaf_slot *slots = wf_alloc_zero((size_t)count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (int i = 0; i < tape->slot_count; i++) {
+        struct leaf_slot *s = &tape->slots[i];
+        if (s->generation != tape->generation)
+            continue;
+        size_t h = ((uintptr_t)s->parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
+        while (slots[h & (count - 1)].parameter)
+            h++;
+        slots[h & (count - 1)] = *s;
+    }
+    wf_free(tape->slots);
+    tape->slots = slots;
+    tape->slot_count = count;
+    return true;
+}
+
+/* The leaf of a parameter on this tape, made at its first use in a pass. */
+wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
+{
+    if (2 * tape->slots_used >= tape->slot_count && !slots_grow(tape)) {
+        tape_out_of_memory(tape);
+        return NULL;
+    }
+    size_t h = ((uintptr_t)parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    struct leaf_slot *slot;
+    for (;; h++) {
+        slot = &tape->slots[h & (tape->slot_count - 1)];
+        if (slot->generation != tape->generation || !slot->parameter)
+            break;
+        if (slot->parameter == parameter)
+            return slot->leaf;
+    }
+    wf_tensor *leaf = tape_new_tensor(tape, true);
+    if (!leaf)
+        return NULL;
+    leaf->kind = TENSOR_LEAF;
+    leaf->a = parameter->a;
+    leaf->name = parameter->info.name;
+    leaf->parameter = parameter;
+    leaf->needs_grad = tape->mode != WF_INFER && !parameter->info.frozen && (tape->options.grads || parameter->info.grads);
+    *slot = (struct leaf_slot){parameter, leaf, tape->generation};
+    tape->slots_used++;
+    return leaf;
+}
+
+bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
+{
+    if (x->kind == TENSOR_PARAMETER)
+        return true;
+    if (x->tape != tape) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' lives on another tape: make all inputs of an expression on one tape", op,
+                     wf_name_of(x));
+        return false;
+    }
+    if (x->generation != tape->generation) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' was made before the last wf_tape_reset: make it anew in each pass", op,
+                     wf_name_of(x));
+        return false;
+    }
+    const wf_tensor *root = x;
+    while (root->base)
+        root = root->base;
+    if (root->released) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was given up in wf_backward: wf_keep it before", op, wf_name_of(x));
+        return false;
+    }
+    return true;
+}
+
+/* --- marks --------------------------------------------------------------------------------------------------------- */
+
+wf_tape_mark wf_tape_here(const wf_tape *tape)
+{
+    wf_arena_mark at = wf_arena_here(tape->arena);
+    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used,
+                           tape->dropout_calls, tape->generation}};
+}
+
+wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
+{
+    if (tape->mode != WF_INFER)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind works in WF_INFER only: a recorded step needs all of its tensors");
+    if (mark.word[5] != tape->generation)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
+    wf_tensor kept = {0};
+    if (keep) {
+        if (wf_is_poison(keep))
+            return &tape->poison;
+        if (!tape_accepts(tape, "wf_tape_rewind", keep))
+            return &tape->poison;
+        if (!wf_array_is_dense(&keep->a))
+            return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: keep wf_dense of it", wf_name_of(keep));
+        kept = *keep;
+    }
+    /* What lies above the mark is gone after the rewind (poisoned under AddressSanitizer): the value goes by a detour. */
+    size_t bytes = keep ? (size_t)wf_array_count(&kept.a) * wf_dtype_size(kept.a.dtype) : 0;
+    void *detour = keep ? wf_scratch(WF_SCRATCH_OP, bytes + 1) : NULL;
+    if (keep && !detour)
+        return tape_out_of_memory(tape);
+    if (keep)
+        memcpy(detour, kept.a.data, bytes);
+    wf_arena_rewind(tape->arena, (wf_arena_mark){(int32_t)mark.word[0], mark.word[1], mark.word[2]});
+    memset(&tape->pool, 0, sizeof tape->pool); /* its lists may hold buffers that are gone now */
+    tape->set[tape->generation & 1].used = (int64_t)mark.word[3];
+    tape->dropout_calls = (uint32_t)mark.word[4];
+    if (!keep)
+        return NULL;
+    if (kept.kind == TENSOR_PARAMETER || kept.kind == TENSOR_LEAF)
+        return keep;
+    void *data = wf_arena_get(tape->arena, bytes);
+    if (!data)
+        return tape_out_of_memory(tape);
+    memcpy(data, detour, bytes);
+    wf_tensor *x = tape_new_tensor(tape, false);
+    if (!x)
+        return &tape->poison;
+    x->a = kept.a;
+    x->a.data = data;
+    x->made_by = kept.made_by;
+    return x;
+}

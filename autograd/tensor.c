@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Making tensors from the caller's data, and looking at them. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/internal/kernels.h>
+
+#include "engine.h"
+
+/* A dense tensor with memory of its own and no record. */
+static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, const char *made_by)
+{
+    if (tape->error.code != WF_OK)
+        return &tape->poison;
+    int64_t count = wf_shape_count(shape);
+    if (count < 0 || shape->ndim > WF_MAX_DIMS || count > INT64_MAX / 16) {
+        char text[96];
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: no tensor has the shape %s", made_by, wf_shape_text(shape, text, sizeof text));
+    }
+    void *data = wf_arena_get(tape->arena, (size_t)count * wf_dtype_size(dtype));
+    if (!data)
+        return tape_out_of_memory(tape);
+    wf_tensor *x = tape_new_tensor(tape, false);
+    if (!x)
+        return &tape->poison;
+    x->kind = TENSOR_INPUT;
+    x->a = wf_array_dense(data, dtype, shape);
+    x->made_by = made_by;
+    return x;
+}
+
+static wf_tensor *copy_in(wf_tape *tape, wf_dtype dtype, const void *data, const wf_shape *shape, const char *made_by)
+{
+    wf_tensor *x = make(tape, dtype, shape, made_by);
+    if (x->kind != TENSOR_POISON && wf_array_count(&x->a) > 0)
+        memcpy(x->a.data, data, (size_t)wf_array_count(&x->a) * wf_dtype_size(dtype));
+    return x;
+}
+
+wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape)
+{
+    return copy_in(tape, WF_I32, ids, shape, "ids");
+}
+
+wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns)
+{
+    return wf_ids_of(tape, ids, &(wf_shape){2, {rows, columns}});
+}
+
+wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad)
+{
+    wf_tensor *x = copy_in(tape, WF_REAL, data, shape, "input");
+    if (x->kind != TENSOR_POISON)
+        x->needs_grad = needs_grad && tape->mode != WF_INFER;
+    return x;
+}
+
+wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape)
+{
+    return copy_in(tape, WF_BOOL, data, shape, "bools");
+}
+
+wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape)
+{
+    wf_tensor *x = make(tape, WF_REAL, shape, "zeros");
+    if (x->kind != TENSOR_POISON)
+        memset(x->a.data, 0, (size_t)wf_array_count(&x->a) * sizeof(wf_real));
+    return x;
+}
+
+wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter)
+{
+    if (parameter->kind != TENSOR_PARAMETER)
+        return tape_accepts(tape, "wf_on", parameter) ? parameter : &tape->poison;
+    wf_tensor *leaf = tape_leaf(tape, parameter);
+    return leaf ? leaf : &tape->poison;
+}
+
+wf_tensor *wf_detach(wf_tensor *x)
+{
+    wf_tape *tape = x->tape;
+    if (x->kind == TENSOR_POISON || !tape)
+        return x; /* parameters stay what they are: freeze them in the registry */
+    if (!tape_accepts(tape, "wf_detach", x))
+        return &tape->poison;
+    /* A copy: the value of x itself may be given up in backward while this one is still looked at. */
+    wf_shape shape = wf_array_shape(&x->a);
+    wf_tensor *y = make(tape, x->a.dtype, &shape, "detach");
+    if (y->kind != TENSOR_POISON)
+        wf_array_copy(&y->a, &x->a);
+    return y;
+}
+
+int wf_ndim(const wf_tensor *x)
+{
+    return x->a.ndim;
+}
+
+int64_t wf_dim(const wf_tensor *x, int dim)
+{
+    if (dim < 0)
+        dim += x->a.ndim;
+    return x->kind == TENSOR_POISON || dim < 0 || dim >= x->a.ndim ? 1 : x->a.dim[dim];
+}
+
+wf_shape wf_shape_of(const wf_tensor *x)
+{
+    return wf_array_shape(&x->a);
+}
+
+wf_dtype wf_dtype_of(const wf_tensor *x)
+{
+    return x->a.dtype;
+}
+
+wf_tape *wf_tape_of(const wf_tensor *x)
+{
+    return x->tape;
+}
+
+bool wf_is_poison(const wf_tensor *x)
+{
+    return x->kind == TENSOR_POISON;
+}
+
+wf_tensor *wf_name(wf_tensor *x, const char *name)
+{
+    if (x->kind == TENSOR_POISON || !x->tape)
+        return x;
+    size_t bytes = strlen(name) + 1;
+    char *copy = wf_arena_get(x->tape->arena, bytes);
+    if (copy)
+        x->name = memcpy(copy, name, bytes);
+    return x;
+}
+
+const char *wf_name_of(const wf_tensor *x)
+{
+    return x->name ? x->name : x->made_by ? x->made_by : "tensor";
+}
+
+/* OK when x's value may be read now. */
+static wf_status readable(const wf_tensor *x, const char *call)
+{
+    if (x == &lost_poison)
+        return WF_ERR_STATE;
+    if (!x->tape)
+        return WF_OK;
+    if (x->tape->error.code != WF_OK)
+        return x->tape->error.code;
+    return tape_accepts(x->tape, call, x) ? WF_OK : x->tape->error.code;
+}
+
+wf_status wf_view(const wf_tensor *x, wf_array *view)
+{
+    wf_status status = readable(x, "wf_view");
+    if (status == WF_OK)
+        *view = x->a;
+    return status;
+}
+
+wf_status wf_item(const wf_tensor *x, double *value)
+{
+    *value = NAN;
+    wf_status status = readable(x, "wf_item");
+    if (status != WF_OK)
+        return status;
+    if (wf_array_count(&x->a) != 1 || x->a.dtype != WF_REAL) {
+        char text[96];
+        wf_shape shape = wf_array_shape(&x->a);
+        if (x->tape)
+            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_item: '%s' has shape %s and type %s, one real number is wanted", wf_name_of(x),
+                         wf_shape_text(&shape, text, sizeof text), wf_dtype_name(x->a.dtype));
+        return WF_ERR_SHAPE;
+    }
+    *value = *(const wf_real *)x->a.data;
+    return WF_OK;
+}
+
+wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
+{
+    wf_status status = readable(x, "wf_read");
+    if (status != WF_OK)
+        return status;
+    if (wf_array_count(&x->a) != count || x->a.dtype != WF_REAL) {
+        if (x->tape)
+            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of type %s, %lld reals are wanted", wf_name_of(x),
+                         (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
+        return WF_ERR_SHAPE;
+    }
+    wf_shape shape = wf_array_shape(&x->a);
+    wf_array to = wf_array_dense(out, WF_REAL, &shape);
+    wf_array_copy(&to, &x->a);
+    return WF_OK;
+}
+
+wf_tensor *wf_keep(wf_tensor *x)
+{
+    for (wf_tensor *r = x; r; r = r->base)
+        if (r->kind != TENSOR_POISON && r->tape)
+            r->keep = true;
+    return x;
+}
+
+wf_status wf_grad(const wf_tensor *x, wf_array *view)
+{
+    if (x->kind == TENSOR_PARAMETER) {
+        const wf_grads *grads = x->info.grads;
+        if (!grads || grads->broken || !grads->valid[x->info.index])
+            return WF_ERR_STATE;
+        wf_shape shape = wf_array_shape(&x->a);
+        *view = wf_array_dense(grads->slab + x->info.offset, WF_REAL, &shape);
+        return WF_OK;
+    }
+    wf_tape *tape = x->tape;
+    if (!tape)
+        return WF_ERR_STATE;
+    if (tape->error.code != WF_OK)
+        return tape->error.code;
+    if (x->kind == TENSOR_LEAF) {
+        const wf_grads *grads = gradient_slab(tape, x);
+        if (grads && grads->valid[x->parameter->info.index]) {
+            wf_shape shape = wf_array_shape(&x->a);
+            *view = wf_array_dense(grads->slab + x->parameter->info.offset, WF_REAL, &shape);
+            return WF_OK;
+        }
+    }
+    if (x->generation != tape->generation || !tape->backward_done || !x->has_grad) {
+        wf_tape_fail(tape, WF_ERR_STATE, "wf_grad: '%s' holds no gradient: call wf_backward, and wf_retain_grad before it for inner tensors",
+                     wf_name_of(x));
+        return WF_ERR_STATE;
+    }
+    *view = x->grad;
+    return WF_OK;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* The gradient check itself: ops whose backward is wrong on purpose, each in one of the ways that ops go wrong, must fail
+ * it, and the same ops made right must pass. */
+#include <weft/gradcheck.h>
+#include <weft/ops.h>
+
+#include "check_weft.h"
+
+static wf_status like_first(wf_call *c)
+{
+    c->out[0] = wf_call_like(c, &c->in[0]);
+    return WF_OK;
+}
+
+/* Dense copies of both operands, b broadcast to a's shape. */
+static bool two(wf_call *c, wf_array *a, wf_array *b)
+{
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    wf_array seen = wf_array_expand(&c->in[1], &shape);
+    *a = wf_call_dense(c, &c->in[0]);
+    *b = wf_call_dense(c, &seen);
+    return a->data && b->data;
+}
+
+static wf_status product_forward(wf_call *c)
+{
+    wf_array a, b;
+    if (!two(c, &a, &b))
+        return WF_ERR_MEMORY;
+    wf_real *y = c->out[0].data;
+    for (int64_t i = 0; i < wf_array_count(&c->out[0]); i++)
+        y[i] = ((wf_real *)a.data)[i] * ((wf_real *)b.data)[i];
+    return WF_OK;
+}
+
+enum fault { NONE, SIGN, FACTOR, NO_BROADCAST_SUM, IN_PLACE, FORGETS_ACCUMULATE, SWAPPED, ONE_INPUT_ONLY, LAST_ELEMENT };
+static enum fault fault;
+
+/* y = a b:  da = dy b,  db = dy a, summed over the broadcast dimensions of b. */
+static wf_status product_backward(wf_call *c)
+{
+    wf_array a, b, dy = wf_call_dense(c, &c->dout[0]);
+    if (!two(c, &a, &b) || !dy.data)
+        return WF_ERR_MEMORY;
+    const wf_real *x = a.data, *w = b.data, *g = dy.data;
+    int64_t n = wf_array_count(&a), m = wf_array_count(&c->in[1]);
+    if (fault == SWAPPED) {
+        const wf_real *t = x;
+        x = w;
+        w = t;
+    }
+    if (c->need[0]) {
+        bool add = false;
+        wf_array da = fault == FORGETS_ACCUMULATE ? wf_grad_into(c, 0, &add) : fault == IN_PLACE ? c->dout[0] : wf_grad_new(c, 0);
+        wf_shape shape = wf_array_shape(&a);
+        wf_array mine = fault == FORGETS_ACCUMULATE ? wf_call_temp(c, WF_REAL, &shape) : da;
+        wf_real scale = fault == SIGN ? -1 : fault == FACTOR ? (wf_real)1.0001 : 1;
+        if (fault == IN_PLACE && !wf_array_is_dense(&da))
+            da = mine = wf_grad_new(c, 0);
+        /* db is made from what is left in dy: in the in-place fault that is the neighbour's loss, not ours */
+        wf_array keep = wf_call_temp(c, WF_REAL, &shape);
+        wf_array_copy(&keep, &dy);
+        g = keep.data;
+        for (int64_t i = 0; i < n; i++)
+            ((wf_real *)mine.data)[i] = scale * g[i] * w[i];
+        if (fault == LAST_ELEMENT && n > 0)
+            ((wf_real *)mine.data)[n - 1] = 0;
+        if (fault == FORGETS_ACCUMULATE)
+            wf_array_copy(&da, &mine);
+        else
+            wf_grad_give(c, 0, &mine);
+    }
+    if (c->need[1]) {
+        wf_array full = wf_grad_new(c, 0);
+        for (int64_t i = 0; i < n; i++)
+            ((wf_real *)full.data)[i] = fault == ONE_INPUT_ONLY ? 0 : g[i] * x[i];
+        if (fault == NO_BROADCAST_SUM) {
+            wf_array db = wf_grad_new(c, 1);
+            for (int64_t i = 0; i < m; i++)
+                ((wf_real *)db.data)[i] = ((wf_real *)full.data)[i];
+            wf_grad_give(c, 1, &db);
+        } else {
+            wf_grad_give(c, 1, &full);
+        }
+    }
+    return WF_OK;
+}
+
+static const struct wf_case product_cases[] = {{.in = {{2, 3, 4}, {2, 3, 4}}}, {.in = {{5, 70}, {70}}}};
+
+static wf_op product_op(void)
+{
+    return (wf_op){.name = "product", .shape = like_first, .forward = product_forward, .backward = product_backward,
+                   .cases = {product_cases, 2}};
+}
+
+static wf_status check_with(enum fault f, wf_error *error)
+{
+    fault = f;
+    wf_op op = product_op();
+    return wf_check_op(&op, NULL, error);
+}
+
+START_TEST(right_passes)
+{
+    ck_ok(check_with(NONE, error));
+}
+END_TEST
+
+static void must_fail(enum fault f, const char *why)
+{
+    wf_error error = {0};
+    ck_assert_msg(check_with(f, &error) != WF_OK, "the check passed a backward with a wrong %s", why);
+    ck_assert_msg(strstr(error.message, "product"), "the message does not name the op: %s", error.message);
+    ck_assert_int_ne(error.code, WF_ERR_MEMORY);
+}
+
+START_TEST(wrong_sign)
+{
+    must_fail(SIGN, "sign");
+}
+END_TEST
+START_TEST(wrong_factor)
+{
+    must_fail(FACTOR, "factor");
+}
+END_TEST
+START_TEST(missing_broadcast_sum)
+{
+    must_fail(NO_BROADCAST_SUM, "broadcast sum");
+}
+END_TEST
+START_TEST(writes_into_shared_gradient)
+{
+    must_fail(IN_PLACE, "in-place write");
+}
+END_TEST
+START_TEST(forgets_to_accumulate)
+{
+    must_fail(FORGETS_ACCUMULATE, "accumulation");
+}
+END_TEST
+START_TEST(swapped_operands)
+{
+    must_fail(SWAPPED, "order of operands");
+}
+END_TEST
+START_TEST(one_input_without_gradient)
+{
+    must_fail(ONE_INPUT_ONLY, "second gradient");
+}
+END_TEST
+START_TEST(last_element_forgotten)
+{
+    must_fail(LAST_ELEMENT, "tail");
+}
+END_TEST
+
+START_TEST(op_without_cases)
+{
+    wf_op op = product_op();
+    op.cases.count = 0;
+    wf_error error = {0};
+    ck_assert_int_ne(wf_check_op(&op, NULL, &error), WF_OK);
+    ck_assert_ptr_nonnull(strstr(error.message, "no cases"));
+}
+END_TEST
+
+/* Each op of the library with one gradient negated must fail too: the cases of every op reach every input. */
+static wf_op negated;
+static int negated_input;
+static const wf_op *original;
+
+static wf_status negated_backward(wf_call *c)
+{
+    /* Turning the gradient of the result round for this input alone: run the real backward with -dy and only this need. */
+    bool need[WF_MAX_INPUTS];
+    memcpy(need, c->need, sizeof need);
+    if (need[negated_input]) {
+        wf_array keep[WF_MAX_OUTPUTS];
+        memcpy(keep, c->dout, sizeof keep);
+        memset(c->need, 0, sizeof c->need);
+        c->need[negated_input] = true;
+        for (int j = 0; j < c->outputs; j++) {
+            if (!keep[j].data)
+                continue;
+            wf_shape shape = wf_array_shape(&keep[j]);
+            c->dout[j] = wf_call_temp(c, WF_REAL, &shape);
+            wf_array_copy(&c->dout[j], &keep[j]);
+            for (int64_t i = 0; i < wf_shape_count(&shape); i++)
+                ((wf_real *)c->dout[j].data)[i] *= -1;
+        }
+        wf_status status = original->backward(c);
+        memcpy(c->dout, keep, sizeof keep);
+        memcpy(c->need, need, sizeof need);
+        c->need[negated_input] = false;
+        if (status != WF_OK)
+            return status;
+        bool any = false;
+        for (int i = 0; i < c->inputs; i++)
+            any |= c->need[i];
+        if (any)
+            status = original->backward(c);
+        memcpy(c->need, need, sizeof need);
+        return status;
+    }
+    return original->backward(c);
+}
+
+START_TEST(every_gradient_of_every_op_is_checked)
+{
+    for (int o = 0; o < wf_op_count(); o++) {
+        original = wf_op_at(o);
+        int most = 0;
+        for (int k = 0; k < original->cases.count; k++)
+            for (int i = 0; i < WF_MAX_INPUTS; i++)
+                if (original->cases.list[k].in[i][0] != 0 && original->cases.list[k].fill[i] < WF_FILL_IDS && i + 1 > most)
+                    most = i + 1;
+        for (negated_input = 0; negated_input < most; negated_input++) {
+            bool real = false;
+            for (int k = 0; k < original->cases.count; k++)
+                real |= original->cases.list[k].in[negated_input][0] != 0 && original->cases.list[k].fill[negated_input] < WF_FILL_IDS;
+            if (!real)
+                continue;
+            negated = *original;
+            negated.backward = negated_backward;
+            wf_error error = {0};
+            ck_assert_msg(wf_check_op(&negated, NULL, &error) != WF_OK, "%s passes with the gradient of input %d negated", original->name,
+                          negated_input);
+        }
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
+             swapped_operands, one_input_without_gradient, last_element_forgotten, op_without_cases, every_gradient_of_every_op_is_checked)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What every test program shares: Check, and a main that runs one suite.
+ *
+ *   START_TEST(adds) { ... } END_TEST
+ *   WF_TEST_MAIN("arena", adds, grows, ...)                                                                           */
+#ifndef TESTS_CHECK_WEFT_H
+#define TESTS_CHECK_WEFT_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/core.h>
+
+static inline int run_tests(const char *name, const TTest *const *tests, int count)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(name);
+    tcase_set_timeout(tcase, 120);
+    for (int i = 0; i < count; i++)
+        tcase_add_test(tcase, tests[i]);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Check's tests are pointers since 0.15. The parent opens no parallel region: each test forks and initialises for itself. */
+#define WF_TEST_MAIN(name, ...)                                                          \
+    int main(void)                                                                       \
+    {                                                                                    \
+        const TTest *const tests[] = {__VA_ARGS__};                                      \
+        return run_tests(name, tests, (int)(sizeof tests / sizeof *tests));              \
+    }
+
+/* A call that must succeed; prints its message otherwise. */
+#define ck_ok(call)                                                                      \
+    do {                                                                                 \
+        wf_error ck_error = {0};                                                         \
+        wf_error *error = &ck_error;                                                     \
+        ck_assert_msg((call) == WF_OK, "%s: %s", #call, ck_error.message);               \
+    } while (0)
+
+/* The folder with the shared data, or NULL when it is absent (then the test says so and passes). */
+static inline const char *shared_folder(void)
+{
+    static char path[4096];
+    const char *root = getenv("WEFT_SOURCE_ROOT");
+    snprintf(path, sizeof path, "%s/../shared", root ? root : ".");
+    FILE *f;
+    char probe[4200];
+    snprintf(probe, sizeof probe, "%s/data/README.md", path);
+    if (!(f = fopen(probe, "r"))) {
+        fprintf(stderr, "skipped: %s is absent\n", probe);
+        return NULL;
+    }
+    fclose(f);
+    return path;
+}
+
+#endif
