@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* What the attention kernels share: tiles with the queries in the lanes.
+ *
+ * A tile of scores is kept as S^T [keys][WF_ATTENTION_QUERIES]: maxima, sums and exponentials then run down the tile
+ * without a reduction across lanes, and heads of any width fill the registers. Both products of a tile have the form
+ * C[i][lanes] += A(i, p) B[p][lanes]; each element of C is one chain of multiply-adds in the order of p, whatever the
+ * blocking, so its bits depend on its own row and column alone. */
+#ifndef WEFT_KERNELS_ATTENTION_TILE_H
+#define WEFT_KERNELS_ATTENTION_TILE_H
+
+#include <string.h>
+
+#include <weft/internal/attention.h>
+
+#include "simd.h"
+#include "vmath.h"
+
+enum {
+    QUERIES = WF_ATTENTION_QUERIES,
+    KEYS = WF_ATTENTION_KEYS,
+    QV = QUERIES / V_LANES /* registers of a row of a tile */
+};
+
+/* Rows of C that a micro-kernel keeps in registers, two registers wide. */
+#if defined(WF_ISA_AVX512)
+#define BLOCK_ROWS 8
+#elif defined(WF_ISA_AVX2)
+#define BLOCK_ROWS 6
+#else
+#define BLOCK_ROWS 4
+#endif
+
+#ifdef WF_DOUBLE
+static const wf_real exp2_poly[] = {1, 0.69314718055994569675, 0.24022650695910098007, 0.055504108664790394552, 0.0096181291076070023796,
+    0.0013333558153439964747, 0.0001540353044157213033, 0.000015252727385193868197, 1.3215442675329822143e-6, 1.0180647659234138888e-7,
+    7.0725704128144235096e-9, 4.078071929588336665e-10};
+#define EXP2_ZERO (-1023)
+#else
+static const wf_real exp2_poly[] = {1, 0.6931472149680278995f, 0.2402265278288773743f, 0.055503105510137971734f, 0.0096176929729930623181f,
+    0.0013406643902351759246f, 0.00015594678161326619324f};
+#define EXP2_ZERO (-127)
+#endif
+
+/* 2^x for x <= 0 (and a little above): exactly 1 at 0, exactly 0 from EXP2_ZERO down, NaN for NaN. Minimax fit on
+ * [-1/2, 1/2] with the constant fixed at 1, 2.6e-9 (1.8e-17 in double). */
+V_INLINE vr exp2_of(vr x)
+{
+    x = v_max(v_set(EXP2_ZERO), x);
+    vr magic = v_set((wf_real)V_MAGIC);
+    vr shifted = x + magic;
+    vr p = V_POLY(x - (shifted - magic), exp2_poly);
+    return (vr)((vi)p + ((vi)shifted << V_MANTISSA));
+}
+
+#define LOG2_E ((wf_real)1.44269504088896340736)
+
+/* C[rows][registers] (+)= A B over p < depth. A(i, p) = a[i * a_step + p] when by_rows, else a[p * a_step + i]. */
+V_INLINE void block(int rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *restrict a, int64_t a_step,
+                    const wf_real *restrict b, int64_t b_step, wf_real *restrict c, int64_t c_step)
+{
+    vr sum[BLOCK_ROWS][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < registers; j++)
+            sum[i][j] = add ? v_load(c + i * c_step + j * V_LANES) : v_set(0);
+    for (int64_t p = 0; p < depth; p++) {
+        vr right[2];
+#pragma GCC unroll 2
+        for (int j = 0; j < registers; j++)
+            right[j] = v_load(b + p * b_step + j * V_LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            vr left = v_set(by_rows ? a[i * a_step + p] : a[p * a_step + i]);
+#pragma GCC unroll 2
+            for (int j = 0; j < registers; j++)
+                sum[i][j] = v_fma(left, right[j], sum[i][j]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < registers; j++)
+            v_store(c + i * c_step + j * V_LANES, sum[i][j]);
+}
+
+V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step,
+                     const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+{
+    int64_t down = by_rows ? a_step : 1;
+    while (rows >= BLOCK_ROWS) {
+        block(BLOCK_ROWS, registers, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
+        a += BLOCK_ROWS * down;
+        c += BLOCK_ROWS * c_step;
+        rows -= BLOCK_ROWS;
+    }
+    switch (rows) {
+#define REST(n)                                                                            \
+    case n:                                                                                \
+        block(n, registers, by_rows, add, depth, a, a_step, b, b_step, c, c_step); \
+        break;
+        REST(1)
+        REST(2)
+        REST(3)
+#if BLOCK_ROWS > 4
+        REST(4)
+        REST(5)
+#endif
+#if BLOCK_ROWS > 6
+        REST(6)
+        REST(7)
+#endif
+#undef REST
+    default:
+        break;
+    }
+}
+
+/* The same over `width` registers of columns. */
+V_INLINE void product(int64_t rows, int64_t width, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step,
+                      const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+{
+    for (; width >= 2; width -= 2, b += 2 * V_LANES, c += 2 * V_LANES)
+        blocks(rows, 2, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
+    if (width)
+        blocks(rows, 1, by_rows, add, depth, a, a_step, b, b_step, c, c_step);
+}
+
+static __attribute__((noinline, unused)) void product_rows(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
+                                                           const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+{
+    product(rows, width, true, false, depth, a, a_step, b, b_step, c, c_step);
+}
+
+static __attribute__((noinline, unused)) void product_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
+                                                               int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
+                                                               int64_t c_step)
+{
+    product(rows, width, true, true, depth, a, a_step, b, b_step, c, c_step);
+}
+
+static __attribute__((noinline, unused)) void product_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
+                                                                  int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
+                                                                  int64_t c_step)
+{
+    product(rows, width, false, true, depth, a, a_step, b, b_step, c, c_step);
+}
+
+/* For tiles that hold a NaN or an infinity: the same sums, the same bits, but weights of 0 leave their terms out, so that
+ * what is masked contributes nothing. The weights are B here ... */
+static __attribute__((noinline, unused)) void careful_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
+                                                                  int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
+                                                                  int64_t c_step)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
+            vr sum = v_load(c + i * c_step + j);
+            for (int64_t p = 0; p < depth; p++) {
+                vr w = v_load(b + p * b_step + j);
+                sum = v_select((vi)(w == 0), sum, v_fma(v_set(a[p * a_step + i]), w, sum));
+            }
+            v_store(c + i * c_step + j, sum);
+        }
+}
+
+/* ... and A here. */
+static __attribute__((noinline, unused)) void careful_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
+                                                               int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
+                                                               int64_t c_step)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
+            vr sum = v_load(c + i * c_step + j);
+            for (int64_t p = 0; p < depth; p++)
+                if (a[i * a_step + p] != 0)
+                    sum = v_fma(v_set(a[i * a_step + p]), v_load(b + p * b_step + j), sum);
+            v_store(c + i * c_step + j, sum);
+        }
+}
+
+/* Transposes the square of registers r. */
+V_INLINE void transpose(vr r[V_LANES])
+{
+#pragma GCC unroll 4
+    for (int half = 1; half < V_LANES; half *= 2) {
+        vi low, high;
+#pragma GCC unroll 16
+        for (int i = 0; i < V_LANES; i++) {
+            low[i] = i & half ? V_LANES + i - half : i;
+            high[i] = i & half ? V_LANES + i : i + half;
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < V_LANES; i++)
+            if (!(i & half)) {
+                vr a = r[i], b = r[i + half];
+                r[i] = __builtin_shuffle(a, b, low);
+                r[i + half] = __builtin_shuffle(a, b, high);
+            }
+    }
+}
+
+V_INLINE vr load_at_most(const wf_real *p, int64_t n)
+{
+    return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
+}
+
+V_INLINE void store_at_most(wf_real *p, vr x, int64_t n)
+{
+    if (n >= V_LANES)
+        v_store(p, x);
+    else
+        v_store_n(p, x, n);
+}
+
+/* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows; lanes beyond the last row are 0. Returns true
+ * if all values are finite. */
+static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step,
+                                                           wf_real scale, wf_real *to)
+{
+    vr sick = v_set(0); /* becomes NaN */
+    for (int64_t i = 0; i < QUERIES; i += V_LANES)
+        for (int64_t j = 0; j < columns; j += V_LANES) {
+            vr r[V_LANES];
+#pragma GCC unroll 16
+            for (int l = 0; l < V_LANES; l++) {
+                r[l] = i + l < rows ? load_at_most(from + (i + l) * step + j, columns - j) : v_set(0);
+                sick = v_fma(r[l], v_set(0), sick);
+            }
+            transpose(r);
+#pragma GCC unroll 16
+            for (int l = 0; l < V_LANES; l++)
+                if (j + l < columns)
+                    v_store(to + (j + l) * QUERIES + i, r[l] * scale);
+        }
+    return !v_any((vi)(sick != sick));
+}
+
+/* to[row][column] (+)= from[column][QUERIES] */
+static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to,
+                                                             int64_t step, bool add)
+{
+    for (int64_t i = 0; i < rows; i += V_LANES)
+        for (int64_t j = 0; j < columns; j += V_LANES) {
+            vr r[V_LANES];
+#pragma GCC unroll 16
+            for (int l = 0; l < V_LANES; l++)
+                r[l] = j + l < columns ? v_load(from + (j + l) * QUERIES + i) : v_set(0);
+            transpose(r);
+#pragma GCC unroll 16
+            for (int l = 0; l < V_LANES; l++)
+                if (i + l < rows) {
+                    wf_real *p = to + (i + l) * step + j;
+                    store_at_most(p, add ? load_at_most(p, columns - j) + r[l] : r[l], columns - j);
+                }
+        }
+}
+
+/* to[row][to_step] = from[row][columns], zeros up to to_step when that is a whole number of registers. True if finite. */
+static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to,
+                                                        int64_t to_step)
+{
+    vr sick = v_set(0);
+    for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
+        int64_t j = 0;
+        for (; j + V_LANES <= columns; j += V_LANES) {
+            vr x = v_load(from + j);
+            sick = v_fma(x, v_set(0), sick);
+            v_store(to + j, x);
+        }
+        if (j < columns) {
+            vr x = v_load_n(from + j, columns - j, 0);
+            sick = v_fma(x, v_set(0), sick);
+            store_at_most(to + j, x, to_step - j);
+        }
+    }
+    return !v_any((vi)(sick != sick));
+}
+
+/* Which keys of a tile may be attended: written to allow[key][QUERIES] as 0 or -1 when it is some of them. */
+enum allowed { ALLOWED_NONE, ALLOWED_SOME, ALLOWED_ALL };
+enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
+                               v_lane *allow);
+/* drop[key][QUERIES] = 0 or keep_scale. */
+void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop);
+#define attention_allowed WF_KERNEL(attention_allowed)
+#define attention_dropout WF_KERNEL(attention_dropout)
+
+/* Keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
+V_INLINE int64_t last_limit(const struct wf_attention *a, int64_t q0, int64_t rows)
+{
+    int64_t limit = a->first_limit >= WF_ATTENTION_ALL ? a->keys : a->first_limit + q0 + rows - 1;
+    return limit < 0 ? 0 : limit < a->keys ? limit : a->keys;
+}
+
+/* Cuts `count` elements off the scratch, in whole cache lines. */
+V_INLINE wf_real *take(wf_real **scratch, int64_t count)
+{
+    wf_real *p = *scratch;
+    *scratch += (count + 15) / 16 * 16;
+    return p;
+}
+
+#endif

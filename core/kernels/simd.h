@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers of wf_real for the instruction set that a kernel file is compiled for: 64 bytes (AVX-512), 32 (AVX2) or 16.
+ * Arithmetic is the compiler's own on vector_size types; here stands what those types lack: tails, blends, square roots,
+ * reductions in a fixed order. On other processors "base" is the same in plain loops.
+ *
+ * Tails: v_load_n fills the missing lanes, the arithmetic is that of a whole register, v_store_n writes n lanes back. So an
+ * element's bits don't depend on where it stands. For the same reason multiply-adds are written v_fma, not left to the
+ * compiler, wherever it would have a choice of which product to fuse. */
+#ifndef WEFT_KERNELS_SIMD_H
+#define WEFT_KERNELS_SIMD_H
+
+#include <weft/internal/kernel_names.h>
+#include <weft/internal/kernels.h>
+
+#if defined(WF_ISA_AVX512)
+#include <immintrin.h>
+#define V_BYTES 64
+#define V_PREFIX _mm512
+#elif defined(WF_ISA_AVX2)
+#include <immintrin.h>
+#define V_BYTES 32
+#define V_PREFIX _mm256
+#else
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+#define V_BYTES 16
+#define V_PREFIX _mm
+#endif
+#if defined(WF_ISA_AVX512) || defined(WF_ISA_AVX2)
+#define V_HAS_FMA 1
+#endif
+#if defined(V_HAS_FMA) || defined(__SSE2__)
+#define V_X86 1
+#endif
+
+#ifdef WF_DOUBLE
+typedef int64_t v_lane;
+typedef uint64_t v_ulane;
+#define V_LANES (V_BYTES / 8)
+#define V_SUFFIX pd
+#else
+typedef int32_t v_lane;
+typedef uint32_t v_ulane;
+#define V_LANES (V_BYTES / 4)
+#define V_SUFFIX ps
+#endif
+#define V_N ((int64_t)V_LANES)
+#define V_ND ((int64_t)(V_BYTES / 8))
+
+typedef wf_real vr __attribute__((vector_size(V_BYTES)));
+typedef wf_real vr_memory __attribute__((vector_size(V_BYTES), aligned(sizeof(wf_real)), may_alias));
+typedef v_lane vi __attribute__((vector_size(V_BYTES))); /* lanes as wide as wf_real's; a mask is 0 or -1 a lane */
+typedef v_ulane vu __attribute__((vector_size(V_BYTES)));
+typedef double vd __attribute__((vector_size(V_BYTES)));
+typedef int64_t vi64 __attribute__((vector_size(V_BYTES)));
+typedef uint64_t vu64 __attribute__((vector_size(V_BYTES)));
+
+#define V_PASTE_(a, b, c) a##_##b##_##c
+#define V_PASTE(a, b, c) V_PASTE_(a, b, c)
+#define V_OP(name) V_PASTE(V_PREFIX, name, V_SUFFIX) /* V_OP(sqrt): _mm512_sqrt_ps and its like */
+#define V_INLINE static inline __attribute__((always_inline, unused))
+#define V_EACH(lane) for (int lane = 0; lane < V_LANES; lane++)
+
+V_INLINE vr v_set(wf_real x)
+{
+    return x - (vr){0}; /* x - 0 is x for -0 and NaN too, and folds to a broadcast */
+}
+
+V_INLINE vi v_seti(v_lane x)
+{
+    return x + (vi){0};
+}
+
+V_INLINE vr v_load(const wf_real *p)
+{
+    return *(const vr_memory *)p;
+}
+
+V_INLINE void v_store(wf_real *p, vr x)
+{
+    *(vr_memory *)p = x;
+}
+
+V_INLINE vr v_select(vi mask, vr yes, vr no)
+{
+#if defined(WF_ISA_AVX2)
+    return V_OP(blendv)(no, yes, (vr)mask);
+#else
+    return (vr)(((vi)yes & mask) | ((vi)no & ~mask));
+#endif
+}
+
+#if defined(WF_ISA_AVX512)
+#define V_FIRST(n) ((uint16_t)((1u << (n)) - 1u))
+#elif V_LANES == 8
+#define V_FIRST(n) ((vi){0, 1, 2, 3, 4, 5, 6, 7} < v_seti((v_lane)(n)))
+#elif V_LANES == 4
+#define V_FIRST(n) ((vi){0, 1, 2, 3} < v_seti((v_lane)(n)))
+#endif
+
+/* The first n lanes (0 < n < V_N) from memory, the others `fill`. */
+V_INLINE vr v_load_n(const wf_real *p, int64_t n, wf_real fill)
+{
+#if defined(WF_ISA_AVX512)
+    return V_OP(mask_loadu)(v_set(fill), V_FIRST(n), p);
+#elif defined(WF_ISA_AVX2)
+    vi mask = V_FIRST(n);
+    return v_select(mask, V_OP(maskload)(p, (__m256i)mask), v_set(fill));
+#else
+    vr x = v_set(fill);
+    V_EACH(i) x[i] = i < n ? p[i] : fill;
+    return x;
+#endif
+}
+
+V_INLINE void v_store_n(wf_real *p, vr x, int64_t n)
+{
+#if defined(WF_ISA_AVX512)
+    V_OP(mask_storeu)(p, V_FIRST(n), x);
+#elif defined(WF_ISA_AVX2)
+    V_OP(maskstore)(p, (__m256i)V_FIRST(n), x);
+#else
+    V_EACH(i)
+    {
+        if (i < n)
+            p[i] = x[i];
+    }
+#endif
+}
+
+/* a b + c, in one rounding where the instruction set can. */
+V_INLINE vr v_fma(vr a, vr b, vr c)
+{
+#if defined(V_HAS_FMA)
+    return V_OP(fmadd)(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+V_INLINE vr v_fmak(vr a, vr b, wf_real c)
+{
+    return v_fma(a, b, v_set(c));
+}
+
+/* c - a b */
+V_INLINE vr v_fnma(vr a, vr b, vr c)
+{
+#if defined(V_HAS_FMA)
+    return V_OP(fnmadd)(a, b, c);
+#else
+    return c - a * b;
+#endif
+}
+
+/* a > b ? a : b and a < b ? a : b: b where either is NaN. */
+V_INLINE vr v_max(vr a, vr b)
+{
+#if defined(V_X86)
+    return V_OP(max)(a, b);
+#else
+    return v_select(a > b, a, b);
+#endif
+}
+
+V_INLINE vr v_min(vr a, vr b)
+{
+#if defined(V_X86)
+    return V_OP(min)(a, b);
+#else
+    return v_select(a < b, a, b);
+#endif
+}
+
+/* a < b ? yes : no, and the same for <=; `no` where a or b is NaN. */
+#if defined(WF_ISA_AVX512)
+#ifdef WF_DOUBLE
+#define V_COMPARE _mm512_cmp_pd_mask
+#else
+#define V_COMPARE _mm512_cmp_ps_mask
+#endif
+#define v_if_less(a, b, yes, no) V_OP(mask_blend)(V_COMPARE(a, b, _CMP_LT_OQ), no, yes)
+#define v_if_less_equal(a, b, yes, no) V_OP(mask_blend)(V_COMPARE(a, b, _CMP_LE_OQ), no, yes)
+#else
+#define v_if_less(a, b, yes, no) v_select((vi)((a) < (b)), yes, no)
+#define v_if_less_equal(a, b, yes, no) v_select((vi)((a) <= (b)), yes, no)
+#endif
+
+V_INLINE vr v_sqrt(vr x)
+{
+#if defined(V_X86)
+    return V_OP(sqrt)(x);
+#else
+    V_EACH(i) x[i] = sizeof(wf_real) == 4 ? (wf_real)__builtin_sqrtf((float)x[i]) : (wf_real)__builtin_sqrt(x[i]);
+    return x;
+#endif
+}
+
+#define V_SIGN ((v_lane)((v_ulane)1 << (8 * sizeof(wf_real) - 1)))
+
+V_INLINE vr v_abs(vr x)
+{
+    return (vr)((vi)x & v_seti(~V_SIGN));
+}
+
+/* x, which must not be negative, with the sign of y. */
+V_INLINE vr v_with_sign(vr x, vr y)
+{
+    return (vr)((vi)x | ((vi)y & v_seti(V_SIGN)));
+}
+
+/* True if a bit of the mask is set. */
+V_INLINE bool v_any(vi mask)
+{
+#if defined(WF_ISA_AVX512)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(WF_ISA_AVX2)
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#elif defined(V_X86)
+    return _mm_movemask_epi8((__m128i)mask) != 0;
+#else
+    v_lane any = 0;
+    V_EACH(i) any |= mask[i];
+    return any != 0;
+#endif
+}
+
+/* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
+#if V_LANES == 16
+#define V_XOR(x, k)                                                                                          \
+    __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k, 8 ^ k, 9 ^ k, 10 ^ k, \
+                              11 ^ k, 12 ^ k, 13 ^ k, 14 ^ k, 15 ^ k})
+#elif V_LANES == 8
+#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k})
+#elif V_LANES == 4
+#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k})
+#else
+#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k})
+#endif
+
+V_INLINE vr v_sum(vr x)
+{
+#if V_LANES >= 16
+    x += V_XOR(x, 8);
+#endif
+#if V_LANES >= 8
+    x += V_XOR(x, 4);
+#endif
+#if V_LANES >= 4
+    x += V_XOR(x, 2);
+#endif
+    return x + V_XOR(x, 1);
+}
+
+/* A NaN may be lost. */
+V_INLINE vr v_greatest(vr x)
+{
+#if V_LANES >= 16
+    x = v_max(x, V_XOR(x, 8));
+#endif
+#if V_LANES >= 8
+    x = v_max(x, V_XOR(x, 4));
+#endif
+#if V_LANES >= 4
+    x = v_max(x, V_XOR(x, 2));
+#endif
+    return v_max(x, V_XOR(x, 1));
+}
+
+/* Sum of the lanes of doubles, in the same order. */
+V_INLINE double v_sum_d(vd x)
+{
+    for (int half = V_BYTES / 16; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            x[i] += x[i + half];
+    return x[0];
+}
+
+/* The lower and the upper half of a register of floats as doubles. In the double build the lower half is all of it. */
+#ifdef WF_DOUBLE
+#define V_HALVES 1
+V_INLINE vd v_widen(vr x, int half)
+{
+    (void)half;
+    return x;
+}
+#else
+#define V_HALVES 2
+V_INLINE vd v_widen(vr x, int half)
+{
+#if defined(WF_ISA_AVX512)
+    return _mm512_cvtps_pd(half ? _mm512_extractf32x8_ps(x, 1) : _mm512_castps512_ps256(x));
+#elif defined(WF_ISA_AVX2)
+    return _mm256_cvtps_pd(half ? _mm256_extractf128_ps(x, 1) : _mm256_castps256_ps128(x));
+#elif defined(V_X86)
+    return _mm_cvtps_pd(half ? _mm_movehl_ps(x, x) : (__m128)x);
+#else
+    return (vd){x[2 * half], x[2 * half + 1]};
+#endif
+}
+#endif
+
+/* Runs PART(offset, count, ...) over 0 .. n-1: whole registers first (count is the constant V_N), then the tail by the same
+ * code with a smaller count. */
+#define V_LOOP(n, PART, ...)                      \
+    do {                                          \
+        int64_t v_at = 0;                         \
+        for (; v_at + V_N <= (n); v_at += V_N)    \
+            PART(v_at, V_N, __VA_ARGS__);         \
+        if (v_at < (n))                           \
+            PART(v_at, (n) - v_at, __VA_ARGS__);  \
+    } while (0)
+
+/* Loads and stores `count` lanes at p: all of them when it is the constant V_N. Missing lanes are 0. */
+V_INLINE vr v_get(const wf_real *p, int64_t count)
+{
+    return __builtin_constant_p(count) && count == V_N ? v_load(p) : v_load_n(p, count, 0);
+}
+
+V_INLINE void v_put(wf_real *p, vr x, int64_t count)
+{
+    if (__builtin_constant_p(count) && count == V_N)
+        v_store(p, x);
+    else
+        v_store_n(p, x, count);
+}
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax and cross-entropy over rows. Sums of float rows are carried to double every BLOCK registers: vocabularies are long. */
+#include "vmath.h"
+
+#define BLOCK 64
+
+/* Two running greatest values; lanes beyond the row hold -inf. A NaN may be lost here, the sum of the exponentials has it. */
+V_INLINE wf_real row_max(int64_t d, const wf_real *x)
+{
+    vr m0 = v_set(-V_INF), m1 = m0, m2 = m0, m3 = m0;
+    int64_t j = 0;
+    for (; j + 4 * V_N <= d; j += 4 * V_N) {
+        m0 = v_max(v_load(x + j), m0);
+        m1 = v_max(v_load(x + j + V_N), m1);
+        m2 = v_max(v_load(x + j + 2 * V_N), m2);
+        m3 = v_max(v_load(x + j + 3 * V_N), m3);
+    }
+    for (; j + V_N <= d; j += V_N)
+        m0 = v_max(v_load(x + j), m0);
+    if (j < d)
+        m1 = v_max(v_load_n(x + j, d - j, -V_INF), m1);
+    return v_greatest(v_max(v_max(m0, m1), v_max(m2, m3)))[0];
+}
+
+/* The sum of e^(x - m), which goes to y unless that is NULL. */
+V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
+{
+    vr top = v_set(m);
+    vd total = {0};
+    for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
+        int64_t end = begin + BLOCK * V_N < d ? begin + BLOCK * V_N : d, j = begin;
+        vr sum = {0};
+        for (; j + V_N <= end; j += V_N) {
+            vr e = v_exp(v_load(x + j) - top);
+            sum += e;
+            if (y)
+                v_store(y + j, e);
+        }
+        if (j < end) {
+            vr e = v_exp(v_load_n(x + j, end - j, -V_INF) - top);
+            sum += e;
+            if (y)
+                v_store_n(y + j, e, end - j);
+        }
+        for (int half = 0; half < V_HALVES; half++)
+            total += v_widen(sum, half);
+    }
+    return v_sum_d(total);
+}
+
+V_INLINE void scale_part(int64_t j, int64_t count, vr s, vr t, wf_real *y)
+{
+    v_put(y + j, v_fma(v_get(y + j, count), s, t), count);
+}
+
+void WF_KERNEL(softmax)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
+{
+    for (int64_t i = 0; i < rows; i++, x += d, y += d) {
+        wf_real m = row_max(d, x);
+        if (m == -V_INF)
+            m = 0; /* every e^x is 0 then, or NaN */
+        double sum = row_exp(d, x, m, y);
+        vr scale = v_set(sum == 0 ? 0 : (wf_real)(1 / sum));
+        V_LOOP(d, scale_part, scale, v_set(0), y);
+    }
+}
+
+V_INLINE void dot_part(int64_t j, int64_t count, vr *sum, const wf_real *x, const wf_real *y)
+{
+    *sum = v_fma(v_get(x + j, count), v_get(y + j, count), *sum);
+}
+
+V_INLINE void softmax_grad_part(int64_t j, int64_t count, vr dot, const wf_real *y, const wf_real *dy, wf_real *dx)
+{
+    v_put(dx + j, v_get(y + j, count) * (v_get(dy + j, count) - dot), count);
+}
+
+/* dx = y (dy - sum of dy y) */
+void WF_KERNEL(softmax_grad)(int64_t rows, int64_t d, const wf_real *y, const wf_real *dy, wf_real *dx)
+{
+    for (int64_t i = 0; i < rows; i++, y += d, dy += d, dx += d) {
+        vd total = {0};
+        for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
+            int64_t length = begin + BLOCK * V_N < d ? BLOCK * V_N : d - begin;
+            vr sum = {0};
+            V_LOOP(length, dot_part, &sum, y + begin, dy + begin);
+            for (int half = 0; half < V_HALVES; half++)
+                total += v_widen(sum, half);
+        }
+        vr dot = v_set((wf_real)v_sum_d(total));
+        V_LOOP(d, softmax_grad_part, dot, y, dy, dx);
+    }
+}
+
+void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, int32_t ignore,
+                              wf_real smoothing, wf_real scale, double *loss, double *smoothed, wf_real *dlogits)
+{
+    for (int64_t i = 0; i < rows; i++, logits += v) {
+        wf_real *d = dlogits ? dlogits + i * v : NULL;
+        if (target[i] == ignore) {
+            loss[i] = 0;
+            if (smoothed)
+                smoothed[i] = 0;
+            if (d)
+                WF_KERNEL(fill)(v, 0, d);
+            continue;
+        }
+        double picked = (double)logits[target[i]]; /* before d, which may lie on it, is written */
+        double mean = smoothed && smoothing != 0 ? WF_KERNEL(sum)(v, logits) / (double)v : 0;
+        wf_real m = row_max(v, logits);
+        if (m == -V_INF)
+            m = 0;
+        double sum = row_exp(v, logits, m, d);
+        double log_sum = (double)m + __builtin_log(sum);
+        loss[i] = log_sum - picked;
+        if (smoothed)
+            smoothed[i] = smoothing != 0 ? (1 - (double)smoothing) * loss[i] + (double)smoothing * (log_sum - mean) : loss[i];
+        if (d) {
+            vr s = v_set((wf_real)((double)scale / sum)), t = v_set((wf_real)(-(double)scale * (double)smoothing / (double)v));
+            V_LOOP(v, scale_part, s, t, d);
+            d[target[i]] -= scale * (1 - smoothing);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* y[i] = f(x[i]) and dx[i] = dy[i] f'(x[i]). What torch gives for infinities is given here too: NaN for gelu, silu and
+ * gelu_tanh at -inf, where the limit would be 0. */
+#include "vmath.h"
+
+#define UNARY(name)                                                                       \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, wf_real *y)     \
+    {                                                                                     \
+        v_put(y + i, name##_of(v_get(x + i, count)), count);                              \
+    }                                                                                     \
+    void WF_KERNEL(name)(int64_t n, const wf_real *x, wf_real *y)                         \
+    {                                                                                     \
+        V_LOOP(n, name##_part, x, y);                                                     \
+    }
+
+#define UNARY_GRAD(name)                                                                                    \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, const wf_real *dy, wf_real *dx)   \
+    {                                                                                                       \
+        v_put(dx + i, name##_of(v_get(x + i, count), v_get(dy + i, count)), count);                         \
+    }                                                                                                       \
+    void WF_KERNEL(name)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)                       \
+    {                                                                                                       \
+        V_LOOP(n, name##_part, x, dy, dx);                                                                  \
+    }
+
+V_INLINE vr exp_of(vr x)
+{
+    return v_exp(x);
+}
+
+V_INLINE vr log_of(vr x)
+{
+    return v_log(x);
+}
+
+V_INLINE vr sqrt_of(vr x)
+{
+    return v_sqrt(x);
+}
+
+V_INLINE vr tanh_of(vr x)
+{
+    return v_tanh(x);
+}
+
+V_INLINE vr sigmoid_of(vr x)
+{
+    return v_sigmoid(x);
+}
+
+V_INLINE vr relu_of(vr x)
+{
+    return v_max(v_set(0), x); /* the second operand, so a NaN stays */
+}
+
+V_INLINE vr gelu_of(vr x)
+{
+    return x * v_phi(x, NULL);
+}
+
+V_INLINE vr silu_of(vr x)
+{
+    return x / (v_exp(-x) + 1);
+}
+
+/* 0.5 x (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
+#define GELU_TANH_1 ((wf_real)1.59576912160573071176) /* 2 sqrt(2 / pi) */
+#define GELU_TANH_3 ((wf_real)0.07135481627159874637) /* times 0.044715 */
+
+V_INLINE vr gelu_tanh_minus_2u(vr x)
+{
+    return x * v_fmak(x * x, v_set(-GELU_TANH_3), -GELU_TANH_1);
+}
+
+V_INLINE vr gelu_tanh_of(vr x)
+{
+    return x / (v_exp(gelu_tanh_minus_2u(x)) + 1);
+}
+
+UNARY(exp)
+UNARY(log)
+UNARY(sqrt)
+UNARY(tanh)
+UNARY(sigmoid)
+UNARY(relu)
+UNARY(gelu)
+UNARY(gelu_tanh)
+UNARY(silu)
+
+V_INLINE vr tanh_grad_of(vr y, vr dy)
+{
+    return dy * v_fnma(y, y, v_set(1));
+}
+
+V_INLINE vr sigmoid_grad_of(vr y, vr dy)
+{
+    return dy * (y * (1 - y));
+}
+
+V_INLINE vr relu_grad_of(vr x, vr dy)
+{
+    return v_if_less_equal(x, v_set(0), v_set(0), dy);
+}
+
+/* Phi(x) + x phi(x) */
+V_INLINE vr gelu_grad_of(vr x, vr dy)
+{
+    vr density;
+    vr phi = v_phi(x, &density);
+    vr bounded = v_max(v_set(-V_PHI_MAX), v_min(v_set(V_PHI_MAX), x)); /* inf 0 must not come up */
+    return dy * v_fma(bounded, density, phi);
+}
+
+/* s + x s (1 - s) 2u'(x) with s = 1 / (1 + e^-2u); at |x| = 40 the second term is 0 in either precision. */
+V_INLINE vr gelu_tanh_grad_of(vr x, vr dy)
+{
+    x = v_max(v_set(-40), v_min(v_set(40), x));
+    vr s = v_set(1) / (v_exp(gelu_tanh_minus_2u(x)) + 1);
+    vr slope = v_fmak(x * x, v_set(3 * GELU_TANH_3), GELU_TANH_1);
+    return dy * v_fma(x * slope, s * (1 - s), s);
+}
+
+/* s + x s (1 - s); the bound is where s or 1 - s is 0. */
+V_INLINE vr silu_grad_of(vr x, vr dy)
+{
+    x = v_max(v_set(-V_EXP_MAX), v_min(v_set(V_EXP_MAX), x));
+    vr s = v_sigmoid(x);
+    return dy * v_fma(x * s, 1 - s, s);
+}
+
+UNARY_GRAD(tanh_grad)
+UNARY_GRAD(sigmoid_grad)
+UNARY_GRAD(relu_grad)
+UNARY_GRAD(gelu_grad)
+UNARY_GRAD(gelu_tanh_grad)
+UNARY_GRAD(silu_grad)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* exp, log, tanh, the logistic function and the normal distribution function on whole registers, float and double from one
+ * source. The polynomials are minimax fits of our own (Remez exchange in 40 digits; the quoted "fit" is the largest error
+ * of the polynomial itself); measured errors of the functions stand beside them. None calls libm. */
+#ifndef WEFT_KERNELS_VMATH_H
+#define WEFT_KERNELS_VMATH_H
+
+#include "simd.h"
+
+#define V_INF ((wf_real)__builtin_inf())
+
+/* Horner's scheme: c[0] + c[1] x + ... */
+#define V_POLY(x, c) v_poly(x, c, (int)(sizeof(c) / sizeof *(c)))
+V_INLINE vr v_poly(vr x, const wf_real *c, int count)
+{
+    vr p = v_set(c[count - 1]);
+#pragma GCC unroll 32
+    for (int i = count - 2; i >= 0; i--)
+        p = v_fmak(p, x, c[i]);
+    return p;
+}
+
+#ifdef WF_DOUBLE
+#define V_MANTISSA 52
+#define V_BIAS 1023
+#define V_MAGIC 6755399441055744.0 /* 1.5 2^52: adding it rounds to an integer, which stands in the low bits */
+#define V_LN2_HIGH 6.93147180369123816490e-01 /* ln 2 in two parts, the first with zeros at its end: n times it is exact */
+#define V_LN2_LOW 1.90821492927058770002e-10
+#define V_EXP_MIN (-746.0) /* below: 0, above V_EXP_MAX: infinity */
+#define V_EXP_MAX 710.0
+#define V_TANH_MAX 20.0 /* beyond: +-1 */
+#define V_LEAST_NORMAL 0x1p-1022
+/* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, fit 1.8e-17 relative to e^r - 1 */
+static const wf_real v_exp_poly[] = {0.500000000000000518, 0.166666666666665893, 0.0416666666665767553, 0.00833333333338954817,
+    0.00138888889315646946, 0.000198412697190146265, 0.0000248015052739869657, 2.75574075359885174e-6, 2.76260378192625693e-7,
+    2.50537770731997606e-8};
+/* (2 atanh(s) / s - 2) / s^2 in s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1), fit 1.2e-18 relative to the logarithm */
+static const wf_real v_log_poly[] = {0.666666666666673446, 0.399999999994143209, 0.285714287424747822, 0.222221985634995436,
+    0.18183564865922806, 0.153140358538677551, 0.147961052565755847};
+/* Phi(-t) e^(t^2/2) (t + 5) in (t - 5) / (t + 5), 0 <= t <= 39, fit 5.9e-18 relative */
+#define V_PHI_K 5.0
+#define V_PHI_MAX 39.0
+static const wf_real v_phi_poly[] = {0.769193049750062956, -0.665382502890056781, 0.495305615969977299, -0.313533156671296194,
+    0.165020366170337417, -0.0691186387065700295, 0.0207950668008377848, -0.00299337676670524229, -0.000797869408011110561,
+    0.000544899033386983038, -0.0000593756747839269762, -0.0000497626548904933574, 0.0000166810411931121838,
+    3.98038463316920035e-6, -2.76895242052949848e-6, -3.35537041766850039e-7, 4.32884042019825562e-7, 4.0880286167454837e-8,
+    -6.60115119526981614e-8, -8.29466164498231193e-9, 7.94220476654705005e-9, 1.43192984055345026e-9, -3.02913841458944908e-10};
+#else
+#define V_MANTISSA 23
+#define V_BIAS 127
+#define V_MAGIC 12582912.0f
+#define V_LN2_HIGH 0.693359375f
+#define V_LN2_LOW (-2.12194440e-4f)
+#define V_EXP_MIN (-104.0f)
+#define V_EXP_MAX 89.0f
+#define V_TANH_MAX 10.0f
+#define V_LEAST_NORMAL 0x1p-126f
+/* as above, fit 1.3e-8 */
+static const wf_real v_exp_poly[] = {0.499999981540225532f, 0.166665436212018741f, 0.041667199864782176f, 0.00836652054913901965f,
+    0.00138825211746371784f};
+/* as above, fit 8.1e-10 */
+static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
+/* as above with (t - 3.5) / (t + 3.5), 0 <= t <= 14.5, fit 7.2e-9 */
+#define V_PHI_K 3.5f
+#define V_PHI_MAX 14.5f
+static const wf_real v_phi_poly[] = {0.744416074141453681f, -0.565561745098272307f, 0.315425048717786812f, -0.116053040798940392f,
+    0.0174063783189374905f, 0.00649311570903241834f, -0.00317531019571244062f, -0.000494942899030776442f,
+    0.000421897192843046649f, 0.000110688668422975601f};
+#endif
+
+/* x = n ln 2 + r, |r| <= ln 2 / 2; returns e^r - 1 and n, for V_EXP_MIN <= x <= V_EXP_MAX. */
+V_INLINE vr v_exp_reduced(vr x, vr *n)
+{
+    vr magic = v_set((wf_real)V_MAGIC);
+    *n = v_fma(x, v_set((wf_real)1.44269504088896340736), magic) - magic;
+    vr r = v_fnma(*n, v_set((wf_real)V_LN2_HIGH), x);
+    r = v_fnma(*n, v_set((wf_real)V_LN2_LOW), r);
+    return v_fma(r * r, V_POLY(r, v_exp_poly), r);
+}
+
+/* 2^n for a whole n in the range of normal numbers. */
+V_INLINE vr v_power_of_2(vr n)
+{
+    return (vr)((vi)(n + v_set((wf_real)V_MAGIC + V_BIAS)) << V_MANTISSA);
+}
+
+/* e^x: 0 from -inf on, infinity for large x, NaN for NaN; denormal results are right. */
+V_INLINE vr v_exp(vr x)
+{
+    vr n;
+    x = v_max(v_set((wf_real)V_EXP_MIN), v_min(v_set((wf_real)V_EXP_MAX), x)); /* in this order a NaN comes through */
+    vr e = v_exp_reduced(x, &n) + 1;
+#if defined(WF_ISA_AVX512)
+    return V_OP(scalef)(e, n);
+#else
+    /* In two steps: 2^n itself may be out of range. */
+    vr magic = v_set((wf_real)V_MAGIC);
+    vr half = v_fma(n, v_set((wf_real)0.5), magic) - magic;
+    return e * v_power_of_2(half) * v_power_of_2(n - half);
+#endif
+}
+
+/* ln x as fdlibm does it: x = 2^n (1 + f), s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 poly(s^2)).
+ * NaN below 0, -inf at 0, right for denormals. */
+V_INLINE vr v_log(vr x)
+{
+    vr zero = v_set(0), least = v_set((wf_real)V_LEAST_NORMAL);
+    vr scaled = v_if_less(x, least, x * v_set((wf_real)((v_ulane)1 << V_MANTISSA)), x);
+    vr bump = v_if_less(x, least, v_set(V_MANTISSA), zero);
+    /* The bits of sqrt(1/2) make the cut between two binades. */
+    const v_lane cut = sizeof(wf_real) == 4 ? 0x3f3504f3 : (v_lane)0x3fe6a09e667f3bcdLL;
+    vi bits = (vi)scaled - v_seti(cut);
+    vi whole = v_seti((v_lane)(((v_ulane)~(v_ulane)0) << V_MANTISSA));
+    /* n + 2 V_BIAS >= 0: a logical shift, which every instruction set has, and the magic number make it a wf_real. */
+    vu up = ((vu)bits + (vu)v_seti((v_lane)2 * V_BIAS << V_MANTISSA)) >> V_MANTISSA;
+    vr n = (vr)(up + (vu)v_set((wf_real)V_MAGIC)) - v_set((wf_real)V_MAGIC + 2 * V_BIAS) - bump;
+    vr f = (vr)((vi)scaled - (bits & whole)) - 1;
+    vr s = f / (f + 2), z = s * s;
+    vr half = f * f * (wf_real)0.5;
+    vr low = v_fma(s, v_fma(z, V_POLY(z, v_log_poly), half), n * v_set((wf_real)V_LN2_LOW));
+    vr y = v_fma(n, v_set((wf_real)V_LN2_HIGH), f - (half - low));
+    y = v_if_less(x, v_set(V_INF), y, x);                  /* +inf and NaN stay */
+    y = v_if_less(x, zero, v_set((wf_real)__builtin_nan("")), y);
+    vr none = v_if_less_equal(x, zero, v_set(-V_INF), y); /* 0; negative x are put right again */
+    return v_if_less(x, zero, y, none);
+}
+
+/* tanh x = (e^2x - 1) / (e^2x + 1), through e^2x - 1 so that small x keep their accuracy. */
+V_INLINE vr v_tanh(vr x)
+{
+    vr a = v_min(v_set((wf_real)V_TANH_MAX), v_abs(x)), n;
+    vr p = v_exp_reduced(a + a, &n);
+    vr power = v_power_of_2(n);
+    vr e = v_fma(p, power, power - 1);
+    return v_with_sign(e / (e + 2), x);
+}
+
+/* 1 / (1 + e^-x) */
+V_INLINE vr v_sigmoid(vr x)
+{
+    return v_set(1) / (v_exp(-x) + 1);
+}
+
+/* Phi(x), the normal distribution function, and its density when asked. Phi(-t) = e^(-t^2/2) P(y) / (t + K), y = (t - K) /
+ * (t + K), a form of Shepherd and Laframboise's erfc (1981): exact also where Phi is small, and one exponential gives both. */
+V_INLINE vr v_phi(vr x, vr *density)
+{
+    vr t = v_min(v_set((wf_real)V_PHI_MAX), v_abs(x));
+    vr square = t * t;
+    vr e = v_exp(square * (wf_real)-0.5);
+#if defined(V_HAS_FMA)
+    /* e^(-t^2/2) loses the rounding of t^2: put it back to first order. */
+    vr lost = v_fma(t, t, -square);
+    e = v_fnma(e * (wf_real)0.5, lost, e);
+#endif
+    vr q = v_set(1) / (t + (wf_real)V_PHI_K);
+    vr y = (t - (wf_real)V_PHI_K) * q;
+    vr tail = e * q * V_POLY(y, v_phi_poly);
+    if (density)
+        *density = e * (wf_real)0.398942280401432677940;
+    return v_if_less(x, v_set(0), tail, 1 - tail);
+}
+
+#endif
