@@ -3,10 +3,16 @@
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
+/* core */
 #include <weft/core.h>
-
+/* autograd */
+#include <weft/gradcheck.h>
 #include <weft/op.h>
 #include <weft/ops.h>
 #include <weft/tape.h>
+/* io */
+#include <weft/io.h>
+/* data */
+#include <weft/data.h>
 
 #endif
