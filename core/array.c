@@ -8,10 +8,9 @@ static const struct {
     size_t size;
     const char *name;
 } dtypes[WF_DTYPE_COUNT] = {
-    [WF_F32] = {4, "F32"},  [WF_F64] = {8, "F64"},         [WF_F16] = {2, "F16"},         [WF_BF16] = {2, "BF16"},
-    [WF_F8_E4M3] = {1, "F8_E4M3"}, [WF_F8_E5M2] = {1, "F8_E5M2"}, [WF_I8] = {1, "I8"},   [WF_U8] = {1, "U8"},
-    [WF_I16] = {2, "I16"},  [WF_U16] = {2, "U16"},         [WF_I32] = {4, "I32"},         [WF_U32] = {4, "U32"},
-    [WF_I64] = {8, "I64"},  [WF_U64] = {8, "U64"},         [WF_BOOL] = {1, "BOOL"},
+    [WF_F32] = {4, "F32"},         [WF_F64] = {8, "F64"}, [WF_F16] = {2, "F16"}, [WF_BF16] = {2, "BF16"}, [WF_F8_E4M3] = {1, "F8_E4M3"},
+    [WF_F8_E5M2] = {1, "F8_E5M2"}, [WF_I8] = {1, "I8"},   [WF_U8] = {1, "U8"},   [WF_I16] = {2, "I16"},   [WF_U16] = {2, "U16"},
+    [WF_I32] = {4, "I32"},         [WF_U32] = {4, "U32"}, [WF_I64] = {8, "I64"}, [WF_U64] = {8, "U64"},   [WF_BOOL] = {1, "BOOL"},
 };
 
 size_t wf_dtype_size(wf_dtype dtype)

@@ -58,16 +58,15 @@ static inline uint16_t narrow(double x, int man, int exp)
 typedef uint16_t half;
 typedef uint16_t bfloat;
 
-
-#define LOOP(to, from, expression)                                                                                                   \
-    {                                                                                                                                \
-        to *d = dst;                                                                                                                 \
-        const from *s = src;                                                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                                            \
-            from x = s[i];                                                                                                           \
-            d[i] = (to)(expression);                                                                                                 \
-        }                                                                                                                            \
-        return true;                                                                                                                 \
+#define LOOP(to, from, expression)                                                                                                         \
+    {                                                                                                                                      \
+        to *d = dst;                                                                                                                       \
+        const from *s = src;                                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                                                  \
+            from x = s[i];                                                                                                                 \
+            d[i] = (to)(expression);                                                                                                       \
+        }                                                                                                                                  \
+        return true;                                                                                                                       \
     }
 
 static bool is_integer(wf_dtype t)
@@ -81,24 +80,48 @@ static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *
     for (int64_t i = 0; i < n; i++) {
         uint64_t x;
         switch (from) {
-        case WF_I8: x = (uint64_t)((const int8_t *)src)[i]; break;
-        case WF_I16: x = (uint64_t)((const int16_t *)src)[i]; break;
-        case WF_I32: x = (uint64_t)((const int32_t *)src)[i]; break;
-        case WF_U16: x = ((const uint16_t *)src)[i]; break;
-        case WF_U32: x = ((const uint32_t *)src)[i]; break;
+        case WF_I8:
+            x = (uint64_t)((const int8_t *)src)[i];
+            break;
+        case WF_I16:
+            x = (uint64_t)((const int16_t *)src)[i];
+            break;
+        case WF_I32:
+            x = (uint64_t)((const int32_t *)src)[i];
+            break;
+        case WF_U16:
+            x = ((const uint16_t *)src)[i];
+            break;
+        case WF_U32:
+            x = ((const uint32_t *)src)[i];
+            break;
         case WF_I64:
-        case WF_U64: x = ((const uint64_t *)src)[i]; break;
-        default: x = ((const uint8_t *)src)[i]; break;
+        case WF_U64:
+            x = ((const uint64_t *)src)[i];
+            break;
+        default:
+            x = ((const uint8_t *)src)[i];
+            break;
         }
         switch (to) {
-        case WF_BOOL: ((uint8_t *)dst)[i] = x != 0; break;
+        case WF_BOOL:
+            ((uint8_t *)dst)[i] = x != 0;
+            break;
         case WF_I8:
-        case WF_U8: ((uint8_t *)dst)[i] = (uint8_t)x; break;
+        case WF_U8:
+            ((uint8_t *)dst)[i] = (uint8_t)x;
+            break;
         case WF_I16:
-        case WF_U16: ((uint16_t *)dst)[i] = (uint16_t)x; break;
+        case WF_U16:
+            ((uint16_t *)dst)[i] = (uint16_t)x;
+            break;
         case WF_I32:
-        case WF_U32: ((uint32_t *)dst)[i] = (uint32_t)x; break;
-        default: ((uint64_t *)dst)[i] = x; break;
+        case WF_U32:
+            ((uint32_t *)dst)[i] = (uint32_t)x;
+            break;
+        default:
+            ((uint64_t *)dst)[i] = x;
+            break;
         }
     }
     return true;
@@ -110,19 +133,32 @@ static bool convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int6
         return convert_integers(to, dst, from, src, n);
     enum { PAIRS = WF_DTYPE_COUNT };
     switch (to * PAIRS + from) {
-    case WF_F32 * PAIRS + WF_F64: LOOP(float, double, x)
-    case WF_F32 * PAIRS + WF_F16: LOOP(float, half, half_to_float(x))
-    case WF_F32 * PAIRS + WF_BF16: LOOP(float, bfloat, bfloat_to_float(x))
-    case WF_F64 * PAIRS + WF_F32: LOOP(double, float, x)
-    case WF_F64 * PAIRS + WF_F16: LOOP(double, half, half_to_float(x))
-    case WF_F64 * PAIRS + WF_BF16: LOOP(double, bfloat, bfloat_to_float(x))
-    case WF_F16 * PAIRS + WF_F32: LOOP(half, float, narrow((double)x, 10, 5))
-    case WF_F16 * PAIRS + WF_F64: LOOP(half, double, narrow(x, 10, 5))
-    case WF_F16 * PAIRS + WF_BF16: LOOP(half, bfloat, narrow((double)bfloat_to_float(x), 10, 5))
-    case WF_BF16 * PAIRS + WF_F32: LOOP(bfloat, float, narrow((double)x, 7, 8))
-    case WF_BF16 * PAIRS + WF_F64: LOOP(bfloat, double, narrow(x, 7, 8))
-    case WF_BF16 * PAIRS + WF_F16: LOOP(bfloat, half, narrow((double)half_to_float(x), 7, 8))
-    default: return false;
+    case WF_F32 *PAIRS + WF_F64:
+        LOOP(float, double, x)
+    case WF_F32 *PAIRS + WF_F16:
+        LOOP(float, half, half_to_float(x))
+    case WF_F32 *PAIRS + WF_BF16:
+        LOOP(float, bfloat, bfloat_to_float(x))
+    case WF_F64 *PAIRS + WF_F32:
+        LOOP(double, float, x)
+    case WF_F64 *PAIRS + WF_F16:
+        LOOP(double, half, half_to_float(x))
+    case WF_F64 *PAIRS + WF_BF16:
+        LOOP(double, bfloat, bfloat_to_float(x))
+    case WF_F16 *PAIRS + WF_F32:
+        LOOP(half, float, narrow((double)x, 10, 5))
+    case WF_F16 *PAIRS + WF_F64:
+        LOOP(half, double, narrow(x, 10, 5))
+    case WF_F16 *PAIRS + WF_BF16:
+        LOOP(half, bfloat, narrow((double)bfloat_to_float(x), 10, 5))
+    case WF_BF16 *PAIRS + WF_F32:
+        LOOP(bfloat, float, narrow((double)x, 7, 8))
+    case WF_BF16 *PAIRS + WF_F64:
+        LOOP(bfloat, double, narrow(x, 7, 8))
+    case WF_BF16 *PAIRS + WF_F16:
+        LOOP(bfloat, half, narrow((double)half_to_float(x), 7, 8))
+    default:
+        return false;
     }
 }
 

@@ -71,21 +71,21 @@ static void copy_rows(const struct plane *p, int64_t size)
         memcpy(p->dst + i * p->to_row, p->src + i * p->from_row, (size_t)(p->n * size));
 }
 
-#define COPY_ANY(type)                                                                                                               \
-    static void copy_any_##type(const struct plane *p)                                                                               \
-    {                                                                                                                                \
-        for (int64_t i = 0; i < p->rows; i++) {                                                                                      \
-            char *dst = p->dst + i * p->to_row;                                                                                      \
-            const char *src = p->src + i * p->from_row;                                                                              \
-            if (p->from == 0 && p->to == (int64_t)sizeof(type)) {                                                                    \
-                type value = *(const type *)src, *out = (type *)dst;                                                                 \
-                for (int64_t j = 0; j < p->n; j++)                                                                                   \
-                    out[j] = value;                                                                                                  \
-            } else {                                                                                                                 \
-                for (int64_t j = 0; j < p->n; j++)                                                                                   \
-                    *(type *)(dst + j * p->to) = *(const type *)(src + j * p->from);                                                 \
-            }                                                                                                                        \
-        }                                                                                                                            \
+#define COPY_ANY(type)                                                                                                                     \
+    static void copy_any_##type(const struct plane *p)                                                                                     \
+    {                                                                                                                                      \
+        for (int64_t i = 0; i < p->rows; i++) {                                                                                            \
+            char *dst = p->dst + i * p->to_row;                                                                                            \
+            const char *src = p->src + i * p->from_row;                                                                                    \
+            if (p->from == 0 && p->to == (int64_t)sizeof(type)) {                                                                          \
+                type value = *(const type *)src, *out = (type *)dst;                                                                       \
+                for (int64_t j = 0; j < p->n; j++)                                                                                         \
+                    out[j] = value;                                                                                                        \
+            } else {                                                                                                                       \
+                for (int64_t j = 0; j < p->n; j++)                                                                                         \
+                    *(type *)(dst + j * p->to) = *(const type *)(src + j * p->from);                                                       \
+            }                                                                                                                              \
+        }                                                                                                                                  \
     }
 COPY_ANY(uint8_t)
 COPY_ANY(uint16_t)
@@ -95,10 +95,18 @@ COPY_ANY(uint64_t)
 static void copy_any(const struct plane *p, int64_t size)
 {
     switch (size) {
-    case 1: copy_any_uint8_t(p); break;
-    case 2: copy_any_uint16_t(p); break;
-    case 4: copy_any_uint32_t(p); break;
-    default: copy_any_uint64_t(p); break;
+    case 1:
+        copy_any_uint8_t(p);
+        break;
+    case 2:
+        copy_any_uint16_t(p);
+        break;
+    case 4:
+        copy_any_uint32_t(p);
+        break;
+    default:
+        copy_any_uint64_t(p);
+        break;
     }
 }
 
@@ -107,7 +115,8 @@ typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline void tile_u32(char *dst, int64_t to_row, const char *src, int64_t from)
 {
-    u32x4 a = *(const u32x4 *)src, b = *(const u32x4 *)(src + from), c = *(const u32x4 *)(src + 2 * from), d = *(const u32x4 *)(src + 3 * from);
+    u32x4 a = *(const u32x4 *)src, b = *(const u32x4 *)(src + from), c = *(const u32x4 *)(src + 2 * from),
+          d = *(const u32x4 *)(src + 3 * from);
     u32x4 ab0 = __builtin_shuffle(a, b, (u32x4){0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, (u32x4){2, 6, 3, 7});
     u32x4 cd0 = __builtin_shuffle(c, d, (u32x4){0, 4, 1, 5}), cd1 = __builtin_shuffle(c, d, (u32x4){2, 6, 3, 7});
     *(u32x4 *)dst = __builtin_shuffle(ab0, cd0, (u32x4){0, 1, 4, 5});
@@ -124,23 +133,23 @@ static inline void tile_u64(char *dst, int64_t to_row, const char *src, int64_t 
 }
 
 /* dst contiguous along n, src along rows. Squares of 16 stay in the first cache; register tiles inside. */
-#define TRANSPOSE(name, type, tile, side)                                                                                            \
-    static void name(const struct plane *p)                                                                                          \
-    {                                                                                                                                \
-        enum { SQUARE = 16 };                                                                                                        \
-        for (int64_t i0 = 0; i0 < p->rows; i0 += SQUARE)                                                                             \
-            for (int64_t j0 = 0; j0 < p->n; j0 += SQUARE) {                                                                          \
-                int64_t i1 = i0 + SQUARE < p->rows ? i0 + SQUARE : p->rows, j1 = j0 + SQUARE < p->n ? j0 + SQUARE : p->n;            \
-                int64_t im = i0 + (i1 - i0) / side * side, jm = j0 + (j1 - j0) / side * side;                                        \
-                for (int64_t i = i0; i < im; i += side)                                                                              \
-                    for (int64_t j = j0; j < jm; j += side)                                                                          \
-                        tile(p->dst + i * p->to_row + j * (int64_t)sizeof(type), p->to_row,                                          \
-                             p->src + i * (int64_t)sizeof(type) + j * p->from, p->from);                                             \
-                for (int64_t i = i0; i < i1; i++)                                                                                    \
-                    for (int64_t j = i < im ? jm : j0; j < j1; j++)                                                                  \
-                        *(type *)(p->dst + i * p->to_row + j * (int64_t)sizeof(type)) =                                              \
-                            *(const type *)(p->src + i * (int64_t)sizeof(type) + j * p->from);                                       \
-            }                                                                                                                        \
+#define TRANSPOSE(name, type, tile, side)                                                                                                  \
+    static void name(const struct plane *p)                                                                                                \
+    {                                                                                                                                      \
+        enum { SQUARE = 16 };                                                                                                              \
+        for (int64_t i0 = 0; i0 < p->rows; i0 += SQUARE)                                                                                   \
+            for (int64_t j0 = 0; j0 < p->n; j0 += SQUARE) {                                                                                \
+                int64_t i1 = i0 + SQUARE < p->rows ? i0 + SQUARE : p->rows, j1 = j0 + SQUARE < p->n ? j0 + SQUARE : p->n;                  \
+                int64_t im = i0 + (i1 - i0) / side * side, jm = j0 + (j1 - j0) / side * side;                                              \
+                for (int64_t i = i0; i < im; i += side)                                                                                    \
+                    for (int64_t j = j0; j < jm; j += side)                                                                                \
+                        tile(p->dst + i * p->to_row + j * (int64_t)sizeof(type), p->to_row,                                                \
+                             p->src + i * (int64_t)sizeof(type) + j * p->from, p->from);                                                   \
+                for (int64_t i = i0; i < i1; i++)                                                                                          \
+                    for (int64_t j = i < im ? jm : j0; j < j1; j++)                                                                        \
+                        *(type *)(p->dst + i * p->to_row + j * (int64_t)sizeof(type)) =                                                    \
+                            *(const type *)(p->src + i * (int64_t)sizeof(type) + j * p->from);                                             \
+            }                                                                                                                              \
     }
 TRANSPOSE(transpose_u32, uint32_t, tile_u32, 4)
 TRANSPOSE(transpose_u64, uint64_t, tile_u64, 2)
@@ -150,8 +159,9 @@ static void copy_strip(const struct copy *c, int64_t index)
     int row = c->ndim - 2, last = c->ndim - 1;
     int64_t first = index % c->strips * c->rows;
     index /= c->strips;
-    struct plane p = {c->dst, c->src, c->dim[row] - first < c->rows ? c->dim[row] - first : c->rows, c->to[row], c->from[row],
-                      c->dim[last], c->to[last], c->from[last]};
+    struct plane p = {c->dst,      c->src,       c->dim[row] - first < c->rows ? c->dim[row] - first : c->rows,
+                      c->to[row],  c->from[row], c->dim[last],
+                      c->to[last], c->from[last]};
     for (int d = c->outer - 1; d >= 0; d--) {
         p.dst += index % c->dim[d] * c->to[d];
         p.src += index % c->dim[d] * c->from[d];
@@ -233,5 +243,6 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
         c.rows = contiguous ? 1 : 16;
     c.strips = (rows - 1) / c.rows + 1;
     int64_t together = c.strips > 1 ? 1 : BLOCK_BYTES / (rows * row) + 1;
-    wf_parallel_ranges(planes * c.strips, together, (double)planes * (double)rows * (double)row * (contiguous ? 0.05 : 0.15), copy_strips, &c);
+    wf_parallel_ranges(planes * c.strips, together, (double)planes * (double)rows * (double)row * (contiguous ? 0.05 : 0.15), copy_strips,
+                       &c);
 }

@@ -76,9 +76,17 @@ void wf_error_clear(wf_error *error)
 const char *wf_status_name(wf_status status)
 {
     static const char *const names[] = {
-        [WF_OK] = "ok",         [WF_ERR_ARGUMENT] = "argument", [WF_ERR_SHAPE] = "shape",   [WF_ERR_STATE] = "state",
-        [WF_ERR_MEMORY] = "memory", [WF_ERR_IO] = "io",         [WF_ERR_FORMAT] = "format", [WF_ERR_EXISTS] = "exists",
-        [WF_ERR_BUSY] = "busy", [WF_ERR_NUMERIC] = "numeric",   [WF_ERR_CANCELLED] = "cancelled",
+        [WF_OK] = "ok",
+        [WF_ERR_ARGUMENT] = "argument",
+        [WF_ERR_SHAPE] = "shape",
+        [WF_ERR_STATE] = "state",
+        [WF_ERR_MEMORY] = "memory",
+        [WF_ERR_IO] = "io",
+        [WF_ERR_FORMAT] = "format",
+        [WF_ERR_EXISTS] = "exists",
+        [WF_ERR_BUSY] = "busy",
+        [WF_ERR_NUMERIC] = "numeric",
+        [WF_ERR_CANCELLED] = "cancelled",
     };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

@@ -40,7 +40,8 @@ static const struct wf_kernels base = {
 
 static const struct wf_kernels *const tables[] = {
 #if defined __x86_64__
-    &avx512, &avx2,
+    &avx512,
+    &avx2,
 #endif
     &base,
 };

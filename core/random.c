@@ -80,12 +80,14 @@ double wf_rng_uniform(wf_rng *rng)
     return unit(low, wf_rng_next(rng));
 }
 
-/* Box and Muller (1958). u is in [0, 1), so that 1 - u is never 0. */
+/* Box and Muller (1958). u is a multiple of 2^-53 in [0, 1), so that 1 - u is exact and never 0. */
 static void normal_pair(double u, double v, double out[2])
 {
-    double radius = sqrt(-2 * log1p(-u)), angle = 2 * M_PI * v;
-    out[0] = radius * cos(angle);
-    out[1] = radius * sin(angle);
+    double radius = sqrt(-2 * log(1 - u)), angle = 2 * M_PI * v;
+    double sine, cosine;
+    sincos(angle, &sine, &cosine);
+    out[0] = radius * cosine;
+    out[1] = radius * sine;
 }
 
 double wf_rng_normal(wf_rng *rng)

@@ -47,7 +47,8 @@ wf_status wf_set_threads(int threads, wf_error *error)
 {
     int most = most_threads();
     if (threads < 1 || threads > most)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads: give 1 to %d (4 for each processor, at most %d)", threads, most, MAX_THREADS);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads: give 1 to %d (4 for each processor, at most %d)", threads, most,
+                            MAX_THREADS);
     wf_parallel_start(threads);
     return WF_OK;
 }
@@ -59,13 +60,13 @@ bool wf_isa_supported(const char *isa)
         return true;
 #if defined __x86_64__
     __builtin_cpu_init();
-    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                    __builtin_cpu_supports("bmi2");
+    bool has_avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
     if (strcmp(isa, "avx2") == 0)
         return has_avx2;
     if (strcmp(isa, "avx512") == 0)
-        return has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
 #endif
     return false;
 }

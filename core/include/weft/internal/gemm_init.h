@@ -7,8 +7,9 @@
 
 enum wf_gemm_mode { WF_GEMM_AUTO, WF_GEMM_BLIS, WF_GEMM_OWN };
 
-/* Once, from wf_init, after wf_gemm_mode_set and wf_gemm_isa_changed and before any product and any other thread: sets the
- * architecture of BLIS and lets it and its buffers come up. Fails when the environment asks BLIS for what it lacks. */
+/* Once, from wf_init, after wf_gemm_mode_set, wf_gemm_isa_changed and the start of the threads (which wait idle) and before
+ * any product: sets the architecture of BLIS and lets it and its buffers come up. Fails when the environment asks BLIS for
+ * what it lacks; it may be called again after that. */
 wf_status wf_gemm_init(wf_error *error);
 
 /* "BLIS 0.9.0 (skx)", after wf_gemm_init. The text lives as long as the program. */

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "check_weft.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+#include <weft/internal/runtime.h>
+
+/* First, while the library is down also when all tests share one process. */
+START_TEST(bad_settings)
+{
+    static const struct {
+        const char *name, *value, *message;
+    } cases[] = {
+        {"WEFT_ISA", "sse9", "WEFT_ISA: unknown instruction set \"sse9\"; give avx512, avx2 or base"},
+        {"WEFT_ISA", "AVX2", "WEFT_ISA: unknown instruction set \"AVX2\"; give avx512, avx2 or base"},
+        {"WEFT_GEMM", "mkl", "WEFT_GEMM: unknown value \"mkl\"; give auto, blis or own"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wf_error e = {0};
+        setenv(cases[i].name, cases[i].value, 1);
+        ck_assert_int_eq(wf_init(&e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, cases[i].message);
+        unsetenv(cases[i].name);
+    }
+    if (!wf_isa_supported("avx512")) {
+        wf_error e = {0};
+        setenv("WEFT_ISA", "avx512", 1);
+        ck_assert_int_eq(wf_init(&e), WF_ERR_ARGUMENT);
+        ck_assert_ptr_nonnull(strstr(e.message, "does not support avx512"));
+        unsetenv("WEFT_ISA");
+    }
+    wf_error e = {0};
+    ck_assert_int_eq(wf_init(&e, .threads = -1), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_init(&(wf_error){0}, .threads = 100000), WF_ERR_ARGUMENT);
+}
+END_TEST
+
+START_TEST(settings)
+{
+    setenv("WEFT_ISA", "base", 1);
+    setenv("WEFT_GEMM", "own", 1);
+    ck_ok(wf_init(error, .threads = 1));
+    unsetenv("WEFT_ISA");
+    unsetenv("WEFT_GEMM");
+    ck_assert_str_eq(wf_isa(), "base");
+    ck_assert_str_eq(wf_gemm_mode(), "own");
+    ck_ok(wf_gemm_use("blis", error));
+    ck_assert_str_eq(wf_gemm_mode(), "blis");
+    ck_ok(wf_gemm_use("auto", error));
+    ck_assert_int_eq(wf_threads(), 1);
+    ck_ok(wf_init(error, .threads = 3));
+    ck_assert_int_eq(wf_threads(), 3);
+    ck_ok(wf_init_default(error));
+    ck_assert_int_eq(wf_threads(), 3);
+    ck_ok(wf_init(error));
+    ck_assert_int_eq(wf_threads(), wf_processors());
+    ck_assert_str_eq(wf_version(), WF_VERSION);
+    ck_assert_uint_gt(strlen(wf_blas()), 0);
+    static const char *const isas[] = {"base", "avx2", "avx512"};
+    for (int i = 0; i < 3; i++) {
+        wf_error e = {0};
+        if (wf_isa_supported(isas[i])) {
+            ck_assert_int_eq(wf_isa_use(isas[i], &e), WF_OK);
+            ck_assert_str_eq(wf_isa(), isas[i]);
+            ck_assert_str_eq(wf_kernel->isa, isas[i]);
+        } else {
+            ck_assert_int_eq(wf_isa_use(isas[i], &e), WF_ERR_ARGUMENT);
+        }
+    }
+    ck_assert(wf_isa_supported("base") && !wf_isa_supported("neon512"));
+    wf_error e = {0};
+    ck_assert_int_eq(wf_gemm_use("", &e), WF_ERR_ARGUMENT);
+}
+END_TEST
+
+START_TEST(thread_bounds)
+{
+    ck_ok(wf_init(error));
+    int most = 4 * wf_processors() < 256 ? 4 * wf_processors() : 256;
+    static const int outside[] = {0, -5, 257, 1 << 30};
+    for (int i = 0; i < 4; i++) {
+        wf_error e = {0};
+        ck_assert_int_eq(wf_set_threads(outside[i], &e), WF_ERR_ARGUMENT);
+        ck_assert_int_eq(wf_threads(), wf_processors());
+    }
+    wf_error e = {0};
+    ck_assert_int_eq(wf_set_threads(most + 1, &e), WF_ERR_ARGUMENT);
+    ck_ok(wf_set_threads(most, error));
+    ck_assert_int_eq(wf_threads(), most);
+    ck_ok(wf_set_threads(1, error));
+}
+END_TEST
+
+static void write_file(const char *root, const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(full, 0755);
+        *p = '/';
+    }
+    FILE *f = fopen(full, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+START_TEST(cgroups)
+{
+    static const struct {
+        const char *files[8];
+        int processors;
+    } cases[] = {
+        {{NULL}, 0},
+        {{"/proc/self/cgroup", "0::/a/b\n", "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n", NULL}, 0},
+        {{"/proc/self/cgroup", "0::/a/b\n", "/sys/fs/cgroup/a/b/cpu.max", "300000 100000\n", NULL}, 3},
+        {{"/proc/self/cgroup", "0::/a/b\n", "/sys/fs/cgroup/a/b/cpu.max", "800000 100000\n", "/sys/fs/cgroup/a/cpu.max", "150000 100000",
+          NULL},
+         2},
+        {{"/proc/self/cgroup", "0::/a/b\n", "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n", "/sys/fs/cgroup/cpu.max", "20000 100000", NULL},
+         1},
+        {{"/proc/self/cgroup", "0::/../hidden\n", "/sys/fs/cgroup/cpu.max", "400000 100000\n", NULL}, 4},
+        {{"/proc/self/cgroup", "0::/\n", "/sys/fs/cgroup/cpu.max", "nonsense\n", NULL}, 0},
+        {{"/proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/d\n", "/sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_quota_us", "200000\n",
+          "/sys/fs/cgroup/cpu,cpuacct/d/cpu.cfs_period_us", "100000\n", NULL},
+         2},
+        {{"/proc/self/cgroup", "4:cpuacct,cpu:/d\n", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "500000\n",
+          "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n", NULL},
+         5},
+        {{"/proc/self/cgroup", "4:cpu:/d\n3:cpuset:/d\n", "/sys/fs/cgroup/cpu/d/cpu.cfs_quota_us", "-1\n",
+          "/sys/fs/cgroup/cpu/d/cpu.cfs_period_us", "100000\n", NULL},
+         0},
+        {{"/proc/self/cgroup", "3:cpuset:/d\n", "/sys/fs/cgroup/cpuset/d/cpu.cfs_quota_us", "100000\n",
+          "/sys/fs/cgroup/cpuset/d/cpu.cfs_period_us", "100000\n", NULL},
+         0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char root[] = "/tmp/weft-cgroup-XXXXXX", command[64];
+        ck_assert_ptr_nonnull(mkdtemp(root));
+        for (int f = 0; cases[i].files[f]; f += 2)
+            write_file(root, cases[i].files[f], cases[i].files[f + 1]);
+        int got = wf_cgroup_processors(root);
+        snprintf(command, sizeof command, "rm -r %s", root);
+        ck_assert_int_eq(system(command), 0);
+        ck_assert_msg(got == cases[i].processors, "case %zu: %d processors, not %d", i, got, cases[i].processors);
+    }
+}
+END_TEST
+
+static void *count_bound(void *result)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    int first = 0;
+    while (!CPU_ISSET(first, &set))
+        first++;
+    CPU_ZERO(&set);
+    CPU_SET(first, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    *(int *)result = wf_count_processors();
+    return NULL;
+}
+
+START_TEST(affinity)
+{
+    int bound = 0;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, count_bound, &bound), 0);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(bound, 1);
+    ck_assert_int_ge(wf_count_processors(), 1);
+}
+END_TEST
+
+enum { BLOCKS = 1000 };
+struct tally {
+    _Atomic int seen[BLOCKS];
+    _Atomic int nested;
+    pthread_t owner;
+    _Atomic int foreign;
+    bool sleepy;
+};
+
+static void inner(void *ctx, int64_t block)
+{
+    (void)block;
+    ((struct tally *)ctx)->nested++;
+}
+
+static void note(void *ctx, int64_t block)
+{
+    struct tally *t = ctx;
+    t->seen[block]++;
+    if (!pthread_equal(pthread_self(), t->owner))
+        t->foreign++;
+    if (t->sleepy)
+        usleep(50);
+}
+
+static void note_range(void *ctx, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        note(ctx, i);
+}
+
+/* Every block once, on any number of threads, also when there are fewer blocks than threads. */
+START_TEST(each_block_once)
+{
+    static const int64_t sizes[] = {0, 1, 2, 3, 7, 999, 1000};
+    struct tally t = {.owner = pthread_self()};
+    for (int threads = 1; threads <= 4; threads++) {
+        ck_ok(wf_set_threads(threads, error));
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int how = 0; how < 4; how++) {
+                for (int i = 0; i < BLOCKS; i++)
+                    t.seen[i] = 0;
+                if (how == 0)
+                    wf_parallel(sizes[s], 1e9, note, &t);
+                else
+                    wf_parallel_ranges(sizes[s], how == 1 ? 1 : how == 2 ? 64 : 5000, 1e9, note_range, &t);
+                for (int64_t i = 0; i < BLOCKS; i++)
+                    ck_assert_int_eq(t.seen[i], i < sizes[s]);
+            }
+    }
+}
+END_TEST
+
+/* Threads are really used above the cutoff, and not below it. */
+START_TEST(cutoff)
+{
+    ck_ok(wf_set_threads(2, error));
+    struct tally t = {.owner = pthread_self(), .sleepy = true};
+    wf_parallel(40, 1e9, note, &t);
+    ck_assert_int_gt(t.foreign, 0);
+    t.foreign = 0;
+    wf_parallel(40, 100, note, &t);
+    ck_assert_int_eq(t.foreign, 0);
+    ck_ok(wf_set_threads(1, error));
+    wf_parallel(40, 1e9, note, &t);
+    ck_assert_int_eq(t.foreign, 0);
+}
+END_TEST
+
+static void same_thread(void *ctx, int64_t block)
+{
+    (void)block;
+    ck_assert(pthread_equal(pthread_self(), *(pthread_t *)ctx));
+}
+
+static void outer(void *ctx, int64_t block)
+{
+    pthread_t me = pthread_self();
+    (void)block;
+    wf_parallel(10, 1e9, inner, ctx);
+    wf_parallel(10, 1e9, same_thread, &me);
+}
+
+START_TEST(nested)
+{
+    ck_ok(wf_set_threads(2, error));
+    struct tally t = {.owner = pthread_self()};
+    wf_parallel(20, 1e9, outer, &t);
+    ck_assert_int_eq(t.nested, 200);
+}
+END_TEST
+
+static void *user(void *failed)
+{
+    for (int round = 0; round < 30; round++) {
+        struct tally t = {.owner = pthread_self()};
+        wf_parallel(100, 1e9, note, &t);
+        for (int i = 0; i < BLOCKS; i++)
+            if (t.seen[i] != (i < 100))
+                ++*(_Atomic int *)failed;
+    }
+    return NULL;
+}
+
+START_TEST(user_threads)
+{
+    ck_ok(wf_set_threads(2, error));
+    _Atomic int failed = 0;
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, user, &failed), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    ck_assert_int_eq(failed, 0);
+}
+END_TEST
+
+static void *first_use(void *result)
+{
+    wf_error e = {0};
+    *(int *)result = wf_init_default(&e) == WF_OK && wf_threads() > 0;
+    return NULL;
+}
+
+START_TEST(start_from_threads)
+{
+    int good[4] = {0};
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, first_use, &good[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        ck_assert_int_eq(good[i], 1);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, nested, user_threads,
+             start_from_threads)
