@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "elementwise.h"
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+
+enum {
+    PIECE = 8192, /* elements of a block: some microseconds, and it stays in L1 and L2 */
+    GATHER = 512  /* elements gathered at a time */
+};
+
+struct map {
+    int inputs;
+    wf_unary_kernel *unary;
+    wf_binary_kernel *binary;
+    wf_grad_kernel *grad;
+    wf_real scale, shift;
+    bool broadcasts;               /* the kernel takes steps of 0 */
+    bool gathers;
+    const wf_real *in[2];
+    wf_real *out;
+    int ndim;                      /* merged dimensions, the innermost first */
+    int64_t dim[WF_MAX_DIMS];
+    int64_t stride[2][WF_MAX_DIMS];
+    int64_t pieces;                /* of the innermost dimension */
+};
+
+static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[2], const int step[2], wf_real *out)
+{
+    if (m->binary)
+        m->binary(n, in[0], step[0], in[1], step[1], out);
+    else if (m->grad)
+        m->grad(n, in[0], in[1], out);
+    else if (m->unary)
+        m->unary(n, in[0], out);
+    else
+        wf_kernel->affine(n, m->scale, m->shift, in[0], out);
+}
+
+static void call_gathering(const struct map *m, int64_t n, const wf_real *const in[2], wf_real *out)
+{
+    wf_real buffer[2][GATHER];
+    for (int64_t done = 0; done < n; done += GATHER) {
+        int64_t now = n - done < GATHER ? n - done : GATHER;
+        const wf_real *from[2] = {in[0], in[1]};
+        int step[2] = {1, 1};
+        for (int k = 0; k < m->inputs; k++) {
+            int64_t stride = m->stride[k][0];
+            const wf_real *x = in[k] + done * stride;
+            from[k] = x;
+            if (stride == 0 && m->broadcasts) {
+                step[k] = 0;
+            } else if (stride != 1) {
+                for (int64_t i = 0; i < now; i++)
+                    buffer[k][i] = x[i * stride];
+                from[k] = buffer[k];
+            }
+        }
+        call_kernel(m, now, from, step, out + done);
+    }
+}
+
+static void map_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct map *m = ctx;
+    int64_t row = begin / m->pieces, piece = begin % m->pieces, inner = m->dim[0];
+    int64_t index[WF_MAX_DIMS] = {0}, offset[2] = {0, 0};
+    for (int64_t d = 1, rest = row; d < m->ndim; d++) {
+        index[d] = rest % m->dim[d];
+        rest /= m->dim[d];
+        offset[0] += index[d] * m->stride[0][d];
+        offset[1] += index[d] * m->stride[1][d];
+    }
+    int step[2] = {(int)m->stride[0][0], (int)m->stride[1][0]};
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t from = piece * PIECE, n = inner - from < PIECE ? inner - from : PIECE;
+        const wf_real *in[2] = {m->in[0] + offset[0] + from * m->stride[0][0],
+                                m->inputs > 1 ? m->in[1] + offset[1] + from * m->stride[1][0] : NULL};
+        wf_real *out = m->out + row * inner + from;
+        if (m->gathers)
+            call_gathering(m, n, in, out);
+        else
+            call_kernel(m, n, in, step, out);
+        if (++piece < m->pieces)
+            continue;
+        piece = 0;
+        row++;
+        for (int d = 1; d < m->ndim; d++) {
+            offset[0] += m->stride[0][d];
+            offset[1] += m->stride[1][d];
+            if (++index[d] < m->dim[d])
+                break;
+            offset[0] -= m->dim[d] * m->stride[0][d];
+            offset[1] -= m->dim[d] * m->stride[1][d];
+            index[d] = 0;
+        }
+    }
+}
+
+static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
+{
+    wf_shape shape = wf_array_shape(out);
+    int64_t count = wf_shape_count(&shape);
+    if (count <= 0)
+        return;
+    wf_array in[2] = {wf_array_expand(a, &shape)};
+    m->inputs = 1;
+    if (b) {
+        in[1] = wf_array_expand(b, &shape);
+        m->inputs = 2;
+    }
+    for (int d = out->ndim - 1; d >= 0; d--) {
+        if (out->dim[d] == 1)
+            continue;
+        int last = m->ndim - 1;
+        bool merges = last >= 0;
+        for (int k = 0; merges && k < m->inputs; k++)
+            merges = in[k].stride[d] == m->stride[k][last] * m->dim[last];
+        if (merges) {
+            m->dim[last] *= out->dim[d];
+            continue;
+        }
+        m->dim[m->ndim] = out->dim[d];
+        for (int k = 0; k < m->inputs; k++)
+            m->stride[k][m->ndim] = in[k].stride[d];
+        m->ndim++;
+    }
+    if (m->ndim == 0) {
+        m->dim[m->ndim++] = 1;
+        m->stride[0][0] = m->stride[1][0] = 1;
+    }
+    m->out = out->data;
+    for (int k = 0; k < m->inputs; k++) {
+        m->in[k] = in[k].data;
+        m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
+    }
+    int64_t inner = m->dim[0];
+    m->pieces = (inner + PIECE - 1) / PIECE;
+    int64_t grain = inner < PIECE ? PIECE / inner : 1;
+    wf_parallel_ranges(count / inner * m->pieces, grain, (double)count * cost * (m->gathers ? 2 : 1), map_body, m);
+}
+
+void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost)
+{
+    struct map m = {.unary = f};
+    run(&m, x, NULL, out, cost);
+}
+
+void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
+{
+    struct map m = {.binary = f, .broadcasts = true};
+    run(&m, a, b, out, cost);
+}
+
+void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost)
+{
+    struct map m = {.grad = f};
+    run(&m, x, dy, out, cost);
+}
+
+void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out)
+{
+    struct map m = {.scale = (wf_real)scale, .shift = (wf_real)shift};
+    run(&m, x, NULL, out, 0.1);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Matrix products. Views cost no copies: products take any strides. */
+#include <weft/op.h>
+#include <weft/ops.h>
+
+#include <weft/internal/gemm.h>
+#include <weft/internal/ops_all.h>
+
+#include "rows.h"
+
+static wf_array swap_last(const wf_array *a)
+{
+    return wf_array_transpose(*a, a->ndim - 2, a->ndim - 1);
+}
+
+static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
+{
+    int p = a->ndim - 2, q = b->ndim - 2, r = out->ndim - 2;
+    return (struct wf_gemm){.m = out->dim[r], .n = out->dim[r + 1], .k = a->dim[p + 1], .alpha = 1, .beta = add ? 1 : 0,
+                            .a = a->data, .a_rs = a->stride[p], .a_cs = a->stride[p + 1],
+                            .b = b->data, .b_rs = b->stride[q], .b_cs = b->stride[q + 1],
+                            .c = out->data, .c_rs = out->stride[r], .c_cs = out->stride[r + 1]};
+}
+
+/* a [..., m, k] as [rows, k] when that is a view. */
+static bool fold(const wf_array *a, wf_array *folded)
+{
+    int64_t rows = 1;
+    for (int d = 0; d < a->ndim - 1; d++)
+        rows *= a->dim[d];
+    return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
+}
+
+/* out (+)= a b. out [..., m, n] has the full batch; a and b broadcast to it. One product for all rows where b is the same
+ * in the whole batch and the rows of a and of out lie at one distance; else the batch, merged to as few dims as it goes. */
+static void product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
+{
+    if (wf_array_count(out) == 0)
+        return;
+    int batch_dims = out->ndim - 2;
+    wf_shape sa = wf_array_shape(out), sb = sa;
+    sa.dim[batch_dims + 1] = a->dim[a->ndim - 1];
+    sb.dim[batch_dims] = b->dim[b->ndim - 2];
+    wf_array fa = wf_array_expand(a, &sa), fb = wf_array_expand(b, &sb);
+    bool same_b = true;
+    for (int d = 0; d < batch_dims; d++)
+        same_b &= out->dim[d] == 1 || fb.stride[d] == 0;
+    wf_array ra, rout;
+    if (batch_dims > 0 && same_b && fold(&fa, &ra) && fold(out, &rout)) {
+        struct wf_gemm g = gemm_of(&ra, &fb, &rout, add);
+        g.bias = bias;
+        g.rows_alone = rows_alone;
+        wf_gemm(&g);
+        return;
+    }
+    struct wf_gemm g = gemm_of(&fa, &fb, out, add);
+    g.bias = bias;
+    g.rows_alone = rows_alone;
+    int64_t dim[WF_MAX_DIMS], step[3][WF_MAX_DIMS];
+    int dims = 0;
+    for (int d = batch_dims - 1; d >= 0; d--) { /* the innermost first */
+        if (out->dim[d] == 1)
+            continue;
+        int64_t s[3] = {fa.stride[d], fb.stride[d], out->stride[d]};
+        int last = dims - 1;
+        if (dims && s[0] == step[0][last] * dim[last] && s[1] == step[1][last] * dim[last] && s[2] == step[2][last] * dim[last]) {
+            dim[last] *= out->dim[d];
+            continue;
+        }
+        dim[dims] = out->dim[d];
+        for (int i = 0; i < 3; i++)
+            step[i][dims] = s[i];
+        dims++;
+    }
+    if (dims == 0) {
+        wf_gemm(&g);
+        return;
+    }
+    struct wf_gemm_batch batch = {{1, 1, 1}};
+    for (int d = 0; d < 3 && d < dims; d++) {
+        batch.batch[2 - d] = dim[d];
+        batch.a_step[2 - d] = step[0][d];
+        batch.b_step[2 - d] = step[1][d];
+        batch.c_step[2 - d] = step[2][d];
+    }
+    int64_t fourth = dims > 3 ? dim[3] : 1; /* six dims leave four of a batch */
+    for (int64_t i = 0; i < fourth; i++) {
+        wf_gemm_batched(&g, &batch);
+        if (i + 1 == fourth)
+            break;
+        g.a += step[0][3];
+        g.b += step[1][3];
+        g.c += step[2][3];
+    }
+}
+
+/* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
+static void product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
+{
+    wf_array at = swap_last(a);
+    product(&at, b, out, add, NULL, false);
+}
+
+/* --- matmul -------------------------------------------------------------------------------------------------------- */
+
+static wf_shape batch_of(const wf_array *a)
+{
+    wf_shape shape = wf_array_shape(a);
+    shape.ndim -= 2;
+    return shape;
+}
+
+static wf_status matmul_shape(wf_call *c)
+{
+    wf_status status = wf_want(c, 0, WF_REAL);
+    if (status == WF_OK)
+        status = wf_want(c, 1, WF_REAL);
+    if (status != WF_OK)
+        return status;
+    const wf_array *a = &c->in[0], *b = &c->in[1];
+    if (a->ndim < 2 || b->ndim < 2)
+        return wf_call_fail(c, WF_ERR_SHAPE, "both operands need at least two dimensions");
+    if (a->dim[a->ndim - 1] != b->dim[b->ndim - 2])
+        return wf_call_fail(c, WF_ERR_SHAPE, "the first has %lld columns, the second %lld rows", (long long)a->dim[a->ndim - 1],
+                            (long long)b->dim[b->ndim - 2]);
+    wf_shape batch_a = batch_of(a), batch_b = batch_of(b), out;
+    if (!wf_shape_broadcast(&batch_a, &batch_b, &out))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the leading dimensions do not broadcast");
+    out.dim[out.ndim++] = a->dim[a->ndim - 2];
+    out.dim[out.ndim++] = b->dim[b->ndim - 1];
+    c->out[0] = wf_call_shape(WF_REAL, &out);
+    return WF_OK;
+}
+
+static wf_status matmul_forward(wf_call *c)
+{
+    product(&c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
+    return WF_OK;
+}
+
+/* Gradient of operand i as the product a b of full batch shape, straight into its place when it was not repeated. */
+static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_array *b)
+{
+    wf_shape own = batch_of(&c->in[i]), full = batch_of(&c->out[0]);
+    bool repeated = !wf_shape_equal(&own, &full), add = false;
+    full.dim[full.ndim++] = c->in[i].dim[c->in[i].ndim - 2];
+    full.dim[full.ndim++] = c->in[i].dim[c->in[i].ndim - 1];
+    wf_array g = repeated ? wf_call_temp(c, WF_REAL, &full) : wf_grad_into(c, i, &add);
+    if (!g.data)
+        return WF_ERR_MEMORY;
+    product(a, b, &g, add, NULL, false);
+    if (repeated)
+        wf_grad_give(c, i, &g);
+    return WF_OK;
+}
+
+/* C = A B, so dA = dC B^T and dB = A^T dC, for each matrix of the batch. The engine sums over a batch that an operand was
+ * repeated along; where B is one matrix, A^T dC over all rows is that sum, and no temporary is needed. */
+static wf_status matmul_backward(wf_call *c)
+{
+    const wf_array *a = &c->in[0], *b = &c->in[1], *dc = &c->dout[0];
+    wf_status status = WF_OK;
+    if (c->need[0]) {
+        wf_array bt = swap_last(b);
+        status = matmul_into(c, 0, dc, &bt);
+    }
+    if (c->need[1] && status == WF_OK) {
+        if (b->ndim == 2 && a->ndim > 2) {
+            wf_array rows = wf_matrix_of(c, a), dy = wf_matrix_of(c, dc);
+            bool add;
+            wf_array db = wf_grad_into(c, 1, &add);
+            if (!rows.data || !dy.data || !db.data)
+                return WF_ERR_MEMORY;
+            product_of_columns(&rows, &dy, &db, add);
+        } else {
+            wf_array at = swap_last(a);
+            status = matmul_into(c, 1, &at, dc);
+        }
+    }
+    return status;
+}
+
+const wf_op wf_op_matmul = {
+    .name = "matmul", .shape = matmul_shape, .forward = matmul_forward, .backward = matmul_backward,
+    .cases = WF_CASES({"matrices", {{3, 4}, {4, 5}}}, {"ones", {{1, 1}, {1, 1}}}, {"a row, a column", {{1, 7}, {7, 1}}},
+                      {"one matrix for a batch", {{2, 3, 4}, {4, 5}}}, {"batch", {{2, 3, 4}, {2, 4, 5}}},
+                      {"batch on the right", {{3, 4}, {2, 4, 5}}}, {"both repeat", {{2, 1, 3, 4}, {3, 4, 2}}},
+                      {"batch of one", {{1, 3, 4}, {2, 4, 5}}}, {"batch of one on the right", {{2, 3, 4}, {1, 4, 5}}},
+                      {"six dims", {{2, 1, 2, 2, 3, 2}, {2, 2, 1, 2, 2, 3}}}, {"empty rows", {{-1, 4}, {4, 5}}},
+                      {"nothing between", {{3, -1}, {-1, 5}}}, {"empty batch", {{-1, 3, 4}, {4, 5}}}, {"odd", {{17, 33}, {33, 9}}})};
+
+wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b)
+{
+    return wf_apply(&wf_op_matmul, NULL, 2, (wf_tensor *[]){a, b});
+}
+
+/* --- linear -------------------------------------------------------------------------------------------------------- */
+
+static wf_status linear_shape(wf_call *c)
+{
+    wf_status status = wf_want(c, 0, WF_REAL);
+    if (status == WF_OK)
+        status = wf_want(c, 1, WF_REAL);
+    if (status != WF_OK)
+        return status;
+    const wf_array *x = &c->in[0], *w = &c->in[1];
+    if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
+        return wf_call_fail(c, WF_ERR_SHAPE, "x [..., in] and weight [out, in] are wanted");
+    status = wf_want_vector(c, 2, "bias", w->dim[0]);
+    wf_shape shape = wf_array_shape(x);
+    shape.dim[shape.ndim - 1] = w->dim[0];
+    c->out[0] = wf_call_shape(WF_REAL, &shape);
+    return status;
+}
+
+/* A vector as one row. */
+static wf_array as_rows(const wf_array *a)
+{
+    if (a->ndim != 1)
+        return *a;
+    wf_array row = *a;
+    row.ndim = 2;
+    row.dim[0] = 1;
+    row.dim[1] = a->dim[0];
+    row.stride[0] = a->dim[0];
+    row.stride[1] = a->stride[0];
+    return row;
+}
+
+static wf_status linear_forward(wf_call *c)
+{
+    const wf_real *bias = NULL;
+    if (wf_has(c, 2)) {
+        wf_array dense = wf_call_dense(c, &c->in[2]);
+        bias = dense.data;
+        if (!bias)
+            return WF_ERR_MEMORY;
+    }
+    wf_array x = as_rows(&c->in[0]), y = as_rows(&c->out[0]), wt = swap_last(&c->in[1]);
+    product(&x, &wt, &y, false, bias, c->rows_alone);
+    return WF_OK;
+}
+
+/* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
+ * added straight to what the gradients hold. */
+static wf_status linear_backward(wf_call *c)
+{
+    wf_array dy = as_rows(&c->dout[0]);
+    bool add;
+    if (c->need[0]) {
+        wf_array g = wf_grad_into(c, 0, &add);
+        if (!g.data)
+            return WF_ERR_MEMORY;
+        g = as_rows(&g);
+        product(&dy, &c->in[1], &g, add, NULL, false);
+    }
+    dy = wf_matrix_of(c, &dy);
+    if (!dy.data)
+        return WF_ERR_MEMORY;
+    if (c->need[1]) {
+        wf_array x = wf_matrix_of(c, &c->in[0]);
+        wf_array dw = wf_grad_into(c, 1, &add);
+        if (!x.data || !dw.data)
+            return WF_ERR_MEMORY;
+        product_of_columns(&dy, &x, &dw, add);
+    }
+    if (c->inputs > 2 && c->need[2]) {
+        dy = wf_rows_of(c, &dy);
+        wf_array db = wf_grad_into(c, 2, &add);
+        if (!dy.data || !db.data)
+            return WF_ERR_MEMORY;
+        if (wf_array_is_dense(&db))
+            return wf_column_sums(c, &dy, add, db.data) ? WF_OK : WF_ERR_MEMORY;
+        wf_array sum = wf_grad_new(c, 2);
+        if (!sum.data || !wf_column_sums(c, &dy, false, sum.data))
+            return WF_ERR_MEMORY;
+        for (int64_t i = 0; i < db.dim[0]; i++) {
+            wf_real *to = (wf_real *)db.data + i * db.stride[0];
+            *to = (add ? *to : 0) + ((const wf_real *)sum.data)[i];
+        }
+    }
+    return WF_OK;
+}
+
+#define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
+const wf_op wf_op_linear = {
+    .name = "linear", .reads_inputs = 3, .shape = linear_shape, .forward = linear_forward, .backward = linear_backward,
+    .cases = WF_CASES({"bias", {{3, 4}, {5, 4}, {5}}}, {"no bias", {{3, 4}, {5, 4}}, NO_BIAS}, {"three dims", {{2, 3, 4}, {5, 4}, {5}}},
+                      {"four dims", {{2, 1, 3, 4}, {2, 4}, {2}}}, {"a vector", {{4}, {5, 4}, {5}}}, {"one", {{1, 1}, {1, 1}, {1}}},
+                      {"no rows", {{-1, 4}, {5, 4}, {5}}}, {"no columns", {{3, -1}, {5, -1}, {5}}}, {"no result", {{3, 4}, {-1, 4}, {-1}}},
+                      {"odd", {{13, 17}, {9, 17}, {9}}}, {"many rows", {{290, 3}, {5, 3}, {5}}})};
+
+wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias)
+{
+    return wf_apply(&wf_op_linear, NULL, bias ? 3 : 2, (wf_tensor *[]){x, weight, bias});
+}

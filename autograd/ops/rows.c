@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "rows.h"
+
+#include <stdio.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+
+wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
+{
+    if (!wf_has(c, i))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is missing", i + 1);
+    if (c->in[i].dtype != dtype)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is %s, it must be %s", i + 1, wf_dtype_name(c->in[i].dtype),
+                            wf_dtype_name(dtype));
+    return WF_OK;
+}
+
+wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d)
+{
+    if (!wf_has(c, i))
+        return WF_OK;
+    wf_status status = wf_want(c, i, WF_REAL);
+    if (status != WF_OK)
+        return status;
+    if (c->in[i].ndim != 1 || c->in[i].dim[0] != d)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the %s must be [%lld]", what, (long long)d);
+    return WF_OK;
+}
+
+wf_array wf_matrix_of(wf_call *c, const wf_array *a)
+{
+    int64_t rows = 1;
+    for (int d = 0; d < a->ndim - 1; d++)
+        rows *= a->dim[d];
+    wf_shape shape = {2, {rows, a->ndim ? a->dim[a->ndim - 1] : 1}};
+    wf_array out;
+    if (rows * shape.dim[1] == 0)
+        return wf_array_dense(a->data, a->dtype, &shape);
+    if (wf_array_reshape(a, &shape, &out))
+        return out;
+    wf_array copy = wf_call_dense(c, a);
+    return wf_array_dense(copy.data, copy.dtype, &shape);
+}
+
+wf_array wf_rows_of(wf_call *c, const wf_array *a)
+{
+    wf_array x = wf_matrix_of(c, a);
+    if (x.dim[1] <= 1)
+        x.stride[1] = 1;
+    return x.data == NULL || x.stride[1] == 1 ? x : wf_call_dense(c, &x);
+}
+
+wf_array wf_dense_rows_of(wf_call *c, const wf_array *a)
+{
+    wf_array x = wf_matrix_of(c, a);
+    if (x.data == NULL || wf_array_is_dense(&x))
+        return x;
+    return wf_call_dense(c, &x);
+}
+
+struct plane_sums {
+    const wf_real *x;
+    int64_t rows, d, stride, block, blocks, pieces;
+    wf_real *y;
+    bool add;
+};
+
+enum { COLUMNS = 1024, UNIT = 16384 }; /* columns of a piece; elements that a thread takes at a time, at least */
+
+static void plane_sums_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct plane_sums *s = ctx;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t from = unit % s->pieces * COLUMNS, at = unit / s->pieces, row = at % s->blocks * s->block, plane = at / s->blocks;
+        int64_t rows = s->rows - row < s->block ? s->rows - row : s->block;
+        int64_t n = s->d - from < COLUMNS ? s->d - from : COLUMNS;
+        wf_kernel->sum_rows(rows, n, s->x + (plane * s->rows + row) * s->stride + from, s->stride, s->add, s->y + at * s->d + from);
+    }
+}
+
+static void plane_sums(struct plane_sums *s, int64_t planes)
+{
+    int64_t unit = s->block * (s->d < COLUMNS ? s->d : COLUMNS), grain = unit < UNIT ? UNIT / (unit + 1) : 1;
+    wf_parallel_ranges(planes * s->blocks * s->pieces, grain, 0.15 * (double)planes * (double)s->rows * (double)s->d, plane_sums_body, s);
+}
+
+bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, int64_t d, int64_t stride, bool add, wf_real *y)
+{
+    struct plane_sums s = {x, rows, d, stride, rows, 1, (d + COLUMNS - 1) / COLUMNS, y, add};
+    int64_t block = 64;
+    while (rows / block > 256)
+        block *= 2;
+    if (rows <= 2 * block) {
+        plane_sums(&s, planes);
+        return true;
+    }
+    int64_t blocks = (rows + block - 1) / block;
+    wf_array partial = wf_call_temp(c, WF_REAL, &(wf_shape){3, {planes, blocks, d}});
+    if (!partial.data)
+        return false;
+    s.block = block;
+    s.blocks = blocks;
+    s.y = partial.data;
+    s.add = false;
+    plane_sums(&s, planes);
+    s = (struct plane_sums){partial.data, blocks, d, d, blocks, 1, s.pieces, y, add};
+    plane_sums(&s, planes);
+    return true;
+}
+
+bool wf_column_sums(wf_call *c, const wf_array *x, bool add, wf_real *y)
+{
+    return wf_plane_sums(c, x->data, 1, x->dim[0], x->dim[1], x->stride[0], add, y);
+}
+
+static void index_text(const wf_array *a, int64_t flat, char *text, size_t size)
+{
+    int64_t index[WF_MAX_DIMS];
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        index[d] = flat % a->dim[d];
+        flat /= a->dim[d];
+    }
+    size_t used = 0;
+    text[0] = 0;
+    for (int d = 0; d < a->ndim && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, d ? ",%lld" : "[%lld", (long long)index[d]);
+    if (a->ndim && used < size)
+        snprintf(text + used, size - used, "]");
+}
+
+wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted)
+{
+    const int32_t *id = ids->data;
+    int64_t n = wf_array_count(ids), good = 0, ignored = 0;
+    uint32_t bound = limit > INT32_MAX ? (uint32_t)INT32_MAX + 1 : (uint32_t)limit;
+    for (int64_t i = 0; i < n; i++)
+        good += (uint32_t)id[i] < bound;
+    if (ignore) {
+        for (int64_t i = 0; i < n; i++)
+            ignored += id[i] == *ignore;
+        if ((uint32_t)*ignore < bound)
+            good -= ignored; /* they stand in the range and don't count */
+    }
+    if (counted)
+        *counted = good;
+    if (good + ignored == n)
+        return WF_OK;
+    int64_t i = 0;
+    while ((uint32_t)id[i] < bound || (ignore && id[i] == *ignore))
+        i++;
+    char index[160];
+    index_text(ids, i, index, sizeof index);
+    return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what, index, id[i], (long long)limit - 1);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/op.h>
+#include <weft/ops.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/ops_all.h>
+#include <weft/internal/parallel.h>
+
+#include "rows.h"
+
+static wf_status softmax_shape(wf_call *c)
+{
+    wf_status status = wf_want(c, 0, WF_REAL);
+    if (status != WF_OK)
+        return status;
+    if (c->in[0].ndim < 1)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension");
+    c->out[0] = wf_call_like(c, &c->in[0]);
+    return WF_OK;
+}
+
+struct softmax {
+    int64_t d;
+    const wf_real *x, *dy;
+    wf_real *y;
+};
+
+static void forward_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct softmax *s = ctx;
+    wf_kernel->softmax(end - begin, s->d, s->x + begin * s->d, s->y + begin * s->d);
+}
+
+static wf_status softmax_forward(wf_call *c)
+{
+    wf_array x = wf_dense_rows_of(c, &c->in[0]);
+    if (!x.data)
+        return WF_ERR_MEMORY;
+    int64_t rows = x.dim[0], d = x.dim[1];
+    struct softmax s = {d, x.data, NULL, c->out[0].data};
+    if (d > 0)
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.6 * (double)rows * (double)d, forward_body, &s);
+    return WF_OK;
+}
+
+static void backward_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct softmax *s = ctx;
+    wf_kernel->softmax_grad(end - begin, s->d, s->x + begin * s->d, s->dy + begin * s->d, s->y + begin * s->d);
+}
+
+/* y_i = e^x_i / sum_k e^x_k, so dy_i/dx_j = y_i (delta_ij - y_j) and dx_j = y_j (dy_j - sum_i dy_i y_i). */
+static wf_status softmax_backward(wf_call *c)
+{
+    wf_array dy = wf_dense_rows_of(c, &c->dout[0]), dx = wf_grad_new(c, 0);
+    if (!dy.data || !dx.data)
+        return WF_ERR_MEMORY;
+    int64_t rows = dy.dim[0], d = dy.dim[1];
+    struct softmax s = {d, c->out[0].data, dy.data, dx.data};
+    if (d > 0)
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.3 * (double)rows * (double)d, backward_body, &s);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+const wf_op wf_op_softmax = {
+    .name = "softmax", .keeps_inputs_away = true, .reads_outputs = true, .shape = softmax_shape, .forward = softmax_forward,
+    .backward = softmax_backward,
+    .cases = WF_CASES({"rows", {{3, 5}}}, {"three dims", {{2, 3, 4}}}, {"vector", {{7}}}, {"one column", {{4, 1}}}, {"one", {{1, 1}}},
+                      {"no rows", {{-1, 5}}}, {"no columns", {{3, -1}}}, {"odd", {{13, 17}}}, {"long", {{2, 70}}})};
+
+wf_tensor *wf_softmax(wf_tensor *x)
+{
+    return wf_apply(&wf_op_softmax, NULL, 1, &x);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* Views, and the two ops that copy where a view cannot serve: dense and concat. A view has no record: gradients that reach
+ * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <weft/op.h>
+#include <weft/ops.h>
+
+#include <weft/internal/ops_all.h>
+
+#include "rows.h"
+
+/* The error "transpose(x [2,3]): ..." on x's tape. */
+static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...) WF_PRINTF(3, 4);
+static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...)
+{
+    if (!wf_tape_of(x))
+        return wf_apply(&wf_op_dense, NULL, 1, &x); /* no tape to tell: the poison of no tape */
+    char text[256], shape[96];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    wf_shape s = wf_shape_of(x);
+    return wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "%s(%s %s): %s", op, wf_name_of(x), wf_shape_text(&s, shape, sizeof shape), text);
+}
+
+/* x's array; false: *result is what the op returns. */
+static bool open_view(const char *op, wf_tensor *x, wf_array *a, wf_tensor **result)
+{
+    if (!wf_is_poison(x) && wf_view(x, a) == WF_OK)
+        return true;
+    *result = wf_is_poison(x) ? x : view_fail(op, x, "the tensor cannot be read");
+    return false;
+}
+
+/* Brings a dim that counts from the end into 0 .. ndim-1. */
+static bool find_dim(int *dim, int ndim)
+{
+    if (*dim < 0)
+        *dim += ndim;
+    return *dim >= 0 && *dim < ndim;
+}
+
+wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
+{
+    wf_array a, view;
+    wf_tensor *result;
+    if (!open_view("reshape", x, &a, &result))
+        return result;
+    wf_shape want = *shape;
+    char text[96];
+    if (want.ndim < 0 || want.ndim > WF_MAX_DIMS)
+        return view_fail("reshape", x, "%d dimensions are more than %d", want.ndim, WF_MAX_DIMS);
+    int free_dim = -1;
+    for (int d = 0; d < want.ndim; d++) {
+        if (want.dim[d] >= 0)
+            continue;
+        if (want.dim[d] != -1 || free_dim >= 0)
+            return view_fail("reshape", x, "%s has more than one -1 or another negative size", wf_shape_text(shape, text, sizeof text));
+        free_dim = d;
+        want.dim[d] = 1;
+    }
+    int64_t count = wf_array_count(&a), given = wf_shape_count(&want);
+    if (free_dim >= 0 && given > 0 && count % given == 0) {
+        want.dim[free_dim] = count / given;
+        given = count;
+    } else if (free_dim >= 0) {
+        given = -1;
+    }
+    if (given != count)
+        return view_fail("reshape", x, "%lld elements do not fit into %s", (long long)count, wf_shape_text(shape, text, sizeof text));
+    if (count == 0) {
+        view = wf_array_dense(a.data, a.dtype, &want);
+        return wf_apply_view("reshape", x, &view);
+    }
+    if (wf_array_reshape(&a, &want, &view))
+        return wf_apply_view("reshape", x, &view);
+    x = wf_dense(x);
+    if (!open_view("reshape", x, &a, &result))
+        return result;
+    view = wf_array_dense(a.data, a.dtype, &want);
+    return wf_apply_view("reshape", x, &view);
+}
+
+wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
+{
+    wf_array a;
+    wf_tensor *result;
+    if (!open_view("transpose", x, &a, &result))
+        return result;
+    int i = dim0, j = dim1;
+    if (!find_dim(&i, a.ndim) || !find_dim(&j, a.ndim))
+        return view_fail("transpose", x, "there are no dimensions %d and %d", dim0, dim1);
+    a = wf_array_transpose(a, i, j);
+    return wf_apply_view("transpose", x, &a);
+}
+
+static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, int64_t length)
+{
+    wf_array a;
+    wf_tensor *result;
+    if (!open_view(op, x, &a, &result))
+        return result;
+    int d = dim;
+    if (!find_dim(&d, a.ndim))
+        return view_fail(op, x, "there is no dimension %d", dim);
+    int64_t from = start < 0 ? start + a.dim[d] : start;
+    if (from < 0 || length < 0 || from > a.dim[d] || length > a.dim[d] - from)
+        return view_fail(op, x, "%lld elements from %lld reach outside dimension %d, which has %lld", (long long)length,
+                         (long long)start, dim, (long long)a.dim[d]);
+    if (wf_array_count(&a) > 0 && length > 0)
+        a = wf_array_slice(a, d, from, length);
+    a.dim[d] = length;
+    return wf_apply_view(op, x, &a);
+}
+
+wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length)
+{
+    return slice("slice", x, dim, start, length);
+}
+
+void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
+{
+    int d = dim, ndim = wf_ndim(x);
+    wf_tensor *bad = NULL;
+    if (wf_is_poison(x))
+        bad = x;
+    else if (!find_dim(&d, ndim))
+        bad = view_fail("split", x, "there is no dimension %d", dim);
+    else if (n < 1 || wf_dim(x, d) % n != 0)
+        bad = view_fail("split", x, "dimension %d of size %lld does not split into %d equal parts", dim, (long long)wf_dim(x, d), n);
+    int64_t length = bad ? 0 : wf_dim(x, d) / n;
+    for (int i = 0; i < n; i++)
+        parts[i] = bad ? bad : slice("split", x, d, i * length, length);
+}
+
+/* dense: y = x in another order in memory, dx = dy. */
+static wf_status dense_shape(wf_call *c)
+{
+    if (!wf_has(c, 0))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "the operand is missing");
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
+    return WF_OK;
+}
+
+static wf_status dense_forward(wf_call *c)
+{
+    wf_array_copy(&c->out[0], &c->in[0]);
+    return WF_OK;
+}
+
+static wf_status dense_backward(wf_call *c)
+{
+    wf_grad_give(c, 0, &c->dout[0]);
+    return WF_OK;
+}
+
+const wf_op wf_op_dense = {
+    .name = "dense", .keeps_inputs_away = true, .shape = dense_shape, .forward = dense_forward, .backward = dense_backward,
+    .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}}, {"odd", {{7, 1, 13}}},
+                      {"six dims", {{2, 1, 3, 1, 2, 3}}})};
+
+wf_tensor *wf_dense(wf_tensor *x)
+{
+    wf_array a;
+    wf_tensor *result;
+    if (!open_view("dense", x, &a, &result))
+        return result;
+    return wf_array_is_dense(&a) ? x : wf_apply(&wf_op_dense, NULL, 1, &x);
+}
+
+/* concat: y holds the parts one after the other along dim, so each part's gradient is its slice of dy. */
+struct concat {
+    int dim;
+};
+
+static wf_status concat_shape(wf_call *c)
+{
+    const struct concat *attr = c->attr;
+    for (int i = 0; i < c->inputs; i++)
+        if (!wf_has(c, i))
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is missing", i + 1);
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    int dim = attr->dim;
+    if (!find_dim(&dim, shape.ndim))
+        return wf_call_fail(c, WF_ERR_SHAPE, "there is no dimension %d", attr->dim);
+    for (int i = 1; i < c->inputs; i++) {
+        const wf_array *part = &c->in[i];
+        if (part->dtype != c->in[0].dtype)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is %s, the first is %s", i + 1, wf_dtype_name(part->dtype),
+                                wf_dtype_name(c->in[0].dtype));
+        bool fits = part->ndim == shape.ndim;
+        for (int d = 0; fits && d < shape.ndim; d++)
+            fits = d == dim || part->dim[d] == shape.dim[d];
+        if (!fits)
+            return wf_call_fail(c, WF_ERR_SHAPE, "the parts may differ in dimension %d only", attr->dim);
+        shape.dim[dim] += part->dim[dim];
+    }
+    c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
+    return WF_OK;
+}
+
+/* The place of part i in the whole. */
+static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t *start)
+{
+    wf_array a = wf_array_slice(*whole, dim, *start, c->in[i].dim[dim]);
+    *start += c->in[i].dim[dim];
+    return a;
+}
+
+static wf_status concat_forward(wf_call *c)
+{
+    int dim = ((const struct concat *)c->attr)->dim;
+    find_dim(&dim, c->out[0].ndim);
+    int64_t start = 0;
+    for (int i = 0; i < c->inputs; i++) {
+        wf_array to = place(c, &c->out[0], dim, i, &start);
+        if (wf_array_count(&to) > 0)
+            wf_array_copy(&to, &c->in[i]);
+    }
+    return WF_OK;
+}
+
+static wf_status concat_backward(wf_call *c)
+{
+    int dim = ((const struct concat *)c->attr)->dim;
+    find_dim(&dim, c->out[0].ndim);
+    int64_t start = 0;
+    for (int i = 0; i < c->inputs; i++) {
+        wf_array part = place(c, &c->dout[0], dim, i, &start);
+        if (c->need[i])
+            wf_grad_give(c, i, &part);
+    }
+    return WF_OK;
+}
+
+#define ALONG(d) .attr = &(const struct concat){d}
+const wf_op wf_op_concat = {
+    .name = "concat", .attr_size = sizeof(struct concat), .keeps_inputs_away = true, .shape = concat_shape,
+    .forward = concat_forward, .backward = concat_backward,
+    .cases = WF_CASES({"rows", {{2, 5}, {3, 5}}, ALONG(0)}, {"columns", {{3, 2}, {3, 1}, {3, 4}}, ALONG(-1)},
+                      {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)},
+                      {"vectors", {{1}, {7}}, ALONG(0)}, {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)},
+                      {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)}, {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
+                      {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2)})};
+
+wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim)
+{
+    const struct concat attr = {dim};
+    if (n <= WF_MAX_INPUTS)
+        return wf_apply(&wf_op_concat, &attr, n, parts);
+    /* More than an op takes: in groups, about equal. */
+    wf_tensor *group[WF_MAX_INPUTS];
+    for (int g = 0; g < WF_MAX_INPUTS; g++) {
+        int from = (int)((int64_t)n * g / WF_MAX_INPUTS), to = (int)((int64_t)n * (g + 1) / WF_MAX_INPUTS);
+        group[g] = to - from == 1 ? parts[from] : wf_concat(parts + from, to - from, dim);
+    }
+    return wf_apply(&wf_op_concat, &attr, WF_MAX_INPUTS, group);
+}
