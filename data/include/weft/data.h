@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* All of the room data: text in, batches out. */
+#ifndef WEFT_DATA_H
+#define WEFT_DATA_H
+#include <weft/batches.h>
+#include <weft/corpus.h>
+#include <weft/text.h>
+#include <weft/tokenizer.h>
+#endif

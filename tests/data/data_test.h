@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of the room data share: golden files, files of their own, and the sweep that fails every allocation in turn. */
+#ifndef TESTS_DATA_TEST_H
+#define TESTS_DATA_TEST_H
+
+#include <unistd.h>
+
+#include "check_weft.h"
+#include <weft/data.h>
+#include <weft/file.h>
+
+static inline char *golden_path(const char *name)
+{
+    const char *root = getenv("WEFT_SOURCE_ROOT");
+    return wf_format("%s/tests/golden/data/%s", root ? root : ".", name);
+}
+
+static inline char *golden(const char *name, int64_t *bytes)
+{
+    wf_error problem = {0};
+    char *path = golden_path(name), *data = wf_file_load(path, 1 << 24, bytes, &problem);
+    ck_assert_msg(data != NULL, "%s", problem.message);
+    wf_free(path);
+    return data;
+}
+
+static char test_folder[64];
+
+/* A file in a folder of the test's own; the name stays valid until the next call. */
+static inline const char *test_file(const char *name, const char *data, size_t bytes)
+{
+    static char path[256];
+    if (!test_folder[0]) {
+        strcpy(test_folder, "/tmp/weft-data-XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(test_folder));
+    }
+    snprintf(path, sizeof path, "%s/%s", test_folder, name);
+    if (data) {
+        FILE *f = fopen(path, "wb");
+        ck_assert_ptr_nonnull(f);
+        ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
+        fclose(f);
+    }
+    return path;
+}
+
+static inline void remove_test_files(void)
+{
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf '%s'", test_folder);
+    ck_assert_int_eq(system(command), 0);
+    test_folder[0] = 0; /* without forks the next test needs a new one */
+}
+
+/* Runs body(ctx, error) with the first, second, third, ... allocation failing until it succeeds. Each failure must be
+ * WF_ERR_MEMORY with a message and leave nothing allocated. Returns the number of failures. */
+static inline int sweep_memory(wf_status (*body)(void *ctx, wf_error *error), void *ctx)
+{
+    wf_error warm = {0};
+    ck_assert_msg(body(ctx, &warm) == WF_OK, "%s", warm.message); /* what is allocated once stays */
+    for (int n = 0;; n++) {
+        wf_error problem = {0};
+        int64_t live = wf_alloc_live();
+        wf_alloc_fail_after(n);
+        wf_status status = body(ctx, &problem);
+        wf_alloc_fail_after(-1);
+        ck_assert_int_eq(wf_alloc_live(), live);
+        if (status == WF_OK)
+            return n;
+        ck_assert_msg(status == WF_ERR_MEMORY, "allocation %d: %s: %s", n, wf_status_name(status), problem.message);
+        ck_assert_int_eq(problem.code, WF_ERR_MEMORY);
+        ck_assert(problem.message[0] && !strchr(problem.message, '\n'));
+    }
+}
+
+/* A call that must fail with this status and a one-line message that holds `part`. */
+#define ck_fails(call, status, part)                                                                                                       \
+    do {                                                                                                                                   \
+        wf_error ck_error = {0};                                                                                                           \
+        wf_error *error = &ck_error;                                                                                                       \
+        wf_status ck_got = (call);                                                                                                         \
+        ck_assert_msg(ck_got == (status) && ck_error.code == ck_got, "%s: %s, \"%s\"", #call, wf_status_name(ck_got), ck_error.message);   \
+        ck_assert_msg(strstr(ck_error.message, part) && !strchr(ck_error.message, '\n'), "%s: \"%s\" lacks \"%s\"", #call,                 \
+                      ck_error.message, part);                                                                                             \
+    } while (0)
+
+#endif
