@@ -68,6 +68,17 @@ wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape)
     return x;
 }
 
+wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
+{
+    wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape, false) : NULL;
+    if (!x)
+        return &tape->poison;
+    x->kind = TENSOR_INPUT;
+    x->a = *array;
+    x->made_by = "borrowed";
+    return x;
+}
+
 wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter)
 {
     if (parameter->kind != TENSOR_PARAMETER)

@@ -84,7 +84,7 @@ static wf_status sub_backward(wf_call *c)
 const wf_op wf_op_sub = {.name = "sub", .keeps_inputs_away = true, .shape = binary_shape, .forward = sub_forward,
                          .backward = sub_backward, .cases = BINARY_CASES};
 
-wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b)
+wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b)
 {
     return wf_apply(&wf_op_sub, NULL, 2, (wf_tensor *[]){a, b});
 }

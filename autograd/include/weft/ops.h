@@ -12,7 +12,7 @@ WF_BEGIN_DECLS
 
 /* --- arithmetic: a, b broadcast ------------------------------------------------------------------------------------ */
 WF_API wf_tensor *wf_add(wf_tensor *a, wf_tensor *b);
-WF_API wf_tensor *wf_sub(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale x + shift */

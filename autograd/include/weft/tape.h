@@ -76,6 +76,9 @@ WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *s
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
+/* A tensor over the caller's own memory, any strides, without a copy and without a gradient. The memory must stay, and stay
+ * as it is, until the next reset: for tables and caches. */
+WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
 /* A parameter as a tensor of this tape, for expressions that hold parameters alone: wf_mul(wf_on(tape, a), b). Ops take
  * parameters as they are wherever another operand carries the tape. */
 WF_API wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter);

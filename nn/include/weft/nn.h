@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules: plain structs with an _init that declares their parameters in a scope and a _forward.
+ *
+ * Options are zero by default. Errors of declaring go to the registry, errors of a forward to the tape. Modules own
+ * nothing: parameters belong to the registry. */
+#ifndef WEFT_NN_H
+#define WEFT_NN_H
+
+#include <weft/cache.h>
+#include <weft/ops.h>
+#include <weft/registry.h>
+
+WF_BEGIN_DECLS
+
+/* --- linear map: x [..., in] -> [..., out]; weight [out, in], bias [out] ------------------------------------------- */
+struct wf_linear {
+    wf_tensor *weight, *bias;
+};
+struct wf_linear_options {
+    bool no_bias;
+    bool residual;               /* ends a residual branch: rules->residual initialises it */
+    wf_tensor *tied;             /* use this [out, in] as weight (an embedding) and declare none */
+    struct wf_initializer init;  /* of the weight, instead of the scope's rule */
+    int64_t parts;               /* the weight is that many matrices stacked (for Xavier's fan_out) */
+};
+WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
+WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
+
+/* --- embedding: ids [...] -> [..., d]; weight [count, d] ----------------------------------------------------------- */
+struct wf_embedding {
+    wf_tensor *weight;
+    double scale;
+};
+struct wf_embedding_options {
+    double scale;               /* multiplies what is looked up; 0: 1 */
+    wf_tensor *tied;
+    struct wf_initializer init;
+};
+WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *options);
+WF_API wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids);
+
+/* --- norms over the last dimension --------------------------------------------------------------------------------- */
+struct wf_layer_norm {
+    wf_tensor *weight, *bias;
+    double eps;
+};
+struct wf_rms_norm {
+    wf_tensor *weight;
+    double eps;
+};
+struct wf_norm_options {
+    double eps;   /* 0: 1e-5 for LayerNorm, 1.1920929e-7 (float's epsilon, as PyTorch) for RMSNorm */
+    bool no_bias; /* LayerNorm */
+};
+WF_API void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *options);
+WF_API wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x);
+WF_API void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *options);
+WF_API wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x);
+
+/* --- dropout ------------------------------------------------------------------------------------------------------- */
+struct wf_dropout {
+    double p;
+};
+WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 0 <= p < 1 */
+WF_API wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x);
+
+/* --- feed-forward: x [..., d] -> [..., d] -------------------------------------------------------------------------- */
+enum wf_activation { WF_RELU, WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */ };
+struct wf_ffn {
+    struct wf_linear up, gate, down;
+    enum wf_activation activation;
+    double dropout;
+};
+struct wf_ffn_options {
+    enum wf_activation activation;
+    bool no_bias;
+    double dropout; /* after the activation */
+};
+WF_API void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *options);
+WF_API wf_tensor *wf_ffn_forward(const struct wf_ffn *m, wf_tensor *x);
+/* "relu", "gelu", "gelu_tanh", "silu", "swiglu"; false for another name. */
+WF_API bool wf_activation_parse(const char *name, enum wf_activation *out);
+WF_API const char *wf_activation_name(enum wf_activation activation);
+
+/* --- positions: x [B,T,d] -> x + position[start .. start+T-1] ------------------------------------------------------ */
+struct wf_positions {
+    wf_tensor *weight; /* [length, d]: learned, or the table */
+    int64_t length;
+};
+struct wf_positions_options {
+    bool learned;               /* default: sinusoidal (Vaswani et al. 2017), sine at even, cosine at odd places */
+    struct wf_initializer init; /* of learned ones */
+};
+WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *options);
+/* With a cache row b starts at its length, else at 0. Past `length` is an error. */
+WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
+
+/* --- attention with several heads (Vaswani et al. 2017) ------------------------------------------------------------ */
+/* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
+ * x through `q` [H E, d] and keys and values from memory [B,S,d_memory] through `kv` [2 G E, d_memory]. */
+struct wf_mha {
+    struct wf_linear qkv, q, kv, out;
+    int heads, kv_heads;
+    int64_t d_key, d_value; /* of a head */
+    double dropout;
+    bool cross, no_output;
+};
+struct wf_mha_options {
+    int kv_heads;            /* 0: as heads */
+    int64_t d_key, d_value;  /* of a head; 0: d / heads */
+    bool cross;
+    int64_t d_memory;        /* 0: d */
+    bool no_bias;
+    bool no_output;          /* no projection of the joined heads */
+    double dropout;          /* on the attention weights */
+};
+WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
+struct wf_mha_call {
+    bool causal;
+    wf_tensor *memory;          /* with .cross */
+    const int32_t *key_lengths; /* [B] */
+    wf_tensor *mask;            /* true = may attend */
+    const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
+    int sequences;
+    struct wf_kv *cache;        /* WF_INFER only: keys and values are appended, earlier ones attended to */
+    wf_tensor **weights;        /* receives [B,H,T,S] */
+};
+WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
+
+#ifndef __cplusplus
+#define wf_linear_init(scope, m, in, out, ...) wf_linear_init_with(scope, m, in, out, &(struct wf_linear_options){__VA_ARGS__})
+#define wf_embedding_init(scope, m, count, d, ...) wf_embedding_init_with(scope, m, count, d, &(struct wf_embedding_options){__VA_ARGS__})
+#define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
+#define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
+#define wf_ffn_init(scope, m, d, d_ff, ...) wf_ffn_init_with(scope, m, d, d_ff, &(struct wf_ffn_options){__VA_ARGS__})
+#define wf_positions_init(scope, m, length, d, ...) \
+    wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})
+#define wf_mha_init(scope, m, d, heads, ...) wf_mha_init_with(scope, m, d, heads, &(struct wf_mha_options){__VA_ARGS__})
+#define wf_mha_forward(m, x, ...) wf_mha_forward_with(m, x, &(struct wf_mha_call){__VA_ARGS__})
+#endif
+
+WF_END_DECLS
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* The parameters of a model: declared first, with names and shapes, then allocated and filled in one go.
+ *
+ *   wf_registry *registry = wf_registry_new(&error);
+ *   my_model_init(wf_root(registry), &model, &config);               declares
+ *   if (wf_registry_build(registry, seed, &error) != WF_OK) ...      allocates, initialises; or wf_registry_load
+ *
+ * Errors while declaring (a name twice, a size that is no size, memory) are kept in the registry, the first one wins, and
+ * come out of build or load: modules need not check. Values lie in one slab and gradients in another, so that counts are
+ * known without memory and optimisers run over flat ranges. */
+#ifndef WEFT_REGISTRY_H
+#define WEFT_REGISTRY_H
+
+#include <weft/op.h>
+#include <weft/safetensors.h>
+#include <weft/tape.h>
+
+WF_BEGIN_DECLS
+
+typedef struct wf_registry wf_registry;
+
+/* NULL with *error on a wrong ABI word or without memory. */
+WF_API wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error);
+#define wf_registry_new(error) wf_registry_new_abi(WF_ABI, error)
+WF_API void wf_registry_free(wf_registry *registry); /* frees all parameters; NULL is fine */
+
+/* --- initialisers -------------------------------------------------------------------------------------------------- */
+
+enum wf_init_kind {
+    WF_INIT_DEFAULT,        /* what the module says where it declares */
+    WF_INIT_CONSTANT,       /* a */
+    WF_INIT_NORMAL,         /* N(0, a^2) */
+    WF_INIT_UNIFORM,        /* U(-a, a) */
+    WF_INIT_FAN_IN,         /* U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear */
+    WF_INIT_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) */
+    WF_INIT_FUNCTION        /* fill(value, shape) */
+};
+struct wf_initializer {
+    enum wf_init_kind kind;
+    double a;
+    int64_t fan_in;         /* 0: the last dimension; for biases the module gives it */
+    int64_t parts;          /* a matrix of `parts` matrices stacked along dim 0 (q, k, v in one): fan_out is of one; 0: 1 */
+    void (*fill)(wf_real *value, const wf_shape *shape);
+};
+/* What modules use for their kinds of parameters where a model wants it otherwise than PyTorch's defaults (linear weights
+ * and biases U(+-1/sqrt(fan_in)), embeddings N(0,1)). */
+struct wf_init_rules {
+    struct wf_initializer weight;    /* of linear maps */
+    struct wf_initializer residual;  /* of linear maps that end a residual branch; default: as weight */
+    struct wf_initializer bias;
+    struct wf_initializer embedding;
+};
+
+/* --- scopes and parameters ----------------------------------------------------------------------------------------- */
+
+/* A place in the tree of names, by value. */
+typedef struct wf_scope {
+    wf_registry *registry;
+    const char *path;                  /* "" or "layers.0." */
+    const struct wf_init_rules *rules; /* NULL: the defaults */
+} wf_scope;
+
+WF_API wf_scope wf_root(wf_registry *registry);
+WF_API wf_scope wf_sub(wf_scope scope, const char *name);                        /* "name." */
+WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index);      /* "name.3." */
+/* The same place with other initialisers; rules are copied into the registry. */
+WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
+
+struct wf_parameter_options {
+    struct wf_initializer init; /* default: constant 0 */
+    bool frozen;                /* no gradient */
+    bool buffer;                /* a table: frozen, not counted, not saved */
+};
+/* Declares a parameter and returns it, never NULL. It belongs to the registry and can be used by ops after build or load.
+ * Tying is to use the same pointer in two places. */
+WF_API wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options);
+#ifndef __cplusplus
+#define wf_parameter(scope, name, shape, ...) wf_parameter_with(scope, name, shape, &(struct wf_parameter_options){__VA_ARGS__})
+#endif
+/* Records an error of declaring: "scope: message". */
+WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
+
+/* --- building ------------------------------------------------------------------------------------------------------ */
+
+/* Allocates values and gradients and initialises: each value depends on (seed, name, index) alone. */
+WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
+/* Allocates values only and fills them from an open file, strictly: every parameter must be there with its shape and nothing
+ * else under the prefix. The error lists missing, unexpected and mis-shaped names, and then no value was touched; a file that
+ * cannot be read to its end leaves them undefined. May be called again, also after build. */
+WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
+/* Makes the gradient slab if there is none yet: to train after load. */
+WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
+/* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. */
+WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix);
+
+/* --- looking ------------------------------------------------------------------------------------------------------- */
+
+WF_API const wf_error *wf_registry_error(const wf_registry *registry);
+WF_API int wf_registry_count(const wf_registry *registry);                 /* parameters, buffers too */
+WF_API int64_t wf_registry_parameters(const wf_registry *registry);        /* numbers in parameters that are saved; known before build */
+WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);  /* in the order of declaration */
+WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
+WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);
+WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
+
+/* The slabs: values end to end at the offsets of wf_parameter_info, the gradients alike. NULL before build. */
+WF_API wf_real *wf_registry_values(const wf_registry *registry);
+WF_API int64_t wf_registry_slab(const wf_registry *registry);              /* elements of a slab, gaps included */
+WF_API wf_grads *wf_registry_grads(const wf_registry *registry);           /* NULL without gradients */
+/* A gradient slab of its own, for another thread's tape. Freed with wf_grads_free. */
+WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
+WF_API void wf_grads_free(wf_grads *grads);
+
+WF_END_DECLS
+
+#endif

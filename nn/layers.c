@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* Linear, Embedding, norms, dropout. */
+#include <weft/nn.h>
+
+#include "layers.h"
+
+struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a)
+{
+    if (first && first->kind != WF_INIT_DEFAULT)
+        return *first;
+    if (second && second->kind != WF_INIT_DEFAULT)
+        return *second;
+    return (struct wf_initializer){.kind = kind, .a = a};
+}
+
+void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *o)
+{
+    const struct wf_init_rules *rules = scope.rules;
+    const struct wf_initializer *rule = rules ? &rules->weight : NULL;
+    if (rules && o->residual && rules->residual.kind != WF_INIT_DEFAULT)
+        rule = &rules->residual;
+    struct wf_initializer weight = init_or(&o->init, rule, WF_INIT_FAN_IN, 0);
+    weight.parts = o->parts;
+    struct wf_initializer bias = init_or(rules ? &rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
+    bias.fan_in = in;
+    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight);
+    m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {out}}), .init = bias);
+    if (o->tied && (wf_ndim(o->tied) != 2 || wf_dim(o->tied, 0) != out || wf_dim(o->tied, 1) != in))
+        wf_scope_fail(scope, WF_ERR_SHAPE, "the tied weight is not [%lld,%lld]", (long long)out, (long long)in);
+}
+
+wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x)
+{
+    return wf_linear(x, m->weight, m->bias);
+}
+
+void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *o)
+{
+    struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1);
+    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init);
+    m->scale = o->scale != 0 ? o->scale : 1;
+}
+
+wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids)
+{
+    wf_tensor *x = wf_embedding(m->weight, ids);
+    return m->scale == 1 ? x : wf_scale(x, m->scale);
+}
+
+static wf_tensor *ones(wf_scope scope, int64_t d)
+{
+    return wf_parameter(scope, "weight", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT, .a = 1});
+}
+
+void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *o)
+{
+    m->weight = ones(scope, d);
+    m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT});
+    m->eps = o->eps > 0 ? o->eps : 1e-5;
+}
+
+wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x)
+{
+    return wf_layer_norm(x, m->weight, m->bias, m->eps);
+}
+
+void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *o)
+{
+    m->weight = ones(scope, d);
+    m->eps = o->eps > 0 ? o->eps : 1.1920928955078125e-7;
+}
+
+wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x)
+{
+    return wf_rms_norm(x, m->weight, m->eps);
+}
+
+bool dropout_valid(wf_scope scope, double p)
+{
+    if (p >= 0 && p < 1)
+        return true;
+    wf_scope_fail(scope, WF_ERR_ARGUMENT, "dropout %g is not in 0 <= p < 1", p);
+    return false;
+}
+
+void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p)
+{
+    m->p = dropout_valid(scope, p) ? p : 0;
+}
+
+wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x)
+{
+    return m->p > 0 ? wf_dropout(x, m->p) : x;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention with several heads, its projections and its cache. */
+#include <string.h>
+
+
+#include "layers.h"
+
+void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
+{
+    *m = (struct wf_mha){.heads = heads, .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads, .cross = o->cross, .no_output = o->no_output,
+                         .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0};
+    if (heads < 1 || (o->d_key == 0 && d % heads != 0)) {
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "%d heads don't divide a width of %lld: choose heads that do", heads, (long long)d);
+        m->heads = m->kv_heads = 1;
+    } else if (m->heads % m->kv_heads != 0) {
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "%d heads of keys and values don't divide %d heads", m->kv_heads, heads);
+        m->kv_heads = m->heads;
+    }
+    m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
+    m->d_value = o->d_value > 0 ? o->d_value : o->d_key > 0 ? o->d_key : d / m->heads;
+    int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
+    /* Xavier looks at one matrix of the stack, which has a meaning only if they are alike. */
+    if (m->cross) {
+        wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
+        wf_linear_init(wf_sub(scope, "kv"), &m->kv, o->d_memory > 0 ? o->d_memory : d, k + v, .no_bias = o->no_bias,
+                       .parts = k == v ? 2 : 1);
+    } else {
+        wf_linear_init(wf_sub(scope, "qkv"), &m->qkv, d, q + k + v, .no_bias = o->no_bias, .parts = q == k && k == v ? 3 : 1);
+    }
+    if (!m->no_output)
+        wf_linear_init(wf_sub(scope, "out"), &m->out, m->heads * m->d_value, d, .no_bias = o->no_bias, .residual = true);
+}
+
+/* Appends new rows [B,T,width] to a side of the cache, behind each row's length. */
+static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_array *new)
+{
+    const struct wf_cache *cache = kv->cache;
+    int64_t step = cache->capacity * width;
+    for (int64_t b = 0; b < new->dim[0]; b++) {
+        wf_array from = wf_array_slice(*new, 0, b, 1), to = from;
+        to.data = side + b * step + cache->length[b] * width;
+        to.stride[0] = step;
+        to.stride[1] = width;
+        to.stride[2] = 1;
+        wf_array_copy(&to, &from);
+    }
+}
+
+/* The first `length` tokens of every row of one side, as a tensor [B,length,width]. */
+static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *side, int64_t width, int64_t length)
+{
+    wf_array a = {.data = side, .dtype = WF_REAL, .ndim = 3, .dim = {cache->rows, length, width},
+                  .stride = {cache->capacity * width, width, 1}};
+    return wf_borrow(tape, &a);
+}
+
+/* Rows of different lengths: token t of row b may see the first length[b] + t + 1 keys. */
+static wf_tensor *ragged_mask(wf_tape *tape, const struct wf_cache *cache, int64_t T, int64_t S, bool causal)
+{
+    bool *may = wf_tape_memory(tape, (size_t)(cache->rows * T * S));
+    if (!may)
+        return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a mask");
+    for (int64_t b = 0; b < cache->rows; b++)
+        for (int64_t t = 0; t < T; t++)
+            for (int64_t s = 0; s < S; s++)
+                may[(b * T + t) * S + s] = s < cache->length[b] + (causal ? t + 1 : T);
+    wf_shape shape = {4, {cache->rows, 1, T, S}};
+    wf_array a = wf_array_dense(may, WF_BOOL, &shape);
+    return wf_borrow(tape, &a);
+}
+
+struct operands {
+    wf_tensor *q, *k, *v, *mask;
+    bool causal;
+};
+
+/* Puts the new keys and values into the cache and replaces k and v by all that are there. */
+static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *kv, struct operands *x)
+{
+    const struct wf_cache *cache = kv->cache;
+    wf_array k, v;
+    if (wf_view(x->k, &k) != WF_OK || wf_view(x->v, &v) != WF_OK)
+        return false;
+    int64_t T = k.dim[1], most = 0, least = INT32_MAX;
+    for (int64_t b = 0; b < cache->rows; b++) {
+        most = cache->length[b] > most ? cache->length[b] : most;
+        least = cache->length[b] < least ? cache->length[b] : least;
+    }
+    if (wf_tape_mode(tape) != WF_INFER)
+        wf_tape_fail(tape, WF_ERR_STATE, "attention: a cache works in WF_INFER only");
+    else if (k.ndim != 3 || k.dim[0] != cache->rows || cache->key_width != m->kv_heads * m->d_key ||
+             cache->value_width != m->kv_heads * m->d_value)
+        wf_tape_fail(tape, WF_ERR_SHAPE, "attention: the cache has %lld rows of widths %lld and %lld, the call %lld rows of %lld and %lld",
+                     (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)k.dim[0],
+                     (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
+    else if (most + T > cache->capacity)
+        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: %lld of %lld tokens are in, %lld more are wanted", (long long)most,
+                     (long long)cache->capacity, (long long)T);
+    if (wf_tape_error(tape)->code != WF_OK)
+        return false;
+    append(kv, kv->keys, cache->key_width, &k);
+    append(kv, kv->values, cache->value_width, &v);
+    x->k = cached(tape, cache, kv->keys, cache->key_width, most + T);
+    x->v = cached(tape, cache, kv->values, cache->value_width, most + T);
+    if (most != least) {
+        if (x->mask) {
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a mask of the caller's and cached rows of different lengths don't go together");
+            return false;
+        }
+        x->mask = ragged_mask(tape, cache, T, most + T, x->causal);
+        x->causal = false;
+    }
+    return true;
+}
+
+wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+{
+    wf_tape *tape = wf_tape_of(x);
+    int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
+    struct operands a = {.mask = call->mask, .causal = call->causal};
+    if (wf_is_poison(x) || !tape)
+        return x;
+    if (m->cross) {
+        if (!call->memory)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory");
+        wf_tensor *kv = wf_linear_forward(&m->kv, call->memory); /* [B,S,G(E+F)] */
+        a.q = wf_linear_forward(&m->q, x);                       /* [B,T,HE] */
+        a.k = wf_slice(kv, -1, 0, k);
+        a.v = wf_slice(kv, -1, k, v);
+    } else {
+        wf_tensor *qkv = wf_linear_forward(&m->qkv, x); /* [B,T,HE+GE+GF] */
+        a.q = wf_slice(qkv, -1, 0, q);
+        a.k = wf_slice(qkv, -1, q, k);
+        a.v = wf_slice(qkv, -1, q + k, v);
+    }
+    if (call->cache && !through_cache(m, tape, call->cache, &a))
+        return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache can't be used");
+    wf_tensor *y = wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal,
+                                .key_lengths = call->key_lengths, .mask = a.mask, .q_offsets = call->q_offsets,
+                                .k_offsets = call->k_offsets, .sequences = call->sequences, .dropout = m->dropout,
+                                .weights = call->weights); /* [B,T,HF] */
+    return m->no_output ? y : wf_linear_forward(&m->out, y); /* [B,T,d] */
+}

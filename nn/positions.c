@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Positional encodings that are added to the embeddings. */
+#include <math.h>
+
+#include "layers.h"
+
+/* Vaswani et al. 2017, section 3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same. */
+static void sinusoidal(wf_real *value, const wf_shape *shape)
+{
+    int64_t length = shape->dim[0], d = shape->dim[1];
+    for (int64_t p = 0; p < length; p++)
+        for (int64_t i = 0; i < d; i++) {
+            double angle = (double)p * exp((double)(i / 2 * 2) * (-log(10000.0) / (double)d));
+            value[p * d + i] = (wf_real)(i % 2 == 0 ? sin(angle) : cos(angle));
+        }
+}
+
+void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *o)
+{
+    wf_shape shape = {2, {length, d}};
+    m->length = length;
+    if (o->learned)
+        m->weight = wf_parameter(scope, "weight", &shape,
+                                 .init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1));
+    else
+        m->weight = wf_parameter(scope, "table", &shape, .buffer = true,
+                                 .init = {.kind = WF_INIT_FUNCTION, .fill = sinusoidal});
+}
+
+wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache)
+{
+    wf_tape *tape = wf_tape_of(x);
+    int64_t rows = wf_dim(x, 0), length = wf_dim(x, 1), start = cache && cache->rows > 0 ? cache->length[0] : 0, last = start;
+    bool even = true;
+    if (wf_is_poison(x) || !tape)
+        return x;
+    if (wf_ndim(x) != 3)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [B,T,d]", wf_name_of(x));
+    for (int64_t b = 0; cache && b < cache->rows; b++) {
+        even &= cache->length[b] == start;
+        last = cache->length[b] > last ? cache->length[b] : last;
+    }
+    if (cache && cache->rows != rows)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld rows, but the cache has %lld", (long long)rows, (long long)cache->rows);
+    if (last + length > m->length)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld positions are wanted, the model has %lld: shorten the input",
+                            (long long)(last + length), (long long)m->length);
+    if (even)
+        return wf_add(x, wf_slice(wf_on(tape, m->weight), 0, start, length));
+    int32_t *place = wf_tape_memory(tape, (size_t)(rows * length) * sizeof *place);
+    if (!place)
+        return x;
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t t = 0; t < length; t++)
+            place[b * length + t] = cache->length[b] + (int32_t)t;
+    return wf_add(x, wf_embedding(m->weight, wf_ids(tape, place, rows, length)));
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* Declaring parameters and allocating them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/runtime.h>
+
+#include "registry_internal.h"
+
+enum { ALIGN = 16 }; /* elements: a parameter begins on a cache line in either precision */
+
+wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
+{
+    if (abi != WF_ABI) {
+        wf_error_set(error, WF_ERR_ARGUMENT, "the program was compiled for another version or precision of Weft than the library %s in %s",
+                     WF_VERSION, sizeof(wf_real) == 8 ? "double" : "float");
+        return NULL;
+    }
+    if (wf_init(error) != WF_OK)
+        return NULL;
+    wf_registry *registry = wf_alloc_zero(1, sizeof *registry);
+    if (registry)
+        registry->arena = wf_arena_new();
+    if (!registry || !registry->arena) {
+        wf_free(registry);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a registry");
+        return NULL;
+    }
+    return registry;
+}
+
+void wf_registry_free(wf_registry *registry)
+{
+    if (!registry)
+        return;
+    wf_grads_free(registry->grads);
+    wf_arena_free(registry->arena);
+    wf_free(registry->entry);
+    wf_free(registry);
+}
+
+/* --- scopes -------------------------------------------------------------------------------------------------------- */
+
+static const char *out_of_memory(wf_registry *registry)
+{
+    wf_error_set(&registry->error, WF_ERR_MEMORY, "no memory for the names of %d parameters", registry->count);
+    return "";
+}
+
+static const char *join(wf_registry *registry, const char *a, const char *b, const char *end)
+{
+    size_t bytes = strlen(a) + strlen(b) + strlen(end) + 1;
+    char *text = wf_arena_get(registry->arena, bytes);
+    if (!text)
+        return out_of_memory(registry);
+    snprintf(text, bytes, "%s%s%s", a, b, end);
+    return text;
+}
+
+wf_scope wf_root(wf_registry *registry)
+{
+    return (wf_scope){registry, "", NULL};
+}
+
+wf_scope wf_sub(wf_scope scope, const char *name)
+{
+    scope.path = join(scope.registry, scope.path, name, ".");
+    return scope;
+}
+
+wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index)
+{
+    char number[32];
+    snprintf(number, sizeof number, ".%lld.", (long long)index);
+    scope.path = join(scope.registry, scope.path, name, number);
+    return scope;
+}
+
+wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules)
+{
+    struct wf_init_rules *copy = wf_arena_get(scope.registry->arena, sizeof *copy);
+    if (!copy) {
+        out_of_memory(scope.registry);
+        return scope;
+    }
+    *copy = *rules;
+    scope.rules = copy;
+    return scope;
+}
+
+void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    int length = (int)strlen(scope.path);
+    wf_error_set(&scope.registry->error, code, "%.*s%s%s", length > 0 ? length - 1 : 0, scope.path, length > 0 ? ": " : "", text);
+}
+
+/* --- parameters ---------------------------------------------------------------------------------------------------- */
+
+static bool grow(wf_registry *registry)
+{
+    if (registry->count < registry->capacity)
+        return true;
+    int capacity = registry->capacity ? 2 * registry->capacity : 64;
+    struct entry *entry = wf_realloc(registry->entry, (size_t)capacity * sizeof *entry);
+    if (!entry)
+        return false;
+    registry->entry = entry;
+    registry->capacity = capacity;
+    return true;
+}
+
+wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
+{
+    static const struct wf_parameter_options none;
+    wf_registry *registry = scope.registry;
+    if (!options)
+        options = &none;
+    struct wf_parameter_info info = {.name = join(registry, scope.path, name, "")};
+    void *memory = wf_arena_get(registry->arena, wf_parameter_size());
+    /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
+    static wf_real nothing;
+    if (!memory) {
+        out_of_memory(registry);
+        static _Alignas(64) char spare[4096];
+        return wf_parameter_init(spare, &(struct wf_parameter_info){.name = "", .value = {.data = &nothing, .dtype = WF_REAL}});
+    }
+    info.value = wf_array_dense(&nothing, WF_REAL, shape);
+    info.frozen = options->frozen || options->buffer;
+    wf_tensor *tensor = wf_parameter_init(memory, &info);
+    int64_t count = wf_shape_count(shape);
+    char text[96];
+    if (count < 1 || count > (int64_t)1 << 40 || registry->slab > (int64_t)1 << 41)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a parameter can't have the shape %s", info.name,
+                     wf_shape_text(shape, text, sizeof text));
+    else if (registry->values)
+        wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);
+    else if (wf_registry_find(registry, info.name))
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: declared twice", info.name);
+    else if (!grow(registry))
+        out_of_memory(registry);
+    else {
+        registry->entry[registry->count++] = (struct entry){.name = info.name, .shape = *shape, .count = count, .offset = registry->slab,
+                                                            .init = options->init, .buffer = options->buffer,
+                                                            .frozen = info.frozen, .tensor = tensor};
+        registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    return tensor;
+}
+
+/* Points the tensors at values and gradients as they are now. */
+static void connect(wf_registry *registry)
+{
+    for (int i = 0; i < registry->count; i++) {
+        struct entry *e = &registry->entry[i];
+        wf_parameter_init(e->tensor, &(struct wf_parameter_info){.name = e->name,
+                                                                 .value = wf_array_dense(registry->values + e->offset, WF_REAL, &e->shape),
+                                                                 .index = i, .offset = e->offset, .frozen = e->frozen,
+                                                                 .grads = registry->grads});
+    }
+}
+
+wf_status registry_allocate(wf_registry *registry, wf_error *error)
+{
+    if (registry->error.code != WF_OK)
+        return wf_error_set(error, registry->error.code, "%s", registry->error.message);
+    if (!registry->values) {
+        registry->values = wf_arena_get(registry->arena, (size_t)registry->slab * sizeof(wf_real));
+        if (!registry->values)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld parameters (%.1f MiB): make the model smaller",
+                                (long long)wf_registry_parameters(registry), registry->slab * (double)sizeof(wf_real) / 1048576);
+        memset(registry->values, 0, (size_t)registry->slab * sizeof(wf_real));
+        /* Tables are functions of nothing but their shape: they are filled here, whatever fills the rest. */
+        for (int i = 0; i < registry->count; i++)
+            if (registry->entry[i].buffer)
+                initialise(&registry->entry[i], registry->values + registry->entry[i].offset, 0);
+    }
+    connect(registry);
+    return WF_OK;
+}
+
+wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
+{
+    wf_status status = registry_allocate(registry, error);
+    if (status != WF_OK || registry->grads)
+        return status;
+    registry->grads = wf_grads_new(registry, error);
+    if (!registry->grads)
+        return WF_ERR_MEMORY;
+    connect(registry);
+    return WF_OK;
+}
+
+wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error)
+{
+    wf_status status = wf_registry_gradients(registry, error);
+    for (int i = 0; status == WF_OK && i < registry->count; i++)
+        if (!registry->entry[i].buffer)
+            initialise(&registry->entry[i], registry->values + registry->entry[i].offset, seed);
+    return status;
+}
+
+wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
+{
+    wf_grads *grads = wf_alloc_zero(1, sizeof *grads);
+    if (grads) {
+        grads->slab = wf_alloc_zero((size_t)registry->slab + 1, sizeof *grads->slab);
+        grads->valid = wf_alloc_zero((size_t)registry->count + 1, sizeof *grads->valid);
+        grads->count = registry->slab;
+        grads->parameters = registry->count;
+    }
+    if (!grads || !grads->slab || !grads->valid) {
+        wf_grads_free(grads);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of %lld parameters", (long long)wf_registry_parameters(registry));
+        return NULL;
+    }
+    return grads;
+}
+
+void wf_grads_free(wf_grads *grads)
+{
+    if (!grads)
+        return;
+    wf_free(grads->slab);
+    wf_free(grads->valid);
+    wf_free(grads);
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------------- */
+
+const wf_error *wf_registry_error(const wf_registry *registry)
+{
+    return &registry->error;
+}
+
+int wf_registry_count(const wf_registry *registry)
+{
+    return registry->count;
+}
+
+int64_t wf_registry_parameters(const wf_registry *registry)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < registry->count; i++)
+        sum += registry->entry[i].buffer ? 0 : registry->entry[i].count;
+    return sum;
+}
+
+wf_tensor *wf_registry_at(const wf_registry *registry, int index)
+{
+    return index >= 0 && index < registry->count ? registry->entry[index].tensor : NULL;
+}
+
+wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
+{
+    for (int i = 0; i < registry->count; i++)
+        if (strcmp(registry->entry[i].name, name) == 0)
+            return registry->entry[i].tensor;
+    return NULL;
+}
+
+bool wf_registry_is_buffer(const wf_registry *registry, int index)
+{
+    return registry->entry[index].buffer;
+}
+
+void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
+{
+    for (int i = 0; i < registry->count; i++)
+        if (registry->entry[i].tensor == parameter && !registry->entry[i].buffer)
+            registry->entry[i].frozen = frozen;
+    if (registry->values)
+        connect(registry);
+}
+
+wf_real *wf_registry_values(const wf_registry *registry)
+{
+    return registry->values;
+}
+
+int64_t wf_registry_slab(const wf_registry *registry)
+{
+    return registry->slab;
+}
+
+wf_grads *wf_registry_grads(const wf_registry *registry)
+{
+    return registry->grads;
+}
