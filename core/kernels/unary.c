@@ -65,7 +65,7 @@ V_INLINE vr silu_of(vr x)
 
 /* 0.5 x (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
 #define GELU_TANH_1 ((wf_real)1.59576912160573071176) /* 2 sqrt(2 / pi) */
-#define GELU_TANH_3 ((wf_real)0.07135481627159874637) /* times 0.044715 */
+#define GELU_TANH_3 ((wf_real)0.0713548162726002487763) /* times 0.044715 */
 
 V_INLINE vr gelu_tanh_minus_2u(vr x)
 {
@@ -111,21 +111,25 @@ V_INLINE vr gelu_grad_of(vr x, vr dy)
     return dy * v_fma(bounded, density, phi);
 }
 
-/* s + x s (1 - s) 2u'(x) with s = 1 / (1 + e^-2u); at |x| = 40 the second term is 0 in either precision. */
+/* s + x s (1 - s) 2u' with e = e^-2u, s = 1 / (1 + e) and 1 - s = e s, which keeps its accuracy where s is near 1. Beyond
+ * |x| = 40 and e^V_EXP_SAFE, which is still finite, the second term is 0 in either precision. */
+V_INLINE vr logistic_slope(vr x, vr minus_z, vr slope)
+{
+    vr e = v_exp(v_min(v_set(V_EXP_SAFE), minus_z));
+    vr s = v_set(1) / (e + 1);
+    return v_fma(x * slope, e * s * s, s);
+}
+
 V_INLINE vr gelu_tanh_grad_of(vr x, vr dy)
 {
     x = v_max(v_set(-40), v_min(v_set(40), x));
-    vr s = v_set(1) / (v_exp(gelu_tanh_minus_2u(x)) + 1);
-    vr slope = v_fmak(x * x, v_set(3 * GELU_TANH_3), GELU_TANH_1);
-    return dy * v_fma(x * slope, s * (1 - s), s);
+    return dy * logistic_slope(x, gelu_tanh_minus_2u(x), v_fmak(x * x, v_set(3 * GELU_TANH_3), GELU_TANH_1));
 }
 
-/* s + x s (1 - s); the bound is where s or 1 - s is 0. */
 V_INLINE vr silu_grad_of(vr x, vr dy)
 {
     x = v_max(v_set(-V_EXP_MAX), v_min(v_set(V_EXP_MAX), x));
-    vr s = v_sigmoid(x);
-    return dy * v_fma(x * s, 1 - s, s);
+    return dy * logistic_slope(x, -x, v_set(1));
 }
 
 UNARY_GRAD(tanh_grad)

@@ -28,6 +28,7 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #define V_LN2_LOW 1.90821492927058770002e-10
 #define V_EXP_MIN (-746.0) /* below: 0, above V_EXP_MAX: infinity */
 #define V_EXP_MAX 710.0
+#define V_EXP_SAFE 709.0 /* e to this is finite, and 1 / e^(2 x) is 0 */
 #define V_TANH_MAX 20.0 /* beyond: +-1 */
 #define V_LEAST_NORMAL 0x1p-1022
 /* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, fit 1.8e-17 relative to e^r - 1 */
@@ -53,6 +54,7 @@ static const wf_real v_phi_poly[] = {0.769193049750062956, -0.665382502890056781
 #define V_LN2_LOW (-2.12194440e-4f)
 #define V_EXP_MIN (-104.0f)
 #define V_EXP_MAX 89.0f
+#define V_EXP_SAFE 88.0f
 #define V_TANH_MAX 10.0f
 #define V_LEAST_NORMAL 0x1p-126f
 /* as above, fit 1.3e-8 */
