@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Speed of core/gemm: our own kernels and BLIS on the shapes of small transformers.
+ *
+ *   gemm [-t threads] [-i isa] [-m own,blis,auto] [OP m n k [count]]...     OP: NT (forward, B stored [n, k], with a bias), NN (dX),
+ *                                                                  TN (dW, added to C), NTr and NNr: the same under the row rule
+ *
+ * Prints GFLOP/s, medians of 7, the time of one product (of all, when count > 1) and the share of the peak, which is measured
+ * first with multiply-adds on registers. For m = 1 the bandwidth of reading B counts, and is printed. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <weft/core.h>
+#include <weft/internal/gemm.h>
+#include <weft/internal/parallel.h>
+
+struct shape {
+    const char *op;
+    int64_t m, n, k, count;
+};
+
+static const struct shape all[] = {
+    {"NT", 256, 512, 2048, 1},  {"NT", 256, 768, 3072, 1},  {"NT", 64, 512, 2048, 1},   {"NT", 4096, 256, 64, 1},  {"NT", 256, 768, 768, 1},
+    {"NT", 256, 50257, 768, 1}, {"TN", 384, 384, 1024, 1},  {"NN", 256, 3072, 768, 1},  {"NN", 64, 64, 64, 1},     {"TN", 64, 64, 4096, 1},
+    {"NT", 2048, 2048, 512, 1}, {"NN", 2048, 512, 2048, 1}, {"TN", 2048, 512, 2048, 1}, {"NT", 64, 64, 32, 384},   {"NN", 64, 32, 64, 384},
+    {"TN", 64, 32, 64, 384},    {"NT", 256, 256, 64, 48},
+    /* nanogpt-char-small */
+    {"NT", 768, 384, 128, 1},   {"NN", 768, 128, 384, 1},   {"TN", 384, 128, 768, 1},   {"NT", 768, 128, 128, 1},  {"NN", 768, 128, 128, 1},
+    {"TN", 128, 128, 768, 1},   {"NT", 768, 512, 128, 1},   {"NN", 768, 128, 512, 1},   {"TN", 512, 128, 768, 1},  {"NT", 768, 128, 512, 1},
+    {"NN", 768, 512, 128, 1},   {"TN", 128, 512, 768, 1},   {"NT", 768, 65, 128, 1},    {"NN", 768, 128, 65, 1},   {"TN", 65, 128, 768, 1},
+    /* char-rms */
+    {"NT", 4096, 64, 64, 1},    {"NN", 4096, 64, 64, 1},    {"NT", 4096, 192, 64, 1},   {"NN", 4096, 64, 192, 1},  {"TN", 192, 64, 4096, 1},
+    {"NN", 4096, 64, 256, 1},   {"TN", 256, 64, 4096, 1},   {"NT", 4096, 64, 256, 1},   {"NN", 4096, 256, 64, 1},  {"TN", 64, 256, 4096, 1},
+    {"NT", 4096, 70, 64, 1},    {"NN", 4096, 64, 70, 1},    {"TN", 70, 64, 4096, 1},
+    /* tiny */
+    {"NT", 6, 8, 6, 1},         {"NN", 6, 8, 6, 1},         {"NT", 10, 10, 8, 96},      {"NT", 36, 32, 32, 1},     {"NT", 32, 32, 32, 1},
+    /* generation and evaluation */
+    {"NTr", 1, 128, 128, 1},    {"NTr", 1, 512, 128, 1},    {"NTr", 1, 384, 384, 1},    {"NTr", 1, 1536, 384, 1},  {"NTr", 1, 3072, 768, 1},
+    {"NTr", 1, 50257, 768, 1},  {"NTr", 1, 4096, 4096, 1},  {"NNr", 1, 1024, 64, 1},    {"NTr", 4, 1536, 384, 1},  {"NTr", 64, 384, 384, 1},
+    {"NTr", 768, 384, 128, 1},  {"NTr", 4096, 256, 64, 1},
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static wf_real *a, *b, *c;
+static size_t room;
+
+static void run(const struct shape *s)
+{
+    const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
+    struct wf_gemm g = {s->m, s->n, s->k, 1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1, b, tb ? 1 : s->n, tb ? s->k : 1, c, s->n, 1,
+                        tb ? a : NULL, alone};
+    if (s->count == 1)
+        wf_gemm(&g);
+    else
+        wf_gemm_batched(&g, &(struct wf_gemm_batch){{1, 1, s->count}, {0, 0, s->m * s->k}, {0, 0, s->n * s->k}, {0, 0, s->m * s->n}});
+}
+
+static int rising(const void *x, const void *y)
+{
+    const double p = *(const double *)x, q = *(const double *)y;
+    return (p > q) - (p < q);
+}
+
+/* Seconds for one run, the median of 7. */
+static double seconds(const struct shape *s)
+{
+    double times[7];
+    run(s);
+    double start = now();
+    run(s);
+    double once = now() - start;
+    const int64_t repeats = 1 + (int64_t)(0.015 / once);
+    for (int i = 0; i < 7; i++) {
+        start = now();
+        for (int64_t r = 0; r < repeats; r++)
+            run(s);
+        times[i] = (now() - start) / (double)repeats;
+    }
+    qsort(times, 7, sizeof *times, rising);
+    return times[3];
+}
+
+static void measure(const struct shape *s, char *modes)
+{
+    const double flops = 2. * (double)s->m * (double)s->n * (double)s->k * (double)s->count;
+    if ((size_t)(s->m * s->k * s->count) > room || (size_t)(s->n * s->k * s->count) > room || (size_t)(s->m * s->n * s->count) > room) {
+        printf("%s %lld %lld %lld: too large\n", s->op, (long long)s->m, (long long)s->n, (long long)s->k);
+        return;
+    }
+    printf("%-3s %5lld %5lld %5lld x%-3lld", s->op, (long long)s->m, (long long)s->n, (long long)s->k, (long long)s->count);
+    char copy[64], *rest = copy;
+    snprintf(copy, sizeof copy, "%s", modes);
+    for (char *mode; (mode = strsep(&rest, ","));) {
+        wf_error error = {0};
+        if (wf_gemm_use(mode, &error) != WF_OK) {
+            fprintf(stderr, "%s\n", error.message);
+            exit(2);
+        }
+        const double t = seconds(s);
+        printf("  %s %6.1f GFLOP/s %9.2f us", mode, flops / t * 1e-9, t * 1e6);
+        if (s->m == 1)
+            printf(" %5.1f GB/s", (double)s->n * (double)s->k * sizeof(wf_real) / t * 1e-9);
+        fflush(stdout);
+    }
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    char *modes = "own,blis";
+    const char *isa = NULL;
+    int threads = 0, i = 1;
+    for (; i + 1 < argc && argv[i][0] == '-'; i += 2)
+        switch (argv[i][1]) {
+        case 't': threads = atoi(argv[i + 1]); break;
+        case 'i': isa = argv[i + 1]; break;
+        case 'm': modes = argv[i + 1]; break;
+        default: fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [OP m n k [count]]...\n"); return 2;
+        }
+    if (isa)
+        setenv("WEFT_ISA", isa, 1);
+    wf_error error = {0};
+    if (wf_init(&error, .threads = threads) != WF_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 2;
+    }
+    printf("%s, %s, %d threads\n", wf_blas(), wf_isa(), wf_threads());
+    room = (size_t)48 << 20;
+    a = wf_alloc(room * sizeof(wf_real)), b = wf_alloc(room * sizeof(wf_real)), c = wf_alloc(room * sizeof(wf_real));
+    if (!a || !b || !c)
+        return 1;
+    for (size_t e = 0; e < room; e++)
+        a[e] = (wf_real)(e % 13) / 13, b[e] = (wf_real)(e % 11) / 11, c[e] = 0;
+    if (i == argc)
+        for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+            measure(&all[s], modes);
+    while (i + 3 < argc) {
+        struct shape s = {argv[i], atoll(argv[i + 1]), atoll(argv[i + 2]), atoll(argv[i + 3]), 1};
+        i += 4;
+        if (i < argc && argv[i][0] >= '0' && argv[i][0] <= '9')
+            s.count = atoll(argv[i++]);
+        measure(&s, modes);
+    }
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* BLIS (Van Zee and van de Geijn 2015), the only file that knows it.
+ *
+ * BLIS 0.9 chooses its kernels by the processor's family and falls to reference kernels, six times slower, on the ones that
+ * came after it. So its architecture is set here, from the instruction set in use, through the environment, before its
+ * first call. It takes a number there: a name reads as 0 (skx), and a number that it lacks ends the process; the number that
+ * belongs to a name differs between versions. */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <blis.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/runtime.h>
+
+#include "blas.h"
+#include "own.h"
+
+static char name[64] = "BLIS";
+
+const char *wf_blis_name(void)
+{
+    return name;
+}
+
+/* The architectures that we let BLIS run with, and what they need of the processor. */
+static bool arch_fits(const char *arch)
+{
+    if (strcmp(arch, "generic") == 0)
+        return true;
+#if defined __x86_64__
+    if (strcmp(arch, "skx") == 0)
+        return wf_isa_supported("avx512");
+    if (strcmp(arch, "haswell") == 0 || strcmp(arch, "zen") == 0 || strcmp(arch, "zen2") == 0 || strcmp(arch, "zen3") == 0)
+        return wf_isa_supported("avx2");
+    if (strcmp(arch, "sandybridge") == 0)
+        return __builtin_cpu_supports("avx");
+    return strcmp(arch, "penryn") == 0 && __builtin_cpu_supports("sse3");
+#else
+    return false;
+#endif
+}
+
+static int arch_number(const char *arch)
+{
+    for (int i = 0; i < BLIS_NUM_ARCHS; i++)
+        if (strcmp(bli_arch_string((arch_t)i), arch) == 0)
+            return i;
+    return -1;
+}
+
+#if defined __x86_64__
+/* The first of these that the library knows. */
+static int wanted_arch(const char *isa)
+{
+    static const char *const amd[] = {"zen3", "zen2", "zen", "haswell", NULL}, *const intel[] = {"haswell", NULL};
+    if (strcmp(isa, "avx512") == 0 && arch_number("skx") >= 0)
+        return arch_number("skx");
+    if (strcmp(isa, "base") != 0)
+        for (const char *const *arch = __builtin_cpu_is("amd") ? amd : intel; *arch; arch++)
+            if (arch_number(*arch) >= 0)
+                return arch_number(*arch);
+    return arch_number("generic");
+}
+
+static wf_status check_setting(const char *value, wf_error *error)
+{
+    char *end, known[256] = "";
+    long number = strtol(value, &end, 10);
+    if (end != value && *end == 0 && number >= 0 && number < BLIS_NUM_ARCHS && arch_fits(bli_arch_string((arch_t)number)))
+        return WF_OK;
+    for (int i = 0; i < BLIS_NUM_ARCHS; i++)
+        if (arch_fits(bli_arch_string((arch_t)i)))
+            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%d (%s)", *known ? ", " : "", i, bli_arch_string((arch_t)i));
+    return wf_error_set(error, WF_ERR_ARGUMENT, "BLIS_ARCH_TYPE=%.40s: BLIS takes a number here; this processor and library have %s; unset it for the best one",
+                        value, known);
+}
+#endif
+
+static void multiply(const struct wf_gemm *g, wf_real beta, int threads)
+{
+    /* Its small-matrix path chooses by the number of threads and gives other bits. */
+    rntm_t how;
+    bli_rntm_init(&how);
+    bli_rntm_set_num_threads(threads, &how);
+    bli_rntm_disable_l3_sup(&how);
+    wf_real alpha = g->alpha;
+#ifdef WF_DOUBLE
+    bli_dgemm_ex(
+#else
+    bli_sgemm_ex(
+#endif
+        BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, (wf_real *)g->a, g->a_rs, g->a_cs, (wf_real *)g->b, g->b_rs,
+        g->b_cs, &beta, g->c, g->c_rs, g->c_cs, NULL, &how);
+}
+
+/* More threads than processors make its barriers crawl; on small products they cost more than they bring. */
+static int threads_for(const struct wf_gemm *g)
+{
+    if ((double)g->m * (double)g->n * (double)g->k < 2e6)
+        return 1;
+    return wf_threads() < wf_processors() ? wf_threads() : wf_processors();
+}
+
+wf_status wf_blis_start(const char *isa, wf_error *error)
+{
+#if defined __x86_64__
+    __builtin_cpu_init();
+    const char *set = getenv("BLIS_ARCH_TYPE");
+    if (set && *set) {
+        wf_status status = check_setting(set, error);
+        if (status != WF_OK)
+            return status;
+    } else {
+        char number[16];
+        snprintf(number, sizeof number, "%d", wanted_arch(isa));
+        if (setenv("BLIS_ARCH_TYPE", number, 1) != 0)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory to set BLIS_ARCH_TYPE");
+    }
+#else
+    (void)isa;
+#endif
+    bli_init();
+    snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
+    /* Its packing buffers, and libgomp's team, are allocated at the first large product. */
+    enum { N = 144 };
+    static wf_real a[N * N], c[N * N];
+    const struct wf_gemm g = {N, N, N, 1, 0, a, N, 1, a, N, 1, c, N, 1, NULL, false};
+    multiply(&g, 0, threads_for(&g));
+    return WF_OK;
+}
+
+static bool dense(int64_t rows, int64_t columns, int64_t rs, int64_t cs)
+{
+    return (cs == 1 && rs >= columns) || (rs == 1 && cs >= rows);
+}
+
+bool wf_blis_can(const struct wf_gemm *g)
+{
+    return dense(g->m, g->k, g->a_rs, g->a_cs) && dense(g->k, g->n, g->b_rs, g->b_cs) && dense(g->m, g->n, g->c_rs, g->c_cs);
+}
+
+static void put_bias(void *ctx, int64_t begin, int64_t end)
+{
+    struct wf_gemm part = *(const struct wf_gemm *)ctx;
+    part.c += begin * part.c_rs;
+    part.m = end - begin;
+    wf_gemm_no_sum(&part);
+}
+
+void wf_blis_gemm(const struct wf_gemm *g, bool serial)
+{
+    wf_real beta = g->beta;
+    serial = serial || omp_in_parallel();
+    if (g->bias) {
+        if (serial)
+            wf_gemm_no_sum(g);
+        else
+            wf_parallel_ranges(g->m, 16, 0.5 * (double)g->m * (double)g->n, put_bias, (void *)g);
+        beta = 1;
+    }
+    multiply(g, beta, serial ? 1 : threads_for(g));
+}

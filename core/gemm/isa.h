@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What core/gemm has once per instruction set, as a table of functions. kernel.c, pack.c and vector.c are compiled for each.
+ *
+ * The order of additions: k is cut into blocks (wf_gemm_k_block, a function of k alone); within a block every element of C is
+ * one chain of multiply-adds in ascending k, started from 0; the blocks are added to C in ascending order. Every kernel,
+ * tile and tail keeps it, so the bits of an element depend on its row of A, its column of B and k, and on nothing else. */
+#ifndef WEFT_GEMM_ISA_H
+#define WEFT_GEMM_ISA_H
+
+#include <weft/base.h>
+
+/* What happens to a finished sum: c = alpha sum + beta c + bias. A bias along a row of C (bias_n) or down its columns. */
+struct gemm_end {
+    wf_real alpha, beta; /* beta 0: c is not read */
+    const wf_real *bias_n, *bias_m;
+};
+
+/* One k-block of a part of C. A in place: a_panel 0, element (i, p) at a[i * a_rs + p * a_cs]; packed: panels of `mr` rows,
+ * a_panel apart, a_rs 1, a_cs mr. B: panels of `nr` columns b_panel apart, element (p, j) of one at b[p * b_step + j]; in
+ * place b_panel is nr, and the columns past n are never read (b_padded false); packed panels are filled up with zeros. */
+struct gemm_block {
+    int64_t m, n, k;
+    const wf_real *a;
+    int64_t a_rs, a_cs, a_panel;
+    const wf_real *b;
+    int64_t b_step, b_panel;
+    bool b_padded;
+    wf_real *c;
+    int64_t c_rs, c_cs;
+    struct gemm_end end;
+};
+
+struct gemm_isa {
+    const char *name;
+    int mr, nr, lanes; /* rows and columns of a register tile, elements of a vector */
+    void (*block)(const struct gemm_block *b);
+    /* out[p * width + i] = s[i * is + p * ps] for i < w, p < k; 0 for w <= i < width. width is nr, or mr (without zeros). */
+    void (*pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+    void (*pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+    /* A row times B[n, k] with k contiguous: c[j * cs] over all k-blocks, without packing. */
+    void (*vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
+                   const struct gemm_end *end);
+    /* Any strides, no scratch memory: what is left when there is no memory for packing. All of k. */
+    void (*plain)(const struct gemm_block *b, int64_t b_cs);
+};
+
+/* The rows of tile i of t that share m rows evenly start here. */
+static inline int64_t gemm_cut(int64_t m, int64_t t, int64_t i)
+{
+    int64_t q = m / t, r = m % t;
+    return i * q + (i < r ? i : r);
+}
+
+/* Elements of a k-block: the last may be shorter. */
+enum { GEMM_K = 256, GEMM_K_GRAIN = 16 };
+static inline int64_t gemm_k_block(int64_t k)
+{
+    if (k <= GEMM_K)
+        return k;
+    int64_t blocks = (k + GEMM_K - 1) / GEMM_K, block = (k + blocks - 1) / blocks;
+    return (block + GEMM_K_GRAIN - 1) / GEMM_K_GRAIN * GEMM_K_GRAIN;
+}
+
+#define GEMM_PASTE_(name, isa) wf_gemm_##name##_##isa
+#define GEMM_PASTE(name, isa) GEMM_PASTE_(name, isa)
+#ifdef WF_ISA
+#define GEMM_FN(name) GEMM_PASTE(name, WF_ISA)
+void GEMM_FN(block)(const struct gemm_block *b);
+void GEMM_FN(plain)(const struct gemm_block *b, int64_t b_cs);
+void GEMM_FN(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+void GEMM_FN(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+void GEMM_FN(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
+                     const struct gemm_end *end);
+#endif
+
+#if defined __x86_64__
+extern const struct gemm_isa wf_gemm_isa_avx512, wf_gemm_isa_avx2;
+#endif
+extern const struct gemm_isa wf_gemm_isa_base;
+
+#endif

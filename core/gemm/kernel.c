@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* The micro-kernels: a tile of up to TILE_M x TILE_N elements of C in registers, rank-1 updates along k. A is read by
+ * broadcasts, packed or in place through its strides; B by whole vectors, packed or in place where its rows are contiguous. */
+#include "simd.h"
+
+struct tile {
+    int64_t k;
+    const wf_real *a;
+    int64_t a_rs, a_cs;
+    const wf_real *b;
+    int64_t b_step;
+    int tail; /* valid lanes of the last vector */
+    wf_real *c;
+    int64_t c_rs;
+    const wf_real *bias_n, *bias_m;
+    const struct gemm_end *end;
+};
+
+/* `unit`: a_rs is 1, known to the compiler. Otherwise rows are addressed from two bases with few registers: 14 separate
+ * pointers would not fit. `masked`: the last vector of B is not all there. */
+INLINE void multiply(const int rows, const int vectors, const bool unit, const bool masked, const struct tile *t)
+{
+    vec sum[TILE_M][TILE_V];
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = zero();
+    const mask last = first(t->tail);
+    const int64_t r1 = t->a_rs * (int64_t)sizeof(wf_real), a_cs = t->a_cs, b_step = t->b_step;
+    int64_t r3 = 3 * r1, r5 = 5 * r1;
+    __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
+    const wf_real *a = t->a, *b = t->b;
+    const char *a7 = (const char *)a + 7 * r1;
+    __asm__("" : "+r"(a7));
+    for (int64_t p = t->k; p > 0; p--) {
+        vec x[TILE_V];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++)
+            x[v] = masked && v == vectors - 1 ? load_first(b + v * LANES, last) : load(b + v * LANES);
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            const char *base = i < 7 ? (const char *)a : a7;
+            const int q = i % 7;
+            const int64_t offset = q == 0 ? 0 : q == 1 ? r1 : q == 2 ? 2 * r1 : q == 3 ? r3 : q == 4 ? 4 * r1 : q == 5 ? r5 : 2 * r3;
+            const vec y = fill(unit ? a[i] : *(const wf_real *)(base + offset));
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = fma_v(y, x[v], sum[i][v]);
+        }
+        a += a_cs;
+        a7 += a_cs * (int64_t)sizeof(wf_real);
+        b += b_step;
+    }
+    const struct gemm_end *e = t->end;
+    const vec alpha = fill(e->alpha);
+    const bool whole = t->tail == LANES;
+    wf_real *c = t->c;
+    vec bias[TILE_V];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        bias[v] = !t->bias_n ? zero() : v == vectors - 1 && !whole ? load_first(t->bias_n + v * LANES, last) : load(t->bias_n + v * LANES);
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++, c += t->c_rs)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            const bool part = v == vectors - 1 && !whole;
+            vec rest = t->bias_m ? fill(t->bias_m[i]) : bias[v];
+            if (e->beta != 0)
+                rest = fma_v(fill(e->beta), part ? load_first(c + v * LANES, last) : load(c + v * LANES), rest);
+            rest = fma_v(alpha, sum[i][v], rest);
+            if (part)
+                store_first(c + v * LANES, last, rest);
+            else
+                store(c + v * LANES, rest);
+        }
+}
+
+/* A function for each number of rows, of vectors, and way to read A and B. */
+#define TILE(rows, vectors, unit, masked)                                                         \
+    static void tile_##rows##_##vectors##_##unit##_##masked(const struct tile *t)                 \
+    {                                                                                             \
+        multiply(rows, vectors, unit, masked, t);                                                 \
+    }
+#define TILES(rows)                                                                               \
+    TILE(rows, 1, 0, 0)                                                                           \
+    TILE(rows, 1, 0, 1) TILE(rows, 1, 1, 0) TILE(rows, 1, 1, 1) TILE(rows, 2, 0, 0) TILE(rows, 2, 0, 1) TILE(rows, 2, 1, 0) TILE(rows, 2, 1, 1)
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
+#if defined WF_ISA_AVX512
+TILES(7)
+TILES(8)
+TILES(9)
+TILES(10)
+TILES(11)
+TILES(12)
+TILES(13)
+TILES(14)
+#define ALL(vectors, unit, masked)                                                                                          \
+    {                                                                                                                       \
+        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,   \
+        tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked,   \
+        tile_7_##vectors##_##unit##_##masked, tile_8_##vectors##_##unit##_##masked, tile_9_##vectors##_##unit##_##masked,   \
+        tile_10_##vectors##_##unit##_##masked, tile_11_##vectors##_##unit##_##masked, tile_12_##vectors##_##unit##_##masked, \
+        tile_13_##vectors##_##unit##_##masked, tile_14_##vectors##_##unit##_##masked                                        \
+    }
+#else
+#define ALL(vectors, unit, masked)                                                                                          \
+    {                                                                                                                       \
+        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,   \
+        tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked    \
+    }
+#endif
+
+typedef void tile_function(const struct tile *);
+/* [A has unit row stride][B masked][vectors - 1][rows - 1] */
+static tile_function *const tiles[2][2][TILE_V][TILE_M] = {
+    {{ALL(1, 0, 0), ALL(2, 0, 0)}, {ALL(1, 0, 1), ALL(2, 0, 1)}},
+    {{ALL(1, 1, 0), ALL(2, 1, 0)}, {ALL(1, 1, 1), ALL(2, 1, 1)}},
+};
+
+/* C with strides that no store fits: the tile goes through a dense copy. */
+static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t columns, wf_real *c, int64_t c_rs, int64_t c_cs)
+{
+    wf_real copy[TILE_M * TILE_N] __attribute__((aligned(64)));
+    if (t->end->beta != 0)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++)
+                copy[i * TILE_N + j] = c[i * c_rs + j * c_cs];
+    t->c = copy;
+    t->c_rs = TILE_N;
+    f(t);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
+}
+
+void GEMM_FN(block)(const struct gemm_block *g)
+{
+    const int64_t down = (g->m + TILE_M - 1) / TILE_M;
+    struct tile t = {.k = g->k, .a_rs = g->a_rs, .a_cs = g->a_cs, .b_step = g->b_step, .c_rs = g->c_rs, .end = &g->end};
+    for (int64_t j = 0, panel = 0; j < g->n; j += TILE_N, panel++) {
+        const int64_t columns = g->n - j < TILE_N ? g->n - j : TILE_N;
+        const int vectors = columns > LANES ? 2 : 1;
+        t.tail = (int)(columns - (vectors - 1) * LANES);
+        t.b = g->b + panel * g->b_panel;
+        t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
+        tile_function *const *by_rows = tiles[g->a_rs == 1][!g->b_padded && t.tail < LANES][vectors - 1];
+        for (int64_t i = 0, row = 0; i < down; i++) {
+            const int64_t next = gemm_cut(g->m, down, i + 1), rows = next - row;
+            t.a = g->a_panel ? g->a + i * g->a_panel : g->a + row * g->a_rs;
+            t.bias_m = g->end.bias_m ? g->end.bias_m + row : NULL;
+            wf_real *c = g->c + row * g->c_rs + j * g->c_cs;
+            if (g->c_cs == 1 || columns == 1) {
+                t.c = c;
+                by_rows[rows - 1](&t);
+            } else {
+                through_copy(by_rows[rows - 1], &t, rows, columns, c, g->c_rs, g->c_cs);
+                t.c_rs = g->c_rs;
+            }
+            row = next;
+        }
+    }
+}
+
+void GEMM_FN(plain)(const struct gemm_block *g, int64_t b_cs)
+{
+    const int64_t block = gemm_k_block(g->k);
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            const wf_real *a = g->a + i * g->a_rs, *b = g->b + j * b_cs;
+            wf_real *c = g->c + i * g->c_rs + j * g->c_cs, value = 0;
+            for (int64_t p = 0; p < g->k; p += block) {
+                const int64_t end = g->k - p < block ? g->k : p + block;
+                wf_real sum = 0, rest = 0;
+                for (int64_t q = p; q < end; q++)
+                    sum = fma_1(a[q * g->a_cs], b[q * g->b_step], sum);
+                if (end == g->k)
+                    rest = g->end.bias_n ? g->end.bias_n[j] : g->end.bias_m ? g->end.bias_m[i] : 0;
+                if (p > 0)
+                    rest = fma_1(1, value, rest);
+                else if (g->end.beta != 0)
+                    rest = fma_1(g->end.beta, *c, rest);
+                value = fma_1(g->end.alpha, sum, rest);
+            }
+            *c = value;
+        }
+}
+
+const struct gemm_isa GEMM_FN(isa) = {
+#define NAME_(x) #x
+#define NAME(x) NAME_(x)
+    .name = NAME(WF_ISA), .mr = TILE_M, .nr = TILE_N, .lanes = LANES,
+    .block = GEMM_FN(block), .pack_n = GEMM_FN(pack_n), .pack_m = GEMM_FN(pack_m), .vector = GEMM_FN(vector), .plain = GEMM_FN(plain),
+};

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides. */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/runtime.h>
+
+#include "own.h"
+
+enum {
+    SMALL_PACK = 2048,       /* elements of B that are packed on the stack */
+    CHUNK = 1 << 20,         /* elements of B that are packed together: they stay in the shared cache */
+    CHUNK_K = 2048,
+    ITEM_ROWS = 8,           /* row tiles of an item: what of A is packed fits the second-level cache */
+    MOST_ITEMS = 128,
+    SLICE = 512, MOST_SLICES = 16, SLICED = 1 << 14, /* sliced k: its length, and for C up to this size */
+};
+static const double item_flops = 1.5e6;  /* some microseconds */
+static const double flops_per_ns = 150;  /* of one core, for the cost of a region */
+
+/* The product, turned so that rows of C are stored where that is possible, with its bias along the row or the column. */
+struct product {
+    struct wf_gemm g;
+    const wf_real *bias_n, *bias_m;
+    int64_t k_block;
+};
+
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- Phases of work in one region: items of the first phase, then of the second, which wait until the first is done. Items
+ * are taken in order, so whoever waits waits for somebody who works. */
+struct phases {
+    int count;
+    int64_t items[2];
+    void (*run[2])(void *ctx, int64_t item);
+    void *ctx;
+    _Alignas(64) _Atomic int64_t next;
+    _Alignas(64) _Atomic int64_t done; /* items of the first phase */
+};
+
+static void wait_for(struct phases *w)
+{
+    for (int spins = 0; atomic_load_explicit(&w->done, memory_order_acquire) < w->items[0]; spins++) {
+        if (spins > 2000)
+            sched_yield();
+#if defined __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+static void work(void *ctx, int64_t block)
+{
+    struct phases *w = ctx;
+    (void)block;
+    const int64_t all = w->items[0] + (w->count > 1 ? w->items[1] : 0);
+    bool waited = false;
+    for (int64_t item; (item = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < all;) {
+        if (item < w->items[0]) {
+            w->run[0](w->ctx, item);
+            if (w->count > 1)
+                atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
+            continue;
+        }
+        if (!waited)
+            wait_for(w);
+        waited = true;
+        w->run[1](w->ctx, item - w->items[0]);
+    }
+}
+
+static void run_phases(struct phases *w, double cost, bool serial)
+{
+    if (serial) {
+        for (int phase = 0; phase < w->count; phase++)
+            for (int64_t item = 0; item < w->items[phase]; item++)
+                w->run[phase](w->ctx, item);
+        return;
+    }
+    atomic_init(&w->next, 0);
+    atomic_init(&w->done, 0);
+    wf_parallel(wf_threads(), cost, work, w);
+}
+
+/* ---- Part of a product on the calling thread: A in place or packed here, B in place or packed here, panel by panel. */
+struct part {
+    int64_t m0, m1, n0, n1, k0, k1;
+};
+
+static struct gemm_block block_of(const struct product *p, const struct part *part, int64_t k0, int64_t k1)
+{
+    const struct wf_gemm *g = &p->g;
+    const bool last = k1 == g->k;
+    return (struct gemm_block){
+        .m = part->m1 - part->m0, .n = part->n1 - part->n0, .k = k1 - k0,
+        .a = g->a + part->m0 * g->a_rs + k0 * g->a_cs, .a_rs = g->a_rs, .a_cs = g->a_cs,
+        .c = g->c + part->m0 * g->c_rs + part->n0 * g->c_cs, .c_rs = g->c_rs, .c_cs = g->c_cs,
+        .end = {g->alpha, k0 == 0 ? g->beta : 1, last && p->bias_n ? p->bias_n + part->n0 : NULL, last && p->bias_m ? p->bias_m + part->m0 : NULL},
+    };
+}
+
+/* Without memory: all of k, one element after the other, the same bits. */
+static void plain(const struct product *p, const struct part *part)
+{
+    const struct wf_gemm *g = &p->g;
+    struct gemm_block b = block_of(p, part, 0, g->k);
+    b.b = g->b + part->n0 * g->b_cs;
+    b.b_step = g->b_rs;
+    wf_gemm_isa->plain(&b, g->b_cs);
+}
+
+/* Packs the rows of a block and makes it read them there. */
+static void pack_rows(struct gemm_block *b, wf_real *room)
+{
+    const int mr = wf_gemm_isa->mr;
+    const int64_t tiles = up(b->m, mr);
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
+        wf_gemm_isa->pack_m(rows, b->k, b->a + row * b->a_rs, b->a_rs, b->a_cs, room + i * b->k * mr);
+    }
+    b->a = room;
+    b->a_rs = 1;
+    b->a_cs = mr;
+    b->a_panel = b->k * mr;
+}
+
+/* In place A is read by 4-byte broadcasts; that is as fast as packed while few columns of C are made from it. */
+static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
+{
+    if (g->a_cs == 1 || g->a_cs == 0 || g->m < 4)
+        return true;
+    return columns <= 2 * wf_gemm_isa->nr;
+}
+
+static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
+{
+    return g->b_cs == 1 && rows <= 4 * wf_gemm_isa->mr;
+}
+
+static void compute(const struct product *p, const struct part *part)
+{
+    const struct wf_gemm *g = &p->g;
+    const struct gemm_isa *isa = wf_gemm_isa;
+    const int nr = isa->nr;
+    const int64_t m = part->m1 - part->m0, n = part->n1 - part->n0, kb = least(p->k_block, g->k);
+    const bool a_here = rows_in_place(g, n), b_here = columns_in_place(g, m);
+    wf_real small[SMALL_PACK] __attribute__((aligned(64)));
+    wf_real *room_a = NULL, *room_b = small;
+    /* Packed ahead of the tiles: all columns if that is little, else one panel at a time. */
+    const int64_t ahead = kb * up(n, nr) * nr <= SMALL_PACK ? up(n, nr) * nr : nr;
+    if (!a_here && !(room_a = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(m, isa->mr) * isa->mr * kb) * sizeof(wf_real)))) {
+        plain(p, part);
+        return;
+    }
+    if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real)))) {
+        plain(p, part);
+        return;
+    }
+    for (int64_t k0 = part->k0; k0 < part->k1; k0 += kb) {
+        struct gemm_block b = block_of(p, part, k0, least(k0 + kb, part->k1));
+        const wf_real *from = g->b + k0 * g->b_rs + part->n0 * g->b_cs;
+        if (!a_here)
+            pack_rows(&b, room_a);
+        if (b_here) {
+            b.b = from;
+            b.b_step = g->b_rs;
+            b.b_panel = nr;
+            isa->block(&b);
+            continue;
+        }
+        b.b = room_b;
+        b.b_step = nr;
+        b.b_panel = b.k * nr;
+        b.b_padded = true;
+        for (int64_t j = 0; j < n; j += ahead) {
+            b.n = least(ahead, n - j);
+            for (int64_t i = 0; i < b.n; i += nr)
+                isa->pack_n(least(nr, b.n - i), b.k, from + (j + i) * g->b_cs, g->b_cs, g->b_rs, room_b + i * b.k);
+            isa->block(&b);
+            b.c += ahead * b.c_cs;
+            if (b.end.bias_n)
+                b.end.bias_n += ahead;
+        }
+    }
+}
+
+/* ---- A row times a matrix. */
+struct vector_work {
+    const struct product *p;
+    int64_t items;
+};
+
+static void vector_item(void *ctx, int64_t item)
+{
+    const struct vector_work *v = ctx;
+    const struct wf_gemm *g = &v->p->g;
+    const int nr = wf_gemm_isa->nr;
+    const int64_t panels = up(g->n, nr), from = gemm_cut(panels, v->items, item) * nr, to = least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
+    struct gemm_end end = {g->alpha, g->beta, v->p->bias_n ? v->p->bias_n + from : NULL, v->p->bias_m};
+    wf_gemm_isa->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
+}
+
+/* ---- Few columns or rows, or one thread's worth: parts with nothing shared between them. */
+struct parts {
+    const struct product *p;
+    int64_t down, across;                    /* items */
+    int64_t n0, n1, k0, k1;                  /* of B, in this chunk */
+    wf_real *packed;                         /* shared: panels of k-blocks; NULL: every part packs for itself */
+    int64_t pack_panels, pack_across;        /* an item of packing: so many panels; so many items in a k-block */
+};
+
+static struct part part_of(const struct parts *w, int64_t item)
+{
+    const struct wf_gemm *g = &w->p->g;
+    const int mr = wf_gemm_isa->mr, nr = wf_gemm_isa->nr;
+    const int64_t i = item / w->across, j = item % w->across, tiles = up(g->m, mr), panels = up(w->n1 - w->n0, nr);
+    return (struct part){
+        .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)), .m1 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i + 1)),
+        .n0 = w->n0 + gemm_cut(panels, w->across, j) * nr, .n1 = least(w->n0 + gemm_cut(panels, w->across, j + 1) * nr, w->n1),
+        .k0 = w->k0, .k1 = w->k1,
+    };
+}
+
+static void alone_item(void *ctx, int64_t item)
+{
+    const struct parts *w = ctx;
+    const struct part part = part_of(w, item);
+    compute(w->p, &part);
+}
+
+/* ---- Many rows: B is packed once, by all threads, then tiles are computed from it. */
+static void pack_item(void *ctx, int64_t item)
+{
+    const struct parts *w = ctx;
+    const struct wf_gemm *g = &w->p->g;
+    const int nr = wf_gemm_isa->nr;
+    const int64_t panels = up(w->n1 - w->n0, nr), k0 = w->k0 + item / w->pack_across * w->p->k_block, k = least(w->p->k_block, w->k1 - k0);
+    const int64_t from = gemm_cut(panels, w->pack_across, item % w->pack_across), to = gemm_cut(panels, w->pack_across, item % w->pack_across + 1);
+    for (int64_t panel = from; panel < to; panel++) {
+        const int64_t j = w->n0 + panel * nr;
+        wf_gemm_isa->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
+                            w->packed + (k0 - w->k0) * panels * nr + panel * k * nr);
+    }
+}
+
+static void shared_item(void *ctx, int64_t item)
+{
+    const struct parts *w = ctx;
+    const struct product *p = w->p;
+    const struct part part = part_of(w, item);
+    const struct gemm_isa *isa = wf_gemm_isa;
+    const int nr = isa->nr;
+    const int64_t panels = up(w->n1 - w->n0, nr), m = part.m1 - part.m0;
+    const bool a_here = rows_in_place(&p->g, part.n1 - part.n0);
+    wf_real *room_a = NULL;
+    if (!a_here && !(room_a = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(m, isa->mr) * isa->mr * p->k_block) * sizeof(wf_real)))) {
+        if (part.k0 == 0) /* with all of k: the other chunks find it done */
+            plain(p, &part);
+        return;
+    }
+    for (int64_t k0 = w->k0; k0 < w->k1; k0 += p->k_block) {
+        struct gemm_block b = block_of(p, &part, k0, least(k0 + p->k_block, w->k1));
+        if (!a_here)
+            pack_rows(&b, room_a);
+        b.b = w->packed + (k0 - w->k0) * panels * nr + (part.n0 - w->n0) * b.k;
+        b.b_step = nr;
+        b.b_panel = b.k * nr;
+        b.b_padded = true;
+        isa->block(&b);
+    }
+}
+
+/* ---- Few elements of C, long sums: k in slices, partial results added in their order. Not under the row rule. */
+struct sliced {
+    const struct product *p;
+    int64_t slices, adds;
+    wf_real *partial;
+};
+
+static void slice_item(void *ctx, int64_t item)
+{
+    const struct sliced *w = ctx;
+    const struct wf_gemm *g = &w->p->g;
+    const int64_t blocks = up(g->k, w->p->k_block), k0 = gemm_cut(blocks, w->slices, item) * w->p->k_block;
+    const int64_t k1 = least(gemm_cut(blocks, w->slices, item + 1) * w->p->k_block, g->k);
+    struct product slice = {.g = *g, .k_block = w->p->k_block};
+    slice.g.alpha = 1;
+    slice.g.beta = 0;
+    slice.g.k = k1 - k0;
+    slice.g.a += k0 * g->a_cs;
+    slice.g.b += k0 * g->b_rs;
+    slice.g.c = w->partial + item * g->m * g->n;
+    slice.g.c_rs = g->n;
+    slice.g.c_cs = 1;
+    compute(&slice, &(struct part){0, g->m, 0, g->n, 0, slice.g.k});
+}
+
+static void add_item(void *ctx, int64_t item)
+{
+    const struct sliced *w = ctx;
+    const struct wf_gemm *g = &w->p->g;
+    const int64_t from = gemm_cut(g->m, w->adds, item), to = gemm_cut(g->m, w->adds, item + 1), all = g->m * g->n;
+    wf_real *sum = w->partial;
+    for (int64_t s = 1; s < w->slices; s++)
+        for (int64_t e = from * g->n; e < to * g->n; e++)
+            sum[e] += w->partial[s * all + e];
+    for (int64_t i = from; i < to; i++) {
+        wf_real *c = g->c + i * g->c_rs;
+        for (int64_t j = 0; j < g->n; j++, c += g->c_cs) {
+            wf_real value = g->alpha * sum[i * g->n + j];
+            if (g->beta != 0)
+                value += g->beta * *c;
+            *c = value + (w->p->bias_n ? w->p->bias_n[j] : w->p->bias_m ? w->p->bias_m[i] : 0);
+        }
+    }
+}
+
+static bool in_slices(const struct product *p, double cost, bool serial)
+{
+    const struct wf_gemm *g = &p->g;
+    if (g->rows_alone || g->k < 2 * SLICE || g->m > SLICED || g->n > SLICED || g->m * g->n > SLICED)
+        return false;
+    struct sliced w = {.p = p, .slices = least(g->k / SLICE, MOST_SLICES), .adds = least(g->m, 8)};
+    w.partial = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(w.slices * g->m * g->n) * sizeof(wf_real));
+    if (!w.partial)
+        return false;
+    struct phases phases = {.count = 2, .items = {w.slices, w.adds}, .run = {slice_item, add_item}, .ctx = &w};
+    run_phases(&phases, cost, serial);
+    return true;
+}
+
+static void in_parts(const struct product *p, double flops, bool serial)
+{
+    const struct wf_gemm *g = &p->g;
+    const int nr = wf_gemm_isa->nr;
+    const int64_t tiles = up(g->m, wf_gemm_isa->mr);
+    const double wanted_items = flops / item_flops;
+    const int64_t wanted = wanted_items < 1 ? 1 : wanted_items < MOST_ITEMS ? (int64_t)wanted_items : MOST_ITEMS;
+    struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
+    if (tiles <= ITEM_ROWS) {
+        w.down = 1;
+        w.across = most(1, least(up(g->n, nr), wanted));
+        struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
+        run_phases(&phases, flops / flops_per_ns, serial);
+        return;
+    }
+    w.down = least(most(up(tiles, ITEM_ROWS), wanted), up(tiles, 2));
+    const int64_t chunk_k = g->k <= CHUNK_K ? g->k : CHUNK_K / p->k_block * p->k_block;
+    const int64_t chunk_n = least(up(g->n, nr), most(1, CHUNK / chunk_k / nr)) * nr;
+    w.packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(chunk_k * chunk_n) * sizeof(wf_real));
+    if (!w.packed) {
+        plain(p, &(struct part){0, g->m, 0, g->n, 0, g->k});
+        return;
+    }
+    for (w.n0 = 0; w.n0 < g->n; w.n0 = w.n1) {
+        w.n1 = least(w.n0 + chunk_n, g->n);
+        const int64_t panels = up(w.n1 - w.n0, nr);
+        w.across = most(1, least(panels / 4, wanted / w.down));
+        for (w.k0 = 0; w.k0 < g->k; w.k0 = w.k1) {
+            w.k1 = least(w.k0 + chunk_k, g->k);
+            w.pack_across = up(panels, most(1, 8192 / (nr * p->k_block)));
+            struct phases phases = {.count = 2, .items = {w.pack_across * up(w.k1 - w.k0, p->k_block), w.down * w.across},
+                                    .run = {pack_item, shared_item}, .ctx = &w};
+            run_phases(&phases, flops * (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n / flops_per_ns, serial);
+        }
+    }
+}
+
+void wf_gemm_own(const struct wf_gemm *given, bool serial)
+{
+    struct product p = {.g = *given, .bias_n = given->bias, .k_block = gemm_k_block(given->k)};
+    struct wf_gemm *g = &p.g;
+    /* The transposed product has the same bits: multiplication commutes. */
+    if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
+        *g = (struct wf_gemm){given->n, given->m, given->k, given->alpha, given->beta, given->b, given->b_cs, given->b_rs,
+                              given->a, given->a_cs, given->a_rs, given->c, given->c_cs, given->c_rs, NULL, given->rows_alone};
+        p.bias_m = given->bias;
+        p.bias_n = NULL;
+    }
+    const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
+    if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
+        struct vector_work v = {&p, least(up(g->n, wf_gemm_isa->nr), (int64_t)(flops / 65536) + 1)};
+        struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
+        run_phases(&phases, flops / 10, serial || v.items == 1);
+        return;
+    }
+    if (flops < item_flops) {
+        compute(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
+        return;
+    }
+    if (!in_slices(&p, flops / flops_per_ns, serial))
+        in_parts(&p, flops, serial);
+}
+
+void wf_gemm_no_sum(const struct wf_gemm *g)
+{
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            wf_real *c = g->c + i * g->c_rs + j * g->c_cs;
+            *c = (g->beta != 0 ? g->beta * *c : 0) + (g->bias ? g->bias[j] : 0);
+        }
+}

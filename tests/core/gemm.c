@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* core/gemm against a plain triple loop in double: every edge, stride order, scaling, instruction set, own kernels and BLIS;
+ * and its promises about bits: any number of threads, rows alone or together. */
+#include "check_weft.h"
+
+#include <float.h>
+#include <math.h>
+
+#include <weft/internal/gemm.h>
+#include <weft/internal/parallel.h>
+
+static const char *const isas[] = {"avx512", "avx2", "base"};
+static const char *const modes[] = {"own", "blis", "auto"};
+static const double epsilon = sizeof(wf_real) == 4 ? FLT_EPSILON : DBL_EPSILON;
+
+static uint64_t state = 88172645463325252u;
+
+static uint64_t next(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+static int64_t below(int64_t n)
+{
+    return (int64_t)(next() % (uint64_t)n);
+}
+
+static wf_real number(void)
+{
+    return (wf_real)((double)(next() >> 40) / (1 << 23) - 1);
+}
+
+static wf_real *numbers(int64_t n)
+{
+    wf_real *x = malloc((size_t)n * sizeof *x);
+    ck_assert_ptr_nonnull(x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = number();
+    return x;
+}
+
+/* The reference is more exact than what it judges. */
+#ifdef WF_DOUBLE
+typedef long double more;
+#else
+typedef double more;
+#endif
+
+/* One element by the book, and what its error is measured by. */
+static double plain(const struct wf_gemm *g, int64_t i, int64_t j, double before, double *size)
+{
+    more sum = 0, all = 0;
+    for (int64_t p = 0; p < g->k; p++) {
+        const more term = (more)g->a[i * g->a_rs + p * g->a_cs] * (more)g->b[p * g->b_rs + j * g->b_cs];
+        sum += term;
+        all += term < 0 ? -term : term;
+    }
+    *size = fabs((double)g->alpha) * (double)all + fabs((double)g->beta * before) + fabs(g->bias ? (double)g->bias[j] : 0);
+    return (double)g->alpha * (double)sum + (g->beta != 0 ? (double)g->beta * before : 0) + (g->bias ? (double)g->bias[j] : 0);
+}
+
+/* Errors of long sums grow like the square root of their length; the bound is several times that. */
+static double bound(int64_t k, double size)
+{
+    return epsilon * (4 + 2 * sqrt((double)k)) * size + 1e-300;
+}
+
+/* ---- Every m, n, k from 0 to twice the largest tile (14 x 32) plus one, k beyond twice a vector of 16. */
+enum { M = 30, N = 66, K = 34 };
+static double sums[K][M][N], sizes[K][M][N];
+
+struct order {
+    int64_t rs, cs, room, from;
+};
+
+/* Rows, columns, both with gaps, and both backwards. `from`: where element (0, 0) lies. */
+static struct order order_of(int kind, int64_t rows, int64_t columns)
+{
+    switch (kind) {
+    case 0: return (struct order){columns, 1, rows * columns, 0};
+    case 1: return (struct order){1, rows, rows * columns, 0};
+    case 2: return (struct order){3 * columns + 5, 3, rows * (3 * columns + 5), 0};
+    case 3: return (struct order){2, 2 * rows + 1, columns * (2 * rows + 1), 0};
+    default: return (struct order){-columns, -1, rows * columns, rows * columns - 1};
+    }
+}
+enum { ORDERS = 5 };
+
+static wf_real *stored(const wf_real *x, int64_t rows, int64_t columns, struct order o)
+{
+    wf_real *y = malloc((size_t)o.room * sizeof *y);
+    for (int64_t i = 0; i < o.room; i++)
+        y[i] = NAN; /* gaps: reading one shows */
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            y[o.from + i * o.rs + j * o.cs] = x[i * columns + j];
+    return y;
+}
+
+static void cube(const char *isa, const char *mode)
+{
+    wf_real *a0 = numbers(M * K), *b0 = numbers(K * N), *a[ORDERS], *b[ORDERS], *c[ORDERS];
+    struct order oa[ORDERS], ob[ORDERS], oc[ORDERS];
+    for (int o = 0; o < ORDERS; o++) {
+        oa[o] = order_of(o, M, K), ob[o] = order_of(o, K, N), oc[o] = order_of(o, M, N);
+        a[o] = stored(a0, M, K, oa[o]), b[o] = stored(b0, K, N, ob[o]);
+        c[o] = malloc((size_t)oc[o].room * sizeof *c[o]);
+    }
+    memset(sums, 0, sizeof sums), memset(sizes, 0, sizeof sizes);
+    for (int k = 1; k < K; k++)
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                const double term = (double)a0[i * K + k - 1] * (double)b0[(k - 1) * N + j];
+                sums[k][i][j] = sums[k - 1][i][j] + term, sizes[k][i][j] = sizes[k - 1][i][j] + fabs(term);
+            }
+    for (int k = 0; k < K; k++)
+        for (int m = 0; m < M; m++)
+            for (int n = 0; n < N; n++) {
+                const int ka = (int)below(ORDERS), kb = (int)below(ORDERS), kc = (int)below(ORDERS);
+                const struct order o = oc[kc];
+                wf_real *to = c[kc] + o.from;
+                const wf_real guard = 77;
+                /* NaN where the product goes, since beta is 0; a number that must stay around it. */
+                for (int i = 0; i <= m && i < M; i++)
+                    for (int j = 0; j <= n && j < N; j++)
+                        to[i * o.rs + j * o.cs] = i < m && j < n ? (wf_real)NAN : guard;
+                wf_gemm(&(struct wf_gemm){m, n, k, 1, 0, a[ka] + oa[ka].from, oa[ka].rs, oa[ka].cs, b[kb] + ob[kb].from, ob[kb].rs, ob[kb].cs,
+                                          to, o.rs, o.cs, NULL, below(4) == 0});
+                for (int i = 0; i <= m && i < M; i++)
+                    for (int j = 0; j <= n && j < N; j++) {
+                        const double got = (double)to[i * o.rs + j * o.cs];
+                        const bool in = i < m && j < n;
+                        const double error = fabs(got - (in ? sums[k][i][j] : (double)guard));
+                        if (!(error <= (in ? bound(k, sizes[k][i][j]) : 0)))
+                            ck_abort_msg("%s %s: m %d n %d k %d, orders %d %d %d, element %d %d: %g instead of %g", isa, mode, m, n, k, ka,
+                                         kb, kc, i, j, got, in ? sums[k][i][j] : (double)guard);
+                    }
+            }
+    for (int o = 0; o < ORDERS; o++)
+        free(a[o]), free(b[o]), free(c[o]);
+    free(a0), free(b0);
+}
+
+#define FOR_EACH_ISA(isa)                                                                                \
+    for (size_t isa_ = 0; isa_ < sizeof isas / sizeof *isas; isa_++)                                     \
+        for (const char *isa = isas[isa_]; isa && wf_isa_supported(isa); isa = NULL)
+
+START_TEST(all_edges)
+{
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int mode = 0; mode < 2; mode++) {
+            ck_ok(wf_gemm_use(modes[mode], error));
+            cube(isa, modes[mode]);
+        }
+    }
+}
+END_TEST
+
+/* ---- Shapes that reach every path: small, a row, few rows, many rows, several k-blocks, sliced sums, several chunks. */
+static const int64_t shapes[][3] = {
+    {1, 70, 300}, {1, 3, 1000}, {70, 1, 300}, {1, 1, 5000}, {37, 41, 19}, {3, 1000, 300}, {100, 700, 600}, {300, 200, 530}, {301, 65, 128},
+    {64, 64, 1100}, {65, 70, 2100}, {600, 130, 70}, {130, 130, 2500}, {2, 2, 40000}, {29, 31, 257}, {15, 33, 512},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* Strides of a matrix inside a buffer of at most `room` elements; zero strides for operands. Returns where (0, 0) lies. */
+static int64_t any_strides(int64_t rows, int64_t columns, bool zeros, int64_t *rs, int64_t *cs, int64_t *room)
+{
+    const int kind = (int)below(zeros ? 8 : 6);
+    const int64_t gap = below(3);
+    *rs = columns + gap, *cs = 1;
+    if (kind & 1)
+        *rs = 1, *cs = rows + gap;
+    if (kind == 4)
+        *rs = 2 * (columns + gap), *cs = 2;
+    if (kind == 5)
+        *rs = -*rs, *cs = -*cs;
+    if (kind == 6)
+        *rs = 0, *cs = 1;
+    if (kind == 7)
+        *cs = 0, *rs = 1;
+    const int64_t far = (rows > 0 ? (rows - 1) * llabs(*rs) : 0) + (columns > 0 ? (columns - 1) * llabs(*cs) : 0);
+    *room = far + 1;
+    return *rs < 0 ? far : 0;
+}
+
+static void one_case(int64_t m, int64_t n, int64_t k, int every, const char *isa, const char *mode)
+{
+    static const wf_real scales[] = {1, 0, -1, 0.5, 2};
+    struct wf_gemm g = {.m = m, .n = n, .k = k, .alpha = scales[below(5)], .beta = scales[below(5)], .rows_alone = below(3) == 0};
+    int64_t room_a, room_b, room_c;
+    const int64_t from_a = any_strides(m, k, true, &g.a_rs, &g.a_cs, &room_a), from_b = any_strides(k, n, true, &g.b_rs, &g.b_cs, &room_b),
+                  from_c = any_strides(m, n, false, &g.c_rs, &g.c_cs, &room_c);
+    wf_real *a = numbers(room_a), *b = numbers(room_b), *c = numbers(room_c), *bias = numbers(n + 1);
+    wf_real *before = malloc((size_t)room_c * sizeof *before);
+    memcpy(before, c, (size_t)room_c * sizeof *before);
+    if (g.beta == 0)
+        for (int64_t i = 0; i < room_c; i++)
+            c[i] = NAN;
+    g.a = a + from_a, g.b = b + from_b, g.c = c + from_c, g.bias = below(2) ? bias : NULL;
+    wf_gemm(&g);
+    for (int64_t e = every == 1 ? 0 : below(every); e < m * n; e += every) {
+        const int64_t i = e / n, j = e % n, at = from_c + i * g.c_rs + j * g.c_cs;
+        double size;
+        const double want = plain(&g, i, j, (double)before[at], &size), got = (double)c[at];
+        if (!(fabs(got - want) <= bound(k, size)))
+            ck_abort_msg("%s %s: m %lld n %lld k %lld alpha %g beta %g bias %d, strides %lld %lld, %lld %lld, %lld %lld, element %lld %lld: %.9g instead of %.9g",
+                         isa, mode, (long long)m, (long long)n, (long long)k, (double)g.alpha, (double)g.beta, g.bias != NULL, (long long)g.a_rs,
+                         (long long)g.a_cs, (long long)g.b_rs, (long long)g.b_cs, (long long)g.c_rs, (long long)g.c_cs, (long long)i,
+                         (long long)j, got, want);
+    }
+    free(a), free(b), free(c), free(bias), free(before);
+}
+
+START_TEST(strides_and_scales)
+{
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int mode = 0; mode < 3; mode++) {
+            ck_ok(wf_gemm_use(modes[mode], error));
+            for (int i = 0; i < 1500; i++)
+                one_case(below(50), below(80), below(i % 8 ? 40 : 600), 1, isa, modes[mode]);
+            for (int i = 0; i < 3 * SHAPES; i++)
+                one_case(shapes[i % SHAPES][0], shapes[i % SHAPES][1], shapes[i % SHAPES][2], 17, isa, modes[mode]);
+            one_case(30, 1200, 1200, 101, isa, modes[mode]);
+            one_case(200, 2100, 1100, 1009, isa, modes[mode]); /* two chunks */
+            one_case(150, 70, 5000, 101, isa, modes[mode]);    /* chunks of k */
+        }
+    }
+}
+END_TEST
+
+/* NaN and infinity reach exactly the elements that they reach in the plain loop, padding included. */
+START_TEST(not_finite)
+{
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int t = 0; t < 400; t++) {
+            const int64_t m = 1 + below(t % 2 ? 40 : 3), n = 1 + below(70), k = 1 + below(40);
+            ck_ok(wf_gemm_use(modes[t % 3], error));
+            wf_real *a = numbers(m * k), *b = numbers(k * n), *c = numbers(m * n);
+            a[below(m * k)] = t % 5 ? (wf_real)INFINITY : (wf_real)NAN;
+            if (t % 7 == 0)
+                b[below(k * n)] = (wf_real)(t % 3 ? NAN : -INFINITY);
+            const bool ta = below(2), tb = below(2);
+            struct wf_gemm g = {m, n, k, 1, 0, a, ta ? 1 : k, ta ? m : 1, b, tb ? 1 : n, tb ? k : 1, c, n, 1, NULL, below(2)};
+            wf_gemm(&g);
+            for (int64_t e = 0; e < m * n; e++) {
+                double size;
+                const double want = plain(&g, e / n, e % n, 0, &size), got = (double)c[e];
+                ck_assert_msg(isnan(want) ? isnan(got) : isinf(want) ? got == want : fabs(got - want) <= bound(k, size),
+                              "%s: m %lld n %lld k %lld: %g instead of %g", isa, (long long)m, (long long)n, (long long)k, got, want);
+            }
+            free(a), free(b), free(c);
+        }
+    }
+}
+END_TEST
+
+/* ---- Bits. */
+struct inside {
+    const struct wf_gemm *g;
+    bool serial;
+};
+
+static void in_body(void *ctx, int64_t block)
+{
+    const struct inside *w = ctx;
+    if (block == 1) {
+        if (w->serial)
+            wf_gemm_serial(w->g);
+        else
+            wf_gemm(w->g);
+    }
+}
+
+START_TEST(threads_do_not_matter)
+{
+    ck_ok(wf_init(error, .threads = 1));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int mode = 0; mode < 3; mode++) {
+            ck_ok(wf_gemm_use(modes[mode], error));
+            for (int s = 0; s < SHAPES; s++)
+                for (int form = 0; form < 3; form++) {
+                    const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+                    wf_real *a = numbers(m * k), *b = numbers(k * n), *start = numbers(m * n), *first = numbers(m * n), *c = numbers(m * n);
+                    const size_t bytes = (size_t)(m * n) * sizeof *c;
+                    const bool ta = form == 2, tb = form == 0;
+                    struct wf_gemm g = {m, n, k, 1, ta, a, ta ? 1 : k, ta ? m : 1, b, tb ? 1 : n, tb ? k : 1, first, n, 1, tb ? b : NULL, false};
+                    memcpy(first, start, bytes);
+                    ck_ok(wf_set_threads(1, error));
+                    wf_gemm(&g);
+                    g.c = c;
+                    for (int threads = 1; threads <= 6; threads++) {
+                        memcpy(c, start, bytes);
+                        if (threads <= 4) {
+                            ck_ok(wf_set_threads(threads, error));
+                            wf_gemm(&g);
+                        } else {
+                            struct inside w = {&g, threads == 6};
+                            wf_parallel(2, 1e9, in_body, &w);
+                        }
+                        ck_assert_msg(memcmp(c, first, bytes) == 0, "%s %s: m %lld n %lld k %lld form %d: other bits with %d threads", isa,
+                                      modes[mode], (long long)m, (long long)n, (long long)k, form, threads);
+                    }
+                    free(a), free(b), free(start), free(first), free(c);
+                }
+        }
+    }
+}
+END_TEST
+
+START_TEST(rows_alone_and_together)
+{
+    static const int64_t sides[][2] = {{1, 1}, {65, 128}, {128, 128}, {70, 64}, {33, 300}, {192, 64}, {7, 1000}, {64, 513}, {300, 31}, {1, 700}, {16, 2100}};
+    enum { MOST = 130 };
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (size_t s = 0; s < sizeof sides / sizeof *sides; s++)
+            for (int form = 0; form < 4; form++) {
+                const int64_t n = sides[s][0], k = sides[s][1];
+                const bool tb = form & 1, turned = form & 2;
+                ck_ok(wf_gemm_use(modes[(s + (size_t)form) % 3], error));
+                wf_real *a = numbers(MOST * k), *b = numbers(k * n), *bias = numbers(n), *alone = numbers(MOST * n), *c = numbers(MOST * n);
+                struct wf_gemm g = {1, n, k, 1, 0, a, turned ? 1 : k, turned ? MOST : 1, b, tb ? 1 : n, tb ? k : 1, NULL, n, 1, tb ? bias : NULL, true};
+                if (form == 3)
+                    g.alpha = (wf_real)0.3;
+                for (int64_t i = 0; i < MOST; i++) {
+                    g.a = a + i * g.a_rs;
+                    g.c = alone + i * n;
+                    wf_gemm(&g);
+                }
+                for (int64_t m = 1; m <= MOST; m++) {
+                    const int64_t from = MOST - m ? below(MOST - m) : 0; /* any place in a batch */
+                    g.m = m, g.a = a + from * g.a_rs, g.c = c;
+                    memset(c, 0xff, (size_t)(m * n) * sizeof *c);
+                    wf_gemm(&g);
+                    ck_assert_msg(memcmp(c, alone + from * n, (size_t)(m * n) * sizeof *c) == 0,
+                                  "%s: n %lld k %lld form %d: %lld rows have other bits than each alone", isa, (long long)n, (long long)k, form,
+                                  (long long)m);
+                }
+                /* and in a batch of thousands, with C by columns */
+                const int64_t many = 1500;
+                wf_real *a2 = malloc((size_t)(many * k) * sizeof *a2), *c2 = numbers(many * n);
+                for (int64_t i = 0; i < many; i++)
+                    for (int64_t p = 0; p < k; p++)
+                        a2[i * k + p] = a[i % MOST * g.a_rs + p * g.a_cs];
+                g.m = many, g.a = a2, g.a_rs = k, g.a_cs = 1, g.c = c2, g.c_rs = 1, g.c_cs = many;
+                wf_gemm(&g);
+                for (int64_t e = 0; e < many * n; e++)
+                    ck_assert_msg(memcmp(&c2[e / n + e % n * many], &alone[e / n % MOST * n + e % n], sizeof *c) == 0,
+                                  "%s: n %lld k %lld form %d: row %lld of %lld", isa, (long long)n, (long long)k, form, (long long)(e / n), (long long)many);
+                free(a), free(b), free(bias), free(alone), free(c), free(a2), free(c2);
+            }
+    }
+}
+END_TEST
+
+/* ---- Batches, with steps of 0 where an operand is shared. */
+START_TEST(batches)
+{
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int t = 0; t < 60; t++) {
+            const bool large = t % 20 == 0;
+            const int64_t m = 1 + below(large ? 300 : 40), n = 1 + below(large ? 300 : 40), k = 1 + below(large ? 300 : 40);
+            const int64_t d0 = below(4), d1 = 1 + below(3), d2 = 1 + below(large ? 3 : 20), count = d0 * d1 * d2;
+            ck_ok(wf_gemm_use(modes[t % 3], error));
+            wf_real *a = numbers(m * k * count + 1), *b = numbers(k * n * (count + 1)), *c = numbers(m * n * count + 1), *want = numbers(m * n * count + 1);
+            memcpy(want, c, (size_t)(m * n * count) * sizeof *c);
+            const bool shared = below(2), tb = below(2);
+            struct wf_gemm g = {m, n, k, 1, 1, a, k, 1, b, tb ? 1 : n, tb ? k : 1, c, n, 1, NULL, below(2)};
+            const struct wf_gemm_batch batch = {{d0, d1, d2}, {d1 * d2 * m * k, d2 * m * k, m * k}, {d1 * d2 * k * n, shared ? 0 : d2 * k * n, k * n},
+                                                {d1 * d2 * m * n, d2 * m * n, m * n}};
+            wf_gemm_batched(&g, &batch);
+            for (int64_t i = 0; i < count; i++) {
+                struct wf_gemm one = g;
+                one.a += i * m * k, one.c = want + i * m * n;
+                one.b += i / (d1 * d2) * batch.b_step[0] + i / d2 % d1 * batch.b_step[1] + i % d2 * batch.b_step[2];
+                wf_gemm(&one);
+            }
+            ck_assert_msg(memcmp(c, want, (size_t)(m * n * count) * sizeof *c) == 0, "%s: %lld products m %lld n %lld k %lld", isa,
+                          (long long)count, (long long)m, (long long)n, (long long)k);
+            free(a), free(b), free(c), free(want);
+        }
+    }
+}
+END_TEST
+
+/* Without memory for packing the result is the same, only late. */
+START_TEST(no_memory)
+{
+    ck_ok(wf_init(error, .threads = 1));
+    ck_ok(wf_gemm_use("own", error));
+    for (int s = 0; s < SHAPES; s++)
+        for (int fail = 0; fail < 3; fail++)
+            for (int tb = 0; tb < 2; tb++) {
+                const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+                wf_real *a = numbers(m * k), *b = numbers(k * n), *c = numbers(m * n), *bias = numbers(n);
+                struct wf_gemm g = {m, n, k, 1, 0.5, a, 1, m, b, tb ? 1 : n, tb ? k : 1, c, n, 1, bias, true};
+                wf_real *before = malloc((size_t)(m * n) * sizeof *before);
+                memcpy(before, c, (size_t)(m * n) * sizeof *before);
+                wf_alloc_fail_after(fail);
+                wf_gemm(&g);
+                wf_alloc_fail_after(-1);
+                for (int64_t e = below(7); e < m * n; e += 7) {
+                    double size;
+                    const double want = plain(&g, e / n, e % n, (double)before[e], &size);
+                    ck_assert_msg(fabs((double)c[e] - want) <= bound(k, size), "m %lld n %lld k %lld: %g instead of %g", (long long)m, (long long)n,
+                                  (long long)k, (double)c[e], want);
+                }
+                free(a), free(b), free(c), free(bias), free(before);
+            }
+}
+END_TEST
+
+START_TEST(blis_settings)
+{
+    setenv("BLIS_ARCH_TYPE", "skx", 1);
+    wf_error error = {0};
+    ck_assert_int_eq(wf_init(&error), WF_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "BLIS_ARCH_TYPE=skx"));
+    setenv("BLIS_ARCH_TYPE", "99", 1);
+    wf_error_clear(&error);
+    ck_assert_int_eq(wf_init(&error), WF_ERR_ARGUMENT);
+    unsetenv("BLIS_ARCH_TYPE");
+    wf_error_clear(&error);
+    ck_assert_msg(wf_init(&error) == WF_OK, "%s", error.message);
+    ck_assert_ptr_nonnull(strstr(wf_blas(), "BLIS "));
+#if defined __x86_64__
+    if (strcmp(wf_isa(), "base") != 0)
+        ck_assert_ptr_null(strstr(wf_blas(), "generic"));
+#endif
+}
+END_TEST
+
+WF_TEST_MAIN("gemm", all_edges, strides_and_scales, not_finite, threads_do_not_matter, rows_alone_and_together, batches, no_memory, blis_settings)
