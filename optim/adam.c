@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Adam and AdamW over the slabs of a registry. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+#include <weft/memory.h>
+#include <weft/optim.h>
+
+/* A piece of one parameter: the unit of work, fixed by the shapes. */
+enum { BLOCK = 8192 };
+struct wf_adam_block {
+    int parameter;
+    int64_t offset, count;
+};
+
+static wf_status check(const struct wf_adam_options *o, wf_error *error)
+{
+    const struct {
+        const char *name;
+        double value, below;
+    } range[] = {{"lr", o->lr, INFINITY}, {"beta1", o->beta1, 1}, {"beta2", o->beta2, 1}, {"eps", o->eps, INFINITY},
+                 {"weight_decay", o->weight_decay, INFINITY}};
+    for (int i = 0; i < (int)(sizeof range / sizeof *range); i++)
+        if (!(range[i].value >= 0 && range[i].value < range[i].below))
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s = %g is not in 0 <= %s < %g", range[i].name, range[i].value, range[i].name,
+                                range[i].below);
+    return WF_OK;
+}
+
+static int64_t make_blocks(const wf_registry *registry, struct wf_adam_block *block)
+{
+    int64_t n = 0;
+    for (int i = 0; i < wf_registry_count(registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
+        int64_t count = wf_array_count(&info->value);
+        for (int64_t at = 0; at < count && !wf_registry_is_buffer(registry, i); at += BLOCK, n++)
+            if (block)
+                block[n] = (struct wf_adam_block){i, info->offset + at, count - at < BLOCK ? count - at : BLOCK};
+    }
+    return n;
+}
+
+wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *o, wf_error *error)
+{
+    *opt = (struct wf_adam){.registry = registry, .grads = wf_registry_grads(registry), .decoupled = o->decoupled};
+    wf_status status = check(o, error);
+    if (status != WF_OK)
+        return status;
+    if (!opt->grads)
+        return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients before");
+    opt->lr = o->lr > 0 ? o->lr : 1e-3;
+    opt->beta1 = o->beta1 > 0 ? o->beta1 : 0.9;
+    opt->beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
+    opt->eps = o->eps > 0 ? o->eps : 1e-8;
+    size_t parameters = (size_t)wf_registry_count(registry), slab = (size_t)wf_registry_slab(registry);
+    opt->blocks = make_blocks(registry, NULL);
+    opt->m = wf_alloc_zero(slab + 1, sizeof *opt->m);
+    opt->v = wf_alloc_zero(slab + 1, sizeof *opt->v);
+    opt->decay = wf_alloc_zero(parameters + 1, sizeof *opt->decay);
+    opt->lr_scale = wf_alloc_zero(parameters + 1, sizeof *opt->lr_scale);
+    opt->block = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->block);
+    opt->partial = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->partial);
+    if (!opt->m || !opt->v || !opt->decay || !opt->lr_scale || !opt->block || !opt->partial) {
+        wf_adam_free(opt);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters", (long long)wf_registry_parameters(registry));
+    }
+    make_blocks(registry, opt->block);
+    for (size_t i = 0; i < parameters; i++) {
+        opt->decay[i] = o->weight_decay;
+        opt->lr_scale[i] = 1;
+    }
+    return WF_OK;
+}
+
+void wf_adam_free(struct wf_adam *opt)
+{
+    wf_free(opt->m);
+    wf_free(opt->v);
+    wf_free(opt->decay);
+    wf_free(opt->lr_scale);
+    wf_free(opt->block);
+    wf_free(opt->partial);
+    *opt = (struct wf_adam){0};
+}
+
+void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, double weight_decay, double lr_scale)
+{
+    for (int i = 0; i < wf_registry_count(opt->registry); i++) {
+        wf_tensor *p = wf_registry_at(opt->registry, i);
+        if (match(ctx, wf_parameter_info(p)->name, p)) {
+            opt->decay[i] = weight_decay;
+            opt->lr_scale[i] = lr_scale;
+        }
+    }
+}
+
+static bool is_vector(void *ctx, const char *name, const wf_tensor *parameter)
+{
+    (void)ctx, (void)name;
+    return wf_ndim(parameter) < 2;
+}
+
+void wf_adam_decay_matrices_only(struct wf_adam *opt)
+{
+    wf_adam_group(opt, is_vector, NULL, 0, 1);
+}
+
+/* --- a step -------------------------------------------------------------------------------------------------------- */
+
+static void sum_block(void *ctx, int64_t i)
+{
+    const struct wf_adam *opt = ctx;
+    const struct wf_adam_block *b = &opt->block[i];
+    opt->partial[i] = opt->grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, opt->grads->slab + b->offset) : 0;
+}
+
+double wf_grad_norm(const struct wf_adam *opt)
+{
+    double sum = 0;
+    wf_parallel(opt->blocks, 0.06 * (double)opt->grads->count, sum_block, (void *)opt);
+    for (int64_t i = 0; i < opt->blocks; i++)
+        sum += opt->partial[i];
+    return sqrt(sum);
+}
+
+struct update {
+    const struct wf_adam *opt;
+    double grad_scale, correction1, inv_bias2;
+};
+
+static void update_block(void *ctx, int64_t i)
+{
+    const struct update *u = ctx;
+    const struct wf_adam *opt = u->opt;
+    const struct wf_adam_block *b = &opt->block[i];
+    if (!opt->grads->valid[b->parameter])
+        return;
+    double lr = opt->lr * opt->lr_scale[b->parameter], decay = opt->decay[b->parameter];
+    wf_kernel->adam(b->count, wf_registry_values(opt->registry) + b->offset, opt->grads->slab + b->offset, opt->m + b->offset,
+                    opt->v + b->offset, (wf_real)u->grad_scale, (wf_real)opt->beta1, (wf_real)opt->beta2, (wf_real)opt->eps,
+                    (wf_real)(lr / u->correction1), (wf_real)u->inv_bias2, opt->decoupled ? (wf_real)(lr * decay) : 0,
+                    opt->decoupled ? 0 : (wf_real)decay);
+}
+
+wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
+{
+    if (opt->grads->broken)
+        return wf_error_set(error, WF_ERR_STATE, "the last backward failed, so its gradients are not used: see wf_tape_error");
+    opt->grad_norm = wf_grad_norm(opt);
+    if (!isfinite(opt->grad_norm))
+        return wf_error_set(error, WF_ERR_NUMERIC, "the norm of the gradients is %g in update %lld", opt->grad_norm, (long long)opt->step + 1);
+    opt->step++;
+    struct update u = {.opt = opt, .grad_scale = 1};
+    if (clip > 0)
+        u.grad_scale = fmin(1, clip / (opt->grad_norm + 1e-6));
+    u.correction1 = 1 - pow(opt->beta1, (double)opt->step);
+    u.inv_bias2 = 1 / sqrt(1 - pow(opt->beta2, (double)opt->step));
+    wf_parallel(opt->blocks, 0.5 * (double)opt->grads->count, update_block, &u);
+    wf_grads_zero(opt->grads);
+    return WF_OK;
+}
+
+/* --- state --------------------------------------------------------------------------------------------------------- */
+
+static const char *moment_name(const char *prefix, const char *side, const char *name, char *text, size_t size)
+{
+    snprintf(text, size, "%s%s.%s", prefix, side, name);
+    return text;
+}
+
+void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix)
+{
+    char name[1024];
+    snprintf(name, sizeof name, "%sstep", prefix);
+    wf_array step = wf_array_dense((void *)&opt->step, WF_I64, &(wf_shape){1, {1}});
+    wf_safetensors_put(writer, name, &step);
+    for (int side = 0; side < 2; side++)
+        for (int i = 0; i < wf_registry_count(opt->registry); i++) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
+            if (wf_registry_is_buffer(opt->registry, i))
+                continue;
+            wf_array moment = info->value;
+            moment.data = (side ? opt->v : opt->m) + info->offset;
+            wf_safetensors_put(writer, moment_name(prefix, side ? "v" : "m", info->name, name, sizeof name), &moment);
+        }
+}
+
+wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error)
+{
+    char name[1024];
+    snprintf(name, sizeof name, "%sstep", prefix);
+    int64_t done = 0;
+    wf_status status = wf_safetensors_read(file, name, WF_I64, &done, 1, error);
+    if (status == WF_OK && done < 0)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is no number of updates", name, (long long)done);
+    for (int side = 0; side < 2 && status == WF_OK; side++)
+        for (int i = 0; i < wf_registry_count(opt->registry) && status == WF_OK; i++) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
+            if (!wf_registry_is_buffer(opt->registry, i))
+                status = wf_safetensors_read(file, moment_name(prefix, side ? "v" : "m", info->name, name, sizeof name), WF_REAL,
+                                             (side ? opt->v : opt->m) + info->offset, wf_array_count(&info->value), error);
+        }
+    if (status == WF_OK)
+        opt->step = done;
+    return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Optimisers and learning-rate schedules.
+ *
+ *   struct wf_adam opt;
+ *   wf_adamw_init(&opt, registry, &error, .lr = 1e-3, .weight_decay = 0.1);
+ *   wf_adam_decay_matrices_only(&opt);
+ *   for (step...) {
+ *       ... wf_backward(loss) ...
+ *       opt.lr = wf_schedule_lr(&schedule, step);
+ *       if (wf_adam_step(&opt, 1.0, &error) != WF_OK) ...         clips the global norm at 1.0, updates, forgets the gradients
+ *   }                                                                                                                   */
+#ifndef WEFT_OPTIM_H
+#define WEFT_OPTIM_H
+
+#include <weft/registry.h>
+
+WF_BEGIN_DECLS
+
+/* Adam (Kingma and Ba 2015) and, with decoupled weight decay, AdamW (Loshchilov and Hutter 2019), as PyTorch computes them:
+ *   m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  p -= lr / (1-b1^t) m / (sqrt(v / (1-b2^t)) + eps)
+ * AdamW first takes lr * weight_decay * p off p; Adam adds weight_decay * p to g. A parameter without a gradient since the
+ * last step is not touched, its moments neither. */
+struct wf_adam_options {
+    double lr;              /* 0: 1e-3 */
+    double beta1, beta2;    /* 0: 0.9, 0.999 */
+    double eps;             /* 0: 1e-8 */
+    double weight_decay;
+    bool decoupled;         /* AdamW */
+};
+struct wf_adam {
+    double lr;              /* may be set before each step */
+    double beta1, beta2, eps;
+    bool decoupled;
+    int64_t step;           /* updates done */
+    double grad_norm;       /* of the last step's gradients, before clipping */
+    wf_registry *registry;
+    wf_grads *grads;
+    wf_real *m, *v;         /* slabs */
+    double *decay, *lr_scale; /* [parameters] */
+    struct wf_adam_block *block;
+    double *partial;        /* [blocks] */
+    int64_t blocks;
+};
+/* The registry must have gradients. Owns its moments: free with wf_adam_free. Ranges are checked (WF_ERR_ARGUMENT). */
+WF_API wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *options, wf_error *error) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_adam_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){__VA_ARGS__}, error)
+#define wf_adamw_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){.decoupled = true, __VA_ARGS__}, error)
+#endif
+WF_API void wf_adam_free(struct wf_adam *opt); /* of zeros: fine */
+
+/* Groups: gives every parameter that match(ctx, name, parameter) picks its own decay and learning-rate factor. */
+typedef bool (*wf_parameter_match)(void *ctx, const char *name, const wf_tensor *parameter);
+WF_API void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, double weight_decay, double lr_scale);
+/* Biases, gains and other vectors don't decay. */
+WF_API void wf_adam_decay_matrices_only(struct wf_adam *opt);
+
+/* One update in one parallel pass. With clip > 0 gradients are scaled by min(1, clip / (norm + 1e-6)) on the way. Then the
+ * gradients count as zero. Refused, with nothing changed: gradients of a backward that failed (WF_ERR_STATE), and a norm
+ * that is not finite (WF_ERR_NUMERIC). */
+WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error) WF_CHECKED;
+/* The same under the name of the decoupled form. */
+#define wf_adamw_step wf_adam_step
+
+/* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] I64. Values are read at the writer's commit. */
+WF_API void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix);
+WF_API wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
+
+/* sqrt of the sum of squares over all gradients that there are, added up in double in a fixed order. */
+WF_API double wf_grad_norm(const struct wf_adam *opt);
+
+/* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
+enum wf_schedule_kind {
+    WF_SCHEDULE_CONSTANT,     /* after the warm-up, peak */
+    WF_SCHEDULE_COSINE,       /* peak (t+1)/(warmup+1) up to warmup, then a half cosine to min at `steps` */
+    WF_SCHEDULE_INVERSE_SQRT  /* peak min(t/w, sqrt(w/t)), t = step + 1 (Vaswani et al. 2017, peak = d^-0.5 w^-0.5) */
+};
+struct wf_schedule {
+    enum wf_schedule_kind kind;
+    double peak, min;
+    int64_t warmup, steps;
+};
+WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
+/* "constant", "cosine", "inverse_sqrt"; false for another name. */
+WF_API bool wf_schedule_parse(const char *name, enum wf_schedule_kind *out);
+WF_API const char *wf_schedule_name(enum wf_schedule_kind kind);
+
+WF_END_DECLS
+
+#endif
