@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The zoo's models behind one face, for programs that train or run any of them. A program that is about one architecture
+ * reads its file in models/ and uses nn. */
+#ifndef WEFT_MODELS_H
+#define WEFT_MODELS_H
+
+#include <weft/cache.h>
+#include <weft/config.h>
+#include <weft/ops.h>
+#include <weft/registry.h>
+
+WF_BEGIN_DECLS
+
+/* A decoder-only language model. */
+typedef struct wf_model wf_model;
+
+/* Declares the model of a checked configuration with vocab_size > 0: names and shapes, no memory for weights yet. Then
+ * wf_registry_build (to train from scratch), or wf_registry_load. NULL with *error. Freed with wf_model_free. */
+WF_API wf_model *wf_model_new(const struct wf_config *config, wf_error *error) WF_CHECKED;
+WF_API void wf_model_free(wf_model *model);
+WF_API wf_registry *wf_model_registry(const wf_model *model);
+WF_API const struct wf_config *wf_model_config(const wf_model *model);
+
+/* ids [B,T] -> logits [B,T,V]. With a cache (WF_INFER) the ids continue what is in it; the cache is advanced by T. */
+WF_API wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
+/* The same for the last position alone -> [B,V]. */
+WF_API wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
+/* Mean cross-entropy of targets [B,T] given ids [B,T] -> [], without holding all logits. */
+WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options);
+#ifndef __cplusplus
+#define wf_model_loss(model, ids, targets, ...) \
+    wf_model_loss_with(model, ids, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
+#endif
+/* An empty cache for `rows` rows of this model's context. */
+WF_API wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error) WF_CHECKED;
+
+/* Mean loss in nats over every target of a sequence of ids, in windows of the context side by side (wf_windows). The tape is
+ * reset. *tokens: targets. */
+WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t *ids, int64_t length, double *loss,
+                                   int64_t *tokens, wf_error *error) WF_CHECKED;
+
+WF_END_DECLS
+
+#endif
