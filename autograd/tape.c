@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <weft/internal/parallel.h>
-#include <weft/runtime.h>
+#include <weft/internal/runtime.h>
 
 #include "engine.h"
 
@@ -22,7 +22,7 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
                      sizeof(wf_real) == 8 ? "double" : "float");
         return NULL;
     }
-    if (wf_init(error) != WF_OK)
+    if (wf_init_default(error) != WF_OK)
         return NULL;
     wf_tape *tape = wf_alloc_zero(1, sizeof *tape);
     if (tape)

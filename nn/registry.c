@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/runtime.h>
+#include <weft/internal/runtime.h>
 
 #include "registry_internal.h"
 
@@ -17,7 +17,7 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
                      WF_VERSION, sizeof(wf_real) == 8 ? "double" : "float");
         return NULL;
     }
-    if (wf_init(error) != WF_OK)
+    if (wf_init_default(error) != WF_OK)
         return NULL;
     wf_registry *registry = wf_alloc_zero(1, sizeof *registry);
     if (registry)

@@ -6,6 +6,8 @@
 
 #include <weft/base.h>
 
+struct wf_attention; /* attention.h */
+
 #define WF_KERNEL_PASTE(name, isa) wf_kernel_##name##_##isa
 #define WF_KERNEL_EXPAND(name, isa) WF_KERNEL_PASTE(name, isa)
 

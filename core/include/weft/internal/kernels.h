@@ -9,6 +9,8 @@
 
 #include <weft/base.h>
 
+struct wf_attention; /* attention.h */
+
 /* One line a kernel: KERNEL(return type, name, (arguments)). A kernel file defines WF_KERNEL(name) for each of its own. */
 struct wf_kernels {
     const char *isa;

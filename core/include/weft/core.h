@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* All of the room core. */
+#ifndef WEFT_CORE_H
+#define WEFT_CORE_H
+#include <weft/array.h>
+#include <weft/base.h>
+#include <weft/error.h>
+#include <weft/memory.h>
+#include <weft/random.h>
+#include <weft/runtime.h>
+#endif

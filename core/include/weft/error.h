@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors outside the tape: functions that can fail take a wf_error last and return a wf_status.
+ * The message is one line that says what, where and what to do, as "file:line:byte: ..." where a file is at fault. */
+#ifndef WEFT_ERROR_H
+#define WEFT_ERROR_H
+
+#include <weft/base.h>
+
+WF_BEGIN_DECLS
+
+typedef enum wf_status {
+    WF_OK = 0,
+    WF_ERR_ARGUMENT,  /* an argument or a setting is out of its range */
+    WF_ERR_SHAPE,     /* shapes do not fit together */
+    WF_ERR_STATE,     /* a call at the wrong time: a stale tensor, a second backward */
+    WF_ERR_MEMORY,    /* no memory */
+    WF_ERR_IO,        /* the system refused to read or write */
+    WF_ERR_FORMAT,    /* a file is not what it should be */
+    WF_ERR_EXISTS,    /* something is there that would be lost */
+    WF_ERR_BUSY,      /* another process holds it */
+    WF_ERR_NUMERIC,   /* a NaN or an infinity where none may be */
+    WF_ERR_CANCELLED  /* the caller asked to stop */
+} wf_status;
+
+typedef struct wf_error {
+    wf_status code;
+    char message[1024]; /* one line, no newline, cut at a whole character when too long */
+} wf_error;
+
+/* Records a failure in *error, unless it holds one already: the first error wins. error may be NULL.
+ * Returns code, so that `return wf_error_set(error, WF_ERR_IO, "...")` is the usual form. */
+WF_API wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
+
+/* Puts "prefix: " before the message that is there, to add the place on the way up. Does nothing on WF_OK. */
+WF_API void wf_error_prefix(wf_error *error, const char *format, ...) WF_PRINTF(2, 3);
+
+/* Makes *error empty again. */
+WF_API void wf_error_clear(wf_error *error);
+
+/* "argument", "shape", ...: a word for programs. */
+WF_API const char *wf_status_name(wf_status status);
+
+WF_END_DECLS
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What the attention kernels work on: one sequence and one head of keys, with the query heads that share it. The op
+ * (autograd/ops/attention.c) makes one of these for each block of its parallel loops. */
+#ifndef WEFT_INTERNAL_ATTENTION_H
+#define WEFT_INTERNAL_ATTENTION_H
+
+#include <weft/base.h>
+
+enum {
+    WF_ATTENTION_QUERIES = 32, /* of a tile: they lie in the lanes of registers */
+    WF_ATTENTION_KEYS = 64     /* of a tile; tiles begin at multiples of this from key 0 */
+};
+
+struct wf_attention {
+    int64_t queries, keys; /* T and the keys that may be attended at all: min(S, key length) */
+    int64_t all_keys;      /* S: rows of dk and dv, columns of the weights */
+    int64_t e, f;          /* sizes of a head of q and k, and of v */
+    int64_t heads;         /* query heads that share these keys. Head r of q begins at q + r e, of out at out + r f, ... */
+    const wf_real *q, *k, *v;
+    int64_t q_step, k_step, v_step; /* from row to row, elements */
+    wf_real *out;
+    int64_t out_step;
+    /* Forward: written unless NULL; backward: read. Base-2 logarithm of the sum of 2^(score log2 e), +inf for a row that
+     * may attend to nothing. [heads][log_sum_head] */
+    wf_real *log_sum;
+    int64_t log_sum_head;
+    wf_real scale;
+    int64_t first_limit; /* query t sees keys s < first_limit + t (causal); WF_ATTENTION_ALL without that */
+    const bool *mask;    /* may be NULL; strides may be 0 */
+    int64_t mask_head, mask_query, mask_key;
+    wf_real *weights; /* [heads][queries][all_keys], may be NULL */
+    int64_t weights_head;
+    /* dropout, as the kernel `dropout` makes it for row first_row + r row_head + t row_query, offset = key */
+    uint32_t threshold, call; /* threshold 0: none */
+    wf_real keep_scale;
+    uint64_t seed, step, first_row, row_head, row_query;
+    /* backward */
+    const wf_real *dout;
+    int64_t dout_step;
+    wf_real *dq, *dk, *dv; /* NULL where not wanted; heads as in q, k and v */
+    int64_t dq_step, dk_step, dv_step;
+    bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
+};
+#define WF_ATTENTION_ALL (INT64_MAX / 4)
+
+/* Elements of scratch (64-byte aligned) that the kernels take. */
+static inline int64_t wf_attention_pad(int64_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+static inline int64_t wf_attention_forward_scratch(int64_t keys, int64_t e, int64_t f)
+{
+    int64_t pe = wf_attention_pad(e), pf = wf_attention_pad(f);
+    return keys * (pe + pf) + WF_ATTENTION_QUERIES * (pe + pf) + 3 * WF_ATTENTION_KEYS * WF_ATTENTION_QUERIES + keys / 16 + 1024;
+}
+static inline int64_t wf_attention_backward_scratch(int64_t keys, int64_t e, int64_t f)
+{
+    int64_t pe = wf_attention_pad(e), pf = wf_attention_pad(f);
+    return 2 * keys * (pe + pf) + WF_ATTENTION_QUERIES * (3 * pe + 3 * pf) + 4 * WF_ATTENTION_KEYS * WF_ATTENTION_QUERIES + keys / 16 +
+           1024;
+}
+
+#endif
