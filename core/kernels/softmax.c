@@ -22,7 +22,7 @@ V_INLINE wf_real row_max(int64_t d, const wf_real *x)
     return v_greatest(v_max(v_max(m0, m1), v_max(m2, m3)))[0];
 }
 
-/* The sum of e^(x - m), which goes to y unless that is NULL. */
+/* The sum of e^(x - m), m >= every x, whose terms go to y unless that is NULL. */
 V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
 {
     vr top = v_set(m);
@@ -31,13 +31,13 @@ V_INLINE double row_exp(int64_t d, const wf_real *x, wf_real m, wf_real *y)
         int64_t end = begin + BLOCK * V_N < d ? begin + BLOCK * V_N : d, j = begin;
         vr sum = {0};
         for (; j + V_N <= end; j += V_N) {
-            vr e = v_exp(v_load(x + j) - top);
+            vr e = v_exp_low(v_load(x + j) - top);
             sum += e;
             if (y)
                 v_store(y + j, e);
         }
         if (j < end) {
-            vr e = v_exp(v_load_n(x + j, end - j, -V_INF) - top);
+            vr e = v_exp_low(v_load_n(x + j, end - j, -V_INF) - top);
             sum += e;
             if (y)
                 v_store_n(y + j, e, end - j);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* y[i] = f(x[i]) and dx[i] = dy[i] f'(x[i]). What torch gives for infinities is given here too: NaN for gelu, silu and
- * gelu_tanh at -inf, where the limit would be 0. */
+/* y[i] = f(x[i]) and dx[i] = dy[i] f'(x[i]). At -inf silu and gelu_tanh are NaN (the formula's inf / inf, as torch has it);
+ * gelu and the gradients take their limits there. */
 #include "vmath.h"
 
 #define UNARY(name)                                                                       \
@@ -55,7 +55,9 @@ V_INLINE vr relu_of(vr x)
 
 V_INLINE vr gelu_of(vr x)
 {
-    return x * v_phi(x, NULL);
+    /* x Phi(x) = max(0, x) - |x| Phi(-|x|) */
+    vr t = v_min(v_set(V_PHI_MAX), v_abs(x)), bell;
+    return v_fnma(t, v_phi_minus(t, &bell), v_max(v_set(0), x));
 }
 
 V_INLINE vr silu_of(vr x)
@@ -105,10 +107,11 @@ V_INLINE vr relu_grad_of(vr x, vr dy)
 /* Phi(x) + x phi(x) */
 V_INLINE vr gelu_grad_of(vr x, vr dy)
 {
-    vr density;
-    vr phi = v_phi(x, &density);
-    vr bounded = v_max(v_set(-V_PHI_MAX), v_min(v_set(V_PHI_MAX), x)); /* inf 0 must not come up */
-    return dy * v_fma(bounded, density, phi);
+    x = v_max(v_set(-V_PHI_MAX), v_min(v_set(V_PHI_MAX), x)); /* inf 0 must not come up */
+    vr bell;
+    vr tail = v_phi_minus(v_abs(x), &bell);
+    vr phi = v_if_less(x, v_set(0), tail, 1 - tail);
+    return dy * v_fma(x * (wf_real)0.398942280401432677940, bell, phi);
 }
 
 /* s + x s (1 - s) 2u' with e = e^-2u, s = 1 / (1 + e) and 1 - s = e s, which keeps its accuracy where s is near 1. Beyond

@@ -86,11 +86,10 @@ V_INLINE vr v_power_of_2(vr n)
     return (vr)((vi)(n + v_set((wf_real)V_MAGIC + V_BIAS)) << V_MANTISSA);
 }
 
-/* e^x: 0 from -inf on, infinity for large x, NaN for NaN; denormal results are right. */
-V_INLINE vr v_exp(vr x)
+/* e^x for a little below V_EXP_MIN to V_EXP_MAX; denormal results are right, NaN stays. */
+V_INLINE vr v_exp_bounded(vr x)
 {
     vr n;
-    x = v_max(v_set((wf_real)V_EXP_MIN), v_min(v_set((wf_real)V_EXP_MAX), x)); /* in this order a NaN comes through */
     vr e = v_exp_reduced(x, &n) + 1;
 #if defined(WF_ISA_AVX512)
     return V_OP(scalef)(e, n);
@@ -100,6 +99,17 @@ V_INLINE vr v_exp(vr x)
     vr half = v_fma(n, v_set((wf_real)0.5), magic) - magic;
     return e * v_power_of_2(half) * v_power_of_2(n - half);
 #endif
+}
+
+/* e^x: 0 from -inf on, infinity for large x, NaN for NaN. v_exp_low: for x <= V_EXP_MAX only. */
+V_INLINE vr v_exp_low(vr x)
+{
+    return v_exp_bounded(v_max(v_set((wf_real)V_EXP_MIN), x)); /* in this order a NaN comes through */
+}
+
+V_INLINE vr v_exp(vr x)
+{
+    return v_exp_low(v_min(v_set((wf_real)V_EXP_MAX), x));
 }
 
 /* ln x as fdlibm does it: x = 2^n (1 + f), s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 poly(s^2)).
@@ -143,24 +153,14 @@ V_INLINE vr v_sigmoid(vr x)
     return v_set(1) / (v_exp(-x) + 1);
 }
 
-/* Phi(x), the normal distribution function, and its density when asked. Phi(-t) = e^(-t^2/2) P(y) / (t + K), y = (t - K) /
- * (t + K), a form of Shepherd and Laframboise's erfc (1981): exact also where Phi is small, and one exponential gives both. */
-V_INLINE vr v_phi(vr x, vr *density)
+/* Phi(-t), the normal distribution function, for t = 0 .. V_PHI_MAX, where it is 0, and e^(-t^2/2). Phi(-t) = e^(-t^2/2) P(y) /
+ * (t + K), y = (t - K) / (t + K), is a form of Shepherd and Laframboise's erfc (1981): right also where Phi is small. */
+V_INLINE vr v_phi_minus(vr t, vr *bell)
 {
-    vr t = v_min(v_set((wf_real)V_PHI_MAX), v_abs(x));
-    vr square = t * t;
-    vr e = v_exp(square * (wf_real)-0.5);
-#if defined(V_HAS_FMA)
-    /* e^(-t^2/2) loses the rounding of t^2: put it back to first order. */
-    vr lost = v_fma(t, t, -square);
-    e = v_fnma(e * (wf_real)0.5, lost, e);
-#endif
+    *bell = v_exp_bounded(t * t * (wf_real)-0.5);
     vr q = v_set(1) / (t + (wf_real)V_PHI_K);
     vr y = (t - (wf_real)V_PHI_K) * q;
-    vr tail = e * q * V_POLY(y, v_phi_poly);
-    if (density)
-        *density = e * (wf_real)0.398942280401432677940;
-    return v_if_less(x, v_set(0), tail, 1 - tail);
+    return *bell * q * V_POLY(y, v_phi_poly);
 }
 
 #endif

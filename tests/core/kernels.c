@@ -16,7 +16,7 @@ static ld ref_relu(ld x)
 
 static ld ref_gelu(ld x)
 {
-    return x * erfcl(-x * sqrtl(0.5L)) / 2;
+    return isinf(x) && x < 0 ? 0 : x * erfcl(-x * sqrtl(0.5L)) / 2;
 }
 
 static ld ref_gelu_tanh(ld x)
