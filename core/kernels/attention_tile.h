@@ -31,13 +31,27 @@ enum {
 #endif
 
 #ifdef WF_DOUBLE
-static const wf_real exp2_poly[] = {1, 0.69314718055994569675, 0.24022650695910098007, 0.055504108664790394552, 0.0096181291076070023796,
-    0.0013333558153439964747, 0.0001540353044157213033, 0.000015252727385193868197, 1.3215442675329822143e-6, 1.0180647659234138888e-7,
-    7.0725704128144235096e-9, 4.078071929588336665e-10};
+static const wf_real exp2_poly[] = {1,
+                                    0.69314718055994569675,
+                                    0.24022650695910098007,
+                                    0.055504108664790394552,
+                                    0.0096181291076070023796,
+                                    0.0013333558153439964747,
+                                    0.0001540353044157213033,
+                                    0.000015252727385193868197,
+                                    1.3215442675329822143e-6,
+                                    1.0180647659234138888e-7,
+                                    7.0725704128144235096e-9,
+                                    4.078071929588336665e-10};
 #define EXP2_ZERO (-1023)
 #else
-static const wf_real exp2_poly[] = {1, 0.6931472149680278995f, 0.2402265278288773743f, 0.055503105510137971734f, 0.0096176929729930623181f,
-    0.0013406643902351759246f, 0.00015594678161326619324f};
+static const wf_real exp2_poly[] = {1,
+                                    0.6931472149680278995f,
+                                    0.2402265278288773743f,
+                                    0.055503105510137971734f,
+                                    0.0096176929729930623181f,
+                                    0.0013406643902351759246f,
+                                    0.00015594678161326619324f};
 #define EXP2_ZERO (-127)
 #endif
 
@@ -84,8 +98,8 @@ V_INLINE void block(int rows, int registers, bool by_rows, bool add, int64_t dep
             v_store(c + i * c_step + j * V_LANES, sum[i][j]);
 }
 
-V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step,
-                     const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b,
+                     int64_t b_step, wf_real *c, int64_t c_step)
 {
     int64_t down = by_rows ? a_step : 1;
     while (rows >= BLOCK_ROWS) {
@@ -95,9 +109,9 @@ V_INLINE void blocks(int64_t rows, int registers, bool by_rows, bool add, int64_
         rows -= BLOCK_ROWS;
     }
     switch (rows) {
-#define REST(n)                                                                            \
-    case n:                                                                                \
-        block(n, registers, by_rows, add, depth, a, a_step, b, b_step, c, c_step); \
+#define REST(n)                                                                                                                            \
+    case n:                                                                                                                                \
+        block(n, registers, by_rows, add, depth, a, a_step, b, b_step, c, c_step);                                                         \
         break;
         REST(1)
         REST(2)
@@ -132,9 +146,8 @@ static __attribute__((noinline, unused)) void product_rows(int64_t rows, int64_t
     product(rows, width, true, false, depth, a, a_step, b, b_step, c, c_step);
 }
 
-static __attribute__((noinline, unused)) void product_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
-                                                               int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
-                                                               int64_t c_step)
+static __attribute__((noinline, unused)) void product_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
+                                                               const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
     product(rows, width, true, true, depth, a, a_step, b, b_step, c, c_step);
 }
@@ -164,9 +177,8 @@ static __attribute__((noinline, unused)) void careful_columns_add(int64_t rows, 
 }
 
 /* ... and A here. */
-static __attribute__((noinline, unused)) void careful_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
-                                                               int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
-                                                               int64_t c_step)
+static __attribute__((noinline, unused)) void careful_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
+                                                               const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
@@ -199,6 +211,7 @@ V_INLINE void transpose(vr r[V_LANES])
     }
 }
 
+/* n may exceed the lanes. */
 V_INLINE vr load_at_most(const wf_real *p, int64_t n)
 {
     return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
@@ -214,8 +227,8 @@ V_INLINE void store_at_most(wf_real *p, vr x, int64_t n)
 
 /* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows; lanes beyond the last row are 0. Returns true
  * if all values are finite. */
-static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step,
-                                                           wf_real scale, wf_real *to)
+static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale,
+                                                           wf_real *to)
 {
     vr sick = v_set(0); /* becomes NaN */
     for (int64_t i = 0; i < QUERIES; i += V_LANES)
@@ -236,8 +249,8 @@ static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t
 }
 
 /* to[row][column] (+)= from[column][QUERIES] */
-static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to,
-                                                             int64_t step, bool add)
+static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step,
+                                                             bool add)
 {
     for (int64_t i = 0; i < rows; i += V_LANES)
         for (int64_t j = 0; j < columns; j += V_LANES) {
@@ -276,14 +289,15 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
     return !v_any((vi)(sick != sick));
 }
 
+/* attention_mask.c */
+#define attention_allowed WF_KERNEL(attention_allowed)
+#define attention_dropout WF_KERNEL(attention_dropout)
 /* Which keys of a tile may be attended: written to allow[key][QUERIES] as 0 or -1 when it is some of them. */
 enum allowed { ALLOWED_NONE, ALLOWED_SOME, ALLOWED_ALL };
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow);
 /* drop[key][QUERIES] = 0 or keep_scale. */
 void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop);
-#define attention_allowed WF_KERNEL(attention_allowed)
-#define attention_dropout WF_KERNEL(attention_dropout)
 
 /* Keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
 V_INLINE int64_t last_limit(const struct wf_attention *a, int64_t q0, int64_t rows)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradients of attention, tile by tile, from the log sums L that forward saved. With scores S = scale Q K^T, weights
+ * P = e^(S - L), dropout multipliers M, P' = P M, O = P' V and g = dO:
+ *
+ *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
+ *   dQ = scale dS K  dK = scale dS^T Q
+ *
+ * One call does all queries of a sequence for one head of keys, so dk and dv are summed in one order whatever the number
+ * of threads. In tiles S, P and dS are transposed, with the queries in the lanes. */
+#include "attention_tile.h"
+
+struct work {
+    const struct wf_attention *a;
+    int64_t pe, pf;         /* e and f in whole registers */
+    int64_t keys;           /* that any query attends to */
+    wf_real *k, *v;         /* packed [keys][e], [keys][f] */
+    bool *k_sick, *v_sick;  /* a tile of keys holds a value that is not finite */
+    wf_real *dk, *dv;       /* [keys][pe], [keys][pf] */
+    wf_real *q, *dout;      /* tile of queries [QUERIES][pe], [QUERIES][pf] */
+    wf_real *qt, *dqt;      /* transposed [e][QUERIES]; qt times scale log2 e */
+    wf_real *doutt, *outt;  /* [f][QUERIES] */
+    wf_real *s, *ds, *drop; /* [KEYS][QUERIES] */
+    v_lane *allow;
+};
+
+/* From S and dP: s becomes P', ds becomes dS. */
+V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV], const vr d[QV])
+{
+    for (int64_t i = 0; i < keys; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < QV; j++) {
+            vr *s = (vr *)(w->s + i * QUERIES) + j, *ds = (vr *)(w->ds + i * QUERIES) + j;
+            vr p = exp2_of(*s - log_sum[j]), dp = *ds;
+            if (some)
+                p = v_select(((const vi *)(w->allow + i * QUERIES))[j], p, v_set(0));
+            if (dropped) {
+                vr drop = ((const vr *)(w->drop + i * QUERIES))[j];
+                *s = p * drop;
+                dp *= drop;
+            } else {
+                *s = p;
+            }
+            vr x = p * (dp - d[j]);
+            *ds = guarded ? v_select((vi)(p == 0), v_set(0), x) : x; /* a masked key's dp may be anything */
+        }
+}
+
+static void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_sick, bool dout_sick,
+                     const vr log_sum[QV], const vr d[QV])
+{
+    const struct wf_attention *a = w->a;
+    enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
+    if (which == ALLOWED_NONE)
+        return;
+    bool k_sick = w->k_sick[k0 / KEYS], sick = q_sick || dout_sick || k_sick || w->v_sick[k0 / KEYS];
+    product_rows(keys, QV, a->e, w->k + k0 * a->e, a->e, w->qt, QUERIES, w->s, QUERIES);
+    if (a->dq || a->dk)
+        product_rows(keys, QV, a->f, w->v + k0 * a->f, a->f, w->doutt, QUERIES, w->ds, QUERIES);
+    bool some = which == ALLOWED_SOME;
+    if (a->threshold) {
+        attention_dropout(a, head, q0, k0, keys, w->drop);
+        if (some || sick)
+            weights_tile(w, some, true, true, keys, log_sum, d);
+        else
+            weights_tile(w, false, true, false, keys, log_sum, d);
+    } else if (some || sick) {
+        weights_tile(w, some, false, true, keys, log_sum, d);
+    } else {
+        weights_tile(w, false, false, false, keys, log_sum, d);
+    }
+    if (a->dv)
+        (dout_sick ? careful_rows_add : product_rows_add)(keys, w->pf / V_LANES, rows, w->s, QUERIES, w->dout, w->pf, w->dv + k0 * w->pf,
+                                                          w->pf);
+    if (a->dk)
+        (q_sick ? careful_rows_add : product_rows_add)(keys, w->pe / V_LANES, rows, w->ds, QUERIES, w->q, w->pe, w->dk + k0 * w->pe, w->pe);
+    if (a->dq)
+        (k_sick ? careful_columns_add : product_columns_add)(a->e, QV, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
+}
+
+static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows)
+{
+    const struct wf_attention *a = w->a;
+    const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
+    bool q_sick = !pack_queries(rows, a->e, q, a->q_step, a->scale * LOG2_E, w->qt);
+    bool dout_sick = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
+    pack_queries(rows, a->f, a->out + head * a->f + q0 * a->out_step, a->out_step, 1, w->outt);
+    if (a->dk)
+        pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
+    if (a->dv)
+        pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
+    vr log_sum[QV], d[QV];
+    for (int j = 0; j < QV; j++) {
+        log_sum[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
+        d[j] = v_set(0);
+    }
+    memcpy(log_sum, a->log_sum + head * a->log_sum_head + q0, (size_t)rows * sizeof(wf_real));
+    for (int64_t i = 0; i < a->f; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < QV; j++)
+            d[j] = v_fma(((const vr *)(w->doutt + i * QUERIES))[j], ((const vr *)(w->outt + i * QUERIES))[j], d[j]);
+    if (a->dq)
+        memset(w->dqt, 0, (size_t)(a->e * QUERIES) * sizeof *w->dqt);
+    int64_t limit = last_limit(a, q0, rows);
+    for (int64_t k0 = 0; k0 < limit; k0 += KEYS)
+        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_sick, dout_sick, log_sum, d);
+    if (a->dq) {
+        for (int64_t i = 0; i < a->e * QUERIES; i += V_LANES)
+            *(vr *)(w->dqt + i) *= a->scale;
+        unpack_queries(rows, a->e, w->dqt, a->dq + head * a->e + q0 * a->dq_step, a->dq_step, a->dq_add);
+    }
+}
+
+/* to[rows][columns] (+)= scale * from; rows from `filled` on have a gradient of 0. */
+static void write_rows(int64_t rows, int64_t filled, int64_t columns, wf_real scale, const wf_real *from, int64_t from_step, wf_real *to,
+                       int64_t to_step, bool add)
+{
+    for (int64_t i = 0; i < (add ? filled : rows); i++)
+        for (int64_t j = 0; j < columns; j += V_LANES) {
+            wf_real *p = to + i * to_step + j;
+            vr x = i < filled ? v_load(from + i * from_step + j) * scale : v_set(0);
+            store_at_most(p, add ? load_at_most(p, columns - j) + x : x, columns - j);
+        }
+}
+
+void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratch)
+{
+    struct work w = {.a = a};
+    int64_t keys = last_limit(a, 0, a->queries), tiles = (keys + KEYS - 1) / KEYS;
+    w.pe = (a->e + V_LANES - 1) / V_LANES * V_LANES;
+    w.pf = (a->f + V_LANES - 1) / V_LANES * V_LANES;
+    w.k_sick = (bool *)take(&scratch, tiles + 1);
+    w.v_sick = w.k_sick + tiles;
+    w.k = take(&scratch, keys * a->e);
+    w.v = take(&scratch, keys * a->f);
+    w.dk = take(&scratch, keys * w.pe);
+    w.dv = take(&scratch, keys * w.pf);
+    w.q = take(&scratch, QUERIES * w.pe);
+    w.dout = take(&scratch, QUERIES * w.pf);
+    w.qt = take(&scratch, a->e * QUERIES);
+    w.dqt = take(&scratch, a->e * QUERIES);
+    w.doutt = take(&scratch, a->f * QUERIES);
+    w.outt = take(&scratch, a->f * QUERIES);
+    w.s = take(&scratch, KEYS * QUERIES);
+    w.ds = take(&scratch, KEYS * QUERIES);
+    w.drop = take(&scratch, KEYS * QUERIES);
+    w.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
+    for (int64_t i = 0; i < tiles; i++) {
+        int64_t k0 = i * KEYS, n = keys - k0 < KEYS ? keys - k0 : KEYS;
+        w.k_sick[i] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w.k + k0 * a->e, a->e);
+        w.v_sick[i] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w.v + k0 * a->f, a->f);
+    }
+    memset(w.dk, 0, (size_t)(keys * w.pe) * sizeof *w.dk);
+    memset(w.dv, 0, (size_t)(keys * w.pf) * sizeof *w.dv);
+    for (int64_t head = 0; head < a->heads; head++)
+        for (int64_t q0 = 0; q0 < a->queries; q0 += QUERIES)
+            query_tile(&w, head, q0, a->queries - q0 < QUERIES ? a->queries - q0 : QUERIES);
+    if (a->dk)
+        write_rows(a->all_keys, keys, a->e, a->scale, w.dk, w.pe, a->dk, a->dk_step, a->dk_add);
+    if (a->dv)
+        write_rows(a->all_keys, keys, a->f, 1, w.dv, w.pf, a->dv, a->dv_step, a->dv_add);
+}

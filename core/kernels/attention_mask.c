@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Which keys of a tile may be attended, and dropout of its weights. */
+#include "attention_tile.h"
+
+/* -1 where `index` of the lane >= first, for the registers of a row. */
+V_INLINE vi from_lane(int64_t first, int j)
+{
+    vi index;
+    V_EACH(l) index[l] = l;
+    return index >= v_seti((v_lane)(first - j * V_LANES));
+}
+
+/* Query t sees key s when s < first_limit + t: in the row of key s the lanes from s - first_limit - q0 + 1 on. */
+static void causal_rows(const struct wf_attention *a, int64_t q0, int64_t k0, int64_t keys, bool combine, v_lane *allow)
+{
+    for (int64_t i = 0; i < keys; i++) {
+        int64_t first = k0 + i - a->first_limit - q0 + 1;
+        first = first < 0 ? 0 : first > QUERIES ? QUERIES : first;
+        for (int j = 0; j < QV; j++) {
+            vi *row = (vi *)(allow + i * QUERIES) + j, may = from_lane(first, j);
+            *row = combine ? *row & may : may;
+        }
+    }
+}
+
+/* Counts what the mask allows among the first `rows` lanes. */
+static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, v_lane *allow)
+{
+    const bool *mask = a->mask + head * a->mask_head + q0 * a->mask_query + k0 * a->mask_key;
+    int64_t count = 0;
+    if (a->mask_query == 0) {
+        for (int64_t i = 0; i < keys; i++) {
+            bool may = mask[i * a->mask_key];
+            count += may ? rows : 0;
+            for (int j = 0; j < QV; j++)
+                ((vi *)(allow + i * QUERIES))[j] = v_seti(-(v_lane)may);
+        }
+        return count;
+    }
+    memset(allow, 0, (size_t)(keys * QUERIES) * sizeof *allow);
+    for (int64_t t = 0; t < rows; t++)
+        for (int64_t i = 0; i < keys; i++) {
+            bool may = mask[t * a->mask_query + i * a->mask_key];
+            allow[i * QUERIES + t] = -(v_lane)may;
+            count += may;
+        }
+    return count;
+}
+
+enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
+                               v_lane *allow)
+{
+    bool causal = a->first_limit < WF_ATTENTION_ALL && k0 + keys > a->first_limit + q0;
+    if (!a->mask) {
+        if (causal)
+            causal_rows(a, q0, k0, keys, false, allow);
+        return causal ? ALLOWED_SOME : ALLOWED_ALL;
+    }
+    int64_t count = mask_rows(a, head, q0, rows, k0, keys, allow);
+    if (count == 0)
+        return ALLOWED_NONE;
+    if (causal)
+        causal_rows(a, q0, k0, keys, true, allow);
+    return causal || count < rows * keys ? ALLOWED_SOME : ALLOWED_ALL;
+}
+
+/* --- dropout ------------------------------------------------------------------------------------------------------- */
+
+V_INLINE vu64 wide(uint64_t x)
+{
+    return x + (vu64){0};
+}
+
+/* Low halves of a times b; the upper halves of a may hold anything. */
+V_INLINE vu64 multiply(vu64 a, uint32_t b)
+{
+    vu64 c = wide(b);
+#if defined(WF_ISA_AVX512)
+    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)c);
+#elif defined(WF_ISA_AVX2)
+    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)c);
+#elif defined(V_X86)
+    return (vu64)_mm_mul_epu32((__m128i)a, (__m128i)c);
+#else
+    return (a & 0xffffffffu) * c;
+#endif
+}
+
+/* Philox4x32-10 for the lanes' rows: counter (block, row, call), as in dropout.c. */
+V_INLINE void philox_rows(uint64_t block_index, vu64 row, uint32_t call, uint64_t key, vu64 word[4])
+{
+    vu64 c0 = wide(block_index), c1 = row, c2 = row >> 32, c3 = wide(call);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; round++) {
+        vu64 p0 = multiply(c0, 0xd2511f53u), p1 = multiply(c2, 0xcd9e8d57u);
+        c0 = (p1 >> 32) ^ c1 ^ wide(k0);
+        c2 = (p0 >> 32) ^ c3 ^ wide(k1);
+        c1 = p1;
+        c3 = p0;
+        k0 += 0x9e3779b9u;
+        k1 += 0xbb67ae85u;
+    }
+    word[0] = c0;
+    word[1] = c1;
+    word[2] = c2;
+    word[3] = c3;
+}
+
+static inline uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop)
+{
+    const uint64_t key = mix(mix(a->seed + 0x9e3779b97f4a7c15u) ^ a->step);
+    const uint64_t row = a->first_row + (uint64_t)head * a->row_head + (uint64_t)q0 * a->row_query;
+    const vi least = v_seti((v_lane)a->threshold), keep = (vi)v_set(a->keep_scale);
+    enum { PER_LANE = sizeof(uint64_t) / sizeof(wf_real) };
+    for (int j = 0; j < QV; j++) {
+        /* Lane i of register p holds query PER_LANE i + p, so that two registers join into one of 32-bit words in order. */
+        vu64 rows[PER_LANE];
+        for (int p = 0; p < PER_LANE; p++) {
+            uint64_t lane[V_BYTES / 8];
+            for (int i = 0; i < V_BYTES / 8; i++)
+                lane[i] = row + (uint64_t)(j * V_LANES + PER_LANE * i + p) * a->row_query;
+            memcpy(&rows[p], lane, sizeof lane);
+        }
+        for (int64_t i = 0; i < keys; i += 8) {
+            vu64 word[PER_LANE][4];
+#pragma GCC unroll 2
+            for (int p = 0; p < PER_LANE; p++)
+                philox_rows((uint64_t)(k0 + i) / 8, rows[p], a->call, key, word[p]);
+            for (int w = 0; w < 4; w++) {
+#ifdef WF_DOUBLE
+                vu bits = (vu)word[0][w] & 0xffffffffu;
+#else
+                vu bits = (vu)((word[0][w] & 0xffffffffu) | (word[1][w] << 32));
+#endif
+                vr *to = (vr *)(drop + (i + 2 * w) * QUERIES) + j;
+                to[0] = (vr)(keep & ((vi)(bits & 0xffffu) >= least));
+                to[QV] = (vr)(keep & ((vi)(bits >> 16) >= least));
+            }
+        }
+    }
+}
