@@ -65,6 +65,7 @@ START_TEST(saves_and_loads)
     wf_error problem = {0};
     char *file = wf_file_load(path, 1 << 20, &bytes, &problem);
     ck_assert(file && bytes == json.length && !memcmp(file, json.data, (size_t)bytes));
+    wf_tokenizer_free(again);
     ck_fails(wf_tokenizer_load("/nonexistent/tokenizer.json", &again, error), WF_ERR_IO, "/nonexistent/tokenizer.json");
     ck_assert_ptr_null(again);
     ck_fails(wf_tokenizer_save(t, "/nonexistent/tokenizer.json", error), WF_ERR_IO, "/nonexistent/");
