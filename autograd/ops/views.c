@@ -245,7 +245,7 @@ const wf_op wf_op_concat = {
                       {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)},
                       {"vectors", {{1}, {7}}, ALONG(0)}, {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)},
                       {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)}, {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
-                      {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2)})};
+                      {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2), .inputs = 8})};
 
 wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim)
 {

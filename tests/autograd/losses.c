@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Cross-entropy, alone and fused with the product before it. */
+#include "ops_tools.h"
+
+/* The mean over the targets that count, by the definition. */
+static double plain_loss(int64_t n, int64_t v, const wf_real *z, const int32_t *target, int32_t ignore, double e, double *unsmoothed)
+{
+    double sum = 0, plain = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (target[i] == ignore)
+            continue;
+        double top = -INFINITY, total = 0, mean = 0;
+        for (int64_t j = 0; j < v; j++)
+            top = fmax(top, (double)z[i * v + j]);
+        for (int64_t j = 0; j < v; j++)
+            total += exp((double)z[i * v + j] - top), mean += (double)z[i * v + j] / (double)v;
+        double lse = top + log(total);
+        plain += lse - (double)z[i * v + target[i]];
+        sum += (1 - e) * (lse - (double)z[i * v + target[i]]) + e * (lse - mean);
+        count++;
+    }
+    *unsmoothed = plain / (double)(count ? count : 1);
+    return sum / (double)(count ? count : 1);
+}
+
+enum { N = 140, V = 19 };
+
+static void some_targets(int32_t *target, int64_t n, int64_t v)
+{
+    for (int64_t i = 0; i < n; i++)
+        target[i] = (int32_t)((i * 7 + i / 3) % v);
+}
+
+START_TEST(by_the_definition)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    int32_t target[N];
+    some_targets(target, N, V);
+    wf_tensor *z = wf_scale(normal(t, 1, WF_SHAPE(20, 7, V)), 5), *ids = wf_ids(t, target, 20, 7), *plain;
+    wf_real *x = values(z);
+    double unsmoothed, loss = plain_loss(N, V, x, target, -1, 0, &unsmoothed), close = 10 * loose;
+    ck_assert_double_le(fabs(number(wf_cross_entropy(z, ids)) - loss), close * loss);
+    loss = plain_loss(N, V, x, target, 3, 0.1, &unsmoothed);
+    wf_tensor *smoothed = wf_cross_entropy(z, ids, .label_smoothing = 0.1, .has_ignore = true, .ignore = 3, .plain = &plain);
+    ck_assert_double_le(fabs(number(smoothed) - loss), close * loss);
+    ck_assert_double_le(fabs(number(plain) - unsmoothed), close * unsmoothed);
+    int counted = 0;
+    for (int i = 0; i < N; i++)
+        counted += target[i] != 3;
+    double divided = number(wf_cross_entropy(z, ids, .label_smoothing = 0.1, .has_ignore = true, .ignore = 3, .normalizer = 1000));
+    ck_assert_double_le(fabs(divided - loss * counted / 1000), close * loss);
+    ck_assert(wf_backward(smoothed) == WF_OK); /* the plain loss is a constant beside it */
+    free(x);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(nothing_counts)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    int32_t target[6] = {-100, -100, -100, -100, -100, -100};
+    wf_tensor *z = normal(t, 1, WF_SHAPE(6, 5)), *x = normal(t, 2, WF_SHAPE(6, 4)), *w = normal(t, 3, WF_SHAPE(5, 4)),
+              *ids = wf_ids_of(t, target, WF_SHAPE(6)), *plain;
+    wf_tensor *loss = wf_add(wf_cross_entropy(z, ids, .has_ignore = true, .ignore = -100, .plain = &plain),
+                             wf_linear_cross_entropy(x, w, NULL, ids, .has_ignore = true, .ignore = -100));
+    ck_assert(number(loss) == 0 && number(plain) == 0);
+    ck_assert(wf_backward(loss) == WF_OK);
+    wf_tensor *all[] = {z, x, w};
+    for (int i = 0; i < 3; i++) {
+        wf_real *g = gradient(all[i]);
+        for (int64_t j = 0; j < size_of(all[i]); j++)
+            ck_assert(g[j] == 0);
+        free(g);
+    }
+    wf_tape_free(t);
+}
+END_TEST
+
+/* The fused op against linear and cross_entropy: loss and gradients, for an upstream gradient of 1 and another. */
+static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, double upstream)
+{
+    int32_t *target = malloc((size_t)n * sizeof *target);
+    some_targets(target, n, v);
+    wf_real *result[2][3];
+    double loss[2], plain_value[2];
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    for (int fused = 0; fused < 2; fused++) {
+        wf_tape_reset(t, WF_GRADIENTS);
+        wf_tensor *in[3] = {normal(t, 1, WF_SHAPE(n, d)), normal(t, 2, WF_SHAPE(v, d)), with_bias ? normal(t, 3, WF_SHAPE(v)) : NULL};
+        wf_tensor *ids = wf_ids_of(t, target, WF_SHAPE(n)), *plain, *y;
+        const struct wf_cross_entropy_options o = {.label_smoothing = 0.1, .has_ignore = true, .ignore = 2, .plain = &plain};
+        if (fused)
+            y = wf_linear_cross_entropy_with(in[0], in[1], in[2], ids, &o);
+        else
+            y = wf_cross_entropy_with(wf_linear(in[0], in[1], in[2]), ids, &o);
+        loss[fused] = number(y);
+        plain_value[fused] = number(plain);
+        ck_assert(wf_backward(upstream == 1 ? y : wf_scale(y, upstream)) == WF_OK);
+        for (int i = 0; i < 3; i++)
+            result[fused][i] = in[i] ? gradient(in[i]) : NULL;
+    }
+    ck_assert_double_le(fabs(loss[0] - loss[1]), 10 * loose * loss[0]);
+    ck_assert_double_le(fabs(plain_value[0] - plain_value[1]), 10 * loose * loss[0]);
+    int64_t size[3] = {n * d, v * d, v};
+    for (int i = 0; i < 3; i++) {
+        if (result[0][i])
+            same_numbers("fused", result[1][i], result[0][i], size[i], 20 * loose);
+        free(result[0][i]);
+        free(result[1][i]);
+    }
+    free(target);
+    wf_tape_free(t);
+}
+
+START_TEST(fused_in_one_chunk)
+{
+    fused_equals_apart(50, 7, 11, true, 1);
+    fused_equals_apart(50, 7, 11, false, -2.5);
+}
+END_TEST
+
+START_TEST(fused_in_several_chunks)
+{
+    fused_equals_apart(300, 3, 17001, true, 1);
+    fused_equals_apart(257, 2, 17001, true, 0.5);
+}
+END_TEST
+
+START_TEST(fused_does_not_hold_all_logits)
+{
+    wf_tape *t = tape_in(WF_INFER);
+    enum { ROWS = 1024, CLASSES = 20000 };
+    int32_t *target = calloc(ROWS, sizeof *target);
+    wf_tensor *x = normal(t, 1, WF_SHAPE(ROWS, 2)), *w = normal(t, 2, WF_SHAPE(CLASSES, 2));
+    number(wf_linear_cross_entropy(x, w, NULL, wf_ids_of(t, target, WF_SHAPE(ROWS))));
+    ck_assert_uint_lt(wf_tape_stats(t).peak, (size_t)ROWS * CLASSES * sizeof(wf_real) / 4);
+    free(target);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(targets_out_of_range)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *z = wf_name(normal(t, 1, WF_SHAPE(2, 3, 5)), "logits");
+    expect_error(wf_cross_entropy(z, wf_ids(t, (int32_t[]){0, 1, 4, 3, 5, 9}, 2, 3)), WF_ERR_ARGUMENT,
+                 "cross_entropy(logits [2,3,5], ids [2,3]): targets[1,1] = 5 is not in 0 .. 4");
+    wf_tape_reset(t, WF_GRADIENTS);
+    z = normal(t, 1, WF_SHAPE(6, 5));
+    wf_tensor *ids = wf_ids_of(t, (int32_t[]){0, 1, 4, -1, -100, 2}, WF_SHAPE(6));
+    expect_error(wf_linear_cross_entropy(z, normal(t, 2, WF_SHAPE(7, 5)), NULL, ids, .has_ignore = true, .ignore = -100),
+                 WF_ERR_ARGUMENT, "targets[3] = -1 is not in 0 .. 6");
+    wf_tape_reset(t, WF_GRADIENTS);
+    z = normal(t, 1, WF_SHAPE(6, 5));
+    expect_error(wf_cross_entropy(z, wf_ids(t, (int32_t[]){0, 1, 2, 3, 4, 0}, 2, 3)), WF_ERR_SHAPE, "ids [2,3]");
+    wf_tape_reset(t, WF_GRADIENTS);
+    z = normal(t, 1, WF_SHAPE(1, 5));
+    expect_error(wf_cross_entropy(z, wf_ids_of(t, (int32_t[]){0}, WF_SHAPE(1)), .label_smoothing = 1.5), WF_ERR_ARGUMENT,
+                 "label_smoothing is 1.5");
+    wf_tape_free(t);
+}
+END_TEST
+
+WF_TEST_MAIN("losses", by_the_definition, nothing_counts, fused_in_one_chunk, fused_in_several_chunks, fused_does_not_hold_all_logits,
+             targets_out_of_range)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* What the ops give, against numbers worked out by other means. Gradients: gradients.c. */
+#include "ops_tools.h"
+
+START_TEST(arithmetic_broadcasts)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *a = given(t, NUMBERS(1, 2, 3, 4, 5, 6), WF_SHAPE(2, 3)), *row = given(t, NUMBERS(10, 20, 30), WF_SHAPE(3)),
+              *column = given(t, NUMBERS(2, 4), WF_SHAPE(2, 1));
+    expect("add", wf_add(a, row), NUMBERS(11, 22, 33, 14, 25, 36), WF_SHAPE(2, 3));
+    expect("sub", wf_subtract(row, a), NUMBERS(9, 18, 27, 6, 15, 24), WF_SHAPE(2, 3));
+    expect("mul", wf_mul(a, column), NUMBERS(2, 4, 6, 16, 20, 24), WF_SHAPE(2, 3));
+    expect("div", wf_div(column, a), NUMBERS(2, 1, 2 / (wf_real)3, 1, 0.8, 4 / (wf_real)6), WF_SHAPE(2, 3));
+    expect("outer", wf_mul(column, row), NUMBERS(20, 40, 60, 40, 80, 120), WF_SHAPE(2, 3));
+    expect("transposed", wf_add(wf_transpose(a, 0, 1), wf_transpose(column, 0, 1)), NUMBERS(3, 8, 4, 9, 5, 10), WF_SHAPE(3, 2));
+    expect("affine", wf_affine(row, 0.5, -1), NUMBERS(4, 9, 14), WF_SHAPE(3));
+    expect("neg", wf_neg(column), NUMBERS(-2, -4), WF_SHAPE(2, 1));
+    expect("x + x", wf_add(row, row), NUMBERS(20, 40, 60), WF_SHAPE(3));
+    wf_tape_free(t);
+}
+END_TEST
+
+static double phi(double x) { return 0.5 * (1 + erf(x / sqrt(2))); }
+static double f_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double f_relu(double x) { return x > 0 ? x : 0; }
+static double f_gelu(double x) { return x * phi(x); }
+static double f_gelu_tanh(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); }
+static double f_silu(double x) { return x / (1 + exp(-x)); }
+
+START_TEST(functions_of_an_element)
+{
+    static const struct {
+        const char *name;
+        wf_tensor *(*op)(wf_tensor *);
+        double (*f)(double);
+        bool positive;
+    } list[] = {{"exp", wf_exp, exp, false}, {"log", wf_log, log, true}, {"sqrt", wf_sqrt, sqrt, true}, {"tanh", wf_tanh, tanh, false},
+                {"sigmoid", wf_sigmoid, f_sigmoid, false}, {"relu", wf_relu, f_relu, false}, {"gelu", wf_gelu, f_gelu, false},
+                {"gelu_tanh", wf_gelu_tanh, f_gelu_tanh, false}, {"silu", wf_silu, f_silu, false}};
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        wf_real x[7 * 11], y[7 * 11], yt[7 * 11];
+        wf_fill_normal(x, 77, 0, 3, 1, k);
+        x[0] = 0;
+        for (int i = 0; i < 77; i++) {
+            x[i] = list[k].positive ? (wf_real)fabs((double)x[i]) + (wf_real)0.1 : x[i];
+            y[i] = (wf_real)list[k].f((double)x[i]);
+            yt[i % 11 * 7 + i / 11] = y[i];
+        }
+        wf_tensor *dense = given(t, x, WF_SHAPE(7, 11));
+        expect(list[k].name, list[k].op(dense), y, WF_SHAPE(7, 11));
+        expect(list[k].name, list[k].op(wf_transpose(dense, 0, 1)), yt, WF_SHAPE(11, 7));
+    }
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(views_reach_the_right_elements)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_real x[24];
+    for (int i = 0; i < 24; i++)
+        x[i] = (wf_real)i;
+    wf_tensor *a = given(t, x, WF_SHAPE(2, 3, 4));
+    expect("reshape", wf_reshape(a, 6, -1), x, WF_SHAPE(6, 4));
+    expect("to a line", wf_reshape(a, -1), x, WF_SHAPE(24));
+    expect("slice", wf_slice(a, 2, -3, 2), NUMBERS(1, 2, 5, 6, 9, 10, 13, 14, 17, 18, 21, 22), WF_SHAPE(2, 3, 2));
+    expect("slice of nothing", wf_slice(a, 1, 3, 0), x, WF_SHAPE(2, 0, 4));
+    wf_tensor *turned = wf_transpose(a, -1, 0); /* [4,3,2] */
+    expect("transpose", wf_slice(turned, 0, 1, 1), NUMBERS(1, 13, 5, 17, 9, 21), WF_SHAPE(1, 3, 2));
+    expect("a reshape that copies", wf_slice(wf_reshape(turned, 4, 6), 0, 1, 1), NUMBERS(1, 13, 5, 17, 9, 21), WF_SHAPE(1, 6));
+    wf_array before, after;
+    ck_assert(wf_view(a, &before) == WF_OK && wf_view(wf_reshape(wf_slice(a, 0, 1, 1), 4, 3), &after) == WF_OK);
+    ck_assert_ptr_eq(after.data, (wf_real *)before.data + 12); /* not copied */
+    ck_assert_ptr_eq(wf_dense(a), a);
+    wf_tensor *part[2];
+    wf_split(a, 2, 2, part);
+    expect("split", part[1], NUMBERS(2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23), WF_SHAPE(2, 3, 2));
+    expect("concat undoes it", wf_concat(part, 2, -1), x, WF_SHAPE(2, 3, 4));
+    expect("scalar", wf_reshape_to(wf_slice(wf_reshape(a, -1), 0, 7, 1), &(wf_shape){0}), NUMBERS(7), &(wf_shape){0});
+    /* Gradients of views meet in the base: each element is reached once by the split and three times by the slice. */
+    wf_tensor *loss = wf_add(wf_sum(wf_mul(part[0], part[1])), wf_scale(wf_sum(wf_slice(a, 0, 0, 1)), 3));
+    ck_assert(wf_backward(loss) == WF_OK);
+    wf_real *g = gradient(a), expected[24];
+    for (int i = 0; i < 24; i++)
+        expected[i] = (i % 4 < 2 ? x[i + 2] : x[i - 2]) + (i < 12 ? 3 : 0);
+    same_numbers("gradient", g, expected, 24, loose);
+    free(g);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(many_parts_are_joined)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *part[37];
+    wf_real all[37 * 2], weight[37 * 2];
+    for (int i = 0; i < 37; i++) {
+        all[2 * i] = (wf_real)i;
+        all[2 * i + 1] = (wf_real)-i;
+        part[i] = given(t, all + 2 * i, WF_SHAPE(1, 2));
+    }
+    wf_fill_normal(weight, 74, 0, 1, 3, 3);
+    wf_tensor *joined = wf_concat(part, 37, 0);
+    expect("concat", joined, all, WF_SHAPE(37, 2));
+    ck_assert(wf_backward(wf_sum(wf_mul(joined, wf_input(t, weight, WF_SHAPE(37, 2), false)))) == WF_OK);
+    for (int i = 0; i < 37; i++) {
+        wf_real *g = gradient(part[i]);
+        same_numbers("gradient", g, weight + 2 * i, 2, loose);
+        free(g);
+    }
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(sums_and_means)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *a = given(t, NUMBERS(1, 2, 3, 4, 5, 6), WF_SHAPE(2, 3));
+    expect("sum", wf_sum(a), NUMBERS(21), &(wf_shape){0});
+    expect("mean", wf_mean(a), NUMBERS(3.5), &(wf_shape){0});
+    expect("rows", wf_sum_dim(a, -1, false), NUMBERS(6, 15), WF_SHAPE(2));
+    expect("columns", wf_mean_dim(a, 0, true), NUMBERS(2.5, 3.5, 4.5), WF_SHAPE(1, 3));
+    expect("of a transpose", wf_sum_dim(wf_transpose(a, 0, 1), 0, false), NUMBERS(6, 15), WF_SHAPE(2));
+    expect("mean of nothing", wf_mean(wf_slice(a, 0, 0, 0)), NUMBERS(0), &(wf_shape){0});
+    expect("sum of nothing", wf_sum_dim(wf_slice(a, 0, 0, 0), 0, false), NUMBERS(0, 0, 0), WF_SHAPE(3));
+    for (int64_t rows = 1; rows <= 70001; rows = rows * 7 + 1) { /* all ways that blocks are cut */
+        int64_t n = rows * 3;
+        wf_real *x = malloc((size_t)n * sizeof *x), by_column[3];
+        wf_fill_uniform(x, n, -1, 2, 9, (uint64_t)rows);
+        double total = 0, column[3] = {0};
+        for (int64_t i = 0; i < n; i++)
+            total += (double)x[i], column[i % 3] += (double)x[i];
+        wf_tensor *b = given(t, x, WF_SHAPE(rows, 3));
+        ck_assert_double_le(fabs(number(wf_sum(b)) - total), loose * (1 + total));
+        for (int j = 0; j < 3; j++)
+            by_column[j] = (wf_real)column[j];
+        expect("long columns", wf_sum_dim(b, 0, false), by_column, WF_SHAPE(3));
+        free(x);
+    }
+    wf_tensor *planes = normal(t, 1, WF_SHAPE(50, 300, 2));
+    wf_real *x = values(planes), expected[100] = {0};
+    for (int i = 0; i < 50 * 300 * 2; i++)
+        expected[i / 600 * 2 + i % 2] += x[i];
+    wf_real *sums = values(wf_sum_dim(planes, 1, false));
+    same_numbers("many planes", sums, expected, 100, 10 * loose);
+    free(sums);
+    free(x);
+    wf_tape_free(t);
+}
+END_TEST
+
+/* c[m,n] = a[m,k] b[k,n] of dense matrices. */
+static void plain_product(int64_t m, int64_t n, int64_t k, const wf_real *a, const wf_real *b, wf_real *c)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++)
+                sum += (double)a[i * k + l] * (double)b[l * n + j];
+            c[i * n + j] = (wf_real)sum;
+        }
+}
+
+START_TEST(matmul_broadcasts_and_takes_views)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *a = normal(t, 1, WF_SHAPE(2, 1, 5, 7)), *b = normal(t, 2, WF_SHAPE(3, 7, 4)), *w = normal(t, 3, WF_SHAPE(4, 7));
+    wf_real *x = values(a), *y = values(b), *z = values(w), expected[2 * 3 * 5 * 4], zt[28];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++)
+            plain_product(5, 4, 7, x + i * 35, y + j * 28, expected + (i * 3 + j) * 20);
+    expect("both broadcast", wf_matmul(a, b), expected, WF_SHAPE(2, 3, 5, 4));
+    for (int i = 0; i < 28; i++)
+        zt[i % 7 * 4 + i / 7] = z[i];
+    plain_product(10, 4, 7, x, zt, expected);
+    expect("one matrix, transposed", wf_matmul(a, wf_transpose(w, 0, 1)), expected, WF_SHAPE(2, 1, 5, 4));
+    /* The matrices of a transposed batch do not fold into one. */
+    wf_tensor *turned = wf_transpose(wf_reshape(a, 2, 5, 7), 0, 1);
+    wf_real mixed[40];
+    for (int i = 0; i < 5; i++)
+        for (int j = 0; j < 2; j++)
+            memcpy(mixed + 4 * (i * 2 + j), expected + 4 * (j * 5 + i), 4 * sizeof *mixed);
+    expect("a batch that does not fold", wf_matmul(turned, wf_transpose(w, 0, 1)), mixed, WF_SHAPE(5, 2, 4));
+    expect("linear of it", wf_linear(turned, w, NULL), mixed, WF_SHAPE(5, 2, 4));
+    expect("nothing to add up", wf_matmul(wf_slice(w, 1, 0, 0), wf_slice(wf_reshape(w, 7, 4), 0, 0, 0)), (wf_real[16]){0}, WF_SHAPE(4, 4));
+    free(x);
+    free(y);
+    free(z);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(linear_adds_its_bias)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *x = given(t, NUMBERS(1, 2, 3, 4), WF_SHAPE(2, 2)), *w = given(t, NUMBERS(1, 0, 0, 1, 1, 1), WF_SHAPE(3, 2)),
+              *b = given(t, NUMBERS(10, 20, 30), WF_SHAPE(3));
+    expect("linear", wf_linear(x, w, b), NUMBERS(11, 22, 33, 13, 24, 37), WF_SHAPE(2, 3));
+    expect("of a vector", wf_linear(wf_reshape(wf_slice(x, 0, 1, 1), 2), w, b), NUMBERS(13, 24, 37), WF_SHAPE(3));
+    wf_tensor *wide = given(t, NUMBERS(9, 1, 2, 9, 3, 4), WF_SHAPE(1, 2, 3)); /* rows at a distance */
+    expect("of a slice", wf_linear(wf_slice(wide, 2, 1, 2), w, b), NUMBERS(11, 22, 33, 13, 24, 37), WF_SHAPE(1, 2, 3));
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(embedding_gathers_and_scatters)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    enum { V = 9, D = 70, N = 40 };
+    wf_tensor *w = normal(t, 1, WF_SHAPE(V, D)), *dy = normal(t, 2, WF_SHAPE(4, 10, D));
+    int32_t id[N];
+    for (int i = 0; i < N; i++)
+        id[i] = (i * i + 3) % (V - 1); /* the last is never used */
+    wf_real *x = values(w), *g = values(dy), expected[N * D], grad[V * D] = {0};
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < D; j++) {
+            expected[i * D + j] = x[id[i] * D + j];
+            grad[id[i] * D + j] += g[i * D + j];
+        }
+    wf_tensor *y = wf_embedding(w, wf_ids(t, id, 4, 10));
+    expect("embedding", y, expected, WF_SHAPE(4, 10, D));
+    ck_assert(wf_backward(wf_sum(wf_mul(y, dy))) == WF_OK);
+    wf_real *got = gradient(w);
+    same_numbers("gradient", got, grad, V * D, loose);
+    free(got);
+    free(x);
+    free(g);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(softmax_of_rows)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_real inf = (wf_real)INFINITY, e = (wf_real)exp(1);
+    wf_tensor *x = given(t, NUMBERS(0, 1, -inf, 1000, 1000, -inf, -inf, -inf, -inf), WF_SHAPE(3, 3));
+    expect("softmax", wf_softmax(x), NUMBERS(1 / (1 + e), e / (1 + e), 0, 0.5, 0.5, 0, 0, 0, 0), WF_SHAPE(3, 3));
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(norms_of_rows)
+{
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    enum { ROWS = 130, D = 33 };
+    wf_tensor *x = normal(t, 1, WF_SHAPE(ROWS, D)), *gain = normal(t, 2, WF_SHAPE(D)), *bias = normal(t, 3, WF_SHAPE(D));
+    wf_real *a = values(x), *g = values(gain), *b = values(bias), *layer = malloc(ROWS * D * sizeof *layer),
+            *plain = malloc(ROWS * D * sizeof *layer), *rms = malloc(ROWS * D * sizeof *rms);
+    for (int i = 0; i < ROWS; i++) {
+        double mean = 0, square = 0, variance = 0;
+        for (int j = 0; j < D; j++)
+            mean += (double)a[i * D + j] / D, square += (double)a[i * D + j] * (double)a[i * D + j] / D;
+        for (int j = 0; j < D; j++)
+            variance += pow((double)a[i * D + j] - mean, 2) / D;
+        for (int j = 0; j < D; j++) {
+            double hat = ((double)a[i * D + j] - mean) / sqrt(variance + 1e-5);
+            layer[i * D + j] = (wf_real)(hat * (double)g[j] + (double)b[j]);
+            plain[i * D + j] = (wf_real)hat;
+            rms[i * D + j] = (wf_real)((double)a[i * D + j] / sqrt(square + 1e-3) * (double)g[j]);
+        }
+    }
+    expect("layer_norm", wf_layer_norm(x, gain, bias, 1e-5), layer, WF_SHAPE(ROWS, D));
+    expect("layer_norm alone", wf_layer_norm(x, NULL, NULL, 1e-5), plain, WF_SHAPE(ROWS, D));
+    expect("rms_norm", wf_rms_norm(x, gain, 1e-3), rms, WF_SHAPE(ROWS, D));
+    free(a);
+    free(g);
+    free(b);
+    free(layer);
+    free(plain);
+    free(rms);
+    wf_tape_free(t);
+}
+END_TEST
+
+START_TEST(dropout_keeps_its_word)
+{
+    wf_tape *t = tape_in(WF_TRAIN);
+    wf_real *one = values(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1));
+    wf_tensor *x = given(t, one, WF_SHAPE(64, 10, 100));
+    free(one);
+    wf_tensor *y = wf_dropout(x, 0.25), *again = wf_dropout(x, 0.25);
+    wf_real *v = values(y), *w = values(again);
+    int zeros = 0, equal = 0;
+    for (int i = 0; i < 64000; i++) {
+        zeros += v[i] == 0;
+        equal += v[i] == w[i];
+        ck_assert(v[i] == 0 || fabs((double)v[i] - 1 / 0.75) < 1e-6);
+    }
+    ck_assert_int_ge(zeros, 16000 - 500); /* 4.5 standard deviations */
+    ck_assert_int_le(zeros, 16000 + 500);
+    ck_assert_int_lt(equal, 42000);       /* another call, another mask: 0.625 agree */
+    ck_assert(wf_backward(wf_sum(y)) == WF_OK);
+    wf_real *g = gradient(x);
+    ck_assert_msg(memcmp(g, v, 64000 * sizeof *g) == 0, "the backward has another mask");
+    /* The second half of the batch alone, as a batch that begins at row 32, has the same mask. */
+    wf_tape_reset(t, WF_TRAIN, .seed = 11, .step = 5, .first_row = 32);
+    wf_tensor *half = wf_dropout(wf_affine(wf_zeros(t, WF_SHAPE(32, 10, 100)), 1, 1), 0.25);
+    wf_real *h = values(half);
+    ck_assert_msg(memcmp(h, v + 32000, 32000 * sizeof *h) == 0, "the mask depends on how the batch is cut");
+    free(h);
+    wf_tape_reset(t, WF_TRAIN, .seed = 11, .step = 6);
+    h = values(wf_dropout(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1), 0.25));
+    ck_assert_msg(memcmp(h, v, 64000 * sizeof *h) != 0, "the mask does not depend on the step");
+    free(h);
+    free(g);
+    free(v);
+    free(w);
+    wf_tape_reset(t, WF_TRAIN);
+    x = normal(t, 1, WF_SHAPE(3));
+    ck_assert_ptr_eq(wf_dropout(x, 0), x);
+    wf_tape_reset(t, WF_GRADIENTS);
+    x = normal(t, 1, WF_SHAPE(3));
+    ck_assert_ptr_eq(wf_dropout(x, 0.5), x);
+    expect_error(wf_dropout(x, 1), WF_ERR_ARGUMENT, "p is 1");
+    wf_tape_reset(t, WF_INFER);
+    expect_error(wf_dropout(normal(t, 1, WF_SHAPE(3)), NAN), WF_ERR_ARGUMENT, "it must be in 0 <= p < 1");
+    wf_tape_free(t);
+}
+END_TEST
+
+WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, views_reach_the_right_elements, many_parts_are_joined, sums_and_means,
+             matmul_broadcasts_and_takes_views, linear_adds_its_bias, embedding_gathers_and_scatters, softmax_of_rows, norms_of_rows,
+             dropout_keeps_its_word)
