@@ -136,7 +136,7 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         if (wf_view(leaf[i], &leaf_array) != WF_OK)
             return wf_error_set(k->error, wf_tape_error(k->tape)->code, "%s", wf_tape_error(k->tape)->message);
         wf_array seen = operand_view(in, layout, leaf_array);
-        operand[i] = wf_array_is_dense(&seen) ? leaf[i] : wf_apply_view("view", leaf[i], &seen);
+        operand[i] = layout == LAYOUT_DENSE ? leaf[i] : wf_apply_view("view", leaf[i], &seen);
     }
     return WF_OK;
 }
