@@ -47,7 +47,8 @@ WF_API wf_status wf_config_preset(struct wf_config *config, const char *name, wf
  * and values out of the key's range are WF_ERR_ARGUMENT. Numbers are read the same in every locale. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* What holds between keys: heads divide d_model, kv_heads divide heads, sizes whose product is a model that no machine
- * holds (2^40 parameters), warmup <= steps, min_lr <= lr. */
+ * holds (2^40 parameters), min_lr <= lr, accumulate <= batch; and every key's range and the family. A warm-up longer than the
+ * training is allowed: a preset can be tried for a few steps. */
 WF_API wf_status wf_config_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
 /* The value of a key as text; false if there is no such key. */
 WF_API bool wf_config_get(const struct wf_config *config, const char *key, char *text, size_t size);

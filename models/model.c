@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* The common face of all families. */
+#include <string.h>
+
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+#include <weft/models.h>
+
+#include "families.h"
+
+static const struct family *const families[] = {&family_gpt, &family_rms};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+struct wf_model {
+    struct wf_config config;
+    const struct family *family;
+    wf_registry *registry;
+    void *body; /* the family's struct */
+};
+
+const struct family *family_find(const char *name, wf_error *error)
+{
+    const char *names[FAMILIES];
+    for (int i = 0; i < FAMILIES; i++) {
+        names[i] = families[i]->name;
+        if (strcmp(names[i], name) == 0)
+            return families[i];
+    }
+    char text[WF_QUOTE_SIZE];
+    const char *near = wf_nearest(name, names, FAMILIES);
+    wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s%s", wf_text_quote(name, text),
+                 near ? "did you mean " : "gpt or rms", near ? near : "");
+    return NULL;
+}
+
+wf_status error_of_tape(const wf_tape *tape, wf_error *error)
+{
+    const wf_error *e = wf_tape_error(tape);
+    return e->code == WF_OK ? WF_OK : wf_error_set(error, e->code, "%s", e->message);
+}
+
+wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
+{
+    if (wf_config_check(config, error) != WF_OK)
+        return NULL;
+    if (config->vocab_size < 1) {
+        wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: 0 means that of the tokenizer, which must be put here before a model is made");
+        return NULL;
+    }
+    wf_model *model = wf_alloc_zero(1, sizeof *model);
+    if (!model) {
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a model");
+        return NULL;
+    }
+    model->config = *config;
+    model->family = family_find(config->family, error);
+    model->registry = model->family ? wf_registry_new(error) : NULL;
+    if (model->registry)
+        model->body = wf_alloc_zero(1, model->family->size + (size_t)config->layers * model->family->block_size);
+    if (model->registry && !model->body)
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)config->layers);
+    if (model->body) {
+        model->family->init(wf_root(model->registry), model->body, config);
+        const wf_error *declared = wf_registry_error(model->registry);
+        if (declared->code == WF_OK)
+            return model;
+        wf_error_set(error, declared->code, "%s", declared->message);
+    }
+    wf_model_free(model);
+    return NULL;
+}
+
+void wf_model_free(wf_model *model)
+{
+    if (!model)
+        return;
+    wf_registry_free(model->registry);
+    wf_free(model->body);
+    wf_free(model);
+}
+
+wf_registry *wf_model_registry(const wf_model *model)
+{
+    return model->registry;
+}
+
+const struct wf_config *wf_model_config(const wf_model *model)
+{
+    return &model->config;
+}
+
+/* What the head sees, [B,T,d]. A table of positions may be longer than the context; the context is what counts. */
+static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
+{
+    wf_tape *tape = wf_tape_of(ids);
+    if (wf_is_poison(ids) || !tape)
+        return ids;
+    if (wf_ndim(ids) != 2)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", model->config.model, wf_name_of(ids));
+    if (wf_dim(ids, 1) > model->config.context)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", model->config.model,
+                            (long long)wf_dim(ids, 1), (long long)model->config.context);
+    if (cache && cache->layers != model->config.layers)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers, the model has %lld: make it with wf_model_cache",
+                            model->config.model, cache->layers, (long long)model->config.layers);
+    wf_tensor *x = model->family->forward(model->body, ids, cache);
+    if (cache && !wf_is_poison(x))
+        wf_cache_advance(cache, wf_dim(ids, 1));
+    return x;
+}
+
+wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
+{
+    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, cache));
+}
+
+wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
+{
+    wf_tensor *x = hidden(model, ids, cache); /* [B,T,d] */
+    if (wf_is_poison(x))
+        return x;
+    int64_t rows = wf_dim(x, 0);
+    if (wf_dim(x, 1) > 1)
+        x = wf_slice(x, 1, -1, 1);
+    x = wf_reshape(x, rows, model->config.d_model);
+    return wf_linear_forward(model->family->head(model->body), x); /* [B,V] */
+}
+
+wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options)
+{
+    const struct wf_linear *head = model->family->head(model->body);
+    return wf_linear_cross_entropy_with(hidden(model, ids, NULL), head->weight, head->bias, targets, options);
+}
+
+wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
+{
+    const struct wf_config *c = &model->config;
+    int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
+    return wf_cache_init(cache, (int)c->layers, rows, c->context, width, width, error);
+}

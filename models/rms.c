@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* A small decoder whose norm comes after each residual sum, and is RMSNorm (Zhang and Sennrich 2019): sinusoidal positions,
+ * embeddings not scaled, ReLU, no last norm, an output matrix of its own with a bias. Initialised by PyTorch's defaults.
+ *
+ * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
+#include <weft/nn.h>
+
+#include "families.h"
+
+enum { TABLE = 2048 }; /* positions that the table has at least */
+
+struct block {
+    struct wf_mha attn;
+    struct wf_ffn ffn;
+    struct wf_rms_norm norm1, norm2;
+    struct wf_dropout drop;
+};
+
+static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+{
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .no_bias = !c->bias,
+                .dropout = c->dropout);
+    wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout);
+    wf_rms_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model);
+    wf_dropout_init(s, &b->drop, c->dropout);
+}
+
+static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache)
+{
+    wf_tensor *a = wf_mha_forward(&b->attn, x, .causal = true, .cache = cache);
+    x = wf_rms_norm_forward(&b->norm1, wf_add(x, wf_dropout_forward(&b->drop, a))); /* [B,T,d] */
+    return wf_rms_norm_forward(&b->norm2, wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, x))));
+}
+
+struct rms {
+    struct wf_embedding embed;
+    struct wf_positions positions;
+    struct wf_dropout drop;
+    struct wf_linear head;
+    int64_t layers;
+    struct block block[];
+};
+
+static void rms_init(wf_scope s, void *model, const struct wf_config *c)
+{
+    struct rms *m = model;
+    m->layers = c->layers;
+    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
+    wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context > TABLE ? c->context : TABLE, c->d_model);
+    wf_dropout_init(s, &m->drop, c->dropout);
+    for (int64_t i = 0; i < m->layers; i++)
+        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = !c->bias, .tied = c->tied ? m->embed.weight : NULL);
+}
+
+static wf_tensor *rms_forward(const void *model, wf_tensor *ids, struct wf_cache *cache)
+{
+    const struct rms *m = model;
+    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
+    x = wf_positions_forward(&m->positions, x, cache);
+    x = wf_dropout_forward(&m->drop, x);
+    for (int64_t i = 0; i < m->layers; i++)
+        x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL);
+    return x;
+}
+
+static const struct wf_linear *rms_head(const void *model)
+{
+    return &((const struct rms *)model)->head;
+}
+
+const struct family family_rms = {
+    .name = "rms",
+    .size = sizeof(struct rms),
+    .block_size = sizeof(struct block),
+    .init = rms_init,
+    .forward = rms_forward,
+    .head = rms_head,
+};

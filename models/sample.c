@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Drawing a token from logits. Everything is ordered by (logit, larger first; id, smaller first), which leaves no ties: the
+ * same numbers give the same token. */
+#include <math.h>
+
+#include <weft/generate.h>
+#include <weft/random.h>
+
+static bool before(const wf_real *logits, int32_t a, int32_t b)
+{
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+}
+
+/* A heap whose root comes before all others. */
+static void sift(const wf_real *logits, int32_t *heap, int64_t n, int64_t at)
+{
+    int32_t moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && before(logits, heap[child + 1], heap[child]))
+            child++;
+        if (!before(logits, heap[child], moved))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+static void heap_make(const wf_real *logits, int32_t *heap, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        heap[i] = (int32_t)i;
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sift(logits, heap, n, i);
+}
+
+/* Moves the root behind a heap of n: the first of all ends up last, the next before it, and so on. */
+static void heap_pop(const wf_real *logits, int32_t *heap, int64_t n)
+{
+    int32_t first = heap[0];
+    heap[0] = heap[n - 1];
+    heap[n - 1] = first;
+    sift(logits, heap, n - 1, 0);
+}
+
+/* Odds of a token against the likeliest; an infinite logit does not make a NaN of inf - inf. */
+static double odds(const wf_real *logits, int32_t id, double most, double temperature)
+{
+    double x = logits[id];
+    return x == most ? 1 : exp((x - most) / temperature);
+}
+
+static wf_status scan(const wf_real *logits, int64_t n, int32_t *largest, wf_error *error)
+{
+    bool finite = false;
+    int32_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(logits[i]))
+            return wf_error_set(error, WF_ERR_NUMERIC, "logit %lld of %lld is NaN: the weights are damaged, or the training diverged",
+                                (long long)i, (long long)n);
+        finite |= isfinite(logits[i]) != 0;
+        if (logits[i] > logits[at])
+            at = (int32_t)i;
+    }
+    if (!finite)
+        return wf_error_set(error, WF_ERR_NUMERIC, "none of the %lld logits is finite: there is nothing to draw", (long long)n);
+    *largest = at;
+    return WF_OK;
+}
+
+static wf_status check(const struct wf_sampler *s, int64_t n, wf_error *error)
+{
+    if (n < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there are no logits to draw from");
+    if (!(s->temperature >= 0) || isinf(s->temperature))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "temperature %g is out of range: above 0, or 0 for 1", s->temperature);
+    if (!(s->top_p >= 0 && s->top_p <= 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "top_p %g is out of range: above 0 and at most 1, or 0 for 1", s->top_p);
+    if (s->top_k < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "top_k %lld is out of range: at least 1, or 0 for all", (long long)s->top_k);
+    return WF_OK;
+}
+
+/* The i-th candidate: the i-th of all when they are ordered (they stand at the end, backwards), else id i. */
+static int32_t candidate(const int32_t *order, int64_t n, int64_t i, bool ordered)
+{
+    return ordered ? order[n - 1 - i] : (int32_t)i;
+}
+
+wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n, uint64_t position, int32_t *order, int32_t *id,
+                    wf_error *error)
+{
+    int32_t largest = 0;
+    wf_status status = check(s, n, error);
+    if (status == WF_OK)
+        status = scan(logits, n, &largest, error);
+    if (status != WF_OK)
+        return status;
+    *id = largest;
+    if (s->greedy || s->top_k == 1)
+        return WF_OK;
+
+    double t = s->temperature > 0 ? s->temperature : 1, p = s->top_p > 0 ? s->top_p : 1, most = logits[largest], mass = 0;
+    int64_t k = s->top_k > 0 && s->top_k < n ? s->top_k : n, popped = 0;
+    bool ordered = k < n || p < 1;
+    if (ordered)
+        heap_make(logits, order, n);
+    for (; k < n && popped < k; popped++)
+        heap_pop(logits, order, n - popped);
+    for (int64_t i = 0; i < k; i++)
+        mass += odds(logits, k < n ? candidate(order, n, i, true) : (int32_t)i, most, t);
+    if (p < 1) { /* the smallest set that holds p of the mass */
+        double want = p * mass, have = 0;
+        int64_t kept = 0;
+        while (kept < k && have < want) {
+            if (kept == popped)
+                heap_pop(logits, order, n - popped++);
+            have += odds(logits, candidate(order, n, kept++, true), most, t);
+        }
+        k = kept;
+        mass = have;
+    }
+
+    /* A draw takes two words of a stream of its own. */
+    wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
+    rng.position = 2 * position;
+    double target = wf_rng_uniform(&rng) * mass, sum = 0;
+    for (int64_t i = 0; i < k; i++) {
+        int32_t c = candidate(order, n, i, ordered);
+        double w = odds(logits, c, most, t);
+        sum += w;
+        if (w > 0)
+            *id = c; /* so that rounding at the very end draws the last that can be drawn */
+        if (target < sum)
+            break;
+    }
+    return WF_OK;
+}
