@@ -12,6 +12,12 @@
 #include <weft/tape.h>
 /* io */
 #include <weft/io.h>
+/* nn */
+#include <weft/cache.h>
+#include <weft/nn.h>
+#include <weft/registry.h>
+/* optim */
+#include <weft/optim.h>
 /* data */
 #include <weft/data.h>
 

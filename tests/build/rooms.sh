@@ -11,7 +11,7 @@ may()
     core) ;;
     autograd | io) echo core ;;
     nn) echo core autograd io ;;
-    optim) echo core autograd nn ;;
+    optim) echo core autograd io nn ;; # io: the registry's header names its files
     data) echo core io ;;
     models) echo core autograd nn io data ;;
     train) echo core autograd io nn optim data models ;;

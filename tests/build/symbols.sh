@@ -19,8 +19,8 @@ fi
 diff -u "$list" "$tmp/f32" >&2 || wrong 'libweft.so does not export what tests/build/symbols.txt lists (see the head of symbols.sh)'
 diff -u "$tmp/f32" "$tmp/f64" >&2 || wrong 'libweft.so and libweft-f64.so export different names'
 for library in libweft libweft-f64; do
-    exported -g --defined-only "$build/$library.a" | grep -v '^wf_' >"$tmp/foreign" || true
-    [ ! -s "$tmp/foreign" ] || wrong "$library.a defines names without wf_: $(tr '\n' ' ' <"$tmp/foreign")"
+    exported -g --defined-only "$build/$library.a" >"$tmp/static"
+    diff -u "$tmp/f32" "$tmp/static" >&2 || wrong "$library.a does not define what libweft.so exports"
 done
 grep -v '^wf_' "$tmp/f32" >"$tmp/foreign" || true
 [ ! -s "$tmp/foreign" ] || wrong "libweft.so exports names without wf_: $(tr '\n' ' ' <"$tmp/foreign")"
