@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, adam.m.NAME, adam.v.NAME, adam.step;
+ * the rest is in the file's map of strings. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/file.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "trainer.h"
+
+#define FORMAT "1"
+
+bool state_exists(const struct trainer *t)
+{
+    char *path = run_path(t->options->out, "state.safetensors", NULL);
+    bool there = path && wf_file_exists(path);
+    wf_free(path);
+    return there;
+}
+
+static void put_number(wf_safetensors_writer *w, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    wf_safetensors_put_metadata(w, key, text);
+}
+
+static void put_double(wf_safetensors_writer *w, const char *key, double value)
+{
+    char text[WF_NUMBER_SIZE];
+    if (isfinite(value))
+        wf_safetensors_put_metadata(w, key, wf_text_double(value, text));
+}
+
+/* Keys that may differ between a run and its resume: they do not change the steps that were made. */
+static bool may_change(const char *key)
+{
+    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "patience", "temperature", "top_p", "top_k",
+                                            "max_tokens"};
+    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
+        if (strcmp(free_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+wf_status state_save(struct trainer *t)
+{
+    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    if (!path)
+        return WF_ERR_MEMORY;
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put_metadata(w, "format", FORMAT);
+    wf_safetensors_put_metadata(w, "weft", wf_version());
+    wf_safetensors_put_metadata(w, "model", t->config.model);
+    put_number(w, "step", t->step);
+    put_number(w, "seed", (int64_t)t->options->seed);
+    put_number(w, "stale", t->stale);
+    put_double(w, "best", t->best);
+    put_double(w, "loss", t->loss);
+    put_number(w, "train_hash", (int64_t)t->train_hash);
+    put_number(w, "valid_hash", (int64_t)t->valid_hash);
+    wf_safetensors_put_metadata(w, "isa", wf_isa());
+    wf_safetensors_put_metadata(w, "blas", wf_blas());
+    wf_safetensors_put_metadata(w, "gemm", wf_gemm_mode());
+    for (int i = 0; i < wf_config_key_count(); i++) {
+        char key[96], value[96];
+        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
+        if (wf_config_get(&t->config, wf_config_key_at(i), value, sizeof value))
+            wf_safetensors_put_metadata(w, key, value);
+    }
+    wf_registry_save(t->registry, w, "model.");
+    wf_adam_save(&t->adam, w, "adam.");
+    wf_status status = wf_safetensors_commit(w, path, t->error);
+    wf_free(path);
+    t->saved = status == WF_OK;
+    return status;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+static wf_status get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error)
+{
+    const char *text = wf_safetensors_metadata(file, key);
+    char *end = NULL;
+    if (text)
+        *out = strtoll(text, &end, 10);
+    if (!text || end == text || *end)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no valid '%s': it is no state of a Weft run", path, key);
+    return WF_OK;
+}
+
+static wf_status get_double(const wf_safetensors *file, const char *path, const char *key, double *out, wf_error *error)
+{
+    const char *text = wf_safetensors_metadata(file, key);
+    *out = NAN;
+    if (text && !wf_text_to_double(text, out))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: '%s' is no number", path, key);
+    return WF_OK;
+}
+
+static wf_status same_config(const struct trainer *t, const wf_safetensors *file, const char *path)
+{
+    const char *model = wf_safetensors_metadata(file, "model");
+    if (!model || strcmp(model, t->config.model) != 0)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
+                            path, model ? model : "an unknown model", t->config.model);
+    for (int i = 0; i < wf_config_key_count(); i++) {
+        const char *name = wf_config_key_at(i);
+        char key[96], value[96];
+        snprintf(key, sizeof key, "config.%s", name);
+        const char *was = wf_safetensors_metadata(file, key);
+        if (may_change(name) || !wf_config_get(&t->config, name, value, sizeof value))
+            continue;
+        if (!was || strcmp(was, value) != 0)
+            return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with %s = %s, the resume asks for %s: leave it as it was", path,
+                                name, was ? was : "nothing", value);
+    }
+    return WF_OK;
+}
+
+static wf_status same_data(const struct trainer *t, const wf_safetensors *file, const char *path)
+{
+    int64_t seed = 0, train = 0, valid = 0;
+    wf_status status = get_number(file, path, "seed", &seed, t->error);
+    if (status == WF_OK)
+        status = get_number(file, path, "train_hash", &train, t->error);
+    if (status == WF_OK)
+        status = get_number(file, path, "valid_hash", &valid, t->error);
+    if (status == WF_OK && (uint64_t)seed != t->options->seed)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, path, seed,
+                              t->options->seed);
+    if (status == WF_OK && (uint64_t)train != t->train_hash)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained on another text than the one given: give the same files", path);
+    if (status == WF_OK && (uint64_t)valid != t->valid_hash)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on another text than the one given: give the same files", path);
+    return status;
+}
+
+/* The bits go on as they were only with the same kernels. */
+static wf_status warn_of_change(struct trainer *t, const wf_safetensors *file)
+{
+    const struct {
+        const char *key, *now;
+    } part[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}, {"weft", wf_version()}};
+    wf_status status = WF_OK;
+    for (int i = 0; i < 4 && status == WF_OK; i++) {
+        const char *was = wf_safetensors_metadata(file, part[i].key);
+        char text[256];
+        if (was && strcmp(was, part[i].now) == 0)
+            continue;
+        snprintf(text, sizeof text, "the run was made with %s %s and goes on with %s: its last bits may differ from an unbroken run",
+                 part[i].key, was ? was : "unknown", part[i].now);
+        status = report(t, WF_EVENT_WARNING, 0, text);
+    }
+    return status;
+}
+
+wf_status state_load(struct trainer *t)
+{
+    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
+    int64_t step = 0, stale = 0;
+    double best = NAN, loss = NAN;
+    wf_status status = file ? WF_OK : t->error->code;
+    if (status == WF_OK) {
+        const char *format = wf_safetensors_metadata(file, "format");
+        if (!format || strcmp(format, FORMAT) != 0)
+            status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path,
+                                  format ? format : "unknown", FORMAT);
+    }
+    if (status == WF_OK)
+        status = same_config(t, file, path);
+    if (status == WF_OK)
+        status = same_data(t, file, path);
+    if (status == WF_OK)
+        status = get_number(file, path, "step", &step, t->error);
+    if (status == WF_OK)
+        status = get_number(file, path, "stale", &stale, t->error);
+    if (status == WF_OK)
+        status = get_double(file, path, "best", &best, t->error);
+    if (status == WF_OK)
+        status = get_double(file, path, "loss", &loss, t->error);
+    if (status == WF_OK && (step < 0 || stale < 0))
+        status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
+    if (status == WF_OK && (status = wf_registry_load(t->registry, file, "model.", t->error)) != WF_OK)
+        wf_error_prefix(t->error, "%s", path);
+    if (status == WF_OK)
+        status = wf_adam_load(&t->adam, file, "adam.", t->error);
+    if (status == WF_OK) {
+        t->step = step;
+        t->stale = stale;
+        t->best = best;
+        t->loss = loss;
+        t->saved = true;
+    }
+    if (status == WF_OK)
+        status = warn_of_change(t, file);
+    if (file)
+        wf_safetensors_close(file);
+    wf_free(path);
+    return status;
+}
