@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/file.h>
+#include <weft/memory.h>
+
+#include "reason.h"
+#include "temporary.h"
+
+bool wf_file_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+bool wf_folder_exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+wf_status wf_file_remove(const char *path, wf_error *error)
+{
+    if (unlink(path) == 0 || errno == ENOENT)
+        return WF_OK;
+    int number = errno;
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be removed: %s", path,
+                        wf_folder_exists(path) ? "it is a folder" : reason_text(number));
+}
+
+wf_status wf_folder_make(const char *path, wf_error *error)
+{
+    if (!*path)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a folder's name is empty");
+    char *part = wf_strdup(path);
+    if (!part)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to make the folder", path);
+    wf_status status = WF_OK;
+    for (char *end = part; *end && status == WF_OK;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        char kept = *end;
+        *end = 0;
+        /* One that was there, and one that another process made just now, are both fine. On a read-only system mkdir may say
+         * EROFS or EACCES for a folder that exists: what counts is that it is there. */
+        if (mkdir(part, 0777) != 0 && !wf_folder_exists(part)) {
+            int number = errno == EEXIST ? ENOTDIR : errno;
+            status = wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s: %s", path, part,
+                                  number == ENOTDIR ? "not a folder" : reason_text(number));
+        }
+        *end = kept;
+    }
+    wf_free(part);
+    return status;
+}
+
+static wf_status open_folder(const char *folder, DIR **dir, wf_error *error)
+{
+    folder = *folder ? folder : ".";
+    if ((*dir = opendir(folder)))
+        return WF_OK;
+    return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be opened as a folder: %s", folder,
+                        reason_text(errno));
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool add_name(struct wf_names *names, int64_t *room, const char *name)
+{
+    if (names->count == *room) {
+        int64_t more = *room ? *room * 2 : 16;
+        char **grown = wf_realloc(names->name, (size_t)more * sizeof *grown);
+        if (!grown)
+            return false;
+        names->name = grown;
+        *room = more;
+    }
+    if (!(names->name[names->count] = wf_strdup(name)))
+        return false;
+    names->count++;
+    return true;
+}
+
+wf_status wf_folder_list(const char *folder, const char *prefix, struct wf_names *names, wf_error *error)
+{
+    *names = (struct wf_names){0};
+    DIR *dir;
+    wf_status status = open_folder(folder, &dir, error);
+    if (status != WF_OK)
+        return status;
+    int64_t room = 0;
+    struct dirent *entry;
+    while (status == WF_OK && (errno = 0, entry = readdir(dir))) {
+        struct stat info;
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) || (entry->d_name[0] == '.' && *prefix != '.') ||
+            fstatat(dirfd(dir), entry->d_name, &info, 0) != 0 || !S_ISREG(info.st_mode)) /* one removed meanwhile isn't there */
+            continue;
+        if (!add_name(names, &room, entry->d_name))
+            status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the list of its files", folder);
+    }
+    if (status == WF_OK && errno)
+        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, reason_text(errno));
+    closedir(dir);
+    if (status != WF_OK)
+        wf_names_free(names);
+    else if (names->count)
+        qsort(names->name, (size_t)names->count, sizeof *names->name, by_bytes);
+    return status;
+}
+
+void wf_names_free(struct wf_names *names)
+{
+    for (int64_t i = 0; i < names->count; i++)
+        wf_free(names->name[i]);
+    wf_free(names->name);
+    *names = (struct wf_names){0};
+}
+
+/* Removes a temporary file when nobody holds its lock. The lock is kept until it is gone, so that a writer who has just made the file
+ * and has not locked it yet either finds it locked or finds it gone, and makes another. */
+static bool sweep_one(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    struct stat info;
+    bool removed = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
+    close(fd);
+    return removed;
+}
+
+wf_status wf_file_sweep(const char *folder, int *removed, wf_error *error)
+{
+    if (removed)
+        *removed = 0;
+    DIR *dir;
+    wf_status status = open_folder(folder, &dir, error);
+    if (status != WF_OK)
+        return status;
+    struct dirent *entry;
+    while ((errno = 0, entry = readdir(dir)))
+        if (wf_temporary_is(entry->d_name) && sweep_one(dirfd(dir), entry->d_name) && removed)
+            ++*removed;
+    int number = errno;
+    closedir(dir);
+    return number ? wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, reason_text(number)) : WF_OK;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* All of the room io that is installed. */
+#ifndef WEFT_IO_H
+#define WEFT_IO_H
+#include <weft/file.h>
+#include <weft/lock.h>
+#include <weft/safetensors.h>
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/file.h>
+#include <weft/internal/json.h>
+#include <weft/memory.h>
+
+#include "json_decode.h"
+#include "locale_c.h"
+
+/* jansson's lexer does not look whether the buffer of its token could grow: without memory it would lose characters, the closing
+ * quote among them, and read on behind the end. So a parse starts with a reserve. The first allocation that fails gives it back,
+ * is repeated, and the text ends there (see next_piece): what is then still asked for fits into the reserve, and the result
+ * is thrown away. */
+static _Thread_local bool no_memory;
+static _Thread_local void *reserve;
+
+enum { PIECE = 64, RESERVE = 1 << 16 };
+
+static void *json_memory(size_t bytes)
+{
+    void *block = wf_alloc(bytes);
+    if (block)
+        return block;
+    no_memory = true;
+    if (!reserve)
+        return NULL;
+    wf_free(reserve);
+    reserve = NULL;
+    return wf_alloc(bytes);
+}
+
+static void set_functions(void)
+{
+    json_set_alloc_funcs(json_memory, wf_free);
+}
+
+void wf_json_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_functions);
+}
+
+void wf_json_memory_clear(void)
+{
+    no_memory = false;
+}
+
+bool wf_json_memory_failed(void)
+{
+    return no_memory;
+}
+
+/* The offset of the first bracket that opens a level deeper than `limit`, or -1: before jansson, which recurses, with a limit of
+ * 2048. *longest becomes at least the length of every token. The text need not be well-formed. */
+static int64_t too_deep(const char *text, int64_t bytes, int limit, int64_t *longest)
+{
+    int depth = 0;
+    int64_t start = 0; /* of the token */
+    *longest = 0;
+    for (int64_t i = 0; i < bytes; i++) {
+        char c = text[i];
+        if (c == '"') {
+            for (i++; i < bytes && text[i] != '"'; i++)
+                if (text[i] == '\\')
+                    i++;
+        } else if (c == '{' || c == '[') {
+            if (++depth > limit)
+                return i;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        } else if (c != ',' && c != ':' && c != ' ' && c != '\n') {
+            continue;
+        }
+        if (i + 1 - start > *longest)
+            *longest = i + 1 - start;
+        start = i + 1;
+    }
+    if (bytes - start > *longest)
+        *longest = bytes - start;
+    return -1;
+}
+
+/* Line and column, from 1, of a byte; columns count characters. */
+static void place_of(const char *text, int64_t offset, int64_t *line, int64_t *column)
+{
+    *line = *column = 1;
+    for (int64_t i = 0; i < offset; i++) {
+        if (text[i] == '\n') {
+            ++*line;
+            *column = 1;
+        } else if ((text[i] & 0xc0) != 0x80) {
+            ++*column;
+        }
+    }
+}
+
+static bool is_blank(const char *text, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i++)
+        if (!strchr(" \t\r\n", text[i]) || !text[i])
+            return false;
+    return true;
+}
+
+struct source {
+    const char *text;
+    int64_t bytes, at;
+};
+
+/* Small pieces, so that the text ends soon after an allocation has failed. */
+static size_t next_piece(void *buffer, size_t room, void *data)
+{
+    struct source *source = data;
+    int64_t left = source->bytes - source->at;
+    size_t piece = left < PIECE ? (size_t)left : PIECE;
+    if (no_memory)
+        return (size_t)-1;
+    if (piece > room)
+        piece = room;
+    memcpy(buffer, source->text + source->at, piece);
+    source->at += (int64_t)piece;
+    return piece;
+}
+
+static json_t *parse(const char *text, int64_t bytes, int64_t longest, json_error_t *reason)
+{
+    wf_json_memory_clear();
+    reserve = wf_alloc((size_t)(RESERVE + 4 * longest));
+    if (!reserve) {
+        no_memory = true;
+        return NULL;
+    }
+    locale_t before = locale_c_enter();
+    json_t *value = json_load_callback(next_piece, &(struct source){text, bytes, 0}, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, reason);
+    locale_c_leave(before);
+    wf_free(reserve);
+    reserve = NULL;
+    if (value && no_memory) {
+        json_decref(value);
+        return NULL;
+    }
+    return value;
+}
+
+json_t *wf_json_decode(const char *text, int64_t bytes, int depth, struct json_failure *failure)
+{
+    wf_json_init();
+    int64_t longest;
+    *failure = (struct json_failure){.offset = too_deep(text, bytes, depth, &longest)};
+    if (failure->offset >= 0) {
+        place_of(text, failure->offset, &failure->line, &failure->column);
+        snprintf(failure->reason, sizeof failure->reason, "nested more than %d deep", depth);
+        return NULL;
+    }
+    json_error_t reason = {0};
+    json_t *value = parse(text, bytes, longest, &reason);
+    if (value)
+        return value;
+    failure->no_memory = wf_json_memory_failed();
+    failure->offset = reason.position > 0 ? reason.position : 0;
+    /* jansson names the last character that it took: column 0 before the first. */
+    failure->line = reason.line > 0 ? reason.line : 1;
+    failure->column = reason.column > 0 ? reason.column : 1;
+    snprintf(failure->reason, sizeof failure->reason, "%s", is_blank(text, bytes) ? "empty where JSON is expected" : reason.text);
+    return NULL;
+}
+
+json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_error *error)
+{
+    struct json_failure failure;
+    json_t *value = wf_json_decode(text, bytes, WF_JSON_MAX_DEPTH, &failure);
+    if (value)
+        return value;
+    if (failure.no_memory)
+        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for %" PRId64 " bytes of JSON", where, bytes);
+    else
+        wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s", where, failure.line, failure.column, failure.reason);
+    return NULL;
+}
+
+json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)
+{
+    int64_t bytes;
+    char *text = wf_file_load(path, limit, &bytes, error);
+    if (!text)
+        return NULL;
+    json_t *value = wf_json_parse(text, bytes, path, error);
+    wf_free(text);
+    return value;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/lock.h>
+#include <weft/memory.h>
+
+#include "reason.h"
+
+struct wf_lock {
+    int fd;
+    char *path;
+};
+
+/* The process id in the file; 0 when there is none. The holder writes it right after it got the lock, so wait for it a little. */
+static long holder(int fd)
+{
+    for (int tries = 0; tries < 50; tries++) {
+        char text[24] = {0};
+        ssize_t got = pread(fd, text, sizeof text - 1, 0);
+        if (got > 0 && text[got - 1] == '\n') {
+            long pid = strtol(text, NULL, 10);
+            return pid > 0 ? pid : 0;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    return 0;
+}
+
+/* Whether the open file is still the one that has the name: the last holder removes it while somebody may wait to lock it. */
+static bool has_name(int fd, const char *path)
+{
+    struct stat open_one, named;
+    return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 && open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
+}
+
+static wf_status take(wf_lock *lock, wf_error *error)
+{
+    for (;;) {
+        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (lock->fd < 0)
+            return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be made: %s", lock->path, reason_text(errno));
+        if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EINTR) {
+                close(lock->fd);
+                continue;
+            }
+            if (errno != EWOULDBLOCK)
+                return wf_error_set(error, WF_ERR_IO, "%s: cannot be locked: %s", lock->path, reason_text(errno));
+            long pid = holder(lock->fd);
+            if (!pid)
+                return wf_error_set(error, WF_ERR_BUSY, "%s: another process holds the lock; wait for it to end", lock->path);
+            return wf_error_set(error, WF_ERR_BUSY, "%s: process %ld holds the lock; wait for it to end, or end it", lock->path, pid);
+        }
+        if (has_name(lock->fd, lock->path))
+            break;
+        close(lock->fd);
+    }
+    char text[24];
+    int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(lock->fd, 0) != 0 || pwrite(lock->fd, text, (size_t)length, 0) != length) {
+        /* The lock holds all the same; on a full disk others just don't learn the holder's id. */
+        if (ftruncate(lock->fd, 0) != 0)
+            errno = 0;
+    }
+    return WF_OK;
+}
+
+wf_lock *wf_lock_take(const char *path, wf_error *error)
+{
+    wf_lock *lock = wf_alloc_zero(1, sizeof *lock);
+    char *copy = lock ? wf_strdup(path) : NULL;
+    if (!copy) {
+        wf_free(lock);
+        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the lock", path);
+        return NULL;
+    }
+    *lock = (wf_lock){.fd = -1, .path = copy};
+    if (take(lock, error) == WF_OK)
+        return lock;
+    if (lock->fd >= 0)
+        close(lock->fd);
+    wf_free(lock->path);
+    wf_free(lock);
+    return NULL;
+}
+
+void wf_lock_release(wf_lock *lock)
+{
+    if (!lock)
+        return;
+    /* Removed while it is locked: who opened it meanwhile sees in has_name that it is gone. */
+    if (has_name(lock->fd, lock->path))
+        unlink(lock->path);
+    close(lock->fd);
+    wf_free(lock->path);
+    wf_free(lock);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+
+#include "reason.h"
+#include "safetensors_file.h"
+
+enum { PIECE = 1 << 20 }; /* bytes read at once when they are to be converted */
+
+static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *dst, int64_t bytes, wf_error *error)
+{
+    if (file->memory) {
+        if (bytes)
+            memcpy(dst, file->memory + offset, (size_t)bytes);
+        return WF_OK;
+    }
+    while (bytes > 0) {
+        ssize_t got = pread(file->fd, dst, (size_t)(bytes < 0x40000000 ? bytes : 0x40000000), offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, reason_text(errno));
+        if (got == 0)
+            return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was cut after it was opened", file->path, offset);
+        dst += got;
+        offset += got;
+        bytes -= got;
+    }
+    return WF_OK;
+}
+
+static wf_status open_header(wf_safetensors *file, wf_error *error)
+{
+    unsigned char head[8];
+    if (file->bytes < 8)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: not a safetensors file: %" PRId64 " bytes, at least 10 are needed", file->path,
+                            file->bytes);
+    wf_status status = read_bytes(file, 0, (char *)head, 8, error);
+    if (status != WF_OK)
+        return status;
+    uint64_t length = 0;
+    for (int i = 7; i >= 0; i--)
+        length = length << 8 | head[i];
+    if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: not a safetensors file: a header of %" PRIu64 " bytes, at most %" PRId64 " are allowed", file->path,
+                            length, SAFETENSORS_MAX_HEADER);
+    if ((int64_t)length > file->bytes - 8)
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: the header takes %" PRIu64 " bytes from byte 8 on, but the file ends at byte %" PRId64
+                            ": is it truncated?",
+                            file->path, length, file->bytes);
+    if (length < 2)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: not a safetensors file: a header of %" PRIu64 " bytes", file->path, length);
+    file->start = 8 + (int64_t)length;
+    char *text = wf_alloc((size_t)length + 1);
+    if (!text)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", file->path, length);
+    text[length] = 0;
+    status = read_bytes(file, 8, text, (int64_t)length, error);
+    if (status == WF_OK)
+        status = wf_safetensors_header(file, text, error);
+    wf_free(text);
+    return status;
+}
+
+static wf_status open_file(wf_safetensors *file, bool map, wf_error *error)
+{
+    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    if (file->fd < 0 || fstat(file->fd, &info) != 0)
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", file->path, reason_text(errno));
+    if (!S_ISREG(info.st_mode))
+        return wf_error_set(error, WF_ERR_IO, "%s: is %s, not a regular file", file->path,
+                            S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
+    file->bytes = info.st_size;
+    if (map && file->bytes > 0) {
+        void *memory = mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_SHARED, file->fd, 0);
+        if (memory == MAP_FAILED)
+            return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", file->path,
+                                reason_text(errno));
+        file->memory = memory;
+        file->mapped = true;
+    }
+    return open_header(file, error);
+}
+
+static wf_safetensors *new_file(const char *path, wf_error *error)
+{
+    wf_safetensors *file = wf_alloc_zero(1, sizeof *file);
+    if (file) {
+        file->fd = -1;
+        if ((file->path = wf_strdup(path)))
+            return file;
+    }
+    wf_free(file);
+    wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", path);
+    return NULL;
+}
+
+wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error)
+{
+    wf_safetensors *file = new_file(path, error);
+    if (!file || open_file(file, options && options->map, error) == WF_OK)
+        return file;
+    wf_safetensors_close(file);
+    return NULL;
+}
+
+wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error)
+{
+    wf_safetensors *file = new_file(label, error);
+    if (!file)
+        return NULL;
+    file->memory = data;
+    file->bytes = bytes;
+    if (open_header(file, error) == WF_OK)
+        return file;
+    wf_safetensors_close(file);
+    return NULL;
+}
+
+void wf_safetensors_close(wf_safetensors *file)
+{
+    if (!file)
+        return;
+    if (file->mapped)
+        munmap((void *)file->memory, (size_t)file->bytes);
+    if (file->fd >= 0)
+        close(file->fd);
+    json_decref(file->header);
+    wf_free(file->entry);
+    wf_free(file->by_name);
+    wf_free(file->path);
+    wf_free(file);
+}
+
+int64_t wf_safetensors_count(const wf_safetensors *file)
+{
+    return file->count;
+}
+
+const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file, int64_t index)
+{
+    return index >= 0 && index < file->count ? &file->entry[index] : NULL;
+}
+
+const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name)
+{
+    for (int64_t low = 0, high = file->count; low < high;) {
+        int64_t middle = low + (high - low) / 2;
+        int order = strcmp(name, file->by_name[middle]->name);
+        if (order == 0)
+            return file->by_name[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+static wf_status check_bools(const wf_safetensors *file, const struct wf_safetensors_entry *entry, const unsigned char *data,
+                             wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    for (int64_t i = 0; i < entry->bytes; i++)
+        if (data[i] > 1)
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s: the BOOL at byte %" PRId64 " is %d, neither 0 nor 1", file->path,
+                                wf_text_quote(entry->name, quoted), entry->offset + i, data[i]);
+    return WF_OK;
+}
+
+static bool is_convertible(wf_dtype dtype)
+{
+    return dtype == WF_F16 || dtype == WF_BF16 || dtype == WF_F32 || dtype == WF_F64;
+}
+
+static wf_status read_converted(const wf_safetensors *file, const struct wf_safetensors_entry *entry, wf_dtype dtype, char *dst,
+                                wf_error *error)
+{
+    int64_t from = (int64_t)wf_dtype_size(entry->dtype), to = (int64_t)wf_dtype_size(dtype);
+    char *piece = wf_alloc(PIECE);
+    if (!piece)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to read it", file->path);
+    wf_status status = WF_OK;
+    for (int64_t done = 0, n; done < entry->count && status == WF_OK; done += n) {
+        n = entry->count - done < PIECE / from ? entry->count - done : PIECE / from;
+        status = read_bytes(file, entry->offset + done * from, piece, n * from, error);
+        if (status == WF_OK)
+            wf_convert(dtype, dst + done * to, entry->dtype, piece, n);
+    }
+    wf_free(piece);
+    return status;
+}
+
+wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE], shape[160];
+    const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
+    if (!entry)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: has no tensor %s", file->path, wf_text_quote(name, quoted));
+    if (count != entry->count)
+        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s has the shape %s, %" PRId64 " elements, but %" PRId64 " are wanted",
+                            file->path, wf_text_quote(name, quoted), wf_shape_text(&entry->shape, shape, sizeof shape), entry->count,
+                            count);
+    if (dtype == entry->dtype) {
+        wf_status status = read_bytes(file, entry->offset, dst, entry->bytes, error);
+        return status == WF_OK && dtype == WF_BOOL ? check_bools(file, entry, dst, error) : status;
+    }
+    if (!is_convertible(dtype) || !is_convertible(entry->dtype))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s is %s, which is not read as %s", file->path, wf_text_quote(name, quoted),
+                            wf_dtype_name(entry->dtype), wf_dtype_name(dtype));
+    return read_converted(file, entry, dtype, dst, error);
+}
+
+const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry)
+{
+    if (!file->memory)
+        return NULL;
+    const char *data = file->memory + entry->offset;
+    return (uintptr_t)data % wf_dtype_size(entry->dtype) == 0 ? data : NULL;
+}
+
+const char *wf_safetensors_metadata(const wf_safetensors *file, const char *key)
+{
+    return json_string_value(json_object_get(file->metadata, key));
+}
+
+bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index, const char **key, const char **value)
+{
+    const char *name;
+    json_t *text;
+    json_object_foreach(file->metadata, name, text)
+    {
+        if (index-- == 0) {
+            *key = name;
+            *value = json_string_value(text);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include <sys/wait.h>
+
+#include "io_test.h"
+#include <weft/internal/json.h>
+#include <weft/internal/jsonl.h>
+
+static json_t *event(int step)
+{
+    wf_json_init();
+    return json_pack("{s:i,s:f}", "step", step, "loss", 1.5);
+}
+
+static void append(wf_jsonl *file, int step)
+{
+    json_t *e = event(step);
+    ck_ok(wf_jsonl_append(file, e, error));
+    json_decref(e);
+}
+
+START_TEST(appends_lines)
+{
+    wf_error bad = {0};
+    const char *path = in_folder("m.jsonl");
+    wf_jsonl *file = wf_jsonl_open(path, &bad);
+    ck_assert_msg(file != NULL, "%s", bad.message);
+    append(file, 1);
+    assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n");
+    append(file, 2);
+    ck_ok(wf_jsonl_sync(file, error));
+    wf_jsonl_close(file);
+    file = wf_jsonl_open(path, &bad);
+    append(file, 3);
+    wf_jsonl_close(file);
+    assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n{\"step\":2,\"loss\":1.5}\n{\"step\":3,\"loss\":1.5}\n");
+    wf_jsonl_close(NULL);
+    ck_assert_ptr_null(wf_jsonl_open(folder_of_test, &bad));
+    assert_message(&bad, WF_ERR_IO, "Is a directory");
+    wf_error_clear(&bad);
+    ck_assert_ptr_null(wf_jsonl_open(in_folder("missing/m.jsonl"), &bad));
+    assert_message(&bad, WF_ERR_IO, "No such file");
+    wf_error_clear(&bad);
+    ck_assert_ptr_null(wf_jsonl_open("/dev/null", &bad));
+    assert_message(&bad, WF_ERR_IO, "not a regular file");
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+START_TEST(a_torn_line_is_cut)
+{
+    wf_error bad = {0};
+    const char *path = in_folder("m.jsonl");
+    char text[20000], *first = "{\"step\":1}\n";
+    for (int torn = 0; torn < 9000; torn = torn * 2 + 1) {
+        for (int whole = 0; whole < 2; whole++) {
+            int length = whole ? snprintf(text, sizeof text, "%s", first) : 0;
+            memset(text + length, 'x', (size_t)torn);
+            write_file(path, text, (size_t)(length + torn));
+            wf_jsonl *file = wf_jsonl_open(path, &bad);
+            ck_assert_ptr_nonnull(file);
+            assert_file_is(path, first, length);
+            append(file, 2);
+            wf_jsonl_close(file);
+            assert_text_is(path, whole ? "{\"step\":1}\n{\"step\":2,\"loss\":1.5}\n" : "{\"step\":2,\"loss\":1.5}\n");
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_whole_lines)
+{
+    wf_error bad = {0};
+    const char *path = in_folder("m.jsonl");
+    json_t *e = event(2);
+    for (int room = 0; room < 22; room++) {
+        remove(path);
+        wf_jsonl *file = wf_jsonl_open(path, &bad);
+        append(file, 1);
+        wf_error full = {0};
+        limit_file_size((rlim_t)(22 + room));
+        wf_status status = wf_jsonl_append(file, e, &full);
+        limit_file_size(RLIM_INFINITY);
+        ck_assert_int_eq(status, WF_ERR_IO);
+        assert_message(&full, WF_ERR_IO, "m.jsonl: cannot be written at byte 22: ");
+        assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n");
+        append(file, 3); /* there is room again */
+        wf_jsonl_close(file);
+        assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n{\"step\":3,\"loss\":1.5}\n");
+    }
+    json_decref(e);
+}
+END_TEST
+
+START_TEST(drops_what_comes_after_a_step)
+{
+    wf_error bad = {0};
+    const char *path = in_folder("m.jsonl");
+    ck_ok(wf_jsonl_drop_after(path, "step", 5, error)); /* missing */
+    ck_assert(!wf_file_exists(path));
+    static const char text[] = "{\"event\": \"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":11}\n{\"step\":10.5}\n{\"step\":30}\n{\"step\":\"40\"}\n{\"step\":9}\n";
+    write_text(path, text);
+    struct stat before, after;
+    stat(path, &before);
+    ck_ok(wf_jsonl_drop_after(path, "step", 30, error));
+    stat(path, &after);
+    ck_assert_int_eq(before.st_ino, after.st_ino); /* nothing to do: not written again */
+    ck_ok(wf_jsonl_drop_after(path, "step", 10, error));
+    assert_text_is(path, "{\"event\": \"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":10.5}\n{\"step\":\"40\"}\n{\"step\":9}\n");
+    ck_ok(wf_jsonl_drop_after(path, "step", -1, error));
+    assert_text_is(path, "{\"event\": \"start\"}\n{\"step\":10.5}\n{\"step\":\"40\"}\n");
+    write_text(path, "{\"step\":1}\n{\"step\":2}\n{\"st");
+    ck_ok(wf_jsonl_drop_after(path, "step", 1, error));
+    assert_text_is(path, "{\"step\":1}\n");
+    write_text(path, "{\"step\":1}\n{\"step\" 2}\n");
+    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:9: ");
+    assert_text_is(path, "{\"step\":1}\n{\"step\" 2}\n");
+    wf_error_clear(&bad);
+    write_text(path, "{\"step\":1}\n\n");
+    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:1: empty");
+    wf_error_clear(&bad);
+    write_text(path, "[1]\n");
+    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:1:1: a line that is no JSON object");
+    wf_error_clear(&bad);
+    ck_assert_int_eq(wf_jsonl_drop_after(folder_of_test, "step", 0, &bad), WF_ERR_IO);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+/* Whatever moment the process dies at, each line that is there after reopening is whole, and none that was reported is lost. */
+START_TEST(lines_survive_a_kill)
+{
+    const char *path = in_folder("m.jsonl");
+    for (int round = 0; round < 10; round++) {
+        int ends[2], last = 0;
+        ck_assert_int_eq(pipe(ends), 0);
+        remove(path);
+        pid_t child = fork();
+        if (child == 0) {
+            wf_jsonl *file = wf_jsonl_open(path, NULL);
+            for (int step = 1;; step++) {
+                append(file, step);
+                if (write(ends[1], &step, sizeof step) != sizeof step)
+                    _exit(1);
+            }
+        }
+        close(ends[1]);
+        usleep((useconds_t)(1000 + round * 1777));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        for (int step; read(ends[0], &step, sizeof step) == sizeof step;)
+            last = step;
+        close(ends[0]);
+        wf_jsonl *file = wf_jsonl_open(path, NULL);
+        wf_jsonl_close(file);
+        wf_error bad = {0};
+        char *text = wf_file_load(path, 1 << 28, NULL, &bad), *at = text;
+        int step = 0;
+        for (char line[64]; *at; at += strlen(line)) {
+            snprintf(line, sizeof line, "{\"step\":%d,\"loss\":1.5}\n", ++step);
+            ck_assert_msg(!strncmp(at, line, strlen(line)), "%.40s", at);
+        }
+        ck_assert_int_ge(step, last);
+        ck_assert_int_le(step, last + 1);
+        wf_free(text);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("jsonl", appends_lines, a_torn_line_is_cut, a_full_disk_leaves_whole_lines, drops_what_comes_after_a_step, lines_survive_a_kill)

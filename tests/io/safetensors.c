@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+#include <locale.h>
+#include <math.h>
+
+#include "io_test.h"
+
+static wf_safetensors *open_golden(const char *name)
+{
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(golden(name), &bad);
+    ck_assert_msg(file != NULL, "%s", bad.message);
+    return file;
+}
+
+static wf_array dense(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
+{
+    return wf_array_dense(data, dtype, &(wf_shape){ndim, {d0, d1, d2}});
+}
+
+/* 0 .. 5 in every dtype (bools: odd or not); the 8-bit floats by their bits, E4M3 and E5M2. */
+static void counted(wf_dtype dtype, void *out)
+{
+    static const uint8_t e4m3[] = {0x00, 0x38, 0x40, 0x44, 0x48, 0x4a}, e5m2[] = {0x00, 0x3c, 0x40, 0x42, 0x44, 0x45};
+    static const double reals[] = {0, 1, 2, 3, 4, 5};
+    static const int64_t integers[] = {0, 1, 2, 3, 4, 5}, odd[] = {0, 1, 0, 1, 0, 1};
+    if (dtype == WF_F8_E4M3 || dtype == WF_F8_E5M2)
+        memcpy(out, dtype == WF_F8_E4M3 ? e4m3 : e5m2, 6);
+    else if (dtype <= WF_BF16)
+        ck_assert(wf_convert(dtype, out, WF_F64, reals, 6));
+    else
+        ck_assert(wf_convert(dtype, out, WF_I64, dtype == WF_BOOL ? odd : integers, 6));
+}
+
+START_TEST(reads_every_dtype)
+{
+    wf_safetensors *file = open_golden("dtypes.safetensors");
+    ck_assert_int_eq(wf_safetensors_count(file), WF_DTYPE_COUNT);
+    ck_assert_ptr_null(wf_safetensors_at(file, WF_DTYPE_COUNT));
+    ck_assert_ptr_null(wf_safetensors_at(file, -1));
+    ck_assert_str_eq(wf_safetensors_metadata(file, "format"), "pt");
+    ck_assert_ptr_null(wf_safetensors_metadata(file, "other"));
+    for (int d = 0; d < WF_DTYPE_COUNT; d++) {
+        char name[16];
+        unsigned char want[48], got[49];
+        snprintf(name, sizeof name, "t.%s", wf_dtype_name((wf_dtype)d));
+        const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
+        ck_assert_msg(entry != NULL, "%s", name);
+        ck_assert_int_eq(entry->dtype, d);
+        ck_assert(wf_shape_equal(&entry->shape, &(wf_shape){2, {2, 3}}));
+        ck_assert_int_eq(entry->count, 6);
+        ck_assert_int_eq(entry->bytes, 6 * (int64_t)wf_dtype_size((wf_dtype)d));
+        counted((wf_dtype)d, want);
+        got[entry->bytes] = 0x5a;
+        ck_ok(wf_safetensors_read(file, name, (wf_dtype)d, got, 6, error));
+        ck_assert_msg(!memcmp(got, want, (size_t)entry->bytes), "%s", name);
+        ck_assert_int_eq(got[entry->bytes], 0x5a);
+    }
+    wf_safetensors_close(file);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+/* The same calls as Python's give the same bytes, when the order is the one that it chooses: wide dtypes first, then by name. */
+START_TEST(writes_what_python_writes)
+{
+    static const wf_dtype order[] = {WF_U64, WF_I64, WF_F64, WF_F32, WF_U32, WF_I32, WF_BF16, WF_F16,
+                                     WF_U16, WF_I16, WF_F8_E4M3, WF_F8_E5M2, WF_I8, WF_U8, WF_BOOL};
+    unsigned char data[WF_DTYPE_COUNT][48];
+    wf_safetensors *python = open_golden("dtypes.safetensors");
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put_metadata(w, "format", "pt");
+    for (int i = 0; i < WF_DTYPE_COUNT; i++) {
+        const struct wf_safetensors_entry *entry = wf_safetensors_at(python, i); /* its order, whatever that is among equal widths */
+        wf_dtype d = entry->dtype;
+        ck_assert_int_eq(wf_dtype_size(d), wf_dtype_size(order[i]));
+        counted(d, data[i]);
+        wf_array a = dense(data[i], d, 2, 2, 3, 0);
+        wf_safetensors_put(w, entry->name, &a);
+    }
+    wf_safetensors_close(python);
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    wf_error bad = {0};
+    int64_t bytes;
+    char *file = wf_file_load(golden("dtypes.safetensors"), 10000, &bytes, &bad);
+    assert_file_is(in_folder("x"), file, bytes);
+    wf_free(file);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+START_TEST(converts_floats)
+{
+    wf_safetensors *file = open_golden("floats.safetensors");
+    static const struct {
+        const char *name, *wide;
+        int64_t count;
+    } cases[] = {{"f16", "f16.f64", 12}, {"bf16", "bf16.f64", 12}, {"f32", "f32.f64", 8}};
+    for (int c = 0; c < 3; c++) {
+        double want[12], got[12];
+        float single[12];
+        ck_ok(wf_safetensors_read(file, cases[c].wide, WF_F64, want, cases[c].count, error));
+        ck_ok(wf_safetensors_read(file, cases[c].name, WF_F64, got, cases[c].count, error));
+        ck_ok(wf_safetensors_read(file, cases[c].name, WF_F32, single, cases[c].count, error));
+        for (int i = 0; i < cases[c].count; i++)
+            ck_assert_msg(!memcmp(&got[i], &want[i], 8) && single[i] == (float)want[i] && !signbit(single[i]) == !signbit(want[i]),
+                          "%s[%d]: %g, %g instead of %g", cases[c].name, i, got[i], (double)single[i], want[i]);
+        wf_dtype own = wf_safetensors_find(file, cases[c].name)->dtype;
+        uint8_t bits[48], back[48]; /* narrowing what was widened gives the bits again */
+        ck_ok(wf_safetensors_read(file, cases[c].name, own, bits, cases[c].count, error));
+        ck_ok(wf_safetensors_read(file, cases[c].wide, own, back, cases[c].count, error));
+        ck_assert(!memcmp(bits, back, (size_t)cases[c].count * wf_dtype_size(own)));
+    }
+    float nan[2];
+    ck_ok(wf_safetensors_read(file, "nan.f16", WF_F32, &nan[0], 1, error));
+    ck_ok(wf_safetensors_read(file, "nan.bf16", WF_F32, &nan[1], 1, error));
+    ck_assert(isnan(nan[0]) && isnan(nan[1]));
+    wf_safetensors_close(file);
+}
+END_TEST
+
+START_TEST(reads_names_and_shapes)
+{
+    wf_safetensors *file = open_golden("names.safetensors");
+    float x[64];
+    ck_assert_int_eq(wf_safetensors_find(file, "scalar")->shape.ndim, 0);
+    ck_ok(wf_safetensors_read(file, "scalar", WF_F32, x, 1, error));
+    ck_assert(x[0] == 2.5f);
+    ck_assert(wf_shape_equal(&wf_safetensors_find(file, "empty")->shape, &(wf_shape){2, {0, 4}}));
+    ck_ok(wf_safetensors_read(file, "empty", WF_F32, NULL, 0, error));
+    ck_assert_int_eq(wf_safetensors_find(file, "six")->shape.ndim, 6);
+    ck_ok(wf_safetensors_read(file, "six", WF_F32, x, 64, error));
+    ck_assert(x[0] == 0 && x[63] == 63);
+    ck_ok(wf_safetensors_read(file, "gr\xc3\xbc\xc3\x9f.\xe4\xb8\x96\xe7\x95\x8c.\xf0\x9f\x98\x80", WF_F32, x, 1, error));
+    ck_ok(wf_safetensors_read(file, "quote\"back\\slash\ttab\x01", WF_F32, x, 1, error));
+    ck_assert(x[0] == 2);
+    ck_assert_str_eq(wf_safetensors_metadata(file, "note"), "line one\nline two, \"quoted\", \xc3\xa9\xf0\x9f\x98\x80");
+    ck_assert_str_eq(wf_safetensors_metadata(file, "empty"), "");
+    const char *key, *value;
+    int count = 0;
+    for (; wf_safetensors_metadata_at(file, count, &key, &value); count++)
+        ck_assert_str_eq(wf_safetensors_metadata(file, key), value);
+    ck_assert_int_eq(count, 3);
+    wf_safetensors_close(file);
+}
+END_TEST
+
+START_TEST(reads_odd_headers)
+{
+    wf_error bad = {0};
+    for (int map = 0; map < 2; map++) {
+        wf_safetensors *file = wf_safetensors_open(golden("odd.safetensors"), &bad, .map = map);
+        ck_assert_msg(file != NULL, "%s", bad.message);
+        float b[2];
+        uint8_t a;
+        ck_ok(wf_safetensors_read(file, "b", WF_F32, b, 2, error));
+        ck_ok(wf_safetensors_read(file, "a", WF_U8, &a, 1, error));
+        ck_assert(a == 7 && b[0] == 1.5f && b[1] == -2.0f);
+        ck_assert_str_eq(wf_safetensors_metadata(file, "k"), "\xf0\x9f\x98\x80");
+        ck_assert_ptr_null(wf_safetensors_data(file, wf_safetensors_find(file, "b"))); /* not aligned, or not mapped */
+        const uint8_t *there = wf_safetensors_data(file, wf_safetensors_find(file, "a"));
+        ck_assert(map ? there && *there == 7 : !there);
+        wf_safetensors_close(file);
+    }
+}
+END_TEST
+
+START_TEST(maps_on_request)
+{
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(golden("dtypes.safetensors"), &bad, .map = true);
+    ck_assert_ptr_nonnull(file);
+    for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
+        const struct wf_safetensors_entry *entry = wf_safetensors_at(file, i);
+        unsigned char want[48];
+        counted(entry->dtype, want);
+        const void *data = wf_safetensors_data(file, entry);
+        ck_assert_ptr_nonnull(data);
+        ck_assert(!memcmp(data, want, (size_t)entry->bytes));
+    }
+    /* A file that is replaced meanwhile stays what it was to those who have it open. */
+    wf_safetensors_close(file);
+    for (int map = 0; map < 2; map++) {
+        float one = 1, two = 2, got;
+        wf_array a = dense(&one, WF_F32, 0, 0, 0, 0), b = dense(&two, WF_F32, 0, 0, 0, 0);
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        wf_safetensors_put(w, "x", &a);
+        ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+        file = wf_safetensors_open(in_folder("x"), &bad, .map = map);
+        w = wf_safetensors_writer_new();
+        wf_safetensors_put(w, "x", &b);
+        ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+        ck_ok(wf_safetensors_read(file, "x", WF_F32, &got, 1, error));
+        ck_assert(got == 1);
+        wf_safetensors_close(file);
+    }
+}
+END_TEST
+
+/* Any strides: the file holds what a dense copy holds. Large enough that pieces end in the middle of rows. */
+START_TEST(writes_views)
+{
+    enum { N = 37, M = 61, K = 29 };
+    wf_real *data = malloc(sizeof *data * N * M * K), *copy = malloc(sizeof *data * N * M * K), *got = malloc(sizeof *data * N * M * K);
+    for (int i = 0; i < N * M * K; i++)
+        data[i] = (wf_real)i * (wf_real)0.25;
+    wf_array whole = dense(data, WF_REAL, 3, N, M, K), vector = wf_array_dense(data, WF_REAL, &(wf_shape){1, {K}});
+    wf_array backwards = whole;
+    backwards.data = data + N * M * K - 1;
+    for (int d = 0; d < 3; d++)
+        backwards.stride[d] = -backwards.stride[d];
+    const wf_array views[] = {whole,
+                              wf_array_transpose(whole, 0, 2),
+                              wf_array_transpose(whole, 1, 2),
+                              wf_array_slice(whole, 1, 7, 30),
+                              wf_array_slice(wf_array_transpose(whole, 0, 1), 2, 3, 1),
+                              wf_array_slice(whole, 2, 0, 0),
+                              wf_array_expand(&vector, &(wf_shape){3, {5, 7, K}}),
+                              backwards};
+    enum { VIEWS = sizeof views / sizeof *views };
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    char name[16];
+    for (int v = 0; v < VIEWS; v++) {
+        snprintf(name, sizeof name, "v%d", v);
+        wf_safetensors_put(w, name, &views[v]);
+    }
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(in_folder("x"), &bad);
+    ck_assert_msg(file != NULL, "%s", bad.message);
+    for (int v = 0; v < VIEWS; v++) {
+        snprintf(name, sizeof name, "v%d", v);
+        wf_shape shape = wf_array_shape(&views[v]);
+        int64_t count = wf_array_count(&views[v]), at = 0;
+        for (int64_t i = 0; i < shape.dim[0]; i++)
+            for (int64_t j = 0; j < shape.dim[1]; j++)
+                for (int64_t k = 0; k < shape.dim[2]; k++)
+                    copy[at++] = ((wf_real *)views[v].data)[i * views[v].stride[0] + j * views[v].stride[1] + k * views[v].stride[2]];
+        ck_assert(wf_shape_equal(&wf_safetensors_find(file, name)->shape, &shape));
+        ck_ok(wf_safetensors_read(file, name, WF_REAL, got, count, error));
+        ck_assert_msg(!memcmp(got, copy, (size_t)count * sizeof *got), "%s", name);
+    }
+    wf_safetensors_close(file);
+    free(data);
+    free(copy);
+    free(got);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+START_TEST(large_tensors_are_converted_piece_by_piece)
+{
+    enum { N = 700001 };
+    double *data = malloc(N * sizeof *data), *got = malloc(N * sizeof *got);
+    float *single = malloc(N * sizeof *single);
+    for (int i = 0; i < N; i++)
+        data[i] = i / 3.0;
+    wf_array a = dense(data, WF_F64, 1, N, 0, 0);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put(w, "x", &a);
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(in_folder("x"), &bad);
+    ck_ok(wf_safetensors_read(file, "x", WF_F64, got, N, error));
+    ck_ok(wf_safetensors_read(file, "x", WF_F32, single, N, error));
+    for (int i = 0; i < N; i++)
+        ck_assert(got[i] == data[i] && single[i] == (float)data[i]);
+    wf_safetensors_close(file);
+    free(data);
+    free(got);
+    free(single);
+}
+END_TEST
+
+START_TEST(same_calls_same_bytes)
+{
+    float x[3] = {1, 2, 3};
+    uint8_t mask[3] = {1, 0, 1};
+    wf_array a = dense(x, WF_F32, 1, 3, 0, 0), b = dense(mask, WF_BOOL, 1, 3, 0, 0);
+    static const char header[] = "{\"__metadata__\":{\"z\":\"1\",\"a\":\"\\\"\\u001f\"},\"z\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]},"
+                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[3,15]}}";
+    int64_t length = (int64_t)sizeof header - 1, padded = (length + 7) / 8 * 8;
+    char want[400] = {(char)padded};
+    memset(want + 8, ' ', (size_t)padded);
+    memcpy(want + 8, header, (size_t)length);
+    memcpy(want + 8 + padded, mask, 3);
+    memcpy(want + 11 + padded, x, 12);
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        setlocale(LC_ALL, "C.UTF-8");
+    for (int i = 0; i < 2; i++) {
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        wf_safetensors_put(w, "z", &b);
+        wf_safetensors_put_metadata(w, "z", "1");
+        wf_safetensors_put(w, "a", &a);
+        wf_safetensors_put_metadata(w, "a", "\"\x1f");
+        ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+        ck_assert_int_lt(padded, 256);
+        want[0] = (char)(unsigned char)padded;
+        assert_file_is(in_folder("x"), want, 8 + padded + 15);
+    }
+    /* Nothing at all is a file too. */
+    ck_ok(wf_safetensors_commit(wf_safetensors_writer_new(), in_folder("x"), error));
+    assert_file_is(in_folder("x"), "\x08\0\0\0\0\0\0\0{}      ", 16);
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(in_folder("x"), &bad);
+    ck_assert_msg(file != NULL, "%s", bad.message);
+    ck_assert_int_eq(wf_safetensors_count(file), 0);
+    ck_assert_ptr_null(wf_safetensors_find(file, ""));
+    wf_safetensors_close(file);
+}
+END_TEST
+
+#define COMMIT_FAILS(code, text, ...)                                                                                                        \
+    do {                                                                                                                                     \
+        wf_safetensors_writer *w = wf_safetensors_writer_new();                                                                              \
+        __VA_ARGS__;                                                                                                                         \
+        wf_error bad = {0};                                                                                                                  \
+        ck_assert_int_eq(wf_safetensors_commit(w, in_folder("x"), &bad), code);                                                              \
+        assert_message(&bad, code, text);                                                                                                    \
+        assert_text_is(in_folder("x"), "old");                                                                                               \
+        ck_assert_int_eq(count_names(folder_of_test), 1);                                                                                    \
+        ck_assert_int_eq(wf_alloc_live(), 0);                                                                                                \
+    } while (0)
+
+START_TEST(wrong_puts_are_refused)
+{
+    float x[4] = {0};
+    wf_array a = dense(x, WF_F32, 1, 4, 0, 0), b = a;
+    write_text(in_folder("x"), "old");
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: the tensor \"t\" is written twice", wf_safetensors_put(w, "t", &a); wf_safetensors_put(w, "u", &a);
+                 wf_safetensors_put(w, "t", &a));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: the metadata key \"k\" is written twice", wf_safetensors_put_metadata(w, "k", "");
+                 wf_safetensors_put_metadata(w, "k", ""));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "keeps for itself", wf_safetensors_put(w, "__metadata__", &a));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "the name \"\\xff\" is not UTF-8", wf_safetensors_put(w, "\xff", &a));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "the name \"\\xff\" is not UTF-8", wf_safetensors_put_metadata(w, "\xff", ""));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "the metadata of \"k\" is not UTF-8", wf_safetensors_put_metadata(w, "k", "\xff"));
+    b.ndim = 7;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
+    b = a, b.dim[0] = -1;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
+    b = a, b.data = NULL;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b); wf_safetensors_put(w, "\xff", &a));
+    b = a, b.dim[0] = INT64_MAX / 2;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
+    b = a, b.dtype = WF_DTYPE_COUNT;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
+    b = a, b.dim[0] = INT64_MAX / 8, b.stride[0] = 0;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "more than a safetensors file can hold", wf_safetensors_put(w, "t", &b); wf_safetensors_put(w, "u", &b);
+                 wf_safetensors_put(w, "v", &b));
+    COMMIT_FAILS(WF_ERR_MEMORY, "no memory", wf_safetensors_discard(w); w = NULL; wf_safetensors_put(w, "t", &a);
+                 wf_safetensors_put_metadata(w, "k", "v"));
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put(w, "t", &a);
+    wf_safetensors_put_metadata(w, "k", "v");
+    wf_safetensors_discard(w);
+    wf_safetensors_discard(NULL);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_the_old_file)
+{
+    float x[400] = {0};
+    wf_array a = dense(x, WF_F32, 2, 20, 20, 0), t = wf_array_transpose(a, 0, 1);
+    write_text(in_folder("x"), "old");
+    for (int room = 0; room < 3300; room += 131) {
+        wf_error bad = {0};
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        wf_safetensors_put(w, "a", &a);
+        wf_safetensors_put(w, "t", &t);
+        limit_file_size((rlim_t)room);
+        wf_status status = wf_safetensors_commit(w, in_folder("x"), &bad);
+        limit_file_size(RLIM_INFINITY);
+        ck_assert_int_eq(status, WF_ERR_IO);
+        assert_message(&bad, WF_ERR_IO, "cannot be written at byte");
+        assert_text_is(in_folder("x"), "old");
+        ck_assert_int_eq(count_names(folder_of_test), 1);
+    }
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+START_TEST(wrong_reads_are_refused)
+{
+    wf_safetensors *file = open_golden("dtypes.safetensors");
+    float x[6];
+    uint8_t bits[6];
+    static const struct {
+        const char *name;
+        wf_dtype dtype;
+        int64_t count;
+        wf_status code;
+        const char *text;
+    } cases[] = {{"none", WF_F32, 6, WF_ERR_FORMAT, "dtypes.safetensors: has no tensor \"none\""},
+                 {"", WF_F32, 6, WF_ERR_FORMAT, "has no tensor \"\""},
+                 {"t.F32", WF_F32, 5, WF_ERR_SHAPE, "tensor \"t.F32\" has the shape [2,3], 6 elements, but 5 are wanted"},
+                 {"t.F32", WF_F32, -1, WF_ERR_SHAPE, "but -1 are wanted"},
+                 {"t.I32", WF_F32, 6, WF_ERR_FORMAT, "tensor \"t.I32\" is I32, which is not read as F32"},
+                 {"t.I64", WF_I32, 6, WF_ERR_FORMAT, "is I64, which is not read as I32"},
+                 {"t.F32", WF_I32, 6, WF_ERR_FORMAT, "is F32, which is not read as I32"},
+                 {"t.F8_E4M3", WF_F32, 6, WF_ERR_FORMAT, "is F8_E4M3, which is not read as F32"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wf_error bad = {0};
+        ck_assert_int_eq(wf_safetensors_read(file, cases[i].name, cases[i].dtype, x, cases[i].count, &bad), cases[i].code);
+        assert_message(&bad, cases[i].code, cases[i].text);
+    }
+    wf_safetensors_close(file);
+    /* A byte that C's bool may not hold. */
+    uint8_t mask[3] = {0, 1, 2};
+    wf_array a = dense(mask, WF_BOOL, 1, 3, 0, 0);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put(w, "mask", &a);
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    wf_error bad = {0};
+    file = wf_safetensors_open(in_folder("x"), &bad);
+    int64_t place = wf_safetensors_find(file, "mask")->offset + 2;
+    ck_assert_int_eq(wf_safetensors_read(file, "mask", WF_BOOL, bits, 3, &bad), WF_ERR_FORMAT);
+    char text[80];
+    snprintf(text, sizeof text, "the BOOL at byte %lld is 2", (long long)place);
+    assert_message(&bad, WF_ERR_FORMAT, text);
+    /* Cut after it was opened. */
+    wf_error_clear(&bad);
+    ck_assert_int_eq(truncate(in_folder("x"), place), 0);
+    ck_assert_int_eq(wf_safetensors_read(file, "mask", WF_BOOL, bits, 3, &bad), WF_ERR_IO);
+    assert_message(&bad, WF_ERR_IO, "it was cut after it was opened");
+    wf_safetensors_close(file);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+WF_TEST_MAIN("safetensors", reads_every_dtype, writes_what_python_writes, converts_floats, reads_names_and_shapes, reads_odd_headers,
+             maps_on_request, writes_views, large_tensors_are_converted_piece_by_piece, same_calls_same_bytes, wrong_puts_are_refused,
+             a_full_disk_leaves_the_old_file, wrong_reads_are_refused)

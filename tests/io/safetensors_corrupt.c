@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Files that are wrong, each with what the reader says about it, from the disk, mapped and from memory. */
+#include <fcntl.h>
+
+#include "io_test.h"
+
+enum { LENGTH_IS_RIGHT = -1 };
+
+static int make(unsigned char *out, int64_t length, const char *header, int data)
+{
+    int bytes = (int)strlen(header);
+    uint64_t n = length == LENGTH_IS_RIGHT ? (uint64_t)bytes : (uint64_t)length;
+    for (int i = 0; i < 8; i++)
+        out[i] = (unsigned char)(n >> 8 * i);
+    memcpy(out + 8, header, (size_t)bytes);
+    memset(out + 8 + bytes, 0, (size_t)data);
+    return 8 + bytes + data;
+}
+
+/* The three ways to open a file; all must come to the same end. */
+static void expect(const unsigned char *data, int bytes, wf_status code, const char *message)
+{
+    const char *path = in_folder("x");
+    write_file(path, data, (size_t)bytes);
+    unsigned char *copy = malloc((size_t)bytes + 1); /* of its own, so that a read past the end is seen */
+    memcpy(copy, data, (size_t)bytes);
+    for (int way = 0; way < 3; way++) {
+        wf_error bad = {0};
+        wf_safetensors *file = way == 2 ? wf_safetensors_view(copy, bytes, path, &bad) : wf_safetensors_open(path, &bad, .map = way == 1);
+        if (code == WF_OK) {
+            ck_assert_msg(file != NULL, "%s", bad.message);
+            wf_safetensors_close(file);
+        } else {
+            ck_assert_msg(file == NULL, "accepted, but should say: %s", message);
+            assert_message(&bad, code, message);
+            ck_assert_ptr_eq(strstr(bad.message, path), bad.message);
+        }
+        ck_assert_int_eq(wf_alloc_live(), 0);
+    }
+    free(copy);
+}
+
+#define ENTRY(rest) "{\"a\":{" rest "}}"
+#define A4 "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}"
+#define BAD WF_ERR_FORMAT
+
+static const struct {
+    const char *header;
+    int data;
+    const char *message; /* NULL: fine */
+} cases[] = {
+    /* What is fine. */
+    {"{}", 0, NULL},
+    {"{" A4 "}", 4, NULL},
+    {"{" A4 "}   \n", 4, NULL},
+    {"{\"\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, NULL},
+    {"{\"__metadata__\":{}," A4 "}", 4, NULL},
+    {"{" A4 ",\"e\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[4,4]},\"f\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 4, NULL},
+    {"{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[4,6]}," A4 "}", 6, NULL},
+    /* JSON. */
+    {" {}", 0, "the header at byte 8 does not begin with {"},
+    {"[]", 0, "does not begin with {"},
+    {"\"a\"", 0, "does not begin with {"},
+    {"{", 0, "a header of 1 bytes"},
+    {"{\"a\"", 0, "the header is wrong near byte 12: "},
+    {"{}x", 0, "near byte 11: end of file expected"},
+    {"{" A4 "," A4 "}", 4, "duplicate object key near '\"a\"'"},
+    {"{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, "duplicate object key"},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "duplicate object key"},
+    {"{\"a\":[[[[0]]]]}", 0, "near byte 15: nested more than 3 deep"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[[1]],\"data_offsets\":[0,4]}}", 4, "nested more than 3 deep"},
+    {"{\"a\xff\":1}", 0, "the header is not UTF-8 at byte 11"},
+    {"{\"a\xed\xa0\x80\":1}", 0, "not UTF-8 at byte 11"},
+    {"{\"\\ud800\":1}", 0, "the header is wrong near byte"},
+    {"{\"a\\u0000\":1}", 0, "the header is wrong near byte"},
+    {"{'a':1}", 0, "the header is wrong near byte"},
+    {"{\"a\":1,}", 0, "the header is wrong near byte"},
+    {"{\"a\nb\":1}", 0, "the header is wrong near byte 11: unexpected newline"},
+    {"{\"a\":NaN}", 0, "the header is wrong near byte"},
+    {"{\"a\":01}", 0, "the header is wrong near byte"},
+    /* Metadata. */
+    {"{\"__metadata__\":1}", 0, "__metadata__ is not an object"},
+    {"{\"__metadata__\":[\"k\"]}", 0, "__metadata__ is not an object"},
+    {"{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: \"k\" is not a string"},
+    {"{\"__metadata__\":{\"k\":null}}", 0, "__metadata__: \"k\" is not a string"},
+    /* Entries. */
+    {"{\"a\":1}", 0, "tensor \"a\": is not described by an object"},
+    {"{\"a\":[]}", 0, "tensor \"a\": is not described by an object"},
+    {"{\"a\\n\\u001b[2J\":null}", 0, "tensor \"a\\x0a\\x1b[2J\": is not described"},
+    {ENTRY(""), 0, "tensor \"a\": \"dtype\" is missing or not a string"},
+    {ENTRY("\"dtype\":1,\"shape\":[1],\"data_offsets\":[0,4]"), 4, "\"dtype\" is missing or not a string"},
+    {ENTRY("\"dtype\":\"F99\",\"shape\":[1],\"data_offsets\":[0,4]"), 4, "tensor \"a\": dtype \"F99\" is not known"},
+    {ENTRY("\"dtype\":\"f32\",\"shape\":[1],\"data_offsets\":[0,4]"), 4, "dtype \"f32\" is not known"},
+    {ENTRY("\"dtype\":\"\",\"shape\":[1],\"data_offsets\":[0,4]"), 4, "dtype \"\" is not known"},
+    {ENTRY("\"dtype\":\"F32\",\"data_offsets\":[0,4]"), 4, "\"shape\" is missing or not an array"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]"), 4, "\"shape\" is missing or not an array"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]"), 4, "\"shape\" holds something other than integers from 0"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]"), 4, "\"shape\" holds something other"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[\"1\"],\"data_offsets\":[0,4]"), 4, "\"shape\" holds something other"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[null],\"data_offsets\":[0,4]"), 4, "\"shape\" holds something other"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1],\"data_offsets\":[0,4]"), 4, "tensor \"a\": 7 dimensions, at most 6 are supported"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]"), 4, "more elements than can be counted"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[4294967296,2147483648,2],\"data_offsets\":[0,0]"), 0, "more elements than can be counted"},
+    {ENTRY("\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]"), 0, "more elements than can be counted"},
+    {ENTRY("\"dtype\":\"U8\",\"shape\":[9223372036854775807],\"data_offsets\":[0,9223372036854775807]"), 0, "behind the file's end"},
+    {ENTRY("\"dtype\":\"U8\",\"shape\":[9223372036854775808],\"data_offsets\":[0,0]"), 0, "too big integer"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1]"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":4"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4]"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,4]"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4.0]"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[\"0\",4]"), 4, "\"data_offsets\" is missing or not two integers"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]"), 4, "the byte range -4 to 0 runs backwards"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]"), 4, "the byte range 4 to 0 runs backwards"},
+    {ENTRY("\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[-9223372036854775807,9223372036854775807]"), 4, "runs backwards"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,3]"), 3, "tensor \"a\": 3 bytes given, but F32 [1] takes 4"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,28]"), 28, "28 bytes given, but F32 [2,3] takes 24"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,4]"), 4, "4 bytes given, but F32 [0] takes 0"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), 3, "tensor \"a\" ends 1 bytes behind the file's end (byte 65): is it truncated?"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9223372036854775807,9223372036854775807]"), 3, "behind the file's end"},
+    /* What they cover. */
+    {"{}", 1, "1 bytes behind the last tensor, from byte 10 on, belong to no tensor"},
+    {"{" A4 "}", 7, "3 bytes behind the last tensor"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"), 8, "4 bytes from byte 62 on, before tensor \"a\", belong to no tensor"},
+    {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[5,6]}}", 6, "before tensor \"b\", belong to no tensor"},
+    {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", 4, "the tensors \"a\" and \"b\" overlap at byte"},
+    {"{" A4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlap at byte"},
+    {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}", 4, "the tensors \"a\" and \"b\" overlap"},
+};
+
+START_TEST(each_is_refused_with_its_reason)
+{
+    static unsigned char data[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect(data, make(data, LENGTH_IS_RIGHT, cases[i].header, cases[i].data), cases[i].message ? BAD : WF_OK, cases[i].message);
+}
+END_TEST
+
+START_TEST(lengths_of_the_header_are_checked)
+{
+    static unsigned char data[1024];
+    expect(data, 0, BAD, "not a safetensors file: 0 bytes");
+    expect(data, 7, BAD, "not a safetensors file: 7 bytes");
+    expect(data, make(data, 0, "", 0), BAD, "a header of 0 bytes");
+    expect(data, make(data, 0, "{}", 0), BAD, "a header of 0 bytes");
+    expect(data, make(data, 3, "{}", 0), BAD, "the header takes 3 bytes from byte 8 on, but the file ends at byte 10: is it truncated?");
+    expect(data, make(data, 1, "{}", 0), BAD, "a header of 1 bytes");
+    expect(data, make(data, 100000000, "{}", 0), BAD, "the file ends at byte 10");
+    expect(data, make(data, 100000001, "{}", 0), BAD, "a header of 100000001 bytes, at most 100000000 are allowed");
+    expect(data, make(data, INT64_MAX, "{}", 0), BAD, "a header of 9223372036854775807 bytes");
+    expect(data, make(data, INT64_MIN, "{}", 0), BAD, "a header of 9223372036854775808 bytes");
+    expect(data, make(data, -2, "{}", 0), BAD, "a header of 18446744073709551614 bytes");
+    expect((const unsigned char *)"PK\x03\x04 a zip file, as torch.save writes", 36, BAD, "not a safetensors file");
+}
+END_TEST
+
+START_TEST(every_truncation_is_seen)
+{
+    static const char *const names[] = {"dtypes.safetensors", "floats.safetensors", "names.safetensors", "odd.safetensors"};
+    for (int f = 0; f < 4; f++) {
+        wf_error bad = {0};
+        int64_t bytes;
+        char *data = wf_file_load(golden(names[f]), 10000, &bytes, &bad);
+        ck_assert_msg(data != NULL, "%s", bad.message);
+        unsigned char *copy = malloc((size_t)bytes + 1);
+        memcpy(copy, data, (size_t)bytes);
+        copy[bytes] = 0;
+        wf_free(data);
+        expect(copy, (int)bytes, WF_OK, NULL);
+        for (int64_t length = 0; length < bytes; length++)
+            expect(copy, (int)length, BAD, length < 8 ? "not a safetensors file" : "truncated?");
+        expect(copy, (int)bytes + 1, BAD, "1 bytes behind the last tensor");
+        free(copy);
+    }
+}
+END_TEST
+
+START_TEST(what_is_no_file_is_refused)
+{
+    static const struct {
+        const char *path, *message;
+    } files[] = {{"none", "none: cannot be opened: No such file or directory"}, {"folder", "folder: is a folder, not a regular file"},
+                 {"pipe", "pipe: is a device or a pipe, not a regular file"}, {"text/below", "Not a directory"}};
+    ck_assert_int_eq(mkdir(in_folder("folder"), 0777), 0);
+    ck_assert_int_eq(mkfifo(in_folder("pipe"), 0666), 0);
+    write_text(in_folder("text"), "some text");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        wf_error bad = {0};
+        ck_assert_ptr_null(wf_safetensors_open(in_folder(files[i].path), &bad));
+        assert_message(&bad, WF_ERR_IO, files[i].message);
+        ck_assert_ptr_null(wf_safetensors_open(in_folder(files[i].path), NULL, .map = true));
+    }
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
+WF_TEST_MAIN("safetensors_corrupt", each_is_refused_with_its_reason, lengths_of_the_header_are_checked, every_truncation_is_seen,
+             what_is_no_file_is_refused)
