@@ -39,9 +39,10 @@ START_TEST(round_trip)
     json_t *value = wf_json_parse(text, (int64_t)strlen(text), "text", &bad);
     int64_t bytes;
     char *line = wf_json_text(value, 0, &bytes, &bad);
-    ck_assert_str_eq(line, "{\"name\":\"gr\xc3\xbc\xc3\x9f \\\"x\\\" \\\\ \\n\\t\\u0001\",\"zero\":0,\"big\":-9223372036854775808,\"lr\":0.001,"
-                           "\"whole\":2.0,\"third\":0.3333333333333333,\"flags\":[true,false,null],\"none\":{},\"empty\":[],"
-                           "\"inner\":{\"b\":1,\"a\":2}}");
+    ck_assert_str_eq(line,
+                     "{\"name\":\"gr\xc3\xbc\xc3\x9f \\\"x\\\" \\\\ \\n\\t\\u0001\",\"zero\":0,\"big\":-9223372036854775808,\"lr\":0.001,"
+                     "\"whole\":2.0,\"third\":0.3333333333333333,\"flags\":[true,false,null],\"none\":{},\"empty\":[],"
+                     "\"inner\":{\"b\":1,\"a\":2}}");
     ck_assert_int_eq(bytes, (int64_t)strlen(line));
     wf_free(line);
     json_decref(value);
@@ -122,11 +123,11 @@ START_TEST(errors_have_a_place)
 }
 END_TEST
 
-#define FAILS(call, code, text)                                                                                                              \
-    do {                                                                                                                                     \
-        wf_error bad = {0};                                                                                                                  \
-        ck_assert_int_eq(call, code);                                                                                                        \
-        assert_message(&bad, code, text);                                                                                                    \
+#define FAILS(call, code, text)                                                                                                            \
+    do {                                                                                                                                   \
+        wf_error bad = {0};                                                                                                                \
+        ck_assert_int_eq(call, code);                                                                                                      \
+        assert_message(&bad, code, text);                                                                                                  \
     } while (0)
 
 START_TEST(getters_check)
@@ -154,8 +155,10 @@ START_TEST(getters_check)
     ck_ok(wf_json_get_int(o, "c", "missing", WF_JSON_OPTIONAL, 0, 0, &i, error)); /* the default stays */
     ck_ok(wf_json_get_int(o, "c", "n", WF_JSON_OPTIONAL, 0, 0, &i, error));
     ck_assert_int_eq(i, 5);
-    FAILS(wf_json_get_int(o, "c.json", "i", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT, "c.json: key \"i\": 5 is out of range, 6 to 9");
-    FAILS(wf_json_get_int(o, "c.json", "i", WF_JSON_OPTIONAL, 0, 4, &i, &bad), WF_ERR_FORMAT, "c.json: key \"i\": 5 is out of range, 0 to 4");
+    FAILS(wf_json_get_int(o, "c.json", "i", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT,
+          "c.json: key \"i\": 5 is out of range, 6 to 9");
+    FAILS(wf_json_get_int(o, "c.json", "i", WF_JSON_OPTIONAL, 0, 4, &i, &bad), WF_ERR_FORMAT,
+          "c.json: key \"i\": 5 is out of range, 0 to 4");
     FAILS(wf_json_get_int(o, "c.json", "x", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT, "c.json: the key \"x\" is missing");
     FAILS(wf_json_get_int(o, "c.json", "n", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT, "key \"n\": null where an integer");
     FAILS(wf_json_get_int(o, "c.json", "e", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "a number where an integer");
@@ -165,10 +168,12 @@ START_TEST(getters_check)
     FAILS(wf_json_get_string(o, "c.json", "t", WF_JSON_OPTIONAL, &s, &bad), WF_ERR_FORMAT, "true where a string");
     FAILS(wf_json_get_object(o, "c.json", "a", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an array where an object");
     FAILS(wf_json_get_array(o, "c.json", "o", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an object where an array");
-    FAILS(wf_json_get_int(json_object_get(o, "a"), "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "c.json: an array where an object");
+    FAILS(wf_json_get_int(json_object_get(o, "a"), "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT,
+          "c.json: an array where an object");
     FAILS(wf_json_get_int(NULL, "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "c.json: nothing where an object");
     ck_assert(i == 5 && d == 5 && t);
-    static const char *const all[] = {"i", "d", "t", "s", "o", "a", "n", "e", NULL}, *const some[] = {"i", "d", "t", "s", "o", "a", "n", NULL};
+    static const char *const all[] = {"i", "d", "t", "s", "o", "a", "n", "e", NULL}, *const some[] = {"i", "d", "t", "s",
+                                                                                                      "o", "a", "n", NULL};
     ck_ok(wf_json_only_keys(o, "c", all, error));
     FAILS(wf_json_only_keys(o, "c.json", some, &bad), WF_ERR_FORMAT, "c.json: the key \"e\" is not known");
     json_decref(o);

@@ -97,7 +97,9 @@ START_TEST(drops_what_comes_after_a_step)
     const char *path = in_folder("m.jsonl");
     ck_ok(wf_jsonl_drop_after(path, "step", 5, error)); /* missing */
     ck_assert(!wf_file_exists(path));
-    static const char text[] = "{\"event\": \"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":11}\n{\"step\":10.5}\n{\"step\":30}\n{\"step\":\"40\"}\n{\"step\":9}\n";
+    static const char text[] =
+        "{\"event\": "
+        "\"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":11}\n{\"step\":10.5}\n{\"step\":30}\n{\"step\":\"40\"}\n{\"step\":9}\n";
     write_text(path, text);
     struct stat before, after;
     stat(path, &before);
@@ -169,4 +171,5 @@ START_TEST(lines_survive_a_kill)
 }
 END_TEST
 
-WF_TEST_MAIN("jsonl", appends_lines, a_torn_line_is_cut, a_full_disk_leaves_whole_lines, drops_what_comes_after_a_step, lines_survive_a_kill)
+WF_TEST_MAIN("jsonl", appends_lines, a_torn_line_is_cut, a_full_disk_leaves_whole_lines, drops_what_comes_after_a_step,
+             lines_survive_a_kill)

@@ -55,7 +55,9 @@ static const struct {
     {"{" A4 "}   \n", 4, NULL},
     {"{\"\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, NULL},
     {"{\"__metadata__\":{}," A4 "}", 4, NULL},
-    {"{" A4 ",\"e\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[4,4]},\"f\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 4, NULL},
+    {"{" A4
+     ",\"e\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[4,4]},\"f\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+     4, NULL},
     {"{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[4,6]}," A4 "}", 6, NULL},
     /* JSON. */
     {" {}", 0, "the header at byte 8 does not begin with {"},
@@ -116,12 +118,14 @@ static const struct {
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,3]"), 3, "tensor \"a\": 3 bytes given, but F32 [1] takes 4"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,28]"), 28, "28 bytes given, but F32 [2,3] takes 24"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,4]"), 4, "4 bytes given, but F32 [0] takes 0"},
-    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), 3, "tensor \"a\" ends 1 bytes behind the file's end (byte 65): is it truncated?"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), 3,
+     "tensor \"a\" ends 1 bytes behind the file's end (byte 65): is it truncated?"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9223372036854775807,9223372036854775807]"), 3, "behind the file's end"},
     /* What they cover. */
     {"{}", 1, "1 bytes behind the last tensor, from byte 10 on, belong to no tensor"},
     {"{" A4 "}", 7, "3 bytes behind the last tensor"},
-    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"), 8, "4 bytes from byte 62 on, before tensor \"a\", belong to no tensor"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"), 8,
+     "4 bytes from byte 62 on, before tensor \"a\", belong to no tensor"},
     {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[5,6]}}", 6, "before tensor \"b\", belong to no tensor"},
     {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", 4, "the tensors \"a\" and \"b\" overlap at byte"},
     {"{" A4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlap at byte"},
@@ -179,8 +183,10 @@ START_TEST(what_is_no_file_is_refused)
 {
     static const struct {
         const char *path, *message;
-    } files[] = {{"none", "none: cannot be opened: No such file or directory"}, {"folder", "folder: is a folder, not a regular file"},
-                 {"pipe", "pipe: is a device or a pipe, not a regular file"}, {"text/below", "Not a directory"}};
+    } files[] = {{"none", "none: cannot be opened: No such file or directory"},
+                 {"folder", "folder: is a folder, not a regular file"},
+                 {"pipe", "pipe: is a device or a pipe, not a regular file"},
+                 {"text/below", "Not a directory"}};
     ck_assert_int_eq(mkdir(in_folder("folder"), 0777), 0);
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0666), 0);
     write_text(in_folder("text"), "some text");

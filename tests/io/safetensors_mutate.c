@@ -3,8 +3,8 @@
  * must be consistent and readable to the end. tests/fuzz/safetensors.c searches without end. */
 #include <time.h>
 
-#include "io_test.h"
 #include "../fuzz/safetensors.h"
+#include "io_test.h"
 
 enum { MUTANTS = 4000, SECONDS = 4, LARGEST = 4096 };
 
@@ -17,9 +17,39 @@ static uint64_t draw(uint64_t below)
 }
 
 /* Pieces of headers that lead further than random bytes do. */
-static const char *const words[] = {"0", "-1", "9223372036854775807", "18446744073709551616", "4294967296", "\"F64\"", "\"BOOL\"", "\"U8\"", "[", "]", "{", "}",
-                                    ",", ":", "\"", "\\", "\\u0000", "null", "1.5", "1e999", "[]", "{}", "[[[[", "__metadata__", "shape", "dtype",
-                                    "data_offsets", "\xff", "\xc3\xa9", " ", "\n", "[0,0]", "[0,4]"};
+static const char *const words[] = {"0",
+                                    "-1",
+                                    "9223372036854775807",
+                                    "18446744073709551616",
+                                    "4294967296",
+                                    "\"F64\"",
+                                    "\"BOOL\"",
+                                    "\"U8\"",
+                                    "[",
+                                    "]",
+                                    "{",
+                                    "}",
+                                    ",",
+                                    ":",
+                                    "\"",
+                                    "\\",
+                                    "\\u0000",
+                                    "null",
+                                    "1.5",
+                                    "1e999",
+                                    "[]",
+                                    "{}",
+                                    "[[[[",
+                                    "__metadata__",
+                                    "shape",
+                                    "dtype",
+                                    "data_offsets",
+                                    "\xff",
+                                    "\xc3\xa9",
+                                    " ",
+                                    "\n",
+                                    "[0,0]",
+                                    "[0,4]"};
 
 static int mutate(unsigned char *data, int bytes)
 {

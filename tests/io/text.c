@@ -11,12 +11,31 @@ START_TEST(utf8_is_checked)
         const char *text;
         int64_t bad;
     } cases[] = {
-        {"", -1}, {"plain text, longer than eight bytes", -1}, {"gr\xc3\xbc\xc3\x9f \xe4\xb8\x96 \xf0\x9f\x98\x80", -1},
+        {"", -1},
+        {"plain text, longer than eight bytes", -1},
+        {"gr\xc3\xbc\xc3\x9f \xe4\xb8\x96 \xf0\x9f\x98\x80", -1},
         {"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", -1}, /* the edges */
-        {"\x80", 0}, {"a\xbf", 1}, {"\xc0\x80", 0}, {"\xc1\xbf", 0}, {"\xc2", 0}, {"abc\xc2 ", 3}, {"\xc2\xc0", 0},
-        {"\xe0\x9f\xbf", 0}, {"\xed\xa0\x80", 0}, {"\xed\xbf\xbf", 0}, {"\xe4\xb8", 0}, {"\xe4\xb8\x41", 0}, {"\xe4\x41\x96", 0},
-        {"\xf0\x8f\xbf\xbf", 0}, {"\xf4\x90\x80\x80", 0}, {"\xf5\x80\x80\x80", 0}, {"\xff", 0}, {"\xf0\x9f\x98", 0},
-        {"12345678\x80", 8}, {"1234567\x80", 7}, {"12345678123456\xc3\xbc\xc3", 16},
+        {"\x80", 0},
+        {"a\xbf", 1},
+        {"\xc0\x80", 0},
+        {"\xc1\xbf", 0},
+        {"\xc2", 0},
+        {"abc\xc2 ", 3},
+        {"\xc2\xc0", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xed\xa0\x80", 0},
+        {"\xed\xbf\xbf", 0},
+        {"\xe4\xb8", 0},
+        {"\xe4\xb8\x41", 0},
+        {"\xe4\x41\x96", 0},
+        {"\xf0\x8f\xbf\xbf", 0},
+        {"\xf4\x90\x80\x80", 0},
+        {"\xf5\x80\x80\x80", 0},
+        {"\xff", 0},
+        {"\xf0\x9f\x98", 0},
+        {"12345678\x80", 8},
+        {"1234567\x80", 7},
+        {"12345678123456\xc3\xbc\xc3", 16},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         ck_assert_msg(wf_utf8_check(cases[i].text, (int64_t)strlen(cases[i].text)) == cases[i].bad, "case %zu", i);
@@ -52,8 +71,15 @@ static void check_numbers(void)
     static const struct {
         double value;
         const char *text;
-    } cases[] = {{0.1, "0.1"},           {1, "1.0"},         {-0.0, "-0.0"},      {1e-5, "1e-05"}, {100000, "100000.0"}, {1e22, "1e+22"},
-                 {1.0 / 3, "0.3333333333333333"}, {0.1 + 0.2, "0.30000000000000004"}, {5e-324, "4.94065645841247e-324"},
+    } cases[] = {{0.1, "0.1"},
+                 {1, "1.0"},
+                 {-0.0, "-0.0"},
+                 {1e-5, "1e-05"},
+                 {100000, "100000.0"},
+                 {1e22, "1e+22"},
+                 {1.0 / 3, "0.3333333333333333"},
+                 {0.1 + 0.2, "0.30000000000000004"},
+                 {5e-324, "4.94065645841247e-324"},
                  {1.7976931348623157e308, "1.7976931348623157e+308"}};
     char out[WF_NUMBER_SIZE];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
