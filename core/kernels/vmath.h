@@ -83,7 +83,7 @@ V_INLINE vr v_exp_reduced(vr x, vr *n)
 /* 2^n for a whole n in the range of normal numbers. */
 V_INLINE vr v_power_of_2(vr n)
 {
-    return (vr)((vi)(n + v_set((wf_real)V_MAGIC + V_BIAS)) << V_MANTISSA);
+    return (vr)((vu)(n + v_set((wf_real)V_MAGIC + V_BIAS)) << V_MANTISSA);
 }
 
 /* e^x for a little below V_EXP_MIN to V_EXP_MAX; denormal results are right, NaN stays. */
@@ -120,13 +120,12 @@ V_INLINE vr v_log(vr x)
     vr scaled = v_if_less(x, least, x * v_set((wf_real)((v_ulane)1 << V_MANTISSA)), x);
     vr bump = v_if_less(x, least, v_set(V_MANTISSA), zero);
     /* The bits of sqrt(1/2) make the cut between two binades. */
-    const v_lane cut = sizeof(wf_real) == 4 ? 0x3f3504f3 : (v_lane)0x3fe6a09e667f3bcdLL;
-    vi bits = (vi)scaled - v_seti(cut);
-    vi whole = v_seti((v_lane)(((v_ulane)~(v_ulane)0) << V_MANTISSA));
+    const v_ulane cut = sizeof(wf_real) == 4 ? 0x3f3504f3u : (v_ulane)0x3fe6a09e667f3bcdu;
+    vu bits = (vu)scaled - cut, whole = (vu)v_seti((v_lane)(((v_ulane)~(v_ulane)0) << V_MANTISSA));
     /* n + 2 V_BIAS >= 0: a logical shift, which every instruction set has, and the magic number make it a wf_real. */
-    vu up = ((vu)bits + (vu)v_seti((v_lane)2 * V_BIAS << V_MANTISSA)) >> V_MANTISSA;
+    vu up = (bits + ((v_ulane)2 * V_BIAS << V_MANTISSA)) >> V_MANTISSA;
     vr n = (vr)(up + (vu)v_set((wf_real)V_MAGIC)) - v_set((wf_real)V_MAGIC + 2 * V_BIAS) - bump;
-    vr f = (vr)((vi)scaled - (bits & whole)) - 1;
+    vr f = (vr)((vu)scaled - (bits & whole)) - 1;
     vr s = f / (f + 2), z = s * s;
     vr half = f * f * (wf_real)0.5;
     vr low = v_fma(s, v_fma(z, V_POLY(z, v_log_poly), half), n * v_set((wf_real)V_LN2_LOW));
