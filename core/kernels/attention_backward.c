@@ -7,7 +7,7 @@
  *
  * One call does all queries of a sequence for one head of keys, so dk and dv are summed in one order whatever the number
  * of threads. In tiles S, P and dS are transposed, with the queries in the lanes. */
-#include "attention_tile.h"
+#include "attention_pack.h"
 
 struct work {
     const struct wf_attention *a;
@@ -77,13 +77,28 @@ static void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t row
         (k_sick ? careful_columns_add : product_columns_add)(a->e, QV, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
 }
 
+/* Lane l: the sum of x[l][column] y[l][column], for up to V_LANES rows; 0 beyond. */
+static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t x_step, const wf_real *y, int64_t y_step)
+{
+    vr r[V_LANES], sum = v_set(0);
+    for (int l = 0; l < V_LANES; l++) {
+        r[l] = v_set(0);
+        for (int64_t j = 0; l < rows && j < columns; j += V_LANES)
+            r[l] = v_fma(load_at_most(x + l * x_step + j, columns - j), load_at_most(y + l * y_step + j, columns - j), r[l]);
+    }
+    transpose(V_LANES, r);
+#pragma GCC unroll 16
+    for (int l = 0; l < V_LANES; l++)
+        sum += r[l];
+    return sum;
+}
+
 static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows)
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
     bool q_sick = !pack_queries(rows, a->e, q, a->q_step, a->scale * LOG2_E, w->qt);
     bool dout_sick = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
-    pack_queries(rows, a->f, a->out + head * a->f + q0 * a->out_step, a->out_step, 1, w->outt);
     if (a->dk)
         pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
     if (a->dv)
@@ -94,10 +109,9 @@ static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
         d[j] = v_set(0);
     }
     memcpy(log_sum, a->log_sum + head * a->log_sum_head + q0, (size_t)rows * sizeof(wf_real));
-    for (int64_t i = 0; i < a->f; i++)
-#pragma GCC unroll 16
-        for (int j = 0; j < QV; j++)
-            d[j] = v_fma(((const vr *)(w->doutt + i * QUERIES))[j], ((const vr *)(w->outt + i * QUERIES))[j], d[j]);
+    for (int j = 0; j * V_LANES < rows; j++)
+        d[j] = row_products(rows - j * V_LANES, a->f, dout + j * V_LANES * a->dout_step, a->dout_step,
+                            a->out + head * a->f + (q0 + j * V_LANES) * a->out_step, a->out_step);
     if (a->dq)
         memset(w->dqt, 0, (size_t)(a->e * QUERIES) * sizeof *w->dqt);
     int64_t limit = last_limit(a, q0, rows);
@@ -139,7 +153,6 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     w.qt = take(&scratch, a->e * QUERIES);
     w.dqt = take(&scratch, a->e * QUERIES);
     w.doutt = take(&scratch, a->f * QUERIES);
-    w.outt = take(&scratch, a->f * QUERIES);
     w.s = take(&scratch, KEYS * QUERIES);
     w.ds = take(&scratch, KEYS * QUERIES);
     w.drop = take(&scratch, KEYS * QUERIES);

@@ -7,7 +7,7 @@
  *
  * Tiles of keys begin at key 0 whatever the query, and masked keys are exact no-ops, so a query's bits depend on its keys
  * alone; attention_rows.c computes the same in another layout. */
-#include "attention_tile.h"
+#include "attention_pack.h"
 
 struct tile {
     const struct wf_attention *a;

@@ -3,7 +3,7 @@
  * is packed. Every sum is the one that attention_forward.c makes, in the same order, so that a cached step and a full
  * recompute have the same bits: scores are chains over e, sums of weights and products with V chains over the keys, in
  * tiles of KEYS keys from key 0; terms of weight 0 are exact no-ops there and left out here. */
-#include "attention_tile.h"
+#include "attention_pack.h"
 
 /* s[KEYS] = scores of one tile, -inf where nothing may be attended. True if something may. */
 static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, int64_t keys, wf_real *s)
@@ -28,7 +28,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
                 for (int l = 0; l < V_LANES; l++)
                     r[l] = v_load_n(row[l] + j, a->e - j, 0);
             }
-            transpose(r);
+            transpose(V_LANES, r);
 #pragma GCC unroll 16
             for (int l = 0; l < V_LANES; l++)
                 sum = v_fma(r[l], v_set(query[l]), sum);

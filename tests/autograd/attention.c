@@ -88,8 +88,8 @@ static wf_array result_of(const struct run *r, int which)
 
 static void check_near(const char *isa, const struct problem *p, const char *what, wf_array a, const double *expected)
 {
-    double d = distance(&a, expected);
-    ck_assert_msg(d <= bound, "%s B%d T%d S%d H%d G%d E%d F%d causal %d: %s is off by %.2g", isa, (int)p->b, (int)p->t, (int)p->s,
+    double d = distance(&a, expected), allowed = p->s == 1 ? 10 * bound : bound; /* one key: dq and dk are rounding errors */
+    ck_assert_msg(d <= allowed, "%s B%d T%d S%d H%d G%d E%d F%d causal %d: %s is off by %.2g", isa, (int)p->b, (int)p->t, (int)p->s,
                   (int)p->h, (int)p->g, (int)p->e, (int)p->f, p->causal, what, d);
 }
 

@@ -120,7 +120,7 @@ static inline void free_problem(struct problem *p)
     free(p->dout);
 }
 
-/* Norm of the difference over the norm, of an array of any strides against dense numbers. The norm counts as 0.01 an
+/* Norm of the difference over the norm, of an array of any strides against dense numbers. The norm counts as 0.1 an
  * element at least: the gradient of a query with one key is 0, and rounding errors here and there. */
 static inline double distance(const wf_array *got, const double *expected)
 {
@@ -135,7 +135,7 @@ static inline double distance(const wf_array *got, const double *expected)
         norm += expected[i] * expected[i];
     }
     free(x);
-    return sqrt(difference) / (sqrt(norm) + 0.01 * sqrt((double)n) + 1e-30);
+    return sqrt(difference) / (sqrt(norm) + 0.1 * sqrt((double)n) + 1e-30);
 }
 
 #endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Into and out of the attention kernels' tiles: transposes, copies of rows, and the search for NaN and infinities that
+ * comes with them for nothing. */
+#ifndef WEFT_KERNELS_ATTENTION_PACK_H
+#define WEFT_KERNELS_ATTENTION_PACK_H
+
+#include "attention_tile.h"
+
+/* Shuffles as constant lists, or the compiler builds them at run time. F(lane, h) for each lane. */
+#if V_LANES == 16
+#define EACH_LANE(F, h)                                                                                                                    \
+    (vi)                                                                                                                                   \
+    {                                                                                                                                      \
+        F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h), F(8, h), F(9, h), F(10, h), F(11, h), F(12, h), F(13, h),  \
+            F(14, h), F(15, h)                                                                                                             \
+    }
+#elif V_LANES == 8
+#define EACH_LANE(F, h)                                                                                                                    \
+    (vi)                                                                                                                                   \
+    {                                                                                                                                      \
+        F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h)                                                             \
+    }
+#elif V_LANES == 4
+#define EACH_LANE(F, h)                                                                                                                    \
+    (vi)                                                                                                                                   \
+    {                                                                                                                                      \
+        F(0, h), F(1, h), F(2, h), F(3, h)                                                                                                 \
+    }
+#else
+#define EACH_LANE(F, h)                                                                                                                    \
+    (vi)                                                                                                                                   \
+    {                                                                                                                                      \
+        F(0, h), F(1, h)                                                                                                                   \
+    }
+#endif
+#define FIRST_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) - (h) : (lane))
+#define SECOND_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) : (lane) + (h))
+#define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
+#define SWAPPED_HALVES(lane, h) (((lane) + (h)) % V_LANES)
+
+/* Transposes the squares of `size` x `size` that the first `size` registers hold side by side. */
+V_INLINE void transpose(int size, vr *r)
+{
+#define STAGE(h)                                                                                                                           \
+    if (h < size)                                                                                                                          \
+        _Pragma("GCC unroll 16") for (int i = 0; i < size; i++) if (!(i & h))                                                              \
+        {                                                                                                                                  \
+            vr a = r[i], b = r[i + h];                                                                                                     \
+            r[i] = __builtin_shuffle(a, b, EACH_LANE(FIRST_OF_PAIR, h));                                                                   \
+            r[i + h] = __builtin_shuffle(a, b, EACH_LANE(SECOND_OF_PAIR, h));                                                              \
+        }
+    STAGE(1)
+#if V_LANES > 2
+    STAGE(2)
+#endif
+#if V_LANES > 4
+    STAGE(4)
+#endif
+#if V_LANES > 8
+    STAGE(8)
+#endif
+#undef STAGE
+}
+
+/* n may exceed the lanes. */
+V_INLINE vr load_at_most(const wf_real *p, int64_t n)
+{
+    return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
+}
+
+V_INLINE void store_at_most(wf_real *p, vr x, int64_t n)
+{
+    if (n >= V_LANES)
+        v_store(p, x);
+    else
+        v_store_n(p, x, n);
+}
+
+/* Looks for values that are not finite: x * 0 is a zero or a NaN, and its bits but the sign are gathered. */
+V_INLINE void look(vi *found, vr x)
+{
+    *found |= (vi)(x * 0);
+}
+
+V_INLINE bool all_finite(vi found)
+{
+    return !v_any(found & v_seti(~V_SIGN));
+}
+
+enum { HALF = V_LANES / 2 };
+
+/* The lower halves of a and b side by side, and the upper half of a. */
+V_INLINE vr lower_halves(vr a, vr b)
+{
+    return __builtin_shuffle(a, b, EACH_LANE(LOWER_HALVES, HALF));
+}
+
+V_INLINE vr upper_half(vr a)
+{
+    return __builtin_shuffle(a, EACH_LANE(SWAPPED_HALVES, HALF));
+}
+
+/* One square of pack_queries: up to V_LANES rows, `columns` of them used; `full`: all of both. */
+V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, int64_t step, vr scale, vi *found, wf_real *to)
+{
+    vr r[V_LANES];
+    if (!full && columns <= HALF) {
+        /* Two small squares side by side: half the shuffles. */
+#pragma GCC unroll 8
+        for (int l = 0; l < HALF; l++) {
+            vr a = l < rows ? v_load_n(from + l * step, columns, 0) : v_set(0);
+            vr b = l + HALF < rows ? v_load_n(from + (l + HALF) * step, columns, 0) : v_set(0);
+            r[l] = lower_halves(a, b);
+            look(found, r[l]);
+        }
+        transpose(HALF, r);
+#pragma GCC unroll 8
+        for (int l = 0; l < HALF; l++)
+            if (l < columns)
+                v_store(to + l * QUERIES, r[l] * scale);
+        return;
+    }
+#pragma GCC unroll 16
+    for (int l = 0; l < V_LANES; l++) {
+        r[l] = full ? v_load(from + l * step) : l < rows ? load_at_most(from + l * step, columns) : v_set(0);
+        look(found, r[l]);
+    }
+    transpose(V_LANES, r);
+#pragma GCC unroll 16
+    for (int l = 0; l < V_LANES; l++)
+        if (full || l < columns)
+            v_store(to + l * QUERIES, r[l] * scale);
+}
+
+/* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows; lanes beyond the last row are 0. Returns true
+ * if all values are finite. */
+static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale,
+                                                           wf_real *to)
+{
+    vi found = v_seti(0);
+    for (int64_t i = 0; i < QUERIES; i += V_LANES)
+        for (int64_t j = 0; j < columns; j += V_LANES) {
+            const wf_real *square = from + i * step + j;
+            if (i + V_LANES <= rows && j + V_LANES <= columns)
+                pack_square(true, V_LANES, V_LANES, square, step, v_set(scale), &found, to + j * QUERIES + i);
+            else
+                pack_square(false, rows - i, columns - j, square, step, v_set(scale), &found, to + j * QUERIES + i);
+        }
+    return all_finite(found);
+}
+
+V_INLINE void put_row(wf_real *p, vr x, int64_t columns, bool add)
+{
+    store_at_most(p, add ? load_at_most(p, columns) + x : x, columns);
+}
+
+V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step, bool add)
+{
+    vr r[V_LANES];
+    if (!full && columns <= HALF) {
+#pragma GCC unroll 8
+        for (int l = 0; l < HALF; l++)
+            r[l] = l < columns ? v_load(from + l * QUERIES) : v_set(0);
+        transpose(HALF, r);
+#pragma GCC unroll 8
+        for (int l = 0; l < HALF; l++) {
+            if (l < rows)
+                put_row(to + l * step, r[l], columns, add);
+            if (l + HALF < rows)
+                put_row(to + (l + HALF) * step, upper_half(r[l]), columns, add);
+        }
+        return;
+    }
+#pragma GCC unroll 16
+    for (int l = 0; l < V_LANES; l++)
+        r[l] = full || l < columns ? v_load(from + l * QUERIES) : v_set(0);
+    transpose(V_LANES, r);
+#pragma GCC unroll 16
+    for (int l = 0; l < V_LANES; l++)
+        if (full || l < rows)
+            put_row(to + l * step, r[l], full ? V_LANES : columns, add);
+}
+
+/* to[row][column] (+)= from[column][QUERIES] */
+static __attribute__((noinline, unused)) void unpack_queries(int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step,
+                                                             bool add)
+{
+    for (int64_t i = 0; i < rows; i += V_LANES)
+        for (int64_t j = 0; j < columns; j += V_LANES) {
+            const wf_real *square = from + j * QUERIES + i;
+            if (i + V_LANES > rows || j + V_LANES > columns)
+                unpack_square(false, rows - i, columns - j, square, to + i * step + j, step, add);
+            else if (add)
+                unpack_square(true, V_LANES, V_LANES, square, to + i * step + j, step, true);
+            else
+                unpack_square(true, V_LANES, V_LANES, square, to + i * step + j, step, false);
+        }
+}
+
+/* to[row][to_step] = from[row][columns], zeros up to to_step when that is a whole number of registers. True if finite. */
+static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real *to,
+                                                        int64_t to_step)
+{
+    vi found = v_seti(0);
+    const int64_t whole = columns / V_LANES * V_LANES, rest = columns - whole;
+    for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
+        for (int64_t j = 0; j < whole; j += V_LANES) {
+            vr x = v_load(from + j);
+            look(&found, x);
+            v_store(to + j, x);
+        }
+        if (rest) {
+            vr x = v_load_n(from + whole, rest, 0);
+            look(&found, x);
+            store_at_most(to + whole, x, to_step - whole);
+        }
+    }
+    return all_finite(found);
+}
+
+#endif
