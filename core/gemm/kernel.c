@@ -16,6 +16,45 @@ struct tile {
     const struct gemm_end *end;
 };
 
+/* c = alpha sum + beta c + bias. `read`: beta is perhaps not 0; `down`: the bias is one number a row. */
+INLINE void finish(const int rows, const int vectors, const bool read, const bool down, const struct tile *t, vec sum[TILE_M][TILE_V])
+{
+    const struct gemm_end *e = t->end;
+    const vec alpha = fill(e->alpha), beta = fill(e->beta);
+    const mask last = first(t->tail);
+    const bool with = !down || e->beta != 0;
+    wf_real *c = t->c;
+    vec bias[TILE_V];
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+        bias[v] = down || !t->bias_n ? zero() : v == vectors - 1 ? load_first(t->bias_n + v * LANES, last) : load(t->bias_n + v * LANES);
+    if (LAST_IS_FREE || t->tail < LANES) {
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++, c += t->c_rs)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) {
+                vec rest = down ? fill(t->bias_m[i]) : bias[v];
+                if (read && with)
+                    rest = fma_v(beta, v == vectors - 1 ? load_first(c + v * LANES, last) : load(c + v * LANES), rest);
+                rest = fma_v(alpha, sum[i][v], rest);
+                if (v == vectors - 1)
+                    store_first(c + v * LANES, last, rest);
+                else
+                    store(c + v * LANES, rest);
+            }
+        return;
+    }
+#pragma GCC unroll 14
+    for (int i = 0; i < rows; i++, c += t->c_rs)
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            vec rest = down ? fill(t->bias_m[i]) : bias[v];
+            if (read && with)
+                rest = fma_v(beta, load(c + v * LANES), rest);
+            store(c + v * LANES, fma_v(alpha, sum[i][v], rest));
+        }
+}
+
 /* `unit`: a_rs is 1, known to the compiler. Otherwise rows are addressed from two bases with few registers: 14 separate
  * pointers would not fit. `masked`: the last vector of B is not all there. */
 INLINE void multiply(const int rows, const int vectors, const bool unit, const bool masked, const struct tile *t)
@@ -52,28 +91,12 @@ INLINE void multiply(const int rows, const int vectors, const bool unit, const b
         a7 += a_cs * (int64_t)sizeof(wf_real);
         b += b_step;
     }
-    const struct gemm_end *e = t->end;
-    const vec alpha = fill(e->alpha);
-    const bool whole = t->tail == LANES;
-    wf_real *c = t->c;
-    vec bias[TILE_V];
-#pragma GCC unroll 2
-    for (int v = 0; v < vectors; v++)
-        bias[v] = !t->bias_n ? zero() : v == vectors - 1 && !whole ? load_first(t->bias_n + v * LANES, last) : load(t->bias_n + v * LANES);
-#pragma GCC unroll 14
-    for (int i = 0; i < rows; i++, c += t->c_rs)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            const bool part = v == vectors - 1 && !whole;
-            vec rest = t->bias_m ? fill(t->bias_m[i]) : bias[v];
-            if (e->beta != 0)
-                rest = fma_v(fill(e->beta), part ? load_first(c + v * LANES, last) : load(c + v * LANES), rest);
-            rest = fma_v(alpha, sum[i][v], rest);
-            if (part)
-                store_first(c + v * LANES, last, rest);
-            else
-                store(c + v * LANES, rest);
-        }
+    if (t->bias_m)
+        finish(rows, vectors, true, true, t, sum);
+    else if (t->end->beta != 0)
+        finish(rows, vectors, true, false, t, sum);
+    else
+        finish(rows, vectors, false, false, t, sum);
 }
 
 /* A function for each number of rows, of vectors, and way to read A and B. */

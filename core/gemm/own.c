@@ -14,7 +14,8 @@ enum {
     CHUNK_K = 2048,
     ITEM_ROWS = 8,           /* row tiles of an item: what of A is packed fits the second-level cache */
     MOST_ITEMS = 128,
-    SLICE = 512, MOST_SLICES = 16, SLICED = 1 << 14, /* sliced k: its length, and for C up to this size */
+    SLICE = 512, MOST_SLICES = 16, SLICED = 5000, /* sliced k: its length, and for C up to this size */
+    IN_PLACE = 1024, IN_PLACE_ALL = 1 << 19,      /* the longest row and the most elements of an operand that is not packed */
 };
 static const double item_flops = 1.5e6;  /* some microseconds */
 static const double flops_per_ns = 150;  /* of one core, for the cost of a region */
@@ -138,17 +139,18 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
     b->a_panel = b->k * mr;
 }
 
-/* In place A is read by 4-byte broadcasts; that is as fast as packed while few columns of C are made from it. */
+/* Reading in place costs nothing while the strides don't make a k-block wander through too much memory: then it beats packing
+ * by what packing costs. A is read by broadcasts, so a contiguous k is as good as a contiguous row. */
 static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
 {
-    if (g->a_cs == 1 || g->a_cs == 0 || g->m < 4)
+    if (g->a_cs == 1 || g->a_cs == 0 || g->m < 4 || columns <= 2 * wf_gemm_isa->nr)
         return true;
-    return columns <= 2 * wf_gemm_isa->nr;
+    return g->a_rs == 1 && g->m <= IN_PLACE && g->m * g->k <= IN_PLACE_ALL;
 }
 
 static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
 {
-    return g->b_cs == 1 && rows <= 4 * wf_gemm_isa->mr;
+    return g->b_cs == 1 && (rows <= 4 * wf_gemm_isa->mr || (g->n <= IN_PLACE && g->n * g->k <= IN_PLACE_ALL));
 }
 
 static void compute(const struct product *p, const struct part *part)
@@ -214,7 +216,7 @@ static void vector_item(void *ctx, int64_t item)
     wf_gemm_isa->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
 }
 
-/* ---- Few columns or rows, or one thread's worth: parts with nothing shared between them. */
+/* ---- Few rows, or nothing to pack: parts with nothing shared between them. */
 struct parts {
     const struct product *p;
     int64_t down, across;                    /* items */
@@ -358,7 +360,13 @@ static void in_parts(const struct product *p, double flops, bool serial)
         run_phases(&phases, flops / flops_per_ns, serial);
         return;
     }
-    w.down = least(most(up(tiles, ITEM_ROWS), wanted), up(tiles, 2));
+    w.down = least(most(up(tiles, ITEM_ROWS), wanted), tiles);
+    if (columns_in_place(g, g->m)) {
+        w.across = most(1, least(up(g->n, nr) / 4, wanted / w.down));
+        struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
+        run_phases(&phases, flops / flops_per_ns, serial);
+        return;
+    }
     const int64_t chunk_k = g->k <= CHUNK_K ? g->k : CHUNK_K / p->k_block * p->k_block;
     const int64_t chunk_n = least(up(g->n, nr), most(1, CHUNK / chunk_k / nr)) * nr;
     w.packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(chunk_k * chunk_n) * sizeof(wf_real));

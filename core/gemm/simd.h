@@ -17,8 +17,10 @@
 #if defined WF_ISA_AVX512
 enum { TILE_M = 14 };
 #define VECTOR_BYTES 64
+#define LAST_IS_FREE 1 /* a masked load or store costs what a whole one does */
 #else
 enum { TILE_M = 6 };
+#define LAST_IS_FREE 0
 #if defined WF_ISA_AVX2
 #define VECTOR_BYTES 32
 #else
@@ -244,13 +246,6 @@ INLINE void transpose(vec r[LANES])
     r[1] = __builtin_shufflevector(r[0], r[1], 1, 3);
     r[0] = a;
 #endif
-}
-
-/* The addend of c = alpha sum + addend. */
-INLINE vec addend(const struct gemm_end *e, vec c, bool bias, vec bias_value)
-{
-    vec rest = bias ? bias_value : zero();
-    return e->beta == 0 ? rest : fma_v(fill(e->beta), c, rest);
 }
 
 #endif

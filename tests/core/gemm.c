@@ -225,7 +225,7 @@ START_TEST(strides_and_scales)
         ck_ok(wf_isa_use(isa, error));
         for (int mode = 0; mode < 3; mode++) {
             ck_ok(wf_gemm_use(modes[mode], error));
-            for (int i = 0; i < 1500; i++)
+            for (int i = 0; i < 800; i++)
                 one_case(below(50), below(80), below(i % 8 ? 40 : 600), 1, isa, modes[mode]);
             for (int i = 0; i < 3 * SHAPES; i++)
                 one_case(shapes[i % SHAPES][0], shapes[i % SHAPES][1], shapes[i % SHAPES][2], 17, isa, modes[mode]);
@@ -333,6 +333,7 @@ START_TEST(rows_alone_and_together)
             for (int form = 0; form < 4; form++) {
                 const int64_t n = sides[s][0], k = sides[s][1];
                 const bool tb = form & 1, turned = form & 2;
+                ck_ok(wf_set_threads(s % 4 == 0 ? 2 : 1, error));
                 ck_ok(wf_gemm_use(modes[(s + (size_t)form) % 3], error));
                 wf_real *a = numbers(MOST * k), *b = numbers(k * n), *bias = numbers(n), *alone = numbers(MOST * n), *c = numbers(MOST * n);
                 struct wf_gemm g = {1, n, k, 1, 0, a, turned ? 1 : k, turned ? MOST : 1, b, tb ? 1 : n, tb ? k : 1, NULL, n, 1, tb ? bias : NULL, true};
