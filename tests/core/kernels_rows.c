@@ -7,7 +7,8 @@
 
 enum { MOST = 1100, ROWS = 3 };
 
-static const int64_t widths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 70, 100, 128, 200, 256, 384, 512, 768, 1024, 1100, -1};
+static const int64_t widths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 70, 100,
+    128, 200, 256, 384, 512, 768, 1024, 1100, -1};
 #define EACH_WIDTH(d) for (int64_t w = 0, d; (d = widths[w]) >= 0; w++)
 
 static wf_real x[ROWS * MOST], dy[ROWS * MOST], y[ROWS * MOST + 1], dx[ROWS * MOST + 1], gain[MOST], bias[MOST], alone[MOST];
@@ -230,8 +231,8 @@ static void load_norm(struct norm *n, bool layer, int64_t row, int64_t d, const 
     }
 }
 
-static void forward(bool layer, int64_t rows, int64_t d, const wf_real *in, const wf_real *g, const wf_real *b, wf_real *out, wf_real *mean,
-                    wf_real *rstd)
+static void forward(bool layer, int64_t rows, int64_t d, const wf_real *in, const wf_real *g, const wf_real *b, wf_real *out,
+                    wf_real *mean, wf_real *rstd)
 {
     if (layer)
         wf_kernel->layer_norm(rows, d, in, g, b, (wf_real)1e-5, out, mean, rstd);
@@ -239,8 +240,8 @@ static void forward(bool layer, int64_t rows, int64_t d, const wf_real *in, cons
         wf_kernel->rms_norm(rows, d, in, g, (wf_real)1e-5, out, rstd);
 }
 
-static void backward(bool layer, int64_t rows, int64_t d, int64_t row, const wf_real *g, const wf_real *mean, const wf_real *rstd, wf_real *out,
-                     bool add, wf_real *dgain, wf_real *dbias)
+static void backward(bool layer, int64_t rows, int64_t d, int64_t row, const wf_real *g, const wf_real *mean, const wf_real *rstd,
+                     wf_real *out, bool add, wf_real *dgain, wf_real *dbias)
 {
     if (layer)
         wf_kernel->layer_norm_grad(rows, d, x + row * d, g, mean + row, rstd + row, dy + row * d, out, add, dgain, dbias);
@@ -351,7 +352,8 @@ START_TEST(dropout)
             uint64_t key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ step);
             for (int64_t j = 0; j < d; j++) {
                 uint32_t out[4];
-                wf_philox((uint32_t[]){(uint32_t)(j / 8), (uint32_t)row, (uint32_t)(row >> 32), call}, (uint32_t[]){(uint32_t)key, (uint32_t)(key >> 32)}, out);
+                wf_philox((uint32_t[]){(uint32_t)(j / 8), (uint32_t)row, (uint32_t)(row >> 32), call},
+                          (uint32_t[]){(uint32_t)key, (uint32_t)(key >> 32)}, out);
                 bool keep = (out[j % 8 / 2] >> (16 * (j % 2)) & 0xffff) >= threshold;
                 wf_real want = keep ? x[j] * scale : 0;
                 ck_assert(same_numbers(&y[j], &want, 1));
