@@ -20,5 +20,13 @@
 #include <weft/optim.h>
 /* data */
 #include <weft/data.h>
+/* models */
+#include <weft/config.h>
+#include <weft/generate.h>
+#include <weft/models.h>
+/* train */
+#include <weft/bench.h>
+#include <weft/run.h>
+#include <weft/train.h>
 
 #endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* weft bench [CASE...] */
+#include <stdio.h>
+
+#include "cli.h"
+
+enum { KEY_SECONDS = 1000, KEY_JSON, KEY_DROPOUT, KEY_STEPS, KEY_THREADS };
+
+static const struct argp_option options[] = {
+    {"seconds", KEY_SECONDS, "S", 0, "how long to measure each case (default 4)", 0},
+    {"steps", KEY_STEPS, "N", 0, "at most N steps of each case", 0},
+    {"dropout", KEY_DROPOUT, "P", 0, "with dropout (default 0)", 0},
+    {"json", KEY_JSON, NULL, 0, "print one JSON object a case", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {0},
+};
+
+enum { MOST_CASES = 64 };
+struct arguments {
+    const char *name[MOST_CASES];
+    int names;
+    double seconds, dropout;
+    int64_t steps, threads;
+    bool json;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_SECONDS: fine = parse_real("seconds", value, 0.01, 86400, &a->seconds); break;
+    case KEY_DROPOUT: fine = parse_real("dropout", value, 0, 0.99, &a->dropout); break;
+    case KEY_STEPS: fine = parse_int("steps", value, 1, INT32_MAX, &a->steps); break;
+    case KEY_JSON: a->json = true; break;
+    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case ARGP_KEY_ARG:
+        if (a->names == MOST_CASES)
+            return fail_usage("%d cases at most", MOST_CASES), EINVAL;
+        a->name[a->names++] = value;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse_option, "[CASE...]",
+                                 "Times training steps and generation; without a case, all small ones.\vweft bench --help lists the options; "
+                                 "an unknown case is answered with the nearest name.",
+                                 NULL, NULL, NULL};
+
+static const char *const small_cases[] = {"char-rms", "nanogpt-char-small", "generate-nanogpt-char-small"};
+
+int run_bench(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    for (int i = 0; a.names == 0 && i < 3; i++)
+        a.name[i] = small_cases[i];
+    int count = a.names > 0 ? a.names : 3;
+    wf_error error = {0};
+    watch_interrupts();
+    if (start(a.threads, &error) != WF_OK)
+        return fail(&error);
+    for (int i = 0; i < count; i++) {
+        struct wf_bench_options o = {.seconds = a.seconds, .steps = a.steps, .dropout = a.dropout, .cancelled = interrupted};
+        struct wf_bench_result r;
+        if (wf_bench_run(a.name[i], &o, &r, &error) != WF_OK)
+            return fail(&error);
+        char text[512];
+        if (a.json)
+            printf("%s\n", wf_bench_json(&r, text, sizeof text));
+        else
+            printf("%s: %lld parameters, %lld tokens, %.3f ms (min %.3f, max %.3f), %.0f tokens/s, %.0f GFLOP/s, %.0f MiB\n", r.name,
+                   (long long)r.parameters, (long long)r.tokens, r.ms, r.ms_min, r.ms_max, (double)r.tokens / r.ms * 1000, r.gflops,
+                   r.peak_rss_mib);
+        fflush(stdout);
+    }
+    return EXIT_DONE;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands share: one function a command, messages, options that many have. Results go to standard output,
+ * everything else to standard error. */
+#ifndef WEFT_CLI_H
+#define WEFT_CLI_H
+
+#include <argp.h>
+#include <signal.h>
+
+#include <weft/weft.h>
+
+/* Exit codes: a contract. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is "weft NAME"; returns the exit code */
+};
+int run_models(int argc, char **argv);
+int run_train(int argc, char **argv);
+int run_generate(int argc, char **argv);
+int run_evaluate(int argc, char **argv);
+int run_inspect(int argc, char **argv);
+int run_bench(int argc, char **argv);
+
+/* Prints "weft: message" and returns the exit code that fits: wrong arguments are wrong usage. */
+int fail(const wf_error *error);
+int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
+
+/* argp_parse with one-line errors: an option that there is not is named with the nearest one. Returns -1 to go on, else the
+ * exit code. */
+int parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* Numbers of options: false, with the message printed, when text is none or out of range. */
+bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
+bool parse_real(const char *option, const char *text, double low, double high, double *out);
+
+/* Starts the library and says on standard error what is in use. threads 0: the default. */
+wf_status start(int64_t threads, wf_error *error);
+
+/* "a,b,c" -> paths. A file whose own name holds the comma is taken as it is. Freed with file_list_free. */
+struct file_list {
+    char **path;
+    int64_t count;
+};
+wf_status file_list_parse(const char *text, struct file_list *list, wf_error *error);
+void file_list_free(struct file_list *list);
+
+/* Ctrl-C and SIGTERM are noted once; a second one ends the process. */
+void watch_interrupts(void);
+bool interrupted(void *unused);
+
+/* progress.c: a training's events, as a bar on a terminal and as plain lines elsewhere. */
+struct progress {
+    bool terminal, drawn;
+    int64_t first;           /* step at the start of this process */
+    double last_draw, last_line;
+    double loss;             /* running mean */
+    double speed;
+};
+void progress_start(struct progress *p);
+void progress_event(void *progress, const struct wf_event *event);
+void progress_clear(struct progress *p);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* weft generate RUN --prompt TEXT ... */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { KEY_PROMPT = 1000, KEY_MAX, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_GREEDY, KEY_SEED, KEY_WEIGHTS, KEY_THREADS };
+
+static const struct argp_option options[] = {
+    {"prompt", KEY_PROMPT, "TEXT", 0, "what to go on from (default: a new line)", 0},
+    {"max-tokens", KEY_MAX, "N", 0, "tokens to add", 0},
+    {"temperature", KEY_TEMPERATURE, "X", 0, "below 1 more certain, above 1 more varied", 0},
+    {"top-k", KEY_TOP_K, "K", 0, "draw from the K most likely tokens; 0: from all", 0},
+    {"top-p", KEY_TOP_P, "P", 0, "draw from the most likely tokens that have P of the probability together", 0},
+    {"greedy", KEY_GREEDY, NULL, 0, "always the most likely token", 0},
+    {"seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0},
+    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {0},
+};
+
+struct arguments {
+    const char *run, *prompt, *weights;
+    int64_t max_tokens, top_k, seed, threads; /* -1: as the run says */
+    double temperature, top_p;
+    bool greedy;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_PROMPT: a->prompt = value; break;
+    case KEY_MAX: fine = parse_int("max-tokens", value, 0, INT64_C(1000000000), &a->max_tokens); break;
+    case KEY_TEMPERATURE: fine = parse_real("temperature", value, 1e-6, 1e6, &a->temperature); break;
+    case KEY_TOP_K: fine = parse_int("top-k", value, 0, INT32_MAX, &a->top_k); break;
+    case KEY_TOP_P: fine = parse_real("top-p", value, 1e-9, 1, &a->top_p); break;
+    case KEY_GREEDY: a->greedy = true; break;
+    case KEY_SEED: fine = parse_int("seed", value, 0, INT64_MAX, &a->seed); break;
+    case KEY_WEIGHTS: a->weights = value; break;
+    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case ARGP_KEY_ARG:
+        if (a->run)
+            return fail_usage("'%s' is one argument too many: quote the prompt, --prompt 'TEXT'", value), EINVAL;
+        a->run = value;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse_option, "RUN", "Prints a prompt and how the model goes on from it.", NULL, NULL, NULL};
+
+struct printer {
+    const wf_tokenizer *tokenizer;
+    struct wf_string text;
+    wf_error error;
+    bool live;
+};
+
+static bool print_token(void *ctx, int32_t id)
+{
+    struct printer *p = ctx;
+    p->text.length = 0;
+    if (wf_tokenizer_decode(p->tokenizer, &id, 1, &p->text, &p->error) != WF_OK)
+        return false;
+    fwrite(p->text.data, 1, (size_t)p->text.length, stdout);
+    if (p->live)
+        fflush(stdout);
+    return !interrupted(NULL) && !ferror(stdout);
+}
+
+/* The ids to start from. Without a prompt that is a line's end, or whatever the vocabulary has first. */
+static wf_status first_ids(const struct wf_run *run, const char *prompt, struct wf_tokens *ids, wf_error *error)
+{
+    if (prompt && prompt[0]) {
+        wf_status status = wf_tokenizer_encode(run->tokenizer, prompt, (int64_t)strlen(prompt), ids, error);
+        if (status != WF_OK)
+            wf_error_prefix(error, "the prompt");
+        return status;
+    }
+    int32_t id = wf_tokenizer_id(run->tokenizer, "\n", 1);
+    int64_t length;
+    const char *piece = wf_tokenizer_token(run->tokenizer, id < 0 ? 0 : id, &length);
+    return wf_tokenizer_encode(run->tokenizer, piece, length, ids, error);
+}
+
+static wf_status generate(const struct arguments *a, wf_error *error)
+{
+    struct wf_run run;
+    struct wf_tokens ids = {0};
+    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    if (status != WF_OK)
+        return status;
+    wf_tape *tape = NULL;
+    struct printer printer = {.tokenizer = run.tokenizer, .live = isatty(STDOUT_FILENO)};
+    status = first_ids(&run, a->prompt, &ids, error);
+    if (status == WF_OK && !(tape = wf_tape_new(error)))
+        status = error->code;
+    if (status == WF_OK) {
+        const struct wf_config *c = &run.config;
+        struct wf_generate_options o = {
+            .sampler = {.temperature = a->temperature > 0 ? a->temperature : c->temperature,
+                        .top_k = a->top_k >= 0 ? a->top_k : c->top_k,
+                        .top_p = a->top_p > 0 ? a->top_p : c->top_p,
+                        .greedy = a->greedy,
+                        .seed = (uint64_t)a->seed},
+            .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->max_tokens,
+            .token = print_token,
+            .ctx = &printer,
+        };
+        int64_t count;
+        if (a->prompt)
+            fputs(a->prompt, stdout);
+        status = wf_generate_with(run.model, tape, ids.id, ids.count, &o, NULL, &count, error);
+        if (status == WF_OK && printer.error.code != WF_OK)
+            status = wf_error_set(error, printer.error.code, "%s", printer.error.message);
+        fputc('\n', stdout);
+    }
+    wf_string_free(&printer.text);
+    wf_tokens_free(&ids);
+    wf_tape_free(tape);
+    wf_run_close(&run);
+    return status;
+}
+
+int run_generate(int argc, char **argv)
+{
+    struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    if (!a.run)
+        return fail_usage("which run? weft generate RUN; RUN is the --out of weft train");
+    wf_error error = {0};
+    watch_interrupts();
+    if (start(a.threads, &error) != WF_OK || generate(&a, &error) != WF_OK)
+        return fail(&error);
+    return EXIT_DONE;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* weft inspect RUN | FILE.safetensors */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+struct arguments {
+    const char *what;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    if (a->what)
+        return fail_usage("'%s' is one argument too many: weft inspect takes one run or file", value), EINVAL;
+    a->what = value;
+    return 0;
+}
+
+static const struct argp argp = {NULL, parse_option, "RUN|FILE.safetensors", "Lists tensors and settings.", NULL, NULL, NULL};
+
+static wf_status inspect_file(const char *path, wf_error *error)
+{
+    wf_safetensors *file = wf_safetensors_open(path, error);
+    if (!file)
+        return error->code;
+    const char *key, *value;
+    for (int64_t i = 0; wf_safetensors_metadata_at(file, i, &key, &value); i++)
+        printf("%s: %s\n", key, value);
+    int64_t elements = 0, bytes = 0;
+    for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
+        const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
+        char shape[96];
+        printf("%-48s %-5s %s\n", e->name, wf_dtype_name(e->dtype), wf_shape_text(&e->shape, shape, sizeof shape));
+        elements += e->count;
+        bytes += e->bytes;
+    }
+    printf("%lld tensors, %lld elements, %lld bytes\n", (long long)wf_safetensors_count(file), (long long)elements, (long long)bytes);
+    wf_safetensors_close(file);
+    return WF_OK;
+}
+
+static wf_status inspect_run(const char *folder, wf_error *error)
+{
+    char *config_path = wf_format("%s/config.json", folder), *model = wf_format("%s/model.safetensors", folder);
+    struct wf_config config;
+    wf_status status = config_path && model ? wf_config_load(&config, config_path, error)
+                                            : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    if (status == WF_OK) {
+        printf("model: %s\nfamily: %s\n", config.model, config.family);
+        for (int i = 0; i < wf_config_key_count(); i++) {
+            char value[96];
+            if (wf_config_get(&config, wf_config_key_at(i), value, sizeof value))
+                printf("%s: %s\n", wf_config_key_at(i), value);
+        }
+        status = inspect_file(model, error);
+    }
+    wf_free(config_path);
+    wf_free(model);
+    return status;
+}
+
+int run_inspect(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    if (!a.what)
+        return fail_usage("what? weft inspect RUN or weft inspect FILE.safetensors");
+    wf_error error = {0};
+    wf_status status = wf_folder_exists(a.what) ? inspect_run(a.what, &error) : inspect_file(a.what, &error);
+    return status == WF_OK ? EXIT_DONE : fail(&error);
+}

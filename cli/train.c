@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* weft train MODEL --train FILE[,FILE] --out RUN ... */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { KEY_TRAIN = 1000, KEY_VALID, KEY_OUT, KEY_TOKENIZER, KEY_SET, KEY_STEPS, KEY_RESUME, KEY_SEED, KEY_THREADS };
+
+static const struct argp_option options[] = {
+    {"train", KEY_TRAIN, "FILE[,FILE]", 0, "text to train on, UTF-8", 0},
+    {"valid", KEY_VALID, "FILE[,FILE]", 0, "text to validate on (default: the last tenth of the training text)", 0},
+    {"out", KEY_OUT, "RUN", 0, "folder for what comes of it", 0},
+    {"tokenizer", KEY_TOKENIZER, "FILE", 0, "tokenizer.json to use (default: made from the text and kept in RUN)", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times", 0},
+    {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
+    {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN", 0},
+    {"seed", KEY_SEED, "N", 0, "of the weights, the batches and dropout (default 1)", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads (default: what the machine leaves to this process); they don't change the result", 0},
+    {0},
+};
+
+enum { MOST_SETTINGS = 64 };
+struct arguments {
+    const char *model, *train, *valid, *out, *tokenizer;
+    const char *setting[MOST_SETTINGS];
+    int settings;
+    int64_t steps, seed, threads;
+    bool resume;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_TRAIN: a->train = value; break;
+    case KEY_VALID: a->valid = value; break;
+    case KEY_OUT: a->out = value; break;
+    case KEY_TOKENIZER: a->tokenizer = value; break;
+    case KEY_SET:
+        if (a->settings == MOST_SETTINGS)
+            return fail_usage("--set can be given %d times at most", MOST_SETTINGS), EINVAL;
+        a->setting[a->settings++] = value;
+        break;
+    case KEY_STEPS: fine = parse_int("steps", value, 1, INT64_C(1000000000), &a->steps); break;
+    case KEY_RESUME: a->resume = true; break;
+    case KEY_SEED: fine = parse_int("seed", value, 0, INT64_MAX, &a->seed); break;
+    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case ARGP_KEY_ARG:
+        if (a->model)
+            return fail_usage("'%s' is one argument too many: weft train takes one model", value), EINVAL;
+        a->model = value;
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse_option, "MODEL --train FILE --out RUN",
+                                 "Trains a model of the zoo (weft models lists them).", NULL, NULL, NULL};
+
+/* A resume starts from what the run was made with, a new run from the model's row of the zoo; --set comes on top. */
+static wf_status configure(const struct arguments *a, struct wf_config *config, wf_error *error)
+{
+    wf_status status = wf_config_preset(config, a->model, error);
+    char *path = wf_format("%s/config.json", a->out), *state = wf_format("%s/state.safetensors", a->out);
+    if (status == WF_OK && (!path || !state))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    if (status == WF_OK && a->resume && wf_file_exists(state)) {
+        struct wf_config was;
+        status = wf_config_load(&was, path, error);
+        if (status == WF_OK && strcmp(was.model, config->model) != 0)
+            status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
+                                  a->out, was.model, config->model);
+        *config = was;
+    }
+    for (int i = 0; i < a->settings && status == WF_OK; i++) {
+        char key[64];
+        const char *equals = strchr(a->setting[i], '=');
+        if (!equals || equals == a->setting[i] || equals - a->setting[i] >= (ptrdiff_t)sizeof key) {
+            status = wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: a KEY=VALUE is wanted, such as lr=1e-3", a->setting[i]);
+            break;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)(equals - a->setting[i]), a->setting[i]);
+        status = wf_config_set(config, key, equals + 1, error);
+        if (status != WF_OK)
+            wf_error_prefix(error, "--set %s", a->setting[i]);
+    }
+    if (a->steps > 0)
+        config->steps = a->steps;
+    if (status == WF_OK)
+        status = wf_config_check(config, error);
+    wf_free(path);
+    wf_free(state);
+    return status;
+}
+
+int run_train(int argc, char **argv)
+{
+    struct arguments a = {.seed = 1};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    if (!a.model)
+        return fail_usage("which model? weft train MODEL --train FILE --out RUN; weft models lists them");
+    if (!a.train)
+        return fail_usage("weft train needs --train FILE: the text to train on");
+    if (!a.out)
+        return fail_usage("weft train needs --out RUN: the folder for what comes of it");
+    wf_error error = {0};
+    struct file_list train = {0}, valid = {0};
+    struct progress progress;
+    struct wf_train_options o = {.out = a.out, .tokenizer = a.tokenizer, .seed = (uint64_t)a.seed, .resume = a.resume,
+                                 .event = progress_event, .ctx = &progress, .cancelled = interrupted};
+    wf_status status = configure(&a, &o.config, &error);
+    if (status == WF_OK)
+        status = file_list_parse(a.train, &train, &error);
+    if (status == WF_OK && a.valid)
+        status = file_list_parse(a.valid, &valid, &error);
+    if (status == WF_OK)
+        status = start(a.threads, &error);
+    if (status == WF_OK) {
+        o.train = (const char *const *)train.path;
+        o.train_files = train.count;
+        o.valid = (const char *const *)valid.path;
+        o.valid_files = valid.count;
+        progress_start(&progress);
+        watch_interrupts();
+        struct wf_train_result result;
+        status = wf_train(&o, &result, &error);
+        progress_clear(&progress);
+    }
+    file_list_free(&train);
+    file_list_free(&valid);
+    /* Ctrl-C saved and ended: that is done, not failed. */
+    return status == WF_OK || status == WF_ERR_CANCELLED ? EXIT_DONE : fail(&error);
+}
