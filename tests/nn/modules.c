@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* The modules against PyTorch: results and all gradients, from the same weights and inputs (tests/golden/make_torch.py). */
+#include "../golden/golden.h"
+
+START_TEST(linear)
+{
+    struct rig r = rig_open("modules", "linear");
+    struct wf_linear m;
+    wf_linear_init(wf_root(r.registry), &m, 7, 11);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_linear_forward(&m, rig_input(&r, "x", WF_SHAPE(3, 5, 7), 1)));
+
+    r = rig_open("modules", "linear_plain");
+    wf_linear_init(wf_root(r.registry), &m, 7, 11, .no_bias = true);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_linear_forward(&m, rig_input(&r, "x", WF_SHAPE(4, 7), 1)));
+}
+END_TEST
+
+START_TEST(embedding)
+{
+    struct rig r = rig_open("modules", "embedding");
+    struct wf_embedding m;
+    wf_embedding_init(wf_root(r.registry), &m, 9, 6, .scale = 2.5);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_embedding_forward(&m, rig_ids(&r, "ids", 3, 5, 9)));
+}
+END_TEST
+
+START_TEST(norms)
+{
+    struct rig r = rig_open("modules", "layer_norm");
+    struct wf_layer_norm m;
+    wf_layer_norm_init(wf_root(r.registry), &m, 10);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_layer_norm_forward(&m, rig_input(&r, "x", WF_SHAPE(4, 3, 10), 1)));
+
+    r = rig_open("modules", "layer_norm_plain");
+    wf_layer_norm_init(wf_root(r.registry), &m, 10, .no_bias = true, .eps = 1e-3);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_layer_norm_forward(&m, rig_input(&r, "x", WF_SHAPE(4, 3, 10), 1)));
+
+    r = rig_open("modules", "rms_norm");
+    struct wf_rms_norm n;
+    wf_rms_norm_init(wf_root(r.registry), &n, 10);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_check(&r, wf_rms_norm_forward(&n, rig_input(&r, "x", WF_SHAPE(4, 3, 10), 1)));
+}
+END_TEST
+
+START_TEST(feed_forward)
+{
+    for (int a = WF_RELU; a <= WF_SWIGLU + 1; a++) {
+        bool plain = a > WF_SWIGLU;
+        enum wf_activation activation = plain ? WF_SWIGLU : (enum wf_activation)a, parsed;
+        char name[64];
+        snprintf(name, sizeof name, "ffn_%s%s", wf_activation_name(activation), plain ? "_plain" : "");
+        ck_assert(wf_activation_parse(wf_activation_name(activation), &parsed) && parsed == activation);
+        struct rig r = rig_open("modules", name);
+        struct wf_ffn m;
+        wf_ffn_init(wf_root(r.registry), &m, 6, 10, .activation = activation, .no_bias = plain);
+        rig_start(&r, WF_GRADIENTS, 0.5);
+        rig_check(&r, wf_ffn_forward(&m, rig_input(&r, "x", WF_SHAPE(3, 4, 6), 1)));
+    }
+    enum wf_activation none;
+    ck_assert(!wf_activation_parse("softplus", &none));
+}
+END_TEST
+
+START_TEST(positions)
+{
+    for (int learned = 0; learned < 2; learned++) {
+        struct rig r = rig_open("modules", learned ? "positions_learned" : "positions");
+        struct wf_positions m;
+        wf_positions_init(wf_root(r.registry), &m, 12, 10, .learned = learned);
+        rig_start(&r, WF_GRADIENTS, 0.5);
+        ck_assert_int_eq(wf_registry_parameters(r.registry), learned ? 120 : 0); /* the table is no parameter */
+        rig_check(&r, wf_positions_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 7, 10), 1), NULL));
+    }
+}
+END_TEST
+
+START_TEST(positions_past_the_end_are_an_error)
+{
+    struct rig r = rig_open("modules", "positions");
+    struct wf_positions m;
+    wf_positions_init(wf_root(r.registry), &m, 12, 10);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    ck_assert(wf_is_poison(wf_positions_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 13, 10), 1), NULL)));
+    ck_assert_str_eq(wf_tape_error(r.tape)->message, "positions: 13 positions are wanted, the model has 12: shorten the input");
+    rig_close(&r);
+}
+END_TEST
+
+/* --- attention: B 2, T 5, S 7, d 12 -------------------------------------------------------------------------------- */
+
+static struct rig attend(const char *name, struct wf_mha *m, int heads, const struct wf_mha_options *o)
+{
+    struct rig r = rig_open("modules", name);
+    wf_mha_init_with(wf_root(r.registry), m, 12, heads, o);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_input(&r, "x", WF_SHAPE(2, 5, 12), 1);
+    if (o->cross)
+        rig_input(&r, "memory", WF_SHAPE(2, 7, o->d_memory ? o->d_memory : 12), 1);
+    return r;
+}
+
+START_TEST(attention_alone)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = attend("mha_self", &m, 4, &(struct wf_mha_options){0});
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+
+    r = attend("mha_causal", &m, 4, &(struct wf_mha_options){0});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+
+    r = attend("mha_gqa", &m, 4, &(struct wf_mha_options){.kv_heads = 2});
+    ck_assert_int_eq(wf_dim(m.qkv.weight, 0), 12 + 2 * 6);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .key_lengths = (int32_t[]){5, 4}));
+
+    r = attend("mha_widths", &m, 4, &(struct wf_mha_options){.d_key = 5, .d_value = 3});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+
+    /* One head, values as wide as the model, no projection: attention as its first drawing has it. */
+    r = attend("mha_no_output", &m, 1, &(struct wf_mha_options){.d_key = 4, .d_value = 12, .no_bias = true, .no_output = true});
+    y = wf_mha_forward(&m, r.input[0], .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+}
+END_TEST
+
+/* Row 1 may attend to nothing, and so may query 2 of row 0 under the mask: zeros, with zero gradients. */
+START_TEST(attention_masked)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = attend("mha_lengths", &m, 4, &(struct wf_mha_options){0});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .key_lengths = (int32_t[]){3, 0}));
+
+    r = attend("mha_mask", &m, 4, &(struct wf_mha_options){0});
+    bool may[50];
+    for (int i = 0; i < 50; i++)
+        may[i] = formula_id(formula_name("mha_mask/mask", NULL), i, 2) && i / 5 != 2;
+    wf_tensor *mask = wf_bools(r.tape, may, WF_SHAPE(2, 1, 5, 5));
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .mask = mask, .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+}
+END_TEST
+
+START_TEST(attention_across)
+{
+    struct wf_mha m;
+    struct rig r = attend("mha_cross", &m, 4, &(struct wf_mha_options){.cross = true, .d_memory = 8});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = r.input[1], .key_lengths = (int32_t[]){7, 4}));
+
+    r = attend("mha_cross_gqa", &m, 4, &(struct wf_mha_options){.cross = true, .kv_heads = 1, .no_bias = true});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = r.input[1]));
+}
+END_TEST
+
+START_TEST(attention_refuses)
+{
+    const struct {
+        int heads;
+        struct wf_mha_options options;
+        const char *message;
+    } bad[] = {
+        {5, {0}, "a.b: 5 heads don't divide a width of 12: choose heads that do"},
+        {0, {0}, "a.b: 0 heads don't divide a width of 12: choose heads that do"},
+        {4, {.kv_heads = 3}, "a.b: 3 heads of keys and values don't divide 4 heads"},
+        {4, {.dropout = 1.5}, "a.b: dropout 1.5 is not in 0 <= p < 1"},
+        {4, {.dropout = NAN}, "a.b: dropout nan is not in 0 <= p < 1"},
+    };
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        wf_error e = {0};
+        struct wf_mha m;
+        wf_registry *registry = wf_registry_new(&e);
+        wf_mha_init_with(wf_sub(wf_sub(wf_root(registry), "a"), "b"), &m, 12, bad[i].heads, &bad[i].options);
+        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, bad[i].message);
+        wf_registry_free(registry);
+    }
+    struct wf_mha m;
+    struct rig r = attend("mha_cross", &m, 4, &(struct wf_mha_options){.cross = true, .d_memory = 8});
+    ck_assert(wf_is_poison(wf_mha_forward(&m, r.input[0])));
+    ck_assert_str_eq(wf_tape_error(r.tape)->message, "attention: cross-attention needs .memory");
+    rig_close(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("modules", linear, embedding, norms, feed_forward, positions, positions_past_the_end_are_an_error, attention_alone,
+             attention_masked, attention_across, attention_refuses)
