@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* config.json: what is written is read, and nothing else is. */
+#include <sys/stat.h>
+
+#include "models_test.h"
+#include <weft/file.h>
+
+static char folder[64], path[128];
+
+static void make_folder(void)
+{
+    strcpy(folder, "/tmp/weft-models-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+}
+
+static void remove_folder(void)
+{
+    unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static void write_file(const char *text, size_t bytes)
+{
+    ck_ok(wf_file_save(path, text, (int64_t)bytes, error));
+}
+
+START_TEST(round_trip)
+{
+    make_folder();
+    for (int i = 0; i < wf_preset_count(); i++) {
+        struct wf_config c = wf_preset_at(i)->config, back = {0};
+        c.dropout = 0.1 + 0.2 * (i == 0); /* a number whose shortest form is long */
+        c.vocab_size = 61 + i;
+        c.kv_heads = 1;
+        c.patience = 1000000000000;
+        ck_ok(wf_config_save(&c, path, error));
+        ck_ok(wf_config_load(&back, path, error));
+        for (int k = 0; k < wf_config_key_count(); k++) {
+            char a[64], b[64];
+            ck_assert(wf_config_get(&c, wf_config_key_at(k), a, sizeof a) && wf_config_get(&back, wf_config_key_at(k), b, sizeof b));
+            ck_assert_str_eq(a, b);
+        }
+        ck_assert_int_eq(memcmp(&c, &back, sizeof c), 0);
+    }
+    char *text = wf_file_load(path, 1 << 20, NULL, NULL);
+    ck_assert_ptr_nonnull(strstr(text, "\"weft_version\": \"" WF_VERSION "\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"model_type\": \"weft-gpt\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"schedule\": \"cosine\""));
+    wf_free(text);
+    remove_folder();
+}
+END_TEST
+
+static char *saved(void)
+{
+    struct wf_config c = preset("nanogpt-char-small");
+    c.vocab_size = 65;
+    ck_ok(wf_config_save(&c, path, error));
+    char *text = wf_file_load(path, 1 << 20, NULL, NULL);
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+static void refused(const char *what)
+{
+    struct wf_config c, before;
+    wf_error problem = {0};
+    memset(&c, 0x5a, sizeof c);
+    before = c;
+    ck_assert_msg(wf_config_load(&c, path, &problem) == WF_ERR_FORMAT, "%s: %s", what, problem.message);
+    ck_assert_msg(strncmp(problem.message, path, strlen(path)) == 0, "%s: %s", what, problem.message);
+    ck_assert_msg(!strchr(problem.message, '\n'), "%s", problem.message);
+    ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
+}
+
+static const struct {
+    const char *from, *to, *says;
+} changes[] = {
+    {"\"d_model\": 128", "\"d_model\": \"128\"", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 128.5", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 128.0", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": null", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 0", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": -128", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 1000000000", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 99999999999999999999", ""},
+    {"\"d_model\": 128", "\"d_model\": 127", "heads"},
+    {"\"d_model\": 128", "\"d_modle\": 128", "d_modle"},
+    {"\"d_model\": 128", "\"d_model\": [128]", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": {}", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": true", "d_model"},
+    {"\"d_model\": 128", "\"d_model\": 128, \"n_embd\": 128", "n_embd"},
+    {"\"heads\": 4", "\"heads\": 3", "heads"},
+    {"\"heads\": 4", "\"heads\": 2048", "heads"},
+    {"\"kv_heads\": 0", "\"kv_heads\": 3", "kv_heads"},
+    {"\"layers\": 4", "\"layers\": 0", "layers"},
+    {"\"layers\": 4", "\"layers\": 04", ""},
+    {"\"context\": 64", "\"context\": -1", "context"},
+    {"\"vocab_size\": 65", "\"vocab_size\": 16777217", "vocab_size"},
+    {"\"dropout\": 0.0", "\"dropout\": 1.0", "dropout"},
+    {"\"dropout\": 0.0", "\"dropout\": \"none\"", "dropout"},
+    {"\"dropout\": 0.0", "\"dropout\": NaN", ""},
+    {"\"dropout\": 0.0", "\"dropout\": 1e999", ""},
+    {"\"dropout\": 0.0", "\"dropout\": -0.5", "dropout"},
+    {"\"activation\": \"gelu\"", "\"activation\": \"glue\"", "activation"},
+    {"\"activation\": \"gelu\"", "\"activation\": 1", "activation"},
+    {"\"schedule\": \"cosine\"", "\"schedule\": \"sine\"", "schedule"},
+    {"\"schedule\": \"cosine\"", "\"schedule\": null", "schedule"},
+    {"\"tied\": true", "\"tied\": 1", "tied"},
+    {"\"tied\": true", "\"tied\": \"true\"", "tied"},
+    {"\"bias\": false", "\"bias\": 0", "bias"},
+    {"\"lr\": 0.001", "\"lr\": 0", "lr"},
+    {"\"lr\": 0.001", "\"lr\": 1e-5", "min_lr"},
+    {"\"beta1\": 0.9", "\"beta1\": 1", "beta1"},
+    {"\"accumulate\": 1", "\"accumulate\": 13", "accumulate"},
+    {"\"family\": \"gpt\"", "\"family\": \"rms\"", "model_type"},
+    {"\"family\": \"gpt\"", "\"family\": \"\"", "family"},
+    {"\"family\": \"gpt\"", "\"family\": \"gpt\\u0000\"", ""},
+    {"\"family\": \"gpt\"", "\"family\": \"ggggggggggggggggggggggggggggggggggggggggggggggggggggggggg\"", "family"},
+    {"\"model_type\": \"weft-gpt\"", "\"model_type\": \"gpt2\"", "model_type"},
+    {"\"model\": \"nanogpt-char-small\"", "\"model\": \"a\\nb\"", "model"},
+    {"\"model\": \"nanogpt-char-small\"", "\"model\": \"../x/y\"", "model"},
+    {"\"model\": \"nanogpt-char-small\"", "\"model\": 7", "model"},
+    {"\"weft_version\": \"" WF_VERSION "\"", "\"weft_version\": 1", "weft_version"},
+    {"\"warmup\": 100", "\"warmup\": 100,", ""},
+    {"\"warmup\": 100", "\"warmup\": 100 \"x\"", ""},
+    {"\"warmup\": 100", "\"warmup\": 1\xff", ""},
+};
+
+START_TEST(changed_files_are_refused)
+{
+    make_folder();
+    char *text = saved();
+    for (int i = 0; i < (int)(sizeof changes / sizeof *changes); i++) {
+        const char *at = strstr(text, changes[i].from);
+        ck_assert_msg(at != NULL, "%s is not in the file", changes[i].from);
+        char *changed = wf_format("%.*s%s%s", (int)(at - text), text, changes[i].to, at + strlen(changes[i].from));
+        write_file(changed, strlen(changed));
+        refused(changes[i].to);
+        struct wf_config c;
+        wf_error problem = {0};
+        ck_assert_int_eq(wf_config_load(&c, path, &problem), WF_ERR_FORMAT);
+        ck_assert_msg(strstr(problem.message + strlen(path), changes[i].says), "%s: %s", changes[i].to, problem.message);
+        wf_free(changed);
+    }
+    wf_free(text);
+    remove_folder();
+}
+END_TEST
+
+/* Each line of the object away, and each twice. */
+START_TEST(missing_and_repeated_keys)
+{
+    make_folder();
+    char *text = saved(), *end = strrchr(text, '}');
+    int lines = 0;
+    for (char *line = strchr(text, '\n') + 1; line < end; lines++) {
+        char *next = strchr(line, '\n') + 1;
+        bool last = next >= end;
+        /* without the comma before it when it is the last */
+        char *less = last ? wf_format("%.*s\n%s", (int)(line - text) - 2, text, end) : wf_format("%.*s%s", (int)(line - text), text, next);
+        write_file(less, strlen(less));
+        refused("a key is missing");
+        wf_free(less);
+        char *more = wf_format("%.*s%.*s%s%s", (int)(line - text), text, (int)(next - line - (last ? 1 : 2)), line, ",\n", line);
+        write_file(more, strlen(more));
+        refused("a key is there twice");
+        wf_free(more);
+        line = next;
+    }
+    ck_assert_int_eq(lines, wf_config_key_count() + 4);
+    wf_free(text);
+    remove_folder();
+}
+END_TEST
+
+START_TEST(truncated_and_foreign_files)
+{
+    make_folder();
+    char *text = saved();
+    size_t length = strrchr(text, '}') - text + 1;
+    for (size_t n = 0; n < length; n++) {
+        write_file(text, n);
+        refused("cut off");
+    }
+    static const char *const others[] = {"[]", "null", "{}", "\"config\"", "12", "{\"d_model\": 1}", "{}{}", "\xef\xbb\xbf{}"};
+    for (int i = 0; i < 8; i++) {
+        write_file(others[i], strlen(others[i]));
+        refused(others[i]);
+    }
+    char *large = wf_alloc((1 << 20) + 10);
+    memset(large, ' ', (1 << 20) + 10);
+    memcpy(large, text, length);
+    write_file(large, (1 << 20) + 10);
+    refused("too large");
+    wf_free(large);
+    wf_free(text);
+    unlink(path);
+    struct wf_config c;
+    ck_refused(wf_config_load(&c, path, error), WF_ERR_IO, path);
+    ck_refused(wf_config_load(&c, folder, error), WF_ERR_IO, folder);
+    c = preset("char-rms");
+    ck_refused(wf_config_save(&c, "/nonexistent/folder/config.json", error), WF_ERR_IO, "/nonexistent/folder");
+    remove_folder();
+}
+END_TEST
+
+START_TEST(out_of_memory)
+{
+    make_folder();
+    wf_free(saved());
+    struct wf_config c = preset("char-rms");
+    for (int which = 0; which < 2; which++) {
+        int failures = 0;
+        for (int n = 0;; n++) {
+            wf_error problem = {0};
+            int64_t live = wf_alloc_live();
+            wf_alloc_fail_after(n);
+            wf_status status = which ? wf_config_save(&c, path, &problem) : wf_config_load(&c, path, &problem);
+            wf_alloc_fail_after(-1);
+            ck_assert_int_eq(wf_alloc_live(), live);
+            if (status == WF_OK)
+                break;
+            ck_assert_msg(status == WF_ERR_MEMORY, "%d: %s", n, problem.message);
+            failures++;
+        }
+        ck_assert_int_gt(failures, 10);
+    }
+    remove_folder();
+}
+END_TEST
+
+WF_TEST_MAIN("models/config_file", round_trip, changed_files_are_refused, missing_and_repeated_keys, truncated_and_foreign_files,
+             out_of_memory)
