@@ -18,11 +18,19 @@ V_INLINE void adam_part(int64_t i, int64_t count, wf_real *p, const wf_real *g, 
     v_put(p + i, v_fnma(s->size, mean / below, s->keep * old), count);
 }
 
-void WF_KERNEL(adam)(int64_t n, wf_real *p, const wf_real *g, wf_real *m, wf_real *v, wf_real grad_scale, double beta1,
-                     double beta2, wf_real eps, wf_real step_size, wf_real inv_bias2, wf_real lr_wd, wf_real l2)
+void WF_KERNEL(adam)(int64_t n, wf_real *p, const wf_real *g, wf_real *m, wf_real *v, wf_real grad_scale, double beta1, double beta2,
+                     wf_real eps, wf_real step_size, wf_real inv_bias2, wf_real lr_wd, wf_real l2)
 {
     /* 1 - beta is taken in double: from a rounded 0.999 it would be off by 5e-5. */
-    const struct step s = {v_set(grad_scale), v_set((wf_real)beta1), v_set((wf_real)(1 - beta1)), v_set((wf_real)beta2),
-        v_set((wf_real)(1 - beta2)), v_set(eps), v_set(step_size), v_set(inv_bias2), v_set(1 - lr_wd), v_set(l2)};
+    const struct step s = {v_set(grad_scale),
+                           v_set((wf_real)beta1),
+                           v_set((wf_real)(1 - beta1)),
+                           v_set((wf_real)beta2),
+                           v_set((wf_real)(1 - beta2)),
+                           v_set(eps),
+                           v_set(step_size),
+                           v_set(inv_bias2),
+                           v_set(1 - lr_wd),
+                           v_set(l2)};
     V_LOOP(n, adam_part, p, g, m, v, &s);
 }

@@ -3,8 +3,8 @@
  * halves carry rubbish between rounds: the 32 x 32 -> 64 bit product doesn't look at them. */
 #include "simd.h"
 
-#define COUNTERS (V_BYTES / 8)      /* in a register */
-#define ELEMENTS (8 * COUNTERS)     /* 16 bits each */
+#define COUNTERS (V_BYTES / 8)  /* in a register */
+#define ELEMENTS (8 * COUNTERS) /* 16 bits each */
 
 typedef uint16_t v_bits __attribute__((vector_size(2 * V_LANES), aligned(2), may_alias));
 
@@ -31,15 +31,24 @@ static inline uint64_t mix(uint64_t x)
 
 /* The lanes' counters in the order in which interleaving pairs of lanes, as below, brings them back in line. */
 #if COUNTERS == 8
-#define ORDER {0, 4, 1, 5, 2, 6, 3, 7}
+#define ORDER                                                                                                                              \
+    {                                                                                                                                      \
+        0, 4, 1, 5, 2, 6, 3, 7                                                                                                             \
+    }
 #define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 8, 2, 10, 4, 12, 6, 14})
 #define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 9, 3, 11, 5, 13, 7, 15})
 #elif COUNTERS == 4
-#define ORDER {0, 2, 1, 3}
+#define ORDER                                                                                                                              \
+    {                                                                                                                                      \
+        0, 2, 1, 3                                                                                                                         \
+    }
 #define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 4, 2, 6})
 #define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 5, 3, 7})
 #else
-#define ORDER {0, 1}
+#define ORDER                                                                                                                              \
+    {                                                                                                                                      \
+        0, 1                                                                                                                               \
+    }
 #define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 2})
 #define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 3})
 #endif

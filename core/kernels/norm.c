@@ -3,19 +3,19 @@
 #include "simd.h"
 
 /* Row sums run in two chains: even and odd registers. */
-#define CHAINS_LOOP(n, PART, ...)                              \
-    do {                                                       \
-        int64_t v_at = 0;                                      \
-        for (; v_at + 2 * V_N <= (n); v_at += 2 * V_N) {       \
-            PART(v_at, V_N, 0, __VA_ARGS__);                   \
-            PART(v_at + V_N, V_N, 1, __VA_ARGS__);             \
-        }                                                      \
-        if (v_at + V_N <= (n)) {                               \
-            PART(v_at, V_N, 0, __VA_ARGS__);                   \
-            v_at += V_N;                                       \
-        }                                                      \
-        if (v_at < (n))                                        \
-            PART(v_at, (n) - v_at, 1, __VA_ARGS__);            \
+#define CHAINS_LOOP(n, PART, ...)                                                                                                          \
+    do {                                                                                                                                   \
+        int64_t v_at = 0;                                                                                                                  \
+        for (; v_at + 2 * V_N <= (n); v_at += 2 * V_N) {                                                                                   \
+            PART(v_at, V_N, 0, __VA_ARGS__);                                                                                               \
+            PART(v_at + V_N, V_N, 1, __VA_ARGS__);                                                                                         \
+        }                                                                                                                                  \
+        if (v_at + V_N <= (n)) {                                                                                                           \
+            PART(v_at, V_N, 0, __VA_ARGS__);                                                                                               \
+            v_at += V_N;                                                                                                                   \
+        }                                                                                                                                  \
+        if (v_at < (n))                                                                                                                    \
+            PART(v_at, (n)-v_at, 1, __VA_ARGS__);                                                                                          \
     } while (0)
 
 /* Lanes beyond the row. */
@@ -77,8 +77,8 @@ V_INLINE void layer_norm_row(int64_t d, const wf_real *x, const wf_real *gain, c
         *rstd_out = rstd[0];
 }
 
-void WF_KERNEL(layer_norm)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *bias, wf_real eps,
-                           wf_real *y, wf_real *mean, wf_real *rstd)
+void WF_KERNEL(layer_norm)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *bias, wf_real eps, wf_real *y,
+                           wf_real *mean, wf_real *rstd)
 {
     for (int64_t i = 0; i < rows; i++)
         layer_norm_row(d, x + i * d, gain, bias, eps, y + i * d, mean ? mean + i : NULL, rstd ? rstd + i : NULL);
@@ -108,8 +108,8 @@ V_INLINE void layer_grad_dx(int64_t j, int64_t count, const wf_real *x, const wf
     v_put(dx + j, add ? v_fma(g, rstd, v_get(dx + j, count)) : g * rstd, count);
 }
 
-void WF_KERNEL(layer_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *mean,
-                                const wf_real *rstd, const wf_real *dy, wf_real *dx, bool add, wf_real *dgain, wf_real *dbias)
+void WF_KERNEL(layer_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *mean, const wf_real *rstd,
+                                const wf_real *dy, wf_real *dx, bool add, wf_real *dgain, wf_real *dbias)
 {
     for (int64_t i = 0; i < rows; i++, x += d, dy += d) {
         vr m = v_set(mean[i]), r = v_set(rstd[i]);
@@ -164,8 +164,8 @@ V_INLINE void rms_grad_dx(int64_t j, int64_t count, const wf_real *x, const wf_r
     v_put(dx + j, add ? v_fma(g, rstd, v_get(dx + j, count)) : g * rstd, count);
 }
 
-void WF_KERNEL(rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *rstd,
-                              const wf_real *dy, wf_real *dx, bool add, wf_real *dgain)
+void WF_KERNEL(rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *gain, const wf_real *rstd, const wf_real *dy,
+                              wf_real *dx, bool add, wf_real *dgain)
 {
     for (int64_t i = 0; i < rows; i++, x += d, dy += d) {
         vr r = v_set(rstd[i]), sum_hx[2] = {{0}, {0}};

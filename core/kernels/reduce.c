@@ -12,16 +12,16 @@ V_INLINE double chains_total(const struct chains *c)
     return v_sum_d((c->sum[0] + c->sum[1]) + (c->sum[2] + c->sum[3]));
 }
 
-#define CHAINS_LOOP(n, PART, ...)                                             \
-    struct chains c = {{{0}}};                                                \
-    int64_t i = 0;                                                            \
-    for (; i + 4 / V_HALVES * V_N <= (n); i += 4 / V_HALVES * V_N)            \
-        for (int k = 0; k < 4 / V_HALVES; k++)                                \
-            PART(i + k * V_N, V_N, &c, k * V_HALVES, __VA_ARGS__);            \
-    for (; i + V_N <= (n); i += V_N)                                          \
-        PART(i, V_N, &c, 0, __VA_ARGS__);                                     \
-    if (i < (n))                                                              \
-        PART(i, (n) - i, &c, 0, __VA_ARGS__);                                 \
+#define CHAINS_LOOP(n, PART, ...)                                                                                                          \
+    struct chains c = {{{0}}};                                                                                                             \
+    int64_t i = 0;                                                                                                                         \
+    for (; i + 4 / V_HALVES * V_N <= (n); i += 4 / V_HALVES * V_N)                                                                         \
+        for (int k = 0; k < 4 / V_HALVES; k++)                                                                                             \
+            PART(i + k * V_N, V_N, &c, k * V_HALVES, __VA_ARGS__);                                                                         \
+    for (; i + V_N <= (n); i += V_N)                                                                                                       \
+        PART(i, V_N, &c, 0, __VA_ARGS__);                                                                                                  \
+    if (i < (n))                                                                                                                           \
+        PART(i, (n)-i, &c, 0, __VA_ARGS__);                                                                                                \
     return chains_total(&c)
 
 V_INLINE void sum_part(int64_t i, int64_t count, struct chains *c, int k, const wf_real *x)

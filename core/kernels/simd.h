@@ -228,9 +228,9 @@ V_INLINE bool v_any(vi mask)
 
 /* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
 #if V_LANES == 16
-#define V_XOR(x, k)                                                                                          \
-    __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k, 8 ^ k, 9 ^ k, 10 ^ k, \
-                              11 ^ k, 12 ^ k, 13 ^ k, 14 ^ k, 15 ^ k})
+#define V_XOR(x, k)                                                                                                                        \
+    __builtin_shuffle(                                                                                                                     \
+        x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k, 8 ^ k, 9 ^ k, 10 ^ k, 11 ^ k, 12 ^ k, 13 ^ k, 14 ^ k, 15 ^ k})
 #elif V_LANES == 8
 #define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k})
 #elif V_LANES == 4
@@ -303,13 +303,13 @@ V_INLINE vd v_widen(vr x, int half)
 
 /* Runs PART(offset, count, ...) over 0 .. n-1: whole registers first (count is the constant V_N), then the tail by the same
  * code with a smaller count. */
-#define V_LOOP(n, PART, ...)                      \
-    do {                                          \
-        int64_t v_at = 0;                         \
-        for (; v_at + V_N <= (n); v_at += V_N)    \
-            PART(v_at, V_N, __VA_ARGS__);         \
-        if (v_at < (n))                           \
-            PART(v_at, (n) - v_at, __VA_ARGS__);  \
+#define V_LOOP(n, PART, ...)                                                                                                               \
+    do {                                                                                                                                   \
+        int64_t v_at = 0;                                                                                                                  \
+        for (; v_at + V_N <= (n); v_at += V_N)                                                                                             \
+            PART(v_at, V_N, __VA_ARGS__);                                                                                                  \
+        if (v_at < (n))                                                                                                                    \
+            PART(v_at, (n)-v_at, __VA_ARGS__);                                                                                             \
     } while (0)
 
 /* Loads and stores `count` lanes at p: all of them when it is the constant V_N. Missing lanes are 0. */

@@ -92,8 +92,8 @@ void WF_KERNEL(softmax_grad)(int64_t rows, int64_t d, const wf_real *y, const wf
     }
 }
 
-void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, int32_t ignore,
-                              wf_real smoothing, wf_real scale, double *loss, double *smoothed, wf_real *dlogits)
+void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, int32_t ignore, wf_real smoothing,
+                              wf_real scale, double *loss, double *smoothed, wf_real *dlogits)
 {
     for (int64_t i = 0; i < rows; i++, logits += v) {
         wf_real *d = dlogits ? dlogits + i * v : NULL;

@@ -3,24 +3,24 @@
  * gelu and the gradients take their limits there. */
 #include "vmath.h"
 
-#define UNARY(name)                                                                       \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, wf_real *y)     \
-    {                                                                                     \
-        v_put(y + i, name##_of(v_get(x + i, count)), count);                              \
-    }                                                                                     \
-    void WF_KERNEL(name)(int64_t n, const wf_real *x, wf_real *y)                         \
-    {                                                                                     \
-        V_LOOP(n, name##_part, x, y);                                                     \
+#define UNARY(name)                                                                                                                        \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, wf_real *y)                                                      \
+    {                                                                                                                                      \
+        v_put(y + i, name##_of(v_get(x + i, count)), count);                                                                               \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(int64_t n, const wf_real *x, wf_real *y)                                                                          \
+    {                                                                                                                                      \
+        V_LOOP(n, name##_part, x, y);                                                                                                      \
     }
 
-#define UNARY_GRAD(name)                                                                                    \
-    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, const wf_real *dy, wf_real *dx)   \
-    {                                                                                                       \
-        v_put(dx + i, name##_of(v_get(x + i, count), v_get(dy + i, count)), count);                         \
-    }                                                                                                       \
-    void WF_KERNEL(name)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)                       \
-    {                                                                                                       \
-        V_LOOP(n, name##_part, x, dy, dx);                                                                  \
+#define UNARY_GRAD(name)                                                                                                                   \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *x, const wf_real *dy, wf_real *dx)                                  \
+    {                                                                                                                                      \
+        v_put(dx + i, name##_of(v_get(x + i, count), v_get(dy + i, count)), count);                                                        \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)                                                      \
+    {                                                                                                                                      \
+        V_LOOP(n, name##_part, x, dy, dx);                                                                                                 \
     }
 
 V_INLINE vr exp_of(vr x)
@@ -66,7 +66,7 @@ V_INLINE vr silu_of(vr x)
 }
 
 /* 0.5 x (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3) */
-#define GELU_TANH_1 ((wf_real)1.59576912160573071176) /* 2 sqrt(2 / pi) */
+#define GELU_TANH_1 ((wf_real)1.59576912160573071176)   /* 2 sqrt(2 / pi) */
 #define GELU_TANH_3 ((wf_real)0.0713548162726002487763) /* times 0.044715 */
 
 V_INLINE vr gelu_tanh_minus_2u(vr x)

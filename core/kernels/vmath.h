@@ -23,29 +23,30 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #ifdef WF_DOUBLE
 #define V_MANTISSA 52
 #define V_BIAS 1023
-#define V_MAGIC 6755399441055744.0 /* 1.5 2^52: adding it rounds to an integer, which stands in the low bits */
+#define V_MAGIC 6755399441055744.0            /* 1.5 2^52: adding it rounds to an integer, which stands in the low bits */
 #define V_LN2_HIGH 6.93147180369123816490e-01 /* ln 2 in two parts, the first with zeros at its end: n times it is exact */
 #define V_LN2_LOW 1.90821492927058770002e-10
 #define V_EXP_MIN (-746.0) /* below: 0, above V_EXP_MAX: infinity */
 #define V_EXP_MAX 710.0
 #define V_EXP_SAFE 709.0 /* e to this is finite, and 1 / e^(2 x) is 0 */
-#define V_TANH_MAX 20.0 /* beyond: +-1 */
+#define V_TANH_MAX 20.0  /* beyond: +-1 */
 #define V_LEAST_NORMAL 0x1p-1022
 /* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, fit 1.8e-17 relative to e^r - 1 */
-static const wf_real v_exp_poly[] = {0.500000000000000518, 0.166666666666665893, 0.0416666666665767553, 0.00833333333338954817,
-    0.00138888889315646946, 0.000198412697190146265, 0.0000248015052739869657, 2.75574075359885174e-6, 2.76260378192625693e-7,
-    2.50537770731997606e-8};
+static const wf_real v_exp_poly[] = {0.500000000000000518,   0.166666666666665893,    0.0416666666665767553,    0.00833333333338954817,
+                                     0.00138888889315646946, 0.000198412697190146265, 0.0000248015052739869657, 2.75574075359885174e-6,
+                                     2.76260378192625693e-7, 2.50537770731997606e-8};
 /* (2 atanh(s) / s - 2) / s^2 in s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1), fit 1.2e-18 relative to the logarithm */
 static const wf_real v_log_poly[] = {0.666666666666673446, 0.399999999994143209, 0.285714287424747822, 0.222221985634995436,
-    0.18183564865922806, 0.153140358538677551, 0.147961052565755847};
+                                     0.18183564865922806,  0.153140358538677551, 0.147961052565755847};
 /* Phi(-t) e^(t^2/2) (t + 5) in (t - 5) / (t + 5), 0 <= t <= 39, fit 5.9e-18 relative */
 #define V_PHI_K 5.0
 #define V_PHI_MAX 39.0
-static const wf_real v_phi_poly[] = {0.769193049750062956, -0.665382502890056781, 0.495305615969977299, -0.313533156671296194,
-    0.165020366170337417, -0.0691186387065700295, 0.0207950668008377848, -0.00299337676670524229, -0.000797869408011110561,
-    0.000544899033386983038, -0.0000593756747839269762, -0.0000497626548904933574, 0.0000166810411931121838,
-    3.98038463316920035e-6, -2.76895242052949848e-6, -3.35537041766850039e-7, 4.32884042019825562e-7, 4.0880286167454837e-8,
-    -6.60115119526981614e-8, -8.29466164498231193e-9, 7.94220476654705005e-9, 1.43192984055345026e-9, -3.02913841458944908e-10};
+static const wf_real v_phi_poly[] = {
+    0.769193049750062956,      -0.665382502890056781,     0.495305615969977299,     -0.313533156671296194,    0.165020366170337417,
+    -0.0691186387065700295,    0.0207950668008377848,     -0.00299337676670524229,  -0.000797869408011110561, 0.000544899033386983038,
+    -0.0000593756747839269762, -0.0000497626548904933574, 0.0000166810411931121838, 3.98038463316920035e-6,   -2.76895242052949848e-6,
+    -3.35537041766850039e-7,   4.32884042019825562e-7,    4.0880286167454837e-8,    -6.60115119526981614e-8,  -8.29466164498231193e-9,
+    7.94220476654705005e-9,    1.43192984055345026e-9,    -3.02913841458944908e-10};
 #else
 #define V_MANTISSA 23
 #define V_BIAS 127
@@ -59,15 +60,15 @@ static const wf_real v_phi_poly[] = {0.769193049750062956, -0.665382502890056781
 #define V_LEAST_NORMAL 0x1p-126f
 /* as above, fit 1.3e-8 */
 static const wf_real v_exp_poly[] = {0.499999981540225532f, 0.166665436212018741f, 0.041667199864782176f, 0.00836652054913901965f,
-    0.00138825211746371784f};
+                                     0.00138825211746371784f};
 /* as above, fit 8.1e-10 */
 static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
 /* as above with (t - 3.5) / (t + 3.5), 0 <= t <= 14.5, fit 7.2e-9 */
 #define V_PHI_K 3.5f
 #define V_PHI_MAX 14.5f
-static const wf_real v_phi_poly[] = {0.744416074141453681f, -0.565561745098272307f, 0.315425048717786812f, -0.116053040798940392f,
-    0.0174063783189374905f, 0.00649311570903241834f, -0.00317531019571244062f, -0.000494942899030776442f,
-    0.000421897192843046649f, 0.000110688668422975601f};
+static const wf_real v_phi_poly[] = {0.744416074141453681f,    -0.565561745098272307f,  0.315425048717786812f,    -0.116053040798940392f,
+                                     0.0174063783189374905f,   0.00649311570903241834f, -0.00317531019571244062f, -0.000494942899030776442f,
+                                     0.000421897192843046649f, 0.000110688668422975601f};
 #endif
 
 /* x = n ln 2 + r, |r| <= ln 2 / 2; returns e^r - 1 and n, for V_EXP_MIN <= x <= V_EXP_MAX. */
@@ -121,7 +122,7 @@ V_INLINE vr v_log(vr x)
     vr bump = v_if_less(x, least, v_set(V_MANTISSA), zero);
     /* The bits of sqrt(1/2) make the cut between two binades. */
     const v_ulane cut = sizeof(wf_real) == 4 ? 0x3f3504f3u : (v_ulane)0x3fe6a09e667f3bcdu;
-    vu bits = (vu)scaled - cut, whole = (vu)v_seti((v_lane)(((v_ulane)~(v_ulane)0) << V_MANTISSA));
+    vu bits = (vu)scaled - cut, whole = (vu)v_seti((v_lane)(((v_ulane) ~(v_ulane)0) << V_MANTISSA));
     /* n + 2 V_BIAS >= 0: a logical shift, which every instruction set has, and the magic number make it a wf_real. */
     vu up = (bits + ((v_ulane)2 * V_BIAS << V_MANTISSA)) >> V_MANTISSA;
     vr n = (vr)(up + (vu)v_set((wf_real)V_MAGIC)) - v_set((wf_real)V_MAGIC + 2 * V_BIAS) - bump;
@@ -130,7 +131,7 @@ V_INLINE vr v_log(vr x)
     vr half = f * f * (wf_real)0.5;
     vr low = v_fma(s, v_fma(z, V_POLY(z, v_log_poly), half), n * v_set((wf_real)V_LN2_LOW));
     vr y = v_fma(n, v_set((wf_real)V_LN2_HIGH), f - (half - low));
-    y = v_if_less(x, v_set(V_INF), y, x);                  /* +inf and NaN stay */
+    y = v_if_less(x, v_set(V_INF), y, x); /* +inf and NaN stay */
     y = v_if_less(x, zero, v_set((wf_real)__builtin_nan("")), y);
     vr none = v_if_less_equal(x, zero, v_set(-V_INF), y); /* 0; negative x are put right again */
     return v_if_less(x, zero, y, none);

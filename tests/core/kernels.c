@@ -35,14 +35,16 @@ typedef void (*unary_grad)(int64_t n, const wf_real *x, const wf_real *dy, wf_re
 /* Bounds in units of EPS max(|y|, floor): for the processors with a fused multiply-add and for base, float and double. */
 static const struct function {
     const char *name;
-    size_t kernel, grad;   /* grad 0: none */
-    bool of_result;        /* the gradient takes y */
+    size_t kernel, grad; /* grad 0: none */
+    bool of_result;      /* the gradient takes y */
     ld (*reference)(ld);
     double low, high, floor, bound;
     double at_plus, at_minus; /* the derivative at the infinities */
 } functions[] = {
-#define F(name, has_grad, of_result, reference, ...) \
-    {#name, offsetof(struct wf_kernels, name), has_grad, of_result, reference, __VA_ARGS__}
+#define F(name, has_grad, of_result, reference, ...)                                                                                       \
+    {                                                                                                                                      \
+#name, offsetof(struct wf_kernels, name), has_grad, of_result, reference, __VA_ARGS__                                              \
+    }
 #define G(name) offsetof(struct wf_kernels, name##_grad)
     F(exp, 0, false, expl, -110, 90, 0, 4, 0, 0),
     F(exp, 0, false, expl, -2, 2, 0, 3, 0, 0),
@@ -136,9 +138,33 @@ START_TEST(unary_gradients)
 }
 END_TEST
 
-static const wf_real specials[] = {0, (wf_real)-0.0, (wf_real)INFINITY, (wf_real)-INFINITY, (wf_real)NAN, (wf_real)LEAST, (wf_real)-LEAST,
-    (wf_real)(LEAST * 1000), HUGEST, -HUGEST, 1, -1, (wf_real)1e-30, (wf_real)-1e-30, 88, (wf_real)88.72, 89, -87, (wf_real)-103.2,
-    (wf_real)-103.98, -200, 709, 710, -745, -746, 5000, -5000};
+static const wf_real specials[] = {0,
+                                   (wf_real)-0.0,
+                                   (wf_real)INFINITY,
+                                   (wf_real)-INFINITY,
+                                   (wf_real)NAN,
+                                   (wf_real)LEAST,
+                                   (wf_real)-LEAST,
+                                   (wf_real)(LEAST * 1000),
+                                   HUGEST,
+                                   -HUGEST,
+                                   1,
+                                   -1,
+                                   (wf_real)1e-30,
+                                   (wf_real)-1e-30,
+                                   88,
+                                   (wf_real)88.72,
+                                   89,
+                                   -87,
+                                   (wf_real)-103.2,
+                                   (wf_real)-103.98,
+                                   -200,
+                                   709,
+                                   710,
+                                   -745,
+                                   -746,
+                                   5000,
+                                   -5000};
 enum { SPECIALS = sizeof specials / sizeof *specials };
 
 START_TEST(unary_specials)
@@ -155,8 +181,8 @@ START_TEST(unary_specials)
                 bool logistic = f->reference == ref_sigmoid || f->reference == ref_silu || f->reference == ref_gelu_tanh;
                 ld floor = logistic ? 1e-20L : (ld)f->floor;
                 double e = distance(y[i], want, floor);
-                ck_assert_msg(e <= (f->bound > 2 ? f->bound : 2), "%s %s(%g) = %.17g, not %.17Lg (%.1f)", isa, f->name,
-                              (double)specials[i], (double)y[i], want, e);
+                ck_assert_msg(e <= (f->bound > 2 ? f->bound : 2), "%s %s(%g) = %.17g, not %.17Lg (%.1f)", isa, f->name, (double)specials[i],
+                              (double)y[i], want, e);
                 if (specials[i] == 0 && want == 0 && f->reference != ref_relu)
                     ck_assert_int_eq(!!signbit(y[i]), !!signbit(specials[i]));
             }
@@ -169,8 +195,7 @@ START_TEST(unary_specials)
                 if (isnan(specials[i]))
                     ck_assert(f->reference == ref_relu ? dx[i] == 1 : isnan(dx[i]));
                 else if (fabs((double)specials[i]) > 1e3)
-                    ck_assert_msg(fabs((double)dx[i] - (specials[i] > 0 ? f->at_plus : f->at_minus)) < 1e-30,
-                                  "%s %s_grad(%g) = %g", isa,
+                    ck_assert_msg(fabs((double)dx[i] - (specials[i] > 0 ? f->at_plus : f->at_minus)) < 1e-30, "%s %s_grad(%g) = %g", isa,
                                   f->name, (double)specials[i], (double)dx[i]);
                 else
                     ck_assert(isfinite(dx[i]));
@@ -207,8 +232,7 @@ START_TEST(unary_bits)
                         memcpy(y + n, guard, sizeof guard);
                         if (n % 2)
                             memcpy(y, (grad ? dy : x) + offset, (size_t)n * sizeof *y);
-                        grad ? grad_of(f)(n, x + offset, n % 2 ? y : dy + offset, y)
-                             : kernel_of(f)(n, n % 2 ? y : x + offset, y);
+                        grad ? grad_of(f)(n, x + offset, n % 2 ? y : dy + offset, y) : kernel_of(f)(n, n % 2 ? y : x + offset, y);
                         ck_assert_msg(same_numbers(y, alone + offset, n), "%s %s%s of %d from %d", isa, f->name, grad ? "_grad" : "", n,
                                       offset);
                         ck_assert_msg(same_bits(y + n, guard, GUARD), "%s %s writes beyond %d", isa, f->name, n);
@@ -230,20 +254,20 @@ START_TEST(binary)
         for (int n = 0; n <= SPAN; n++)
             for (int sides = 0; sides < 4; sides++) {
                 int sa = sides & 1, sb = sides >> 1;
-#define BINARY(name, op)                                                                                \
-    c[n] = 77;                                                                                          \
-    wf_kernel->name(n, a, sa, b, sb, c);                                                                \
-    for (int i = 0; i < n; i++) {                                                                       \
-        wf_real want = a[i * sa] op b[i * sb];                                                          \
-        ck_assert_msg(same_numbers(&c[i], &want, 1), "%s " #name, isa);    \
-    }                                                                                                   \
-    ck_assert(c[n] == 77);                                                                              \
-    if (sa) {                                                                                           \
-        wf_real kept[SPAN + 1];                                                                         \
-        memcpy(kept, c, sizeof c);                                                                      \
-        memcpy(c, a, sizeof a);                                                                         \
-        wf_kernel->name(n, c, sa, b, sb, c);                                                            \
-        ck_assert(same_numbers(c, kept, n));                                                               \
+#define BINARY(name, op)                                                                                                                   \
+    c[n] = 77;                                                                                                                             \
+    wf_kernel->name(n, a, sa, b, sb, c);                                                                                                   \
+    for (int i = 0; i < n; i++) {                                                                                                          \
+        wf_real want = a[i * sa] op b[i * sb];                                                                                             \
+        ck_assert_msg(same_numbers(&c[i], &want, 1), "%s " #name, isa);                                                                    \
+    }                                                                                                                                      \
+    ck_assert(c[n] == 77);                                                                                                                 \
+    if (sa) {                                                                                                                              \
+        wf_real kept[SPAN + 1];                                                                                                            \
+        memcpy(kept, c, sizeof c);                                                                                                         \
+        memcpy(c, a, sizeof a);                                                                                                            \
+        wf_kernel->name(n, c, sa, b, sb, c);                                                                                               \
+        ck_assert(same_numbers(c, kept, n));                                                                                               \
     }
                 BINARY(add, +)
                 BINARY(sub, -)

@@ -23,8 +23,8 @@
 typedef long double ld;
 
 /* Runs the statement that follows once for each instruction set of this processor; `isa` is its name. */
-#define EACH_ISA                                                           \
-    for (const char *const *all = isas, *isa = *all; isa; isa = *++all)    \
+#define EACH_ISA                                                                                                                           \
+    for (const char *const *all = isas, *isa = *all; isa; isa = *++all)                                                                    \
         if (use_isa(isa))
 
 static const char *const isas[] = {"avx512", "avx2", "base", NULL};
@@ -78,10 +78,10 @@ static inline double distance(wf_real got, ld want, ld floor)
     return (double)(fabsl((ld)got - want) / (unit > (ld)LEAST ? unit : (ld)LEAST));
 }
 
-#define VERBOSE(...)                          \
-    do {                                      \
-        if (getenv("WEFT_KERNELS_VERBOSE"))   \
-            fprintf(stderr, __VA_ARGS__);     \
+#define VERBOSE(...)                                                                                                                       \
+    do {                                                                                                                                   \
+        if (getenv("WEFT_KERNELS_VERBOSE"))                                                                                                \
+            fprintf(stderr, __VA_ARGS__);                                                                                                  \
     } while (0)
 
 #endif

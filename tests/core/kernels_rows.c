@@ -7,8 +7,8 @@
 
 enum { MOST = 1100, ROWS = 3 };
 
-static const int64_t widths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 70, 100,
-    128, 200, 256, 384, 512, 768, 1024, 1100, -1};
+static const int64_t widths[] = {0,  1,  2,  3,  4,  5,   7,   8,   9,   15,  16,  17,  31,   32,   33,
+                                 47, 63, 64, 65, 70, 100, 128, 200, 256, 384, 512, 768, 1024, 1100, -1};
 #define EACH_WIDTH(d) for (int64_t w = 0, d; (d = widths[w]) >= 0; w++)
 
 static wf_real x[ROWS * MOST], dy[ROWS * MOST], y[ROWS * MOST + 1], dx[ROWS * MOST + 1], gain[MOST], bias[MOST], alone[MOST];
@@ -231,8 +231,8 @@ static void load_norm(struct norm *n, bool layer, int64_t row, int64_t d, const 
     }
 }
 
-static void forward(bool layer, int64_t rows, int64_t d, const wf_real *in, const wf_real *g, const wf_real *b, wf_real *out,
-                    wf_real *mean, wf_real *rstd)
+static void forward(bool layer, int64_t rows, int64_t d, const wf_real *in, const wf_real *g, const wf_real *b, wf_real *out, wf_real *mean,
+                    wf_real *rstd)
 {
     if (layer)
         wf_kernel->layer_norm(rows, d, in, g, b, (wf_real)1e-5, out, mean, rstd);
