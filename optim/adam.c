@@ -140,7 +140,7 @@ static void update_block(void *ctx, int64_t i)
         return;
     double lr = opt->lr * opt->lr_scale[b->parameter], decay = opt->decay[b->parameter];
     wf_kernel->adam(b->count, wf_registry_values(opt->registry) + b->offset, opt->grads->slab + b->offset, opt->m + b->offset,
-                    opt->v + b->offset, (wf_real)u->grad_scale, (wf_real)opt->beta1, (wf_real)opt->beta2, (wf_real)opt->eps,
+                    opt->v + b->offset, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
                     (wf_real)(lr / u->correction1), (wf_real)u->inv_bias2, opt->decoupled ? (wf_real)(lr * decay) : 0,
                     opt->decoupled ? 0 : (wf_real)decay);
 }

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* Adam and AdamW against torch.optim and torch.nn.utils.clip_grad_norm_, and what PyTorch has no word for: steps without a
+ * gradient, refused steps, state. */
+#include <unistd.h>
+
+#include <weft/optim.h>
+
+#include "../golden/golden.h"
+
+enum { STEPS = 6, PARAMETERS = 3 };
+static const struct {
+    const char *name;
+    wf_shape shape;
+} declared[PARAMETERS] = {{"w", {2, {5, 7}}}, {"b", {1, {7}}}, {"c", {2, {3, 4}}}};
+
+static struct rig start(const char *name)
+{
+    struct rig r = rig_open("optim", name);
+    for (int i = 0; i < PARAMETERS; i++)
+        wf_parameter(wf_root(r.registry), declared[i].name, &declared[i].shape, .init = {0});
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    return r;
+}
+
+/* The gradient of sum(p * g) is g: gives the parameters whose bits are in `which` the gradients of step t. */
+static void gradients(struct rig *r, int t, unsigned which)
+{
+    wf_tape_reset(r->tape, WF_GRADIENTS);
+    wf_tensor *sum = wf_zeros(r->tape, &(wf_shape){0});
+    for (int i = 0; i < PARAMETERS; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "g%d.%s", t, declared[i].name);
+        if (which >> i & 1)
+            sum = wf_add(sum, wf_sum(wf_mul(wf_registry_at(r->registry, i),
+                                            rig_tensor(r, key, &declared[i].shape, t == 3 ? 0.05 : 2.0, false))));
+    }
+    ck_assert_msg(wf_backward(sum) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+}
+
+static void compare(const struct rig *r, const char *prefix, wf_real *slab)
+{
+    for (int i = 0; i < PARAMETERS; i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r->registry, i));
+        char key[64];
+        wf_array a = wf_array_dense(slab + info->offset, WF_REAL, &declared[i].shape);
+        snprintf(key, sizeof key, "%s/%s.%s", r->name, prefix, declared[i].name);
+        golden_near(r->file, key, &a, golden_tolerance());
+    }
+}
+
+static bool is_named(void *ctx, const char *name, const wf_tensor *parameter)
+{
+    (void)parameter;
+    return strcmp(name, ctx) == 0;
+}
+
+static void follow(const char *name, struct wf_adam *opt, struct rig *r, double clip, const struct wf_schedule *schedule)
+{
+    (void)name;
+    double *norms = NULL;
+    char key[64];
+    snprintf(key, sizeof key, "%s/norms", r->name);
+    norms = golden_read(r->file, key, STEPS);
+    for (int t = 0; t < STEPS; t++) {
+        gradients(r, t, 7);
+        opt->lr = schedule ? wf_schedule_lr(schedule, t) : 1e-2;
+        ck_assert(fabs(wf_grad_norm(opt) - norms[t]) <= golden_tolerance() * norms[t]);
+        ck_ok(wf_adam_step(opt, clip, error));
+        ck_assert(fabs(opt->grad_norm - norms[t]) <= golden_tolerance() * norms[t]);
+        ck_assert_int_eq(opt->step, t + 1);
+        ck_assert_double_eq(wf_grad_norm(opt), 0); /* forgotten */
+        snprintf(key, sizeof key, "%d", t);
+        compare(r, key, wf_registry_values(r->registry));
+    }
+    compare(r, "m", opt->m);
+    compare(r, "v", opt->v);
+    free(norms);
+    wf_adam_free(opt);
+    rig_close(r);
+}
+
+START_TEST(as_pytorch)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    ck_ok(wf_adam_init(&opt, r.registry, error, 0));
+    follow("adam", &opt, &r, 0, NULL);
+
+    r = start("adam_l2");
+    ck_ok(wf_adam_init(&opt, r.registry, error, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1));
+    follow("adam_l2", &opt, &r, 0, NULL);
+
+    r = start("adamw");
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.1));
+    follow("adamw", &opt, &r, 0, NULL);
+}
+END_TEST
+
+/* Matrices decay, one group has its own decay and rate, gradients are clipped (but in step 3, whose norm is small), the rate follows
+ * a schedule. */
+START_TEST(groups_clipping_schedule)
+{
+    struct wf_adam opt;
+    struct rig r = start("adamw_all");
+    struct wf_schedule schedule = {WF_SCHEDULE_COSINE, 1e-2, 1e-3, 2, 6};
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .beta2 = 0.99, .weight_decay = 0.1));
+    wf_adam_decay_matrices_only(&opt);
+    wf_adam_group(&opt, is_named, (void *)"c", 0.3, 0.1);
+    follow("adamw_all", &opt, &r, 1.0, &schedule);
+}
+END_TEST
+
+START_TEST(without_a_gradient_nothing_moves)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.1));
+    for (int t = 0; t < 3; t++) {
+        int64_t n = wf_registry_slab(r.registry);
+        wf_real *before = malloc((size_t)n * sizeof *before);
+        memcpy(before, wf_registry_values(r.registry), (size_t)n * sizeof *before);
+        gradients(&r, t, t == 1 ? 5 : 7); /* b is left out in step 1, after it has moments */
+        ck_ok(wf_adam_step(&opt, 0, error));
+        for (int i = 0; i < PARAMETERS; i++) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r.registry, i));
+            bool same = memcmp(before + info->offset, wf_registry_values(r.registry) + info->offset,
+                               (size_t)wf_array_count(&info->value) * sizeof *before) == 0;
+            ck_assert_int_eq(same, t == 1 && i == 1);
+        }
+        free(before);
+    }
+    wf_adam_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(frozen_parameters_stay)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    wf_tensor *b = wf_registry_find(r.registry, "b");
+    wf_registry_freeze(r.registry, b, true);
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.1));
+    wf_real before = wf_registry_values(r.registry)[wf_parameter_info(b)->offset];
+    gradients(&r, 0, 7);
+    ck_ok(wf_adam_step(&opt, 0, error));
+    ck_assert(wf_registry_values(r.registry)[wf_parameter_info(b)->offset] == before);
+    wf_registry_freeze(r.registry, b, false);
+    gradients(&r, 1, 7);
+    ck_ok(wf_adam_step(&opt, 0, error));
+    ck_assert(wf_registry_values(r.registry)[wf_parameter_info(b)->offset] != before);
+    wf_adam_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+/* A refused step changes neither weights nor moments nor the count. */
+START_TEST(refuses_bad_gradients)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    ck_ok(wf_adam_init(&opt, r.registry, error, 0));
+    gradients(&r, 0, 7);
+    ck_ok(wf_adam_step(&opt, 0, error));
+    size_t bytes = (size_t)wf_registry_slab(r.registry) * sizeof(wf_real);
+    wf_real *before = malloc(3 * bytes), *part[3] = {wf_registry_values(r.registry), opt.m, opt.v};
+    for (int i = 0; i < 3; i++)
+        memcpy((char *)before + (size_t)i * bytes, part[i], bytes);
+    for (int kind = 0; kind < 3; kind++) {
+        wf_error e = {0};
+        gradients(&r, 1, 7);
+        if (kind == 2) { /* a backward that fails: an id that is none */
+            wf_tape_reset(r.tape, WF_GRADIENTS);
+            wf_tensor *x = wf_embedding(wf_registry_find(r.registry, "w"), wf_ids(r.tape, (int32_t[]){9}, 1, 1));
+            ck_assert_int_ne(wf_backward(wf_sum(x)), WF_OK);
+        } else {
+            opt.grads->slab[wf_parameter_info(wf_registry_at(r.registry, 2))->offset + 3] = kind ? (wf_real)INFINITY : (wf_real)NAN;
+        }
+        bool broken = opt.grads->broken;
+        wf_status status = wf_adam_step(&opt, 1.0, &e);
+        if (kind < 2) {
+            ck_assert_int_eq(status, WF_ERR_NUMERIC);
+            ck_assert_ptr_nonnull(strstr(e.message, kind ? "inf" : "nan"));
+        } else if (broken) {
+            ck_assert_int_eq(status, WF_ERR_STATE);
+        } else {
+            break; /* the forward failed before gradients were touched: those of before still stand */
+        }
+        ck_assert_int_eq(opt.step, 1);
+        for (int i = 0; i < 3; i++)
+            ck_assert_int_eq(memcmp((char *)before + (size_t)i * bytes, part[i], bytes), 0);
+        wf_grads_zero(opt.grads);
+    }
+    free(before);
+    wf_adam_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_failed_backward_is_refused)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    wf_error e = {0};
+    ck_ok(wf_adam_init(&opt, r.registry, error, 0));
+    opt.grads->broken = true;
+    ck_assert_int_eq(wf_adam_step(&opt, 0, &e), WF_ERR_STATE);
+    ck_assert_ptr_nonnull(strstr(e.message, "last backward failed"));
+    wf_grads_zero(opt.grads);
+    gradients(&r, 0, 7);
+    ck_ok(wf_adam_step(&opt, 0, error));
+    wf_adam_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    struct rig r = start("adam");
+    const struct {
+        struct wf_adam_options options;
+        const char *message;
+    } bad[] = {
+        {{.lr = -1}, "lr = -1 is not in 0 <= lr < inf"},
+        {{.lr = NAN}, "lr = nan is not in 0 <= lr < inf"},
+        {{.beta1 = 1}, "beta1 = 1 is not in 0 <= beta1 < 1"},
+        {{.beta2 = 1.5}, "beta2 = 1.5 is not in 0 <= beta2 < 1"},
+        {{.eps = -1e-8}, "eps = -1e-08 is not in 0 <= eps < inf"},
+        {{.weight_decay = INFINITY}, "weight_decay = inf is not in 0 <= weight_decay < inf"},
+    };
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        struct wf_adam opt;
+        wf_error e = {0};
+        ck_assert_int_eq(wf_adam_init_with(&opt, r.registry, &bad[i].options, &e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, bad[i].message);
+        wf_adam_free(&opt);
+    }
+    wf_error e = {0};
+    wf_registry *empty = wf_registry_new(&e);
+    struct wf_adam opt;
+    ck_assert_int_eq(wf_adam_init(&opt, empty, &e, 0), WF_ERR_STATE); /* declared only */
+    wf_registry_free(empty);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+    struct rig r = start("adam");
+    int64_t live = wf_alloc_live(), n = 0;
+    for (;; n++) {
+        struct wf_adam opt;
+        wf_error e = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_adam_init(&opt, r.registry, &e, 0);
+        wf_alloc_fail_after(-1);
+        wf_adam_free(&opt);
+        ck_assert_int_eq(wf_alloc_live(), live);
+        if (status == WF_OK)
+            break;
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+    }
+    ck_assert_int_gt(n, 3);
+    rig_close(&r);
+}
+END_TEST
+
+/* Three steps, saved, loaded into another optimiser: the next three give the same bits. */
+START_TEST(state_goes_on)
+{
+    char path[] = "/tmp/weft-adam-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    struct rig a = start("adamw"), b = start("adamw");
+    struct wf_adam one, two;
+    ck_ok(wf_adamw_init(&one, a.registry, error, .weight_decay = 0.1));
+    ck_ok(wf_adamw_init(&two, b.registry, error, .weight_decay = 0.1));
+    size_t bytes = (size_t)wf_registry_slab(a.registry) * sizeof(wf_real);
+    for (int t = 0; t < STEPS; t++) {
+        if (t == 3) {
+            wf_safetensors_writer *w = wf_safetensors_writer_new();
+            wf_adam_save(&one, w, "optim.");
+            wf_registry_save(a.registry, w, "model.");
+            ck_ok(wf_safetensors_commit(w, path, error));
+        }
+        gradients(&a, t, 7);
+        ck_ok(wf_adam_step(&one, 1, error));
+    }
+    wf_error e = {0};
+    wf_safetensors *file = wf_safetensors_open(path, &e);
+    ck_assert_ptr_nonnull(file);
+    ck_ok(wf_registry_load(b.registry, file, "model.", error));
+    ck_ok(wf_adam_load(&two, file, "optim.", error));
+    ck_assert_int_eq(wf_adam_load(&two, file, "other.", &e), WF_ERR_FORMAT);
+    wf_safetensors_close(file);
+    ck_assert_int_eq(two.step, 3);
+    for (int t = 3; t < STEPS; t++) {
+        gradients(&b, t, 7);
+        ck_ok(wf_adam_step(&two, 1, error));
+    }
+    ck_assert_int_eq(memcmp(wf_registry_values(a.registry), wf_registry_values(b.registry), bytes), 0);
+    ck_assert_int_eq(memcmp(one.m, two.m, bytes), 0);
+    ck_assert_int_eq(memcmp(one.v, two.v, bytes), 0);
+    wf_adam_free(&one);
+    wf_adam_free(&two);
+    rig_close(&a);
+    rig_close(&b);
+    unlink(path);
+}
+END_TEST
+
+/* The same bits on any number of threads, over parameters of several blocks. */
+START_TEST(threads_do_not_matter)
+{
+    wf_real *first = NULL;
+    size_t bytes = 0;
+    double norm = 0;
+    for (int threads = 1; threads <= 4; threads++) {
+        wf_error e = {0};
+        ck_ok(wf_set_threads(threads, error));
+        wf_registry *registry = wf_registry_new(&e);
+        wf_tensor *p = wf_parameter(wf_root(registry), "p", WF_SHAPE(300, 331), .init = {WF_INIT_NORMAL, 1});
+        ck_ok(wf_registry_build(registry, 3, error));
+        struct wf_adam opt;
+        ck_ok(wf_adamw_init(&opt, registry, error, .weight_decay = 0.1));
+        wf_tape *tape = wf_tape_new(&e);
+        for (int t = 0; t < 3; t++) {
+            wf_tape_reset(tape, WF_GRADIENTS);
+            wf_tensor *x = wf_on(tape, p);
+            ck_assert_int_eq(wf_backward(wf_sum(wf_mul(x, wf_tanh(x)))), WF_OK);
+            ck_ok(wf_adam_step(&opt, 1, error));
+        }
+        bytes = (size_t)wf_registry_slab(registry) * sizeof(wf_real);
+        if (!first) {
+            first = malloc(bytes);
+            memcpy(first, wf_registry_values(registry), bytes);
+            norm = opt.grad_norm;
+        }
+        ck_assert_int_eq(memcmp(first, wf_registry_values(registry), bytes), 0);
+        ck_assert(norm == opt.grad_norm);
+        wf_adam_free(&opt);
+        wf_tape_free(tape);
+        wf_registry_free(registry);
+    }
+    free(first);
+}
+END_TEST
+
+/* --- schedules ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(schedules)
+{
+    wf_safetensors *file = golden_open("optim");
+    const struct wf_schedule cosine = {WF_SCHEDULE_COSINE, 1e-3, 1e-4, 100, 2000};
+    int64_t n = wf_safetensors_find(file, "cosine")->count;
+    double *want = golden_read(file, "cosine", n);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(fabs(wf_schedule_lr(&cosine, 7 * i) - want[i]) <= 1e-13 * want[i], "step %d", (int)(7 * i));
+    free(want);
+    ck_assert_double_eq(wf_schedule_lr(&cosine, 5000), 1e-4); /* past the end it stays */
+
+    /* Vaswani et al. 2017, formula 3, t from 1: the key lr is the peak of the curve. */
+    const struct wf_schedule vaswani = {WF_SCHEDULE_INVERSE_SQRT, 1 / sqrt(512.0 * 4000), 0, 4000, 0};
+    n = wf_safetensors_find(file, "vaswani")->count;
+    want = golden_read(file, "vaswani", n);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(fabs(wf_schedule_lr(&vaswani, 97 * i) - want[i]) <= 1e-13 * want[i], "step %d", (int)(97 * i));
+    ck_assert(fabs(wf_schedule_lr(&vaswani, 3999) - 6.98771e-4) < 1e-9);
+    free(want);
+    wf_safetensors_close(file);
+
+    const struct wf_schedule constant = {WF_SCHEDULE_CONSTANT, 0.5, 0, 4, 0};
+    const double rises[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.5};
+    for (int t = 0; t < 6; t++)
+        ck_assert_double_eq_tol(wf_schedule_lr(&constant, t), rises[t], 1e-15);
+    for (int k = WF_SCHEDULE_CONSTANT; k <= WF_SCHEDULE_INVERSE_SQRT; k++) {
+        enum wf_schedule_kind parsed;
+        ck_assert(wf_schedule_parse(wf_schedule_name((enum wf_schedule_kind)k), &parsed) && parsed == (enum wf_schedule_kind)k);
+    }
+    enum wf_schedule_kind none;
+    ck_assert(!wf_schedule_parse("linear", &none));
+}
+END_TEST
+
+WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, frozen_parameters_stay, refuses_bad_gradients,
+             a_failed_backward_is_refused, options_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)
