@@ -40,7 +40,7 @@ static wf_array temp_like_out(wf_call *c)
 /* add: y = a + b, so dy reaches both as it is (it is shared, not copied). */
 static wf_status add_forward(wf_call *c)
 {
-    wf_map_binary(wf_kernel->add, &c->in[0], &c->in[1], &c->out[0], 0.15);
+    wf_map_binary(wf_kernel->add, &c->in[0], &c->in[1], &c->out[0], 0.1);
     return WF_OK;
 }
 
@@ -63,7 +63,7 @@ wf_tensor *wf_add(wf_tensor *a, wf_tensor *b)
 /* sub: y = a - b, so da = dy and db = -dy. */
 static wf_status sub_forward(wf_call *c)
 {
-    wf_map_binary(wf_kernel->sub, &c->in[0], &c->in[1], &c->out[0], 0.15);
+    wf_map_binary(wf_kernel->sub, &c->in[0], &c->in[1], &c->out[0], 0.1);
     return WF_OK;
 }
 
@@ -92,7 +92,7 @@ wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b)
 /* mul: y = a b, so da = b dy and db = a dy. */
 static wf_status mul_forward(wf_call *c)
 {
-    wf_map_binary(wf_kernel->mul, &c->in[0], &c->in[1], &c->out[0], 0.15);
+    wf_map_binary(wf_kernel->mul, &c->in[0], &c->in[1], &c->out[0], 0.1);
     return WF_OK;
 }
 
@@ -103,7 +103,7 @@ static wf_status mul_backward(wf_call *c)
             wf_array g = temp_like_out(c);
             if (!g.data)
                 return WF_ERR_MEMORY;
-            wf_map_binary(wf_kernel->mul, &c->dout[0], &c->in[1 - i], &g, 0.15);
+            wf_map_binary(wf_kernel->mul, &c->dout[0], &c->in[1 - i], &g, 0.1);
             wf_grad_give(c, i, &g);
         }
     return WF_OK;
@@ -120,7 +120,7 @@ wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b)
 /* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da: a need not be kept. */
 static wf_status div_forward(wf_call *c)
 {
-    wf_map_binary(wf_kernel->div, &c->in[0], &c->in[1], &c->out[0], 0.3);
+    wf_map_binary(wf_kernel->div, &c->in[0], &c->in[1], &c->out[0], 0.15);
     return WF_OK;
 }
 
@@ -135,12 +135,12 @@ static wf_status div_backward(wf_call *c)
     wf_array da = temp_like_out(c), db = {0};
     if (!da.data)
         return WF_ERR_MEMORY;
-    wf_map_binary(wf_kernel->div, &c->dout[0], &c->in[1], &da, 0.3);
+    wf_map_binary(wf_kernel->div, &c->dout[0], &c->in[1], &da, 0.15);
     if (c->need[1]) {
         db = temp_like_out(c);
         if (!db.data)
             return WF_ERR_MEMORY;
-        wf_map_grad(minus_product, &c->out[0], &da, &db, 0.2);
+        wf_map_grad(minus_product, &c->out[0], &da, &db, 0.15);
     }
     if (c->need[0]) /* only now: once given, da may be added to */
         wf_grad_give(c, 0, &da);

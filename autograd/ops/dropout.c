@@ -58,7 +58,7 @@ static wf_status drop(wf_call *c, const wf_array *from, const wf_array *to)
     uint64_t per_item = from->ndim > 1 ? (uint64_t)(rows / from->dim[0]) : 1;
     /* Divided by the probability that the threshold stands for, so that the mean is kept exactly. */
     struct dropout s = {c, &x, to->data, c->first_row * per_item, threshold, (wf_real)(65536.0 / (65536.0 - threshold))};
-    wf_parallel_ranges(rows, wf_block_rows(d), (double)rows * (20 + 0.5 * (double)d), dropout_body, &s);
+    wf_parallel_ranges(rows, wf_block_rows(d), (double)rows * (10 + 0.2 * (double)d), dropout_body, &s);
     return WF_OK;
 }
 

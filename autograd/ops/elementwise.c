@@ -161,5 +161,5 @@ void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const
 void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out)
 {
     struct map m = {.scale = (wf_real)scale, .shift = (wf_real)shift};
-    run(&m, x, NULL, out, 0.1);
+    run(&m, x, NULL, out, 0.08);
 }

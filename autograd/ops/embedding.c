@@ -18,7 +18,7 @@ static wf_status embedding_shape(wf_call *c)
     if (status != WF_OK)
         return status;
     wf_shape shape = wf_array_shape(&c->in[1]);
-    if (c->in[0].ndim != 2 || shape.ndim == WF_MAX_DIMS)
+    if (c->in[0].ndim != 2 || shape.ndim == WF_MAX_DIMS || wf_shape_count(&shape) > INT32_MAX)
         return wf_call_fail(c, WF_ERR_SHAPE, "weight [V, D] and ids of at most %d dimensions are wanted", WF_MAX_DIMS - 1);
     shape.dim[shape.ndim++] = c->in[0].dim[1];
     c->out[0] = wf_call_shape(WF_REAL, &shape);
@@ -56,34 +56,56 @@ static wf_status embedding_forward(wf_call *c)
     if (status != WF_OK || n * d == 0)
         return status;
     struct gather g = {&c->in[0], ids.data, c->out[0].data};
-    wf_parallel_ranges(n, 1 + 8192 / d, 0.15 * (double)n * (double)d, gather_body, &g);
+    wf_parallel_ranges(n, 1 + 8192 / d, 0.07 * (double)n * (double)d, gather_body, &g);
     return WF_OK;
 }
 
-enum { COLUMNS = 32, ZERO_BLOCK = 1 << 16 };
+enum { COLUMNS = 256, BUCKETS = 16, ZERO_BLOCK = 1 << 16 };
 
 static void zero_body(void *ctx, int64_t begin, int64_t end)
 {
     memset((wf_real *)ctx + begin, 0, (size_t)(end - begin) * sizeof(wf_real));
 }
 
+/* Ids go into buckets by their low bits, and a block of work is a bucket and some columns: no two blocks write to the same
+ * place, and a place's additions come in the order of positions whoever does them. */
 struct scatter {
     const wf_array *dy; /* [n, D] */
     const int32_t *id;
+    const int32_t *position; /* by bucket, in order */
+    int64_t begin[BUCKETS + 1];
     wf_real *dw;
-    int64_t row; /* distance between rows of dw */
 };
 
-/* A thread owns columns, and walks all ids in order: the order of additions doesn't depend on threads. */
 static void scatter_body(void *ctx, int64_t block)
 {
     const struct scatter *s = ctx;
-    int64_t d = s->dy->dim[1], from = block * COLUMNS, n = d - from < COLUMNS ? d - from : COLUMNS;
-    const wf_real *dy = (const wf_real *)s->dy->data + from;
-    for (int64_t i = 0; i < s->dy->dim[0]; i++, dy += s->dy->stride[0]) {
-        wf_real *to = s->dw + s->id[i] * s->row + from;
-        wf_kernel->add(n, to, 1, dy, 1, to);
+    int64_t d = s->dy->dim[1], bucket = block % BUCKETS, from = block / BUCKETS * COLUMNS, n = d - from < COLUMNS ? d - from : COLUMNS;
+    for (int64_t k = s->begin[bucket]; k < s->begin[bucket + 1]; k++) {
+        int64_t i = s->position[k];
+        wf_real *to = s->dw + s->id[i] * d + from;
+        wf_kernel->add(n, to, 1, (const wf_real *)s->dy->data + i * s->dy->stride[0] + from, 1, to);
     }
+}
+
+static bool scatter(wf_call *c, const wf_array *dy, const int32_t *id, wf_real *dw)
+{
+    struct scatter s = {.dy = dy, .id = id, .dw = dw};
+    int64_t n = dy->dim[0], d = dy->dim[1], next[BUCKETS];
+    int32_t *position = wf_call_temp(c, WF_I32, &(wf_shape){1, {n}}).data;
+    if (!position)
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        s.begin[id[i] % BUCKETS + 1]++;
+    for (int b = 0; b < BUCKETS; b++) {
+        next[b] = s.begin[b];
+        s.begin[b + 1] += s.begin[b];
+    }
+    for (int64_t i = 0; i < n; i++)
+        position[next[id[i] % BUCKETS]++] = (int32_t)i;
+    s.position = position;
+    wf_parallel((d + COLUMNS - 1) / COLUMNS * BUCKETS, 0.08 * (double)n * (double)(d + 30), scatter_body, &s);
+    return true;
 }
 
 /* y_i = w[id_i], so dw[v] is the sum of dy_i over the i with id_i = v. */
@@ -107,8 +129,8 @@ static wf_status embedding_backward(wf_call *c)
     int64_t v = dw.dim[0], d = dw.dim[1];
     if (!add)
         wf_parallel_ranges(v * d, ZERO_BLOCK, 0.05 * (double)v * (double)d, zero_body, dw.data);
-    struct scatter s = {&dy, ids.data, dw.data, d};
-    wf_parallel((d + COLUMNS - 1) / COLUMNS, 0.3 * (double)dy.dim[0] * (double)d, scatter_body, &s);
+    if (!scatter(c, &dy, ids.data, dw.data))
+        return WF_ERR_MEMORY;
     if (apart)
         wf_array_copy(&target, &dw);
     return WF_OK;

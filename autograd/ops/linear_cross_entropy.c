@@ -155,7 +155,7 @@ static wf_status fused_backward(wf_call *c)
         }
         s.to = dense.data;
         int64_t count = wf_array_count(&dense);
-        wf_parallel_ranges(count, 16384, 0.15 * (double)count, scaling_body, &s);
+        wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
         if (dense.data != into.data)
             wf_array_copy(&into, &dense);
     }

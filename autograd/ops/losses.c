@@ -86,7 +86,7 @@ bool wf_loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, co
         if (!s.sums)
             return false;
     }
-    wf_parallel_ranges(rows, s.block_rows, (double)rows * (double)v * 0.7, loss_body, &s);
+    wf_parallel_ranges(rows, s.block_rows, (double)rows * (double)v * 0.3, loss_body, &s);
     for (int64_t i = 0; sums && i < blocks; i++) {
         sums->plain += s.sums[i].plain;
         sums->smoothed += s.sums[i].smoothed;

@@ -89,7 +89,7 @@ static wf_status forward(wf_call *c, bool layer)
         s.mean = layer ? c->saved[1].data : NULL;
     }
     if (s.rows * s.d > 0)
-        wf_parallel_ranges(s.rows, BLOCK_ROWS, 0.3 * (double)s.rows * (double)s.d, forward_body, &s);
+        wf_parallel_ranges(s.rows, BLOCK_ROWS, (layer ? 0.14 : 0.09) * (double)s.rows * (double)s.d, forward_body, &s);
     return WF_OK;
 }
 
@@ -163,7 +163,7 @@ static wf_status backward(wf_call *c, bool layer)
     if ((need_gain && !s.dgain) || (need_bias && !s.dbias) || (c->need[0] && !s.dx))
         return WF_ERR_MEMORY;
     if (s.d > 0)
-        wf_parallel(blocks, 0.5 * (double)s.rows * (double)s.d, backward_body, &s);
+        wf_parallel(blocks, 0.15 * (double)s.rows * (double)s.d, backward_body, &s);
     if (dx.data != into.data)
         wf_array_copy(&into, &dx);
     wf_status status = need_gain ? give_shares(c, 1, &dgain) : WF_OK;

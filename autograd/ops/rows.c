@@ -82,7 +82,7 @@ static void plane_sums_body(void *ctx, int64_t begin, int64_t end)
 static void plane_sums(struct plane_sums *s, int64_t planes)
 {
     int64_t unit = s->block * (s->d < COLUMNS ? s->d : COLUMNS), grain = unit < UNIT ? UNIT / (unit + 1) : 1;
-    wf_parallel_ranges(planes * s->blocks * s->pieces, grain, 0.15 * (double)planes * (double)s->rows * (double)s->d, plane_sums_body, s);
+    wf_parallel_ranges(planes * s->blocks * s->pieces, grain, 0.05 * (double)planes * (double)s->rows * (double)s->d, plane_sums_body, s);
 }
 
 bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, int64_t d, int64_t stride, bool add, wf_real *y)

@@ -39,7 +39,7 @@ static wf_status softmax_forward(wf_call *c)
     int64_t rows = x.dim[0], d = x.dim[1];
     struct softmax s = {d, x.data, NULL, c->out[0].data};
     if (d > 0)
-        wf_parallel_ranges(rows, wf_block_rows(d), 0.6 * (double)rows * (double)d, forward_body, &s);
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.23 * (double)rows * (double)d, forward_body, &s);
     return WF_OK;
 }
 
@@ -58,7 +58,7 @@ static wf_status softmax_backward(wf_call *c)
     int64_t rows = dy.dim[0], d = dy.dim[1];
     struct softmax s = {d, c->out[0].data, dy.data, dx.data};
     if (d > 0)
-        wf_parallel_ranges(rows, wf_block_rows(d), 0.3 * (double)rows * (double)d, backward_body, &s);
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.12 * (double)rows * (double)d, backward_body, &s);
     wf_grad_give(c, 0, &dx);
     return WF_OK;
 }

@@ -72,7 +72,7 @@ static wf_status sum_rows(wf_call *c, const wf_real *x, int64_t rows, int64_t n,
         if (!s.partial)
             return WF_ERR_MEMORY;
     }
-    wf_parallel_ranges(rows * s.pieces, n < PIECE ? PIECE / n : 1, 0.15 * (double)rows * (double)n, row_sums_body, &s);
+    wf_parallel_ranges(rows * s.pieces, n < PIECE ? PIECE / n : 1, 0.05 * (double)rows * (double)n, row_sums_body, &s);
     for (int64_t row = 0; s.partial && row < rows; row++) {
         double sum = 0;
         for (int64_t i = 0; i < s.pieces; i++)

@@ -59,8 +59,8 @@ static void exp_grad(int64_t n, const wf_real *y, const wf_real *dy, wf_real *dx
 {
     wf_kernel->mul(n, y, 1, dy, 1, dx);
 }
-FORWARD(exp, 0.4)
-BACKWARD(exp, exp_grad, out, 0.15)
+FORWARD(exp, 0.2)
+BACKWARD(exp, exp_grad, out, 0.11)
 UNARY(exp, WF_FILL_NORMAL, OF_RESULT)
 
 /* log: y' = 1 / x. */
@@ -68,8 +68,8 @@ static void log_grad(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx
 {
     wf_kernel->div(n, dy, 1, x, 1, dx);
 }
-FORWARD(log, 0.4)
-BACKWARD(log, log_grad, in, 0.3)
+FORWARD(log, 0.25)
+BACKWARD(log, log_grad, in, 0.15)
 UNARY(log, WF_FILL_POSITIVE, OF_OPERAND)
 
 /* sqrt: y' = 1 / (2 sqrt(x)) = 1 / (2 y). */
@@ -78,37 +78,37 @@ static void sqrt_grad(int64_t n, const wf_real *y, const wf_real *dy, wf_real *d
     wf_kernel->div(n, dy, 1, y, 1, dx);
     wf_kernel->affine(n, (wf_real)0.5, 0, dx, dx);
 }
-FORWARD(sqrt, 0.3)
-BACKWARD(sqrt, sqrt_grad, out, 0.3)
+FORWARD(sqrt, 0.2)
+BACKWARD(sqrt, sqrt_grad, out, 0.2)
 UNARY(sqrt, WF_FILL_POSITIVE, OF_RESULT)
 
 /* tanh: y' = 1 - y^2. */
-FORWARD(tanh, 0.6)
-BACKWARD(tanh, wf_kernel->tanh_grad, out, 0.15)
+FORWARD(tanh, 0.3)
+BACKWARD(tanh, wf_kernel->tanh_grad, out, 0.11)
 UNARY(tanh, WF_FILL_NORMAL, OF_RESULT)
 
 /* sigmoid: y = 1 / (1 + e^-x), y' = y (1 - y). */
-FORWARD(sigmoid, 0.5)
-BACKWARD(sigmoid, wf_kernel->sigmoid_grad, out, 0.15)
+FORWARD(sigmoid, 0.25)
+BACKWARD(sigmoid, wf_kernel->sigmoid_grad, out, 0.11)
 UNARY(sigmoid, WF_FILL_NORMAL, OF_RESULT)
 
 /* relu: y' = 1 where x > 0, which is where y > 0, else 0. The product that follows reads y anyway. */
-FORWARD(relu, 0.1)
-BACKWARD(relu, wf_kernel->relu_grad, out, 0.15)
+FORWARD(relu, 0.08)
+BACKWARD(relu, wf_kernel->relu_grad, out, 0.11)
 UNARY(relu, WF_FILL_APART, OF_RESULT)
 
 /* gelu: y = x Phi(x), y' = Phi(x) + x phi(x) with phi(x) = e^(-x^2/2) / sqrt(2 pi). */
-FORWARD(gelu, 0.8)
-BACKWARD(gelu, wf_kernel->gelu_grad, in, 1.2)
+FORWARD(gelu, 0.3)
+BACKWARD(gelu, wf_kernel->gelu_grad, in, 0.5)
 UNARY(gelu, WF_FILL_NORMAL, OF_OPERAND)
 
 /* gelu_tanh: y = x/2 (1 + t), t = tanh(u), u = sqrt(2/pi) (x + 0.044715 x^3);
  * y' = (1 + t)/2 + x/2 (1 - t^2) u', u' = sqrt(2/pi) (1 + 0.134145 x^2). */
-FORWARD(gelu_tanh, 0.8)
-BACKWARD(gelu_tanh, wf_kernel->gelu_tanh_grad, in, 1.2)
+FORWARD(gelu_tanh, 0.35)
+BACKWARD(gelu_tanh, wf_kernel->gelu_tanh_grad, in, 0.5)
 UNARY(gelu_tanh, WF_FILL_NORMAL, OF_OPERAND)
 
 /* silu: y = x s(x), s the sigmoid; y' = s (1 + x (1 - s)). */
-FORWARD(silu, 0.5)
-BACKWARD(silu, wf_kernel->silu_grad, in, 0.7)
+FORWARD(silu, 0.25)
+BACKWARD(silu, wf_kernel->silu_grad, in, 0.4)
 UNARY(silu, WF_FILL_NORMAL, OF_OPERAND)
