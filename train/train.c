@@ -37,7 +37,13 @@ static wf_status enter_folder(struct trainer *t)
     wf_free(path);
     if (status == WF_OK && state_exists(t) && !t->options->resume)
         status = wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: --resume goes on with it, another --out starts a new one", out);
-    return status == WF_OK ? wf_file_sweep(out, NULL, t->error) : status;
+    if (status == WF_OK)
+        status = wf_file_sweep(out, NULL, t->error);
+    char *checkpoints = run_path(out, "checkpoints", t->error);
+    if (status == WF_OK && checkpoints && wf_folder_exists(checkpoints))
+        status = wf_file_sweep(checkpoints, NULL, t->error);
+    wf_free(checkpoints);
+    return status;
 }
 
 /* The tokenizer of a run that is resumed, else the one that is given, else one made from the text. */
@@ -114,7 +120,7 @@ static wf_status build(struct trainer *t, bool resuming)
     wf_adam_decay_matrices_only(&t->adam);
     t->schedule = (struct wf_schedule){.kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup,
                                        .steps = c->steps};
-    size_t ids = (size_t)(c->batch / c->accumulate * c->context);
+    size_t ids = (size_t)((c->batch + c->accumulate - 1) / c->accumulate * c->context);
     t->x = wf_alloc(ids * sizeof *t->x);
     t->y = wf_alloc(ids * sizeof *t->y);
     return t->x && t->y ? WF_OK : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+# Bad input: a clear line each, the right exit code, nothing lost.
+. "$2/tests/cli/lib.sh"
+
+small='--set layers=1 --set d_model=16 --set heads=2 --set d_ff=32 --set context=16 --set batch=2 --steps 4'
+# shellcheck disable=SC2086
+train() { "$weft" train "$@"; }
+
+# --- usage
+expect 2 "there is no command 'trian'; did you mean train?" "$weft" trian
+expect 2 'did you mean --steps?' train char-rms --train "$story" --out r --stesp 3
+expect 2 'did you mean char-rms?' train char-rsm --train "$story" --out r
+expect 2 'which model?' train --train "$story" --out r
+expect 2 'needs --train' train char-rms --out r
+expect 2 'needs --out' train char-rms --train "$story"
+expect 2 'one argument too many' train char-rms extra --train "$story" --out r
+expect 2 'dropout' train char-rms --train "$story" --out r --set dropuot=0.1
+expect 2 'dropout' train char-rms --train "$story" --out r --set dropout=1.5
+expect 2 'heads' train char-rms --train "$story" --out r --set heads=5
+expect 2 'd_model' train char-rms --train "$story" --out r --set d_model=1000000000
+expect 2 'KEY=VALUE' train char-rms --train "$story" --out r --set dropout
+expect 2 'lr' train char-rms --train "$story" --out r --set lr=abc
+expect 2 'activation' train char-rms --train "$story" --out r --set activation=rleu
+expect 2 '--steps' train char-rms --train "$story" --out r --steps 0
+expect 2 '--threads' train char-rms --train "$story" --out r --threads 100000
+expect 2 '--temperature' "$weft" generate r --temperature 0
+expect 2 '--top-p' "$weft" generate r --top-p 1.5
+expect 2 'needs --data' "$weft" evaluate r
+expect 2 'nanogpt-char-small' "$weft" bench nanogpt-char-smal
+[ ! -e r ] || failed "a wrong call left a folder behind"
+WEFT_ISA=avx1024 expect 2 'WEFT_ISA' train char-rms --train "$story" --out r
+WEFT_GEMM=mine expect 2 'WEFT_GEMM' train char-rms --train "$story" --out r
+
+# --- text
+: >empty.txt
+printf 'one\ntwo \377 three\n' >bad.txt
+printf 'too short' >short.txt
+expect 1 'no-such.txt' train char-rms --train no-such.txt --out r
+expect 1 'empty.txt' train char-rms --train empty.txt --out r
+expect 1 'bad.txt:2:5' train char-rms --train bad.txt --out r
+expect 1 "$work" train char-rms --train "$work" --out r
+if [ "$(id -u)" != 0 ]; then
+    cp "$story" secret.txt && chmod 000 secret.txt
+    expect 1 'secret.txt' train char-rms --train secret.txt --out r
+fi
+"$weft" train char-rms --train short.txt --out r >out 2>err && failed 'a text shorter than the context was trained on'
+grep -q 'context' err || failed "no word of the context: $(cat err)"
+expect 1 'no-such.txt' train char-rms --train "$story,no-such.txt" --out r
+
+# --- runs
+# shellcheck disable=SC2086
+train nanogpt-char-small --train "$story" --out run $small 2>/dev/null || failed 'a small training'
+cp -r run good
+# shellcheck disable=SC2086
+expect 1 '--resume' train nanogpt-char-small --train "$story" --out run $small
+cmp -s run/model.safetensors good/model.safetensors || failed 'a refused training changed the run'
+expect 2 'char-rms' train char-rms --train "$story" --out run --resume
+# shellcheck disable=SC2086
+expect 2 'd_model' train nanogpt-char-small --train "$story" --out run --resume --set d_model=32
+expect 2 'seed' train nanogpt-char-small --train "$story" --out run --resume --seed 9
+printf 'another text %s\n' "$(cat "$story")" >other.txt
+expect 2 'another text' train nanogpt-char-small --train other.txt --tokenizer run/tokenizer.json --out run --resume --steps 9
+cmp -s run/state.safetensors good/state.safetensors || failed 'a refused resume changed the state'
+mkdir started && printf '{}' >started/config.json
+# shellcheck disable=SC2086
+train nanogpt-char-small --train "$story" --out started $small 2>/dev/null || failed 'a folder without a state is no run yet'
+
+expect 1 'U+00E9' "$weft" generate run --prompt "$(printf 'caf\303\251')"
+expect 1 'no-run' "$weft" generate no-run
+expect 1 'best-of-all' "$weft" generate run --weights best-of-all
+expect 1 'U+' "$weft" evaluate run --data "$source/tests/golden/data/emoji.txt"
+mkdir hollow && cp run/config.json run/tokenizer.json hollow
+expect 1 'model.safetensors' "$weft" generate hollow
+
+# --- checkpoints
+damage() { # damage NAME 'MESSAGE': the run with another model.safetensors
+    rm -rf broken && cp -r run broken && mv weights broken/model.safetensors
+    expect 1 "$2" "$weft" generate broken --max-tokens 3
+    expect 1 "model.safetensors" "$weft" inspect broken/model.safetensors
+}
+head -c 1000 run/model.safetensors >weights && damage truncated 'model.safetensors'
+: >weights && damage empty 'model.safetensors'
+head -c 3 run/model.safetensors >weights && damage tiny 'model.safetensors'
+{ printf '\377\377\377\377\377\377\377\177'; tail -c +9 run/model.safetensors; } >weights && damage header 'model.safetensors'
+{ head -c 8 run/model.safetensors; printf 'x'; tail -c +10 run/model.safetensors; } >weights && damage json 'model.safetensors'
+# shellcheck disable=SC2086
+train char-rms --train "$story" --out rms --steps 2 --set context=16 --set batch=2 2>/dev/null || failed 'char-rms'
+rm -rf broken && cp -r run broken && cp rms/model.safetensors broken/
+expect 1 'missing' "$weft" generate broken
+expect 1 'unexpected' "$weft" generate run --weights rms/model.safetensors
+# shellcheck disable=SC2086
+train nanogpt-char-small --train "$story" --out wide $small --set d_ff=64 2>/dev/null || failed 'a wider model'
+expect 1 'another shape' "$weft" generate run --weights wide/model.safetensors
+rm -rf broken && cp -r run broken && cp rms/tokenizer.json broken/ && printf '{"d_model": 3' >broken/config.json
+expect 1 'config.json' "$weft" generate broken
+rm -rf broken && cp -r run broken && head -c 2000 run/state.safetensors >broken/state.safetensors
+expect 1 'state.safetensors' train nanogpt-char-small --train "$story" --out broken --resume --steps 9
+rm -rf broken && cp -r run broken && cp rms/state.safetensors broken/
+expect 2 'char-rms' train nanogpt-char-small --train "$story" --out broken --resume --steps 9
+
+# --- a disk that is full while saving: the message, the exit code, and the run as it was
+cp -r run full
+status=0
+(ulimit -f 20 && exec "$weft" train nanogpt-char-small --train "$story" --out full --resume --steps 8 >out 2>err) || status=$?
+[ "$status" = 1 ] || failed "exit code $status on a full disk: $(tail -2 err)"
+tail -1 err | grep -q 'full/.*safetensors' || failed "the message names no file: $(tail -1 err)"
+cmp -s full/state.safetensors run/state.safetensors || failed 'a full disk damaged the state'
+cmp -s full/model.safetensors run/model.safetensors || failed 'a full disk damaged the weights'
+train nanogpt-char-small --train "$story" --out full --resume --steps 8 2>/dev/null || failed 'the run does not go on after a full disk'
+expect 1 'standard output' sh -c '"$1" models >/dev/full' sh "$weft"
+
+# --- two processes in one run
+"$weft" train nanogpt-char-small --train "$story" --out busy --steps 100000 --set batch=2 2>busy.log &
+first=$!
+n=0
+while ! grep -q 'parameters' busy.log && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+expect 1 'another process' train nanogpt-char-small --train "$story" --out busy --resume
+kill -INT "$first"
+status=0
+wait "$first" || status=$?
+[ "$status" = 0 ] || failed "Ctrl-C ended with exit code $status: $(tail -2 busy.log)"
+[ -f busy/state.safetensors ] || failed 'Ctrl-C did not save'
+grep -q 'resume' busy.log || failed "Ctrl-C said nothing of --resume: $(tail -2 busy.log)"
+
+# --- a loss that becomes NaN: the step, and the first tensor that went bad
+"$weft" train nanogpt-char-small --train "$story" --out nan --steps 50 --set lr=1e18 --set min_lr=0 --set warmup=0 --set clip=0 \
+    --set weight_decay=0 >out 2>err && failed 'a loss that is NaN passed'
+tail -1 err | grep -q 'step [0-9]*: .*is not finite; the first tensor that went bad: [a-z_]*(.*\[.*\]' ||
+    failed "the step or the tensor is not named: $(tail -1 err)"
+[ ! -e nan/model.safetensors ] || failed 'the bad step was saved'
+# a gradient that overflows behind a loss that does not
+"$weft" train nanogpt-char-small --train "$story" --out inf --steps 50 --set lr=1e30 --set min_lr=0 --set warmup=0 --set clip=0 \
+    --set weight_decay=0 >out 2>err && failed 'a gradient that is not finite passed'
+tail -1 err | grep -q "step [0-9]*: the gradient's norm is not finite" || failed "the gradient is not named: $(tail -1 err)"
+finish

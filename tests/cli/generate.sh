@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# Generation, evaluation, inspection: what they print.
+. "$2/tests/cli/lib.sh"
+
+"$weft" train nanogpt-char-small --train "$story" --out run --steps 60 --set layers=2 --set d_model=32 --set heads=2 --set d_ff=64 --set context=16 \
+    --set batch=8 --set warmup=5 2>log || failed "training: $(tail -2 log)"
+grep -q 'thread' log || failed 'no line about threads at start-up'
+for f in config.json model.safetensors tokenizer.json best.safetensors state.safetensors metrics.jsonl; do
+    [ -f run/$f ] || failed "no $f in the run"
+done
+gen() { "$weft" generate run "$@" 2>/dev/null; }
+text=$(gen --prompt 'The ' --max-tokens 50 --seed 3)
+case $text in 'The '*) ;; *) failed "the prompt is not printed first: $text" ;; esac
+# the new tokens are characters; the story has some that take more than one byte
+[ "$(printf '%s' "$text" | wc -m)" -ge 40 ] || failed "too short: $text"
+[ "$(gen --prompt 'The ' --max-tokens 50 --seed 3)" = "$text" ] || failed 'the same seed gave another text'
+[ "$(gen --prompt 'The ' --max-tokens 50 --seed 4)" != "$text" ] || failed 'another seed gave the same text'
+greedy=$(gen --prompt 'The ' --max-tokens 50 --greedy)
+[ "$(gen --prompt 'The ' --max-tokens 50 --top-k 1 --seed 8)" = "$greedy" ] || failed 'top-k 1 is not greedy'
+[ "$(gen --prompt 'The ' --max-tokens 50 --greedy --threads 1)" = "$greedy" ] || failed 'one thread gave another text'
+[ "$(gen --prompt 'The ' --max-tokens 0)" = 'The ' ] || failed 'no tokens: the prompt alone'
+[ -n "$(gen --max-tokens 20)" ] || failed 'no prompt'
+[ "$(gen --prompt 'The ' --max-tokens 5 --weights run/best.safetensors --greedy)" = "$(gen --prompt 'The ' --max-tokens 5 --weights best --greedy)" ] ||
+    failed 'best by name and by file differ'
+
+"$weft" evaluate run --data "$story" --json 2>/dev/null >json || failed 'evaluate'
+grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "bits_per_character": [0-9.]*, "tokens": [0-9]*}$' json || failed "json: $(cat json)"
+"$weft" evaluate run --data "$story" 2>/dev/null | grep -q '^loss [0-9.]*$' || failed 'evaluate, plain'
+"$weft" inspect run >out 2>err || failed 'inspect'
+grep -q 'blocks.0.attn.qkv.weight *F32 *\[96,32\]' out || failed "inspect: $(head -30 out)"
+[ ! -s err ] || failed "inspect said: $(cat err)"
+"$weft" models >out 2>err || failed 'models'
+for m in char-rms nanogpt-char nanogpt-char-small; do grep -q "^$m " out || failed "models lacks $m"; done
+for c in '' models train generate evaluate inspect bench; do
+    # shellcheck disable=SC2086
+    "$weft" $c --help >out 2>&1 || failed "weft $c --help"
+    grep -q '^Usage: ' out || failed "weft $c --help has no usage line"
+    # shellcheck disable=SC2086
+    [ "$("$weft" $c --version)" = "$("$weft" --version)" ] || failed "weft $c --version"
+done
+"$weft" bench char-rms --seconds 0.1 --steps 3 --json 2>/dev/null >out || failed 'bench'
+for key in case parameters tokens ms ms_min ms_max gflops peak_rss_mib threads isa; do
+    grep -q "\"$key\":" out || failed "bench lacks $key: $(cat out)"
+done
+LC_ALL=de_DE.UTF-8 "$weft" evaluate run --data "$story" --json 2>/dev/null | cmp -s - json || failed 'a locale changed what is printed'
+finish

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# What the scripts share. Called as: sh SCRIPT WEFT SOURCE-ROOT. Sourced, not run.
+weft=$1
+source=$2
+story=$source/data/embedded/story.txt
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+cd "$work" || exit 1
+failures=0
+
+failed()
+{
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# expect CODE 'PART OF THE MESSAGE' COMMAND...: the exit code, and one line on standard error that holds the part.
+expect()
+{
+    code=$1
+    part=$2
+    shift 2
+    status=0
+    "$@" >out 2>err || status=$?
+    grep -v '^weft [0-9.]*: [0-9]* thread' err >message || true
+    lines=$(wc -l <message)
+    [ "$status" = "$code" ] || failed "exit code $status, not $code: $* ($(head -c 300 message))"
+    grep -qF -- "$part" message || failed "'$part' is not in: $(head -c 500 message) ($*)"
+    [ "$lines" = 1 ] || failed "$lines lines of error: $* ($(head -c 500 message))"
+}
+
+finish()
+{
+    [ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
+    echo "all passed"
+}

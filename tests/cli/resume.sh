@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT
+# A training that is killed again and again at random moments, saves included, ends with the bytes of one that was not.
+. "$2/tests/cli/lib.sh"
+
+common="--set dropout=0.1 --set save_every=1 --set valid_every=7"
+# shellcheck disable=SC2086
+"$weft" train nanogpt-char-small --train "$story" --out straight --steps 50 $common 2>log || failed "straight: $(tail -1 log)"
+
+kills=0
+delay=5
+while [ $kills -lt 12 ]; do
+    # shellcheck disable=SC2086
+    "$weft" train nanogpt-char-small --train "$story" --out killed --steps 25 $common --resume 2>log &
+    process=$!
+    sleep "0.$(printf '%02d' $delay)"
+    kill -9 $process 2>/dev/null && kills=$((kills + 1)) || { wait $process; break; }
+    wait $process 2>/dev/null
+    # anything that a reader may open is whole at any time
+    for f in state model best; do
+        [ ! -f killed/$f.safetensors ] || "$weft" inspect killed/$f.safetensors >/dev/null 2>err || failed "$f after a kill: $(cat err)"
+    done
+    delay=$(((delay * 7 + 11) % 60 + 8))
+done
+echo "killed $kills times"
+[ $kills -ge 3 ] || failed "only $kills kills hit"
+# shellcheck disable=SC2086
+"$weft" train nanogpt-char-small --train "$story" --out killed --steps 25 $common --resume 2>log || failed "first half: $(tail -1 log)"
+# shellcheck disable=SC2086
+"$weft" train nanogpt-char-small --train "$story" --out killed --steps 50 $common --resume 2>log || failed "second half: $(tail -1 log)"
+cmp straight/model.safetensors killed/model.safetensors || failed 'the weights differ'
+cmp straight/best.safetensors killed/best.safetensors || failed 'the best weights differ'
+# the log has each step once, in order
+steps=$(sed -n 's/.*"event":"step","step":\([0-9]*\).*/\1/p' killed/metrics.jsonl | sort -n | uniq -d | head -3)
+[ -z "$steps" ] || failed "steps logged twice: $steps"
+find killed -name '*.tmp*' | grep . && failed 'temporary files were left'
+# resuming what is done changes nothing
+# shellcheck disable=SC2086
+"$weft" train nanogpt-char-small --train "$story" --out killed --steps 50 $common --resume 2>log || failed "done: $(tail -1 log)"
+cmp straight/model.safetensors killed/model.safetensors || failed 'resuming a finished run changed it'
+# another instruction set is said
+if WEFT_ISA=base "$weft" train nanogpt-char-small --train "$story" --out killed --steps 51 $common --resume 2>log; then
+    grep -q 'warning.*isa' log || failed "no warning of another instruction set: $(cat log)"
+else
+    failed "resume on base: $(tail -1 log)"
+fi
+finish

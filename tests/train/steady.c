@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* In the steady state a training step (next batch, forward, backward, update) allocates nothing and touches no new page: not
+ * in Weft, and for nanogpt-char-small not in BLIS or libgomp either. This program counts every malloc of the process. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#include <weft/batches.h>
+#include <weft/models.h>
+#include <weft/optim.h>
+
+#include "check_weft.h"
+
+static bool sanitized(void)
+{
+    const char *s = getenv("WEFT_SANITIZE");
+    return s && strcmp(s, "none") != 0;
+}
+
+/* glibc's allocator by its other names, with a counter before it. The sanitizers bring their own; there this part is left out. */
+#if !defined(__SANITIZE_ADDRESS__)
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+static atomic_long mallocs;
+void *malloc(size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_calloc(count, size);
+}
+void *realloc(void *old, size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_realloc(old, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    atomic_fetch_add(&mallocs, 1);
+    *out = __libc_memalign(alignment, bytes);
+    return *out ? 0 : ENOMEM;
+}
+#else
+static atomic_long mallocs;
+#endif
+
+struct setting {
+    const char *preset;
+    int64_t vocab;
+    double dropout;
+    int threads;
+};
+
+static void steady(struct setting s)
+{
+    wf_error problem = {0};
+    struct wf_config config;
+    ck_ok(wf_init(error, .threads = s.threads));
+    ck_ok(wf_config_preset(&config, s.preset, error));
+    config.vocab_size = s.vocab;
+    config.dropout = s.dropout;
+    enum { TEXT = 20000 };
+    int32_t *text = malloc(TEXT * sizeof *text);
+    for (int i = 0; i < TEXT; i++)
+        text[i] = (int32_t)((i * 7919u + (unsigned)i / 13) % (unsigned)s.vocab);
+    size_t ids = (size_t)(config.batch * config.context);
+    int32_t *x = malloc(ids * sizeof *x), *y = malloc(ids * sizeof *y);
+    struct wf_crops crops;
+    ck_ok(wf_crops_init(&crops, text, TEXT, config.context, 1, error));
+    wf_model *model = wf_model_new(&config, &problem);
+    wf_tape *tape = wf_tape_new(&problem);
+    ck_assert_msg(model && tape, "%s", problem.message);
+    struct wf_adam opt;
+    ck_ok(wf_registry_build(wf_model_registry(model), 1, error));
+    ck_ok(wf_adamw_init(&opt, wf_model_registry(model), error, .lr = 1e-3));
+    int64_t own = 0;
+    long all = 0;
+    bool fine = true; /* Check's own assertions allocate: they wait until the counting is over */
+    struct rusage before, after;
+    for (int64_t step = 0; step < 25; step++) {
+        if (step == 10) {
+            own = wf_alloc_count();
+            all = atomic_load(&mallocs);
+            getrusage(RUSAGE_SELF, &before);
+        }
+        wf_crops_fill(&crops, step, 0, config.batch, x, y);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)step);
+        wf_tensor *loss = wf_model_loss(model, wf_ids(tape, x, config.batch, config.context), wf_ids(tape, y, config.batch, config.context));
+        fine = fine && wf_backward(loss) == WF_OK && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
+    }
+    getrusage(RUSAGE_SELF, &after);
+    own = wf_alloc_count() - own;
+    all = atomic_load(&mallocs) - all;
+    ck_assert_msg(fine, "%s%s", wf_tape_error(tape)->message, problem.message);
+    ck_assert_int_eq(own, 0);
+    if (!sanitized()) {
+        ck_assert_int_eq(all, 0);
+        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
+        ck_assert_int_eq(after.ru_majflt - before.ru_majflt, 0);
+    }
+    wf_adam_free(&opt);
+    wf_tape_free(tape);
+    wf_model_free(model);
+    free(text);
+    free(x);
+    free(y);
+}
+
+START_TEST(the_counter_counts)
+{
+    long before = atomic_load(&mallocs);
+    void *volatile block = malloc(100);
+    free(block);
+#if !defined(__SANITIZE_ADDRESS__)
+    ck_assert(atomic_load(&mallocs) - before == 1);
+#else
+    ck_assert(atomic_load(&mallocs) == before);
+#endif
+}
+END_TEST
+START_TEST(nanogpt_char_small)
+{
+    steady((struct setting){"nanogpt-char-small", 65, 0, 2});
+}
+END_TEST
+START_TEST(nanogpt_char_small_dropout)
+{
+    steady((struct setting){"nanogpt-char-small", 65, 0.1, 2});
+}
+END_TEST
+START_TEST(nanogpt_char_small_one_thread)
+{
+    steady((struct setting){"nanogpt-char-small", 65, 0, 1});
+}
+END_TEST
+START_TEST(char_rms)
+{
+    steady((struct setting){"char-rms", 70, 0, 2});
+}
+END_TEST
+
+WF_TEST_MAIN("steady", the_counter_counts, nanogpt_char_small, nanogpt_char_small_dropout, nanogpt_char_small_one_thread, char_rms)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* The training loop as a library: events, early stop, cancelling, resuming, opening runs, memory that fails. */
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/file.h>
+#include <weft/generate.h>
+#include <weft/run.h>
+#include <weft/train.h>
+
+#include "check_weft.h"
+
+static char folder[64], text_path[96];
+
+static void begin(void)
+{
+    strcpy(folder, "/tmp/weft-train-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(text_path, sizeof text_path, "%s/text.txt", folder);
+    FILE *f = fopen(text_path, "w");
+    for (int i = 0; i < 120; i++)
+        fprintf(f, "line %d of the text, %s again\n", i * 37 % 101, i % 3 ? "over" : "and once");
+    fclose(f);
+}
+
+static void finish(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][160];
+    static int turn;
+    char *p = path[turn++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+struct seen {
+    int count[WF_EVENT_END + 1];
+    int64_t cancel_at, last_step;
+    double first_loss, last_loss;
+    char end[128];
+};
+
+static void see(void *ctx, const struct wf_event *e)
+{
+    struct seen *s = ctx;
+    s->count[e->kind]++;
+    if (e->kind == WF_EVENT_STEP) {
+        if (s->count[e->kind] == 1)
+            s->first_loss = e->loss;
+        s->last_loss = e->loss;
+        ck_assert_int_eq(e->step, s->last_step + 1);
+        ck_assert(e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0);
+        s->last_step = e->step;
+    }
+    if (e->kind == WF_EVENT_END)
+        snprintf(s->end, sizeof s->end, "%s", e->text);
+}
+
+static bool cancel(void *ctx)
+{
+    const struct seen *s = ctx;
+    return s->cancel_at > 0 && s->last_step >= s->cancel_at;
+}
+
+static struct wf_train_options small(const char *out, struct seen *seen)
+{
+    static const char *files[1];
+    files[0] = text_path;
+    struct wf_train_options o = {.out = out, .train = files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel};
+    ck_ok(wf_config_preset(&o.config, "nanogpt-char-small", error));
+    const char *set[][2] = {{"layers", "2"}, {"d_model", "32"}, {"heads", "4"}, {"d_ff", "64"}, {"context", "16"}, {"batch", "6"},
+                            {"dropout", "0.1"}, {"warmup", "5"}, {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
+    o.config.steps = 40;
+    return o;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    wf_error error = {0};
+    int64_t n, m;
+    char *x = wf_file_load(a, INT64_C(1) << 30, &n, &error), *y = wf_file_load(b, INT64_C(1) << 30, &m, &error);
+    bool same = x && y && n == m && memcmp(x, y, (size_t)n) == 0;
+    wf_free(x);
+    wf_free(y);
+    return same;
+}
+
+START_TEST(events_and_files)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    struct wf_train_result result;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_eq(result.step, 40);
+    ck_assert_int_eq(seen.count[WF_EVENT_START], 1);
+    ck_assert_int_eq(seen.count[WF_EVENT_STEP], 40);
+    ck_assert_int_eq(seen.count[WF_EVENT_VALID], 4);
+    ck_assert_int_eq(seen.count[WF_EVENT_SAVE], 6); /* 7, 14, 21, 28, 35, the end */
+    ck_assert_str_eq(seen.end, "trained to the end");
+    ck_assert_double_lt(seen.last_loss, seen.first_loss - 0.3);
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000035.safetensors")));
+    ck_assert(!wf_file_exists(in_folder("run/checkpoints/step-00000028.safetensors")));
+    ck_assert(same_file(in_folder("run/model.safetensors"), in_folder("run/checkpoints/step-00000040.safetensors")));
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    wf_tape *tape = wf_tape_new(NULL);
+    struct wf_tokens ids = {0};
+    ck_ok(wf_tokenizer_encode(run.tokenizer, "line ", 5, &ids, error));
+    int32_t out[20];
+    int64_t count;
+    struct wf_generate_options g = {.sampler.greedy = true, .max_tokens = 20};
+    ck_ok(wf_generate_with(run.model, tape, ids.id, ids.count, &g, out, &count, error));
+    ck_assert_int_eq(count, 20);
+    wf_tokens_free(&ids);
+    wf_tape_free(tape);
+    wf_run_close(&run);
+    finish();
+}
+END_TEST
+
+START_TEST(cancel_and_resume_give_the_same_bytes)
+{
+    begin();
+    struct seen straight = {0}, first = {.cancel_at = 13}, second = {.last_step = 13};
+    struct wf_train_options o = small(in_folder("straight"), &straight);
+    ck_ok(wf_train(&o, NULL, error));
+    o = small(in_folder("broken"), &first);
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+    ck_assert_int_eq(first.last_step, 13);
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_EXISTS);
+    o = small(in_folder("broken"), &second);
+    o.resume = true;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(second.count[WF_EVENT_STEP], 27);
+    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
+    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
+    ck_assert(same_file(in_folder("straight/tokenizer.json"), in_folder("broken/tokenizer.json")));
+    finish();
+}
+END_TEST
+
+START_TEST(accumulation_is_the_large_batch)
+{
+    begin();
+    struct seen whole = {0}, parts = {0};
+    struct wf_train_options o = small(in_folder("whole"), &whole);
+    o.config.steps = 5;
+    ck_ok(wf_train(&o, NULL, error));
+    double loss = whole.last_loss;
+    o = small(in_folder("parts"), &parts);
+    o.config.steps = 5;
+    o.config.accumulate = 4; /* 6 rows in 4 parts: of 1, 2, 1 and 2 rows */
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_double_eq_tol(parts.last_loss, loss, sizeof(wf_real) == 8 ? 1e-10 : 1e-4);
+    finish();
+}
+END_TEST
+
+START_TEST(patience_stops_early)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.steps = 400;
+    o.config.valid_every = 2;
+    o.config.patience = 2;
+    o.config.lr = o.config.min_lr = 0.5; /* so that it does not learn */
+    o.config.warmup = 0;
+    struct wf_train_result result;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_lt(result.step, 400);
+    ck_assert_ptr_nonnull(strstr(seen.end, "stopped early"));
+    int64_t stopped = result.step;
+    seen = (struct seen){.last_step = stopped};
+    o.resume = true;
+    ck_ok(wf_train(&o, &result, error)); /* stays stopped */
+    ck_assert_int_eq(result.step, stopped);
+    finish();
+}
+END_TEST
+
+START_TEST(weights_that_go_bad_name_the_tensor)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.lr = 1e18;
+    o.config.min_lr = o.config.clip = o.config.weight_decay = 0;
+    o.config.warmup = 0;
+    wf_error error = {0};
+    wf_status status = wf_train(&o, NULL, &error);
+    if (sizeof(wf_real) == 4)
+        ck_assert_int_eq(status, WF_ERR_NUMERIC);
+    if (status == WF_ERR_NUMERIC) {
+        ck_assert_msg(strstr(error.message, "is not finite") && strncmp(error.message, "step ", 5) == 0, "%s", error.message);
+        ck_assert(!wf_file_exists(in_folder("run/state.safetensors")));
+    }
+    finish();
+}
+END_TEST
+
+/* Each allocation of a short training fails once: an error of memory, no leak, and a run that can be gone on with. */
+START_TEST(every_allocation_may_fail)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("warm"), &seen);
+    o.config.steps = 2;
+    o.event = NULL;
+    o.cancelled = NULL;
+    ck_ok(wf_train(&o, NULL, error));
+    int64_t before = wf_alloc_count(), live = wf_alloc_live();
+    o.out = in_folder("count");
+    ck_ok(wf_train(&o, NULL, error));
+    int64_t total = wf_alloc_count() - before;
+    ck_assert_int_eq(wf_alloc_live(), live);
+    int64_t step = 1 + total / 150;
+    o.out = in_folder("run");
+    o.resume = true;
+    for (int64_t n = 0; n < total; n += step) {
+        wf_error error = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_train(&o, NULL, &error);
+        wf_alloc_fail_after(-1);
+        ck_assert_msg(status == WF_OK || status == WF_ERR_MEMORY, "allocation %lld: %s", (long long)n, error.message);
+        ck_assert_msg(wf_alloc_live() == live, "allocation %lld leaks %lld blocks: %s", (long long)n, (long long)(wf_alloc_live() - live),
+                      error.message);
+    }
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(same_file(in_folder("run/model.safetensors"), in_folder("count/model.safetensors")));
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early,
+             weights_that_go_bad_name_the_tensor, every_allocation_may_fail)
