@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* What a case computes, for a comparison with another library: writes weights, batches, loss, logits, all gradients and the losses of
+ * some updates to a safetensors file. bench/parity.py and ./bench/compare read it.
+ *
+ *   parity [-t threads] [-n updates] [-l] CASE FILE        -l: weights, the first batch and its loss alone
+ *
+ * Cases are those of weft/bench.h, without dropout; updates are as the preset trains (AdamW, clipping, schedule), a batch each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/bench.h>
+#include <weft/models.h>
+#include <weft/optim.h>
+#include <weft/random.h>
+#include <weft/runtime.h>
+
+struct parity {
+    const struct wf_bench_case *c;
+    struct wf_config config;
+    wf_model *model;
+    wf_registry *registry;
+    wf_tape *tape;
+    wf_safetensors_writer *writer;
+    int64_t updates;
+    int32_t *x, *y; /* [updates, batch, length] */
+    double loss, *losses;
+};
+
+static int fail(const char *message)
+{
+    fprintf(stderr, "parity: %s\n", message);
+    return 1;
+}
+
+static void *room(int64_t count, size_t size)
+{
+    void *block = calloc((size_t)(count > 0 ? count : 1), size);
+    if (!block) {
+        fail("no memory");
+        exit(1);
+    }
+    return block;
+}
+
+/* Each target is a function of its id, so that there is something to learn. */
+static void make_batches(struct parity *p)
+{
+    int64_t n = p->updates * p->c->batch * p->c->length;
+    wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
+    p->x = room(n, sizeof *p->x);
+    p->y = room(n, sizeof *p->y);
+    for (int64_t i = 0; i < n; i++) {
+        p->x[i] = (int32_t)wf_rng_below(&rng, (uint64_t)p->c->vocab_size);
+        p->y[i] = (int32_t)((3 * (int64_t)p->x[i] + 1) % p->c->vocab_size);
+    }
+}
+
+static wf_tensor *loss_of(struct parity *p, int64_t update)
+{
+    int64_t rows = p->c->batch, length = p->c->length, at = update * rows * length;
+    wf_tape_reset(p->tape, WF_TRAIN);
+    return wf_model_loss(p->model, wf_ids(p->tape, p->x + at, rows, length), wf_ids(p->tape, p->y + at, rows, length));
+}
+
+/* Puts a copy of an array (the file is written when everything has been computed). */
+static void put(struct parity *p, const char *prefix, const char *name, const wf_array *a)
+{
+    char key[512];
+    wf_shape shape = wf_array_shape(a);
+    wf_array copy = wf_array_dense(room(wf_array_count(a), wf_dtype_size(a->dtype)), a->dtype, &shape);
+    wf_array_copy(&copy, a);
+    snprintf(key, sizeof key, "%s%s", prefix, name);
+    wf_safetensors_put(p->writer, key, &copy);
+}
+
+static void put_numbers(struct parity *p, const char *name, const double *x, int64_t n)
+{
+    wf_array a = wf_array_dense((void *)x, WF_F64, &(wf_shape){1, {n}});
+    put(p, "", name, &a);
+}
+
+static void put_text(struct parity *p)
+{
+    static const char *const keys[] = {"model", "family", "layers", "heads", "activation", "lr", "min_lr", "warmup", "steps", "schedule",
+                                       "weight_decay", "beta1", "beta2", "eps", "clip"};
+    for (int i = 0; i < (int)(sizeof keys / sizeof *keys); i++) {
+        char text[256];
+        if (strcmp(keys[i], "model") == 0 || strcmp(keys[i], "family") == 0)
+            snprintf(text, sizeof text, "%s", i == 0 ? p->config.model : p->config.family);
+        else if (!wf_config_get(&p->config, keys[i], text, sizeof text))
+            continue;
+        wf_safetensors_put_metadata(p->writer, keys[i], text);
+    }
+    wf_safetensors_put_metadata(p->writer, "isa", wf_isa());
+    wf_safetensors_put_metadata(p->writer, "precision", sizeof(wf_real) == 8 ? "float64" : "float32");
+}
+
+static wf_status first(struct parity *p, bool loss_only)
+{
+    wf_array view;
+    wf_shape shape = {2, {p->c->batch, p->c->length}};
+    wf_array x = wf_array_dense(p->x, WF_I32, &shape), y = wf_array_dense(p->y, WF_I32, &shape);
+    for (int i = 0; i < wf_registry_count(p->registry); i++)
+        if (!wf_registry_is_buffer(p->registry, i)) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(p->registry, i));
+            put(p, "weights.", info->name, &info->value);
+        }
+    put(p, "", "x", &x);
+    put(p, "", "y", &y);
+    if (!loss_only) {
+        wf_tape_reset(p->tape, WF_INFER);
+        wf_status status = wf_view(wf_model_logits(p->model, wf_ids(p->tape, p->x, p->c->batch, p->c->length), NULL), &view);
+        if (status != WF_OK)
+            return status;
+        put(p, "", "logits", &view);
+    }
+    wf_tensor *loss = loss_of(p, 0);
+    wf_status status = wf_item(loss, &p->loss);
+    put_numbers(p, "loss", &p->loss, 1);
+    if (status != WF_OK || loss_only)
+        return status;
+    status = wf_backward(loss);
+    for (int i = 0; status == WF_OK && i < wf_registry_count(p->registry); i++)
+        if (!wf_registry_is_buffer(p->registry, i)) {
+            status = wf_grad(wf_registry_at(p->registry, i), &view);
+            put(p, "grad.", wf_parameter_info(wf_registry_at(p->registry, i))->name, &view);
+        }
+    wf_grads_zero(wf_registry_grads(p->registry));
+    return status;
+}
+
+static wf_status train(struct parity *p, wf_error *error)
+{
+    const struct wf_config *c = &p->config;
+    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->schedule, c->lr, c->min_lr, c->warmup, c->steps};
+    struct wf_adam opt;
+    wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
+                                     .weight_decay = c->weight_decay);
+    if (status != WF_OK)
+        return status;
+    wf_adam_decay_matrices_only(&opt);
+    p->losses = room(p->updates, sizeof *p->losses);
+    for (int64_t t = 0; status == WF_OK && t < p->updates; t++) {
+        wf_tensor *loss = loss_of(p, t);
+        if (wf_backward(loss) != WF_OK || wf_item(loss, &p->losses[t]) != WF_OK)
+            status = WF_ERR_STATE;
+        opt.lr = wf_schedule_lr(&schedule, t);
+        if (status == WF_OK)
+            status = wf_adam_step(&opt, c->clip, error);
+    }
+    wf_adam_free(&opt);
+    wf_shape shape = {3, {p->updates, p->c->batch, p->c->length}};
+    wf_array x = wf_array_dense(p->x, WF_I32, &shape), y = wf_array_dense(p->y, WF_I32, &shape);
+    put(p, "", "batches", &x);
+    put(p, "", "targets", &y);
+    put_numbers(p, "losses", p->losses, p->updates);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct parity p = {.updates = 20};
+    wf_error error = {0};
+    int threads = 0, letter;
+    bool loss_only = false;
+    while ((letter = getopt(argc, argv, "t:n:l")) != -1)
+        switch (letter) {
+        case 't':
+            threads = atoi(optarg);
+            break;
+        case 'n':
+            p.updates = atoll(optarg);
+            break;
+        case 'l':
+            loss_only = true;
+            break;
+        default:
+            return 2;
+        }
+    if (argc - optind != 2 || p.updates < 1)
+        return fail("usage: parity [-t threads] [-n updates] [-l] CASE FILE"), 2;
+    p.c = wf_bench_find(argv[optind]);
+    if (!p.c || p.c->generate)
+        return fail("no such training case");
+    if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(p.c, 0, &p.config, &error) != WF_OK)
+        return fail(error.message);
+    if (loss_only)
+        p.updates = 1;
+    make_batches(&p);
+    p.model = wf_model_new(&p.config, &error);
+    p.tape = wf_tape_new(&error);
+    p.writer = wf_safetensors_writer_new();
+    if (!p.model || !p.tape)
+        return fail(error.message);
+    p.registry = wf_model_registry(p.model);
+    put_text(&p);
+    wf_status status = wf_registry_build(p.registry, 1, &error);
+    if (status == WF_OK)
+        status = first(&p, loss_only);
+    if (status == WF_OK && !loss_only)
+        status = train(&p, &error);
+    if (status != WF_OK)
+        return fail(error.code != WF_OK ? error.message : wf_tape_error(p.tape)->message);
+    if (wf_safetensors_commit(p.writer, argv[optind + 1], &error) != WF_OK)
+        return fail(error.message);
+    printf("%s %.17g\n", p.c->name, p.loss);
+    return 0; /* the copies go with the process */
+}

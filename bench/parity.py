@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Every element of logits and gradients, and the losses of 20 updates, of Weft against PyTorch, live: same weights, same batches.
+libweft-f64 against torch.float64, libweft against torch.float32; and for scale torch.float32 against torch.float64 on the float weights.
+
+    python bench/parity.py [--build build] [--threads 2] [--updates 20] [CASE...]     default: nanogpt-char-small char-rms
+
+Allowed: double 1e-9 of the norm for loss, logits and each gradient; float: norm of the difference of each gradient at most
+1e-5 x max(norm of that gradient, 1e-3 x norm of all), losses within 1e-4. Exit status 1 if something is past that."""
+import argparse, math, pathlib, subprocess, sys, tempfile
+try:
+    import numpy, torch
+    import torch.nn.functional as F
+    from safetensors import safe_open
+except ImportError as e:
+    sys.exit(f'parity: {e.name} is missing: pip install torch==2.13.0 safetensors numpy --index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple')
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / 'tests' / 'golden'))
+sys.dont_write_bytecode = True
+import torch_reference as R
+
+ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+ap.add_argument('case', nargs='*', default=['nanogpt-char-small', 'char-rms'])
+ap.add_argument('--build', default=str(ROOT / 'build'))
+ap.add_argument('--threads', type=int, default=2)
+ap.add_argument('--updates', type=int, default=20)
+A = ap.parse_args()
+torch.set_num_threads(A.threads)
+
+def dump(case, precision):
+    """The tensors and the metadata that bench/parity writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f'{folder}/parity.safetensors'
+        program = pathlib.Path(A.build) / 'bench' / ('parity' if precision == 'f32' else 'parity-f64')
+        subprocess.run([program, '-t', str(A.threads), '-n', str(A.updates), case, path], check=True, stdout=subprocess.DEVNULL)
+        with safe_open(path, 'pt') as f:
+            return {k: f.get_tensor(k) for k in f.keys()}, f.metadata()
+
+def compute(weights, meta, x, y):
+    p = {k: v.detach().clone().requires_grad_() for k, v in weights.items()}
+    model = lambda q, ids: R.MODELS[meta['family']](q, ids, int(meta['heads']), int(meta['layers']), meta['activation'])
+    logits = model(p, x)
+    loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
+    loss.backward()
+    return model, logits.detach(), loss.item(), {k: v.grad for k, v in p.items()}
+
+norm = lambda t: float(t.double().norm())
+
+def gradients(have, want):
+    """Largest ratio of |difference| to max(|gradient|, 1e-3 |all|), and whose."""
+    whole = math.sqrt(sum(norm(v) ** 2 for v in want.values()))
+    return max((norm(have[k].double() - v.double()) / max(norm(v), 1e-3 * whole), k) for k, v in want.items())
+
+bad = False
+def line(what, value, allowed, note=''):
+    global bad
+    wrong = allowed is not None and not value <= allowed
+    bad |= wrong
+    print(f'  {what:<44} {value:9.2e}{"" if allowed is None else f"  of {allowed:.0e}"}{"  TOO FAR" if wrong else ""}  {note}', flush=True)
+
+for case in A.case:
+    for precision, dtype, far in ('f64', torch.float64, 1e-9), ('f32', torch.float32, 1e-5):
+        t, meta = dump(case, precision)
+        weights = {k[8:]: v for k, v in t.items() if k.startswith('weights.')}
+        grads = {k[5:]: v for k, v in t.items() if k.startswith('grad.')}
+        assert grads.keys() == weights.keys() and all(v.dtype == dtype for v in weights.values())
+        x, y = t['x'].long(), t['y'].long()
+        model, logits, loss, want = compute(weights, meta, x, y)
+        print(f'{case}, {meta["precision"]}, {meta["isa"]}, {A.threads} threads: {sum(v.numel() for v in weights.values())} parameters, loss {loss:.6f}')
+        line('loss, relative', abs(float(t['loss'][0]) - loss) / loss, 1e-9 if precision == 'f64' else 1e-6)
+        line('logits, |difference| / |logits|', norm(t['logits'].double() - logits.double()) / norm(logits), far)
+        line('logits, largest difference / largest logit', float((t['logits'].double() - logits.double()).abs().max() / logits.abs().max()), None)
+        line('gradients, worst |difference| / |gradient|', gradients(grads, want)[0], far, gradients(grads, want)[1])
+        if precision == 'f32':
+            truth = compute({k: v.double() for k, v in weights.items()}, meta, x, y)[3]
+            line('  Weft float32 against torch float64', *gradients(grads, truth)[:1], None, gradients(grads, truth)[1])
+            line('  torch float32 against torch float64', *gradients(want, truth)[:1], None, gradients(want, truth)[1])
+        number = lambda k: float(meta[k])
+        if meta['schedule'] == 'cosine':
+            rate = lambda s: R.cosine(number('lr'), number('min_lr'), int(meta['warmup']), int(meta['steps']), s)
+        else:
+            assert meta['schedule'] == 'constant' and int(meta['warmup']) == 0
+            rate = lambda s: number('lr')
+        batches = list(zip(t['batches'].long(), t['targets'].long()))
+        losses = R.train(model, weights, batches, rate, number('weight_decay'), (number('beta1'), number('beta2')), number('clip'))[0]
+        line(f'losses of {A.updates} updates, worst relative', max(abs(a - b) / b for a, b in zip(t['losses'].tolist(), losses)),
+             1e-9 if precision == 'f64' else 1e-4, f'{losses[0]:.4f} -> {losses[-1]:.4f}')
+sys.exit(bad)

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* nanogpt-char-small (12 x 64, 65 types) and char-rms (16 x 256, 70 types) against PyTorch, from the same weights, on the same batches:
+ * libweft-f64 against torch.float64, libweft against torch.float32 (tests/golden/make_torch.py wrote both).
+ *
+ * Of big tensors the file has the norm, up to 2048 values at even distances, and 32 projections on vectors s of random signs. For the
+ * difference d of two tensors E (s.d)^2 = |d|^2, so the root of the mean of (s.d)^2 over the 32 estimates |d|; the mean has a relative
+ * deviation of sqrt(2/32) = 1/4, and a norm twice what is allowed passes in about one of a million cases. bench/parity.py compares
+ * every element, with PyTorch at hand. */
+#include <weft/models.h>
+#include <weft/optim.h>
+
+#include "../golden/golden.h"
+
+enum { SIGNS = 32, SAMPLE = 2048, STEPS = 20 };
+
+#ifdef WF_DOUBLE
+static const char *const kind = "f64";
+#else
+static const char *const kind = "f32";
+#endif
+
+struct subject {
+    const char *name;
+    wf_safetensors *file;
+    wf_model *model;
+    wf_registry *registry;
+    wf_tape *tape;
+    int64_t rows, columns;
+    int32_t types, *x, *y;
+};
+
+/* As weight() in make_torch.py. */
+static void fill(struct subject *s)
+{
+    for (int i = 0; i < wf_registry_count(s->registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(s->registry, i));
+        wf_real *value = wf_registry_values(s->registry) + info->offset;
+        char key[256];
+        snprintf(key, sizeof key, "%s/%s", s->name, info->name);
+        uint64_t stream = formula_name(key, NULL);
+        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
+        double shift = info->value.ndim == 1 && strstr(info->name, "norm") ? 1 : 0;
+        for (int64_t k = 0; !wf_registry_is_buffer(s->registry, i) && k < wf_array_count(&info->value); k++)
+            value[k] = (wf_real)(float)(shift + formula_real(stream, k, scale));
+    }
+}
+
+static struct subject make(const char *name, int64_t rows, int32_t types)
+{
+    struct subject s = {.name = name, .file = golden_open(name), .rows = rows, .types = types};
+    struct wf_config config;
+    wf_error e = {0};
+    ck_ok(wf_config_preset(&config, name, error));
+    config.vocab_size = types;
+    s.columns = config.context;
+    s.model = wf_model_new(&config, &e);
+    s.tape = wf_tape_new(&e);
+    ck_assert_msg(s.model && s.tape, "%s", e.message);
+    s.registry = wf_model_registry(s.model);
+    ck_ok(wf_registry_build(s.registry, 1, error));
+    fill(&s);
+    s.x = malloc((size_t)(rows * s.columns) * sizeof *s.x);
+    s.y = malloc((size_t)(rows * s.columns) * sizeof *s.y);
+    return s;
+}
+
+static void drop(struct subject *s)
+{
+    wf_safetensors_close(s->file);
+    wf_tape_free(s->tape);
+    wf_model_free(s->model);
+    free(s->x);
+    free(s->y);
+}
+
+static void batch(struct subject *s, int step)
+{
+    uint64_t stream = formula_name(s->name, "/ids");
+    int64_t n = s->rows * s->columns;
+    for (int64_t i = 0; i < n; i++) {
+        s->x[i] = formula_id(stream, step * n + i, s->types);
+        s->y[i] = (3 * s->x[i] + 1) % s->types;
+    }
+}
+
+static wf_tensor *loss_of(struct subject *s, wf_mode mode)
+{
+    wf_tape_reset(s->tape, mode);
+    return wf_model_loss(s->model, wf_ids(s->tape, s->x, s->rows, s->columns), wf_ids(s->tape, s->y, s->rows, s->columns));
+}
+
+static double read_one(const struct subject *s, const char *what)
+{
+    char key[256];
+    snprintf(key, sizeof key, "%s/%s", kind, what);
+    double *x = golden_read(s->file, key, 1), value = *x;
+    free(x);
+    return value;
+}
+
+/* |have - reference| <= allowed for a tensor of which the file has statistics under `what`; norm_floor: what counts as the least norm. */
+static void near(const struct subject *s, const char *what, const wf_array *array, double relative, double norm_floor)
+{
+    char key[256], stream[256];
+    int64_t n = wf_array_count(array), stride = (n + SAMPLE - 1) / SAMPLE;
+    double *have = golden_elements(array), projection[SIGNS] = {0};
+    snprintf(key, sizeof key, "%s/norm", what);
+    double norm = read_one(s, key), allowed = relative * fmax(norm, norm_floor);
+
+    snprintf(key, sizeof key, "%s/%s/projections", kind, what);
+    double *want = golden_read(s->file, key, SIGNS), sum = 0;
+    snprintf(stream, sizeof stream, "%s/%s", s->name, what);
+    uint64_t name = formula_name(stream, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t hash = formula_hash(name, i);
+        for (int j = 0; j < SIGNS; j++)
+            projection[j] += formula_sign(hash, j) * have[i];
+    }
+    for (int j = 0; j < SIGNS; j++)
+        sum += (projection[j] - want[j]) * (projection[j] - want[j]);
+    double difference = sqrt(sum / SIGNS);
+    ck_assert_msg(difference <= allowed, "%s: %s differs by about %g, allowed %g (norm %g)", s->name, what, difference, allowed, norm);
+    free(want);
+
+    /* A part of the difference is no larger than the whole. */
+    snprintf(key, sizeof key, "%s/%s/sample", kind, what);
+    want = golden_read(s->file, key, (n + stride - 1) / stride);
+    double part = 0;
+    for (int64_t i = 0; i < n; i += stride)
+        part += (have[i] - want[i / stride]) * (have[i] - want[i / stride]);
+    ck_assert_msg(sqrt(part) <= allowed, "%s: a sample of %s differs by %g, allowed %g (norm %g)", s->name, what, sqrt(part), allowed, norm);
+    ck_assert_msg(fabs(golden_norm(have, NULL, n) - norm) <= allowed, "%s: the norm of %s is not %g", s->name, what, norm);
+    free(want);
+    free(have);
+}
+
+static void compare(const char *name, int64_t rows, int32_t types)
+{
+    const bool is_double = sizeof(wf_real) == 8;
+    const double tolerance = is_double ? 1e-9 : 1e-5;
+    struct subject s = make(name, rows, types);
+    wf_array view;
+    double value;
+
+    batch(&s, 0);
+    for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+        if (mode == WF_TRAIN && wf_model_config(s.model)->dropout > 0)
+            continue;
+        wf_tape_reset(s.tape, (wf_mode)mode);
+        wf_tensor *logits = wf_model_logits(s.model, wf_ids(s.tape, s.x, s.rows, s.columns), NULL);
+        ck_assert_msg(wf_view(logits, &view) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+        near(&s, "logits", &view, tolerance, 0);
+    }
+
+    wf_tensor *loss = loss_of(&s, WF_GRADIENTS);
+    ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+    ck_assert(fabs(value - read_one(&s, "loss")) <= (is_double ? 1e-9 : 1e-6) * value);
+    double global = read_one(&s, "global_norm"), squares = 0;
+    int compared = 0;
+    for (int i = 0; i < wf_registry_count(s.registry); i++) {
+        char key[256];
+        if (wf_registry_is_buffer(s.registry, i))
+            continue;
+        snprintf(key, sizeof key, "d.%s", wf_parameter_info(wf_registry_at(s.registry, i))->name);
+        ck_assert_int_eq(wf_grad(wf_registry_at(s.registry, i), &view), WF_OK);
+        near(&s, key, &view, tolerance, 1e-3 * global);
+        double *g = golden_elements(&view), norm = golden_norm(g, NULL, wf_array_count(&view));
+        squares += norm * norm;
+        free(g);
+        compared++;
+    }
+    ck_assert(fabs(sqrt(squares) - global) <= tolerance * global);
+    /* The reference has no gradient more: 3 tensors each, 3 of the logits, and loss, global_norm, losses; twice. */
+    ck_assert_int_eq(wf_safetensors_count(s.file), 2 * (3 * compared + 6));
+    drop(&s);
+}
+
+/* 20 updates as the preset trains, with its clipping, decay and schedule, a fresh batch each. */
+static void train(const char *name, int64_t rows, int32_t types)
+{
+    struct subject s = make(name, rows, types);
+    const struct wf_config *c = wf_model_config(s.model);
+    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->schedule, c->lr, c->min_lr, c->warmup, c->steps};
+    struct wf_adam opt;
+    char key[64];
+    snprintf(key, sizeof key, "%s/losses", kind);
+    double *want = golden_read(s.file, key, STEPS), tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
+    ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .weight_decay = c->weight_decay));
+    wf_adam_decay_matrices_only(&opt);
+    for (int t = 0; t < STEPS; t++) {
+        double value;
+        batch(&s, t);
+        wf_tensor *loss = loss_of(&s, WF_TRAIN);
+        ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+        ck_assert_msg(fabs(value - want[t]) <= tolerance * want[t], "%s: the loss of step %d is %.12g, not %.12g", name, t, value, want[t]);
+        opt.lr = wf_schedule_lr(&schedule, t);
+        ck_ok(wf_adam_step(&opt, c->clip, error));
+    }
+    ck_assert(want[STEPS - 1] < want[0] - 0.2); /* it learned, or the comparison would say little */
+    wf_adam_free(&opt);
+    free(want);
+    drop(&s);
+}
+
+START_TEST(gpt)
+{
+    compare("nanogpt-char-small", 12, 65);
+}
+END_TEST
+
+START_TEST(gpt_trains)
+{
+    train("nanogpt-char-small", 12, 65);
+}
+END_TEST
+
+START_TEST(rms)
+{
+    compare("char-rms", 16, 70);
+}
+END_TEST
+
+START_TEST(rms_trains)
+{
+    train("char-rms", 16, 70);
+}
+END_TEST
+
+WF_TEST_MAIN("golden", gpt, gpt_trains, rms, rms_trains)
