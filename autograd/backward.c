@@ -47,7 +47,7 @@ static void count_uses(wf_tape *tape, const struct node *node)
         if (!(node->need >> i & 1))
             continue;
         wf_tensor *root = gradient_root(node->in[i]);
-        if (--root->uses > 0 || root->kind != TENSOR_LEAF || tape->checkpoints)
+        if (--root->uses > 0 || root->kind != TENSOR_LEAF)
             continue;
         wf_grads *grads = gradient_slab(tape, root);
         if (grads->ready)
@@ -96,9 +96,10 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     return status;
 }
 
-wf_status backward_walk(wf_tape *tape, struct node *stop)
+/* The records, newest first. */
+static wf_status walk(wf_tape *tape)
 {
-    for (struct node *node = tape->last; node != stop; node = node->previous) {
+    for (struct node *node = tape->last; node; node = node->previous) {
         wf_status status = node_backward(tape, node);
         if (status != WF_OK)
             return status;
@@ -120,18 +121,6 @@ static void mark_broken(wf_tape *tape)
         struct leaf_slot *s = &tape->slots[i];
         if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad)
             gradient_slab(tape, s->leaf)->broken = true;
-    }
-}
-
-static void all_ready(wf_tape *tape)
-{
-    for (int i = 0; tape->checkpoints && i < tape->slot_count; i++) {
-        struct leaf_slot *s = &tape->slots[i];
-        if (!s->parameter || s->generation != tape->generation || !s->leaf->needs_grad)
-            continue;
-        wf_grads *grads = gradient_slab(tape, s->leaf);
-        if (grads->ready)
-            grads->ready(grads->ready_ctx, s->parameter->info.index);
     }
 }
 
@@ -164,10 +153,8 @@ wf_status wf_backward(wf_tensor *x)
     gradient_seed(&seed, x);
     wf_status status = tape->error.code;
     if (status == WF_OK)
-        status = backward_walk(tape, NULL);
+        status = walk(tape);
     if (status != WF_OK)
         mark_broken(tape);
-    else
-        all_ready(tape);
     return status;
 }

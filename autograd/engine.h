@@ -89,10 +89,9 @@ struct wf_tape {
     struct node *last;
     int64_t nodes;
     uint32_t dropout_calls;
-    bool backward_done, check_finite, recording;
+    bool backward_done, check_finite;
     struct leaf_slot *slots; /* open addressing; a power of two */
     int slot_count, slots_used;
-    bool checkpoints;        /* this pass has one: `ready` waits for the end */
 };
 
 /* State of one call of forward or backward. */
@@ -113,7 +112,7 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 extern wf_tensor lost_poison; /* of ops whose operands carry no tape */
-static inline bool tape_grads_on(const wf_tape *tape) { return tape->mode != WF_INFER && tape->recording; }
+static inline bool tape_grads_on(const wf_tape *tape) { return tape->mode != WF_INFER; }
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);
@@ -125,9 +124,6 @@ wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf);
 /* apply.c */
 void call_finish(wf_call *c);
 void call_describe(const wf_call *c, char *text, size_t size);
-
-/* backward.c: walks the records after `stop`, newest first. */
-wf_status backward_walk(wf_tape *tape, struct node *stop);
 
 /* strided.c: dst = src, dst += src for the same shape; dst = sum of src over the dims where dst has size 1 or none. */
 void strided_add(const wf_array *dst, const wf_array *src);

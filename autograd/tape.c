@@ -34,7 +34,6 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
     }
     tape->poison = lost_poison;
     tape->poison.tape = tape;
-    tape->recording = true;
     wf_tape_reset(tape, WF_INFER);
     return tape;
 }
@@ -74,8 +73,6 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->nodes = 0;
     tape->dropout_calls = 0;
     tape->backward_done = false;
-    tape->recording = true;
-    tape->checkpoints = false;
 }
 
 wf_mode wf_tape_mode(const wf_tape *tape)

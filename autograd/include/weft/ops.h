@@ -126,11 +126,6 @@ WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, 
     wf_linear_cross_entropy_with(x, weight, bias, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
 
-/* --- recomputation ------------------------------------------------------------------------------------------------- */
-/* fn(ctx, x), whose inner tensors are dropped after the forward and recomputed in the backward: less memory, one more
- * forward. fn must be a function of x and of parameters alone; dropout inside gives the same masks again. */
-WF_API wf_tensor *wf_checkpoint(wf_tensor *(*fn)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
-
 WF_END_DECLS
 
 #endif
