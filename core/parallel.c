@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
@@ -29,6 +30,95 @@ void wf_parallel_start(int count)
 #pragma omp parallel num_threads(count)
         __asm__ volatile("");
     }
+}
+
+/* Scratch: thread-local, freed by the destructor of a key when its thread ends. */
+struct scratch {
+    void *block[WF_SCRATCH_SLOTS];
+    size_t size[WF_SCRATCH_SLOTS];
+    unsigned version; /* of `wanted`, when this thread last looked */
+    bool registered;
+};
+
+static _Thread_local struct scratch scratch;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool have_key;
+
+static void free_scratch(void *p)
+{
+    struct scratch *s = p;
+    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
+        wf_free(s->block[i]);
+        s->block[i] = NULL;
+        s->size[i] = 0;
+    }
+    s->registered = false;
+}
+
+static void make_key(void)
+{
+    have_key = pthread_key_create(&key, free_scratch) == 0;
+}
+
+/* The program's first thread ends without running destructors of keys. */
+__attribute__((destructor)) static void free_main_scratch(void)
+{
+    free_scratch(&scratch);
+}
+
+static void *grow(enum wf_scratch_slot slot, size_t size)
+{
+    struct scratch *s = &scratch;
+    if (!s->registered) {
+        pthread_once(&once, make_key);
+        if (!have_key || pthread_setspecific(key, s) != 0)
+            return NULL;
+        s->registered = true;
+    }
+    wf_free(s->block[slot]);
+    s->block[slot] = wf_alloc(size);
+    s->size[slot] = s->block[slot] ? size : 0;
+    return s->block[slot];
+}
+
+/* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
+ * would otherwise allocate in a later one: so each gets ready at the start of the next region. */
+static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
+static _Atomic unsigned wanted_version;
+
+static void get_ready(void)
+{
+    unsigned version = atomic_load_explicit(&wanted_version, memory_order_acquire);
+    if (version == scratch.version)
+        return;
+    scratch.version = version;
+    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
+        size_t size = atomic_load_explicit(&wanted[i], memory_order_relaxed);
+        if (size > scratch.size[i] && grow((enum wf_scratch_slot)i, size))
+            memset(scratch.block[i], 0, size); /* the pages too */
+    }
+}
+
+void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
+{
+    struct scratch *s = &scratch;
+    if (bytes <= s->size[slot] && s->block[slot])
+        return s->block[slot];
+    /* Steps of a power of two: growing needs come to rest after a few calls. */
+    size_t size = 4096;
+    while (size < bytes) {
+        if (size > (size_t)PTRDIFF_MAX / 2)
+            return NULL;
+        size *= 2;
+    }
+    size_t known = atomic_load(&wanted[slot]);
+    if (omp_in_parallel() && size > known) {
+        while (size > known && !atomic_compare_exchange_weak(&wanted[slot], &known, size))
+            ;
+        atomic_fetch_add_explicit(&wanted_version, 1, memory_order_release);
+    }
+    return grow(slot, size);
 }
 
 /* Every thread has a share of the blocks, neighbours in memory mostly, takes from it first and then helps the others: the
@@ -74,6 +164,7 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
 #pragma omp parallel num_threads(count)
     {
         int thread = omp_get_thread_num();
+        get_ready();
         if (thread < r.shares)
             work(&r, thread);
     }
@@ -98,62 +189,4 @@ void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void
         return;
     struct ranges r = {n, grain, body, ctx};
     wf_parallel((n - 1) / grain + 1, cost, one_range, &r);
-}
-
-/* Scratch: thread-local, freed by the destructor of a key when its thread ends. */
-struct scratch {
-    void *block[WF_SCRATCH_SLOTS];
-    size_t size[WF_SCRATCH_SLOTS];
-    bool registered;
-};
-
-static _Thread_local struct scratch scratch;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool have_key;
-
-static void free_scratch(void *p)
-{
-    struct scratch *s = p;
-    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
-        wf_free(s->block[i]);
-        s->block[i] = NULL;
-        s->size[i] = 0;
-    }
-    s->registered = false;
-}
-
-static void make_key(void)
-{
-    have_key = pthread_key_create(&key, free_scratch) == 0;
-}
-
-/* The program's first thread ends without running destructors of keys. */
-__attribute__((destructor)) static void free_main_scratch(void)
-{
-    free_scratch(&scratch);
-}
-
-void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
-{
-    struct scratch *s = &scratch;
-    if (bytes <= s->size[slot] && s->block[slot])
-        return s->block[slot];
-    if (!s->registered) {
-        pthread_once(&once, make_key);
-        if (!have_key || pthread_setspecific(key, s) != 0)
-            return NULL;
-        s->registered = true;
-    }
-    /* Steps of a power of two: growing needs come to rest after a few calls. */
-    size_t size = 4096;
-    while (size < bytes) {
-        if (size > (size_t)PTRDIFF_MAX / 2)
-            return NULL;
-        size *= 2;
-    }
-    wf_free(s->block[slot]);
-    s->block[slot] = wf_alloc(size);
-    s->size[slot] = s->block[slot] ? size : 0;
-    return s->block[slot];
 }

@@ -10,9 +10,10 @@
  * the tokens of the whole batch, so that micro-batches add up. */
 static wf_tensor *forward(struct trainer *t, int64_t step, int64_t micro, wf_tensor **plain)
 {
-    int64_t rows = t->config.batch / t->config.accumulate, context = t->config.context;
-    wf_crops_fill(&t->crops, step, micro * rows, rows, t->x, t->y);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)step, .first_row = (uint64_t)(micro * rows));
+    int64_t batch = t->config.batch, parts = t->config.accumulate, context = t->config.context;
+    int64_t first = batch * micro / parts, rows = batch * (micro + 1) / parts - first;
+    wf_crops_fill(&t->crops, step, first, rows, t->x, t->y);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)step, .first_row = (uint64_t)first);
     return wf_model_loss(t->model, wf_ids(t->tape, t->x, rows, context), wf_ids(t->tape, t->y, rows, context),
                          .label_smoothing = t->config.label_smoothing, .normalizer = (double)(t->config.batch * context), .plain = plain);
 }

@@ -27,7 +27,7 @@ struct trainer {
     struct wf_schedule schedule;
     wf_tape *tape;
     struct wf_crops crops;
-    int32_t *x, *y;                  /* [batch / accumulate, context] */
+    int32_t *x, *y;                  /* [batch / accumulate, rounded up, context] */
     wf_jsonl *metrics;
     struct timespec start;
     wf_error *error;
