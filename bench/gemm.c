@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Speed of core/gemm: our own kernels and BLIS on the shapes of small transformers.
  *
- *   gemm [-t threads] [-i isa] [-m own,blis,auto] [OP m n k [count]]...     OP: NT (forward, B stored [n, k], with a bias), NN (dX),
+ *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [OP m n k [count]]...     OP: NT (forward, B stored [n, k], with a bias), NN (dX),
  *                                                                  TN (dW, added to C), NTr and NNr: the same under the row rule
  *
- * Prints GFLOP/s, the median of 101 and (the best), and the time of one product, or of all when count > 1. For m = 1 the
+ * With -c 1 processor time is counted: for one thread on a busy machine.
+ * Prints GFLOP/s, the median of up to 101 and (the best), and the time of one product, or of all when count > 1. For m = 1 the
  * bandwidth of reading B counts, and is printed. */
 #include <omp.h>
 #include <stdio.h>
@@ -25,30 +26,80 @@ struct shape {
 };
 
 static const struct shape all[] = {
-    {"NT", 256, 512, 2048, 1},  {"NT", 256, 768, 3072, 1},  {"NT", 64, 512, 2048, 1},   {"NT", 4096, 256, 64, 1},  {"NT", 256, 768, 768, 1},
-    {"NT", 256, 50257, 768, 1}, {"TN", 384, 384, 1024, 1},  {"NN", 256, 3072, 768, 1},  {"NN", 64, 64, 64, 1},     {"TN", 64, 64, 4096, 1},
-    {"NT", 2048, 2048, 512, 1}, {"NN", 2048, 512, 2048, 1}, {"TN", 2048, 512, 2048, 1}, {"NT", 64, 64, 32, 384},   {"NN", 64, 32, 64, 384},
-    {"TN", 64, 32, 64, 384},    {"NT", 256, 256, 64, 48},
+    {"NT", 256, 512, 2048, 1},
+    {"NT", 256, 768, 3072, 1},
+    {"NT", 64, 512, 2048, 1},
+    {"NT", 4096, 256, 64, 1},
+    {"NT", 256, 768, 768, 1},
+    {"NT", 256, 50257, 768, 1},
+    {"TN", 384, 384, 1024, 1},
+    {"NN", 256, 3072, 768, 1},
+    {"NN", 64, 64, 64, 1},
+    {"TN", 64, 64, 4096, 1},
+    {"NT", 2048, 2048, 512, 1},
+    {"NN", 2048, 512, 2048, 1},
+    {"TN", 2048, 512, 2048, 1},
+    {"NT", 64, 64, 32, 384},
+    {"NN", 64, 32, 64, 384},
+    {"TN", 64, 32, 64, 384},
+    {"NT", 256, 256, 64, 48},
     /* nanogpt-char-small */
-    {"NT", 768, 384, 128, 1},   {"NN", 768, 128, 384, 1},   {"TN", 384, 128, 768, 1},   {"NT", 768, 128, 128, 1},  {"NN", 768, 128, 128, 1},
-    {"TN", 128, 128, 768, 1},   {"NT", 768, 512, 128, 1},   {"NN", 768, 128, 512, 1},   {"TN", 512, 128, 768, 1},  {"NT", 768, 128, 512, 1},
-    {"NN", 768, 512, 128, 1},   {"TN", 128, 512, 768, 1},   {"NT", 768, 65, 128, 1},    {"NN", 768, 128, 65, 1},   {"TN", 65, 128, 768, 1},
+    {"NT", 768, 384, 128, 1},
+    {"NN", 768, 128, 384, 1},
+    {"TN", 384, 128, 768, 1},
+    {"NT", 768, 128, 128, 1},
+    {"NN", 768, 128, 128, 1},
+    {"TN", 128, 128, 768, 1},
+    {"NT", 768, 512, 128, 1},
+    {"NN", 768, 128, 512, 1},
+    {"TN", 512, 128, 768, 1},
+    {"NT", 768, 128, 512, 1},
+    {"NN", 768, 512, 128, 1},
+    {"TN", 128, 512, 768, 1},
+    {"NT", 768, 65, 128, 1},
+    {"NN", 768, 128, 65, 1},
+    {"TN", 65, 128, 768, 1},
     /* char-rms */
-    {"NT", 4096, 64, 64, 1},    {"NN", 4096, 64, 64, 1},    {"NT", 4096, 192, 64, 1},   {"NN", 4096, 64, 192, 1},  {"TN", 192, 64, 4096, 1},
-    {"NN", 4096, 64, 256, 1},   {"TN", 256, 64, 4096, 1},   {"NT", 4096, 64, 256, 1},   {"NN", 4096, 256, 64, 1},  {"TN", 64, 256, 4096, 1},
-    {"NT", 4096, 70, 64, 1},    {"NN", 4096, 64, 70, 1},    {"TN", 70, 64, 4096, 1},
+    {"NT", 4096, 64, 64, 1},
+    {"NN", 4096, 64, 64, 1},
+    {"NT", 4096, 192, 64, 1},
+    {"NN", 4096, 64, 192, 1},
+    {"TN", 192, 64, 4096, 1},
+    {"NN", 4096, 64, 256, 1},
+    {"TN", 256, 64, 4096, 1},
+    {"NT", 4096, 64, 256, 1},
+    {"NN", 4096, 256, 64, 1},
+    {"TN", 64, 256, 4096, 1},
+    {"NT", 4096, 70, 64, 1},
+    {"NN", 4096, 64, 70, 1},
+    {"TN", 70, 64, 4096, 1},
     /* tiny */
-    {"NT", 6, 8, 6, 1},         {"NN", 6, 8, 6, 1},         {"NT", 10, 10, 8, 96},      {"NT", 36, 32, 32, 1},     {"NT", 32, 32, 32, 1},
+    {"NT", 6, 8, 6, 1},
+    {"NN", 6, 8, 6, 1},
+    {"NT", 10, 10, 8, 96},
+    {"NT", 36, 32, 32, 1},
+    {"NT", 32, 32, 32, 1},
     /* generation and evaluation */
-    {"NTr", 1, 128, 128, 1},    {"NTr", 1, 512, 128, 1},    {"NTr", 1, 384, 384, 1},    {"NTr", 1, 1536, 384, 1},  {"NTr", 1, 3072, 768, 1},
-    {"NTr", 1, 50257, 768, 1},  {"NTr", 1, 4096, 4096, 1},  {"NNr", 1, 1024, 64, 1},    {"NTr", 4, 1536, 384, 1},  {"NTr", 64, 384, 384, 1},
-    {"NTr", 768, 384, 128, 1},  {"NTr", 4096, 256, 64, 1},
+    {"NTr", 1, 128, 128, 1},
+    {"NTr", 1, 512, 128, 1},
+    {"NTr", 1, 384, 384, 1},
+    {"NTr", 1, 1536, 384, 1},
+    {"NTr", 1, 3072, 768, 1},
+    {"NTr", 1, 50257, 768, 1},
+    {"NTr", 1, 4096, 4096, 1},
+    {"NNr", 1, 1024, 64, 1},
+    {"NTr", 4, 1536, 384, 1},
+    {"NTr", 64, 384, 384, 1},
+    {"NTr", 768, 384, 128, 1},
+    {"NTr", 4096, 256, 64, 1},
 };
+
+static clockid_t clock_used = CLOCK_MONOTONIC;
 
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock_used, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -58,8 +109,8 @@ static size_t room;
 static void run(const struct shape *s)
 {
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
-    struct wf_gemm g = {s->m, s->n, s->k, 1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1, b, tb ? 1 : s->n, tb ? s->k : 1, c, s->n, 1,
-                        tb ? a : NULL, alone};
+    struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1,
+                        b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? a : NULL, alone};
     if (s->count == 1)
         wf_gemm(&g);
     else
@@ -81,15 +132,16 @@ static double seconds(const struct shape *s, double *best)
     run(s);
     double once = now() - start;
     const int64_t repeats = 1 + (int64_t)(0.0005 / once);
-    for (int i = 0; i < SAMPLES; i++) {
+    int taken = 0;
+    for (double spent = 0; taken < SAMPLES && (taken < 7 || spent < 0.5); spent += times[taken++] * (double)repeats) {
         start = now();
         for (int64_t r = 0; r < repeats; r++)
             run(s);
-        times[i] = (now() - start) / (double)repeats;
+        times[taken] = (now() - start) / (double)repeats;
     }
-    qsort(times, SAMPLES, sizeof *times, rising);
+    qsort(times, (size_t)taken, sizeof *times, rising);
     *best = times[0];
-    return times[SAMPLES / 2];
+    return times[taken / 2];
 }
 
 static void measure(const struct shape *s, char *modes)
@@ -125,10 +177,21 @@ int main(int argc, char **argv)
     int threads = 0, i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2)
         switch (argv[i][1]) {
-        case 't': threads = atoi(argv[i + 1]); break;
-        case 'i': isa = argv[i + 1]; break;
-        case 'm': modes = argv[i + 1]; break;
-        default: fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [OP m n k [count]]...\n"); return 2;
+        case 't':
+            threads = atoi(argv[i + 1]);
+            break;
+        case 'i':
+            isa = argv[i + 1];
+            break;
+        case 'm':
+            modes = argv[i + 1];
+            break;
+        case 'c':
+            clock_used = atoi(argv[i + 1]) ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+            break;
+        default:
+            fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [OP m n k [count]]...\n");
+            return 2;
         }
     if (isa)
         setenv("WEFT_ISA", isa, 1);

@@ -74,7 +74,8 @@ static wf_status check_setting(const char *value, wf_error *error)
     for (int i = 0; i < BLIS_NUM_ARCHS; i++)
         if (arch_fits(bli_arch_string((arch_t)i)))
             snprintf(known + strlen(known), sizeof known - strlen(known), "%s%d (%s)", *known ? ", " : "", i, bli_arch_string((arch_t)i));
-    return wf_error_set(error, WF_ERR_ARGUMENT, "BLIS_ARCH_TYPE=%.40s: BLIS takes a number here; this processor and library have %s; unset it for the best one",
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "BLIS_ARCH_TYPE=%.40s: BLIS takes a number here; this processor and library have %s; unset it for the best one",
                         value, known);
 }
 #endif

@@ -27,7 +27,8 @@ void wf_gemm_isa_changed(const char *isa)
 {
     static const struct gemm_isa *const isas[] = {
 #if defined __x86_64__
-        &wf_gemm_isa_avx512, &wf_gemm_isa_avx2,
+        &wf_gemm_isa_avx512,
+        &wf_gemm_isa_avx2,
 #endif
         &wf_gemm_isa_base,
     };
@@ -51,11 +52,10 @@ const char *wf_gemm_blas_name(void)
 
 static bool blis_is_better(const struct wf_gemm *g)
 {
-    return choice && choice->size > 0 && g->m >= choice->m && g->n >= choice->n && g->k >= choice->k &&
-           (double)g->m * (double)g->n * (double)g->k >= choice->size;
+    return choice && choice->m > 0 && g->m >= choice->m && g->n >= choice->n && g->k >= choice->k && g->a_rs == 1 && g->a_cs > 1;
 }
 
-/* BLIS never under the row rule: the bits of a row depend on the number of rows there. */
+/* BLIS never under the row rule: it promises nothing about the bits of a row in batches of different sizes. */
 static void product(const struct wf_gemm *g, bool serial)
 {
     if (g->m <= 0 || g->n <= 0)

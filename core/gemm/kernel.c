@@ -3,6 +3,10 @@
  * broadcasts, packed or in place through its strides; B by whole vectors, packed or in place where its rows are contiguous. */
 #include "simd.h"
 
+#ifndef GEMM_STREAM
+#define GEMM_STREAM 512
+#endif
+
 struct tile {
     int64_t k;
     const wf_real *a;
@@ -72,6 +76,7 @@ INLINE void multiply(const int rows, const int vectors, const bool unit, const b
     const wf_real *a = t->a, *b = t->b;
     const char *a7 = (const char *)a + 7 * r1;
     __asm__("" : "+r"(a7));
+#pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
     for (int64_t p = t->k; p > 0; p--) {
         vec x[TILE_V];
 #pragma GCC unroll 2
@@ -100,14 +105,15 @@ INLINE void multiply(const int rows, const int vectors, const bool unit, const b
 }
 
 /* A function for each number of rows, of vectors, and way to read A and B. */
-#define TILE(rows, vectors, unit, masked)                                                         \
-    static void tile_##rows##_##vectors##_##unit##_##masked(const struct tile *t)                 \
-    {                                                                                             \
-        multiply(rows, vectors, unit, masked, t);                                                 \
+#define TILE(rows, vectors, unit, masked)                                                                                                  \
+    static void tile_##rows##_##vectors##_##unit##_##masked(const struct tile *t)                                                          \
+    {                                                                                                                                      \
+        multiply(rows, vectors, unit, masked, t);                                                                                          \
     }
-#define TILES(rows)                                                                               \
-    TILE(rows, 1, 0, 0)                                                                           \
-    TILE(rows, 1, 0, 1) TILE(rows, 1, 1, 0) TILE(rows, 1, 1, 1) TILE(rows, 2, 0, 0) TILE(rows, 2, 0, 1) TILE(rows, 2, 1, 0) TILE(rows, 2, 1, 1)
+#define TILES(rows)                                                                                                                        \
+    TILE(rows, 1, 0, 0)                                                                                                                    \
+    TILE(rows, 1, 0, 1)                                                                                                                    \
+    TILE(rows, 1, 1, 0) TILE(rows, 1, 1, 1) TILE(rows, 2, 0, 0) TILE(rows, 2, 0, 1) TILE(rows, 2, 1, 0) TILE(rows, 2, 1, 1)
 TILES(1)
 TILES(2)
 TILES(3)
@@ -123,19 +129,19 @@ TILES(11)
 TILES(12)
 TILES(13)
 TILES(14)
-#define ALL(vectors, unit, masked)                                                                                          \
-    {                                                                                                                       \
-        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,   \
-        tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked,   \
-        tile_7_##vectors##_##unit##_##masked, tile_8_##vectors##_##unit##_##masked, tile_9_##vectors##_##unit##_##masked,   \
-        tile_10_##vectors##_##unit##_##masked, tile_11_##vectors##_##unit##_##masked, tile_12_##vectors##_##unit##_##masked, \
-        tile_13_##vectors##_##unit##_##masked, tile_14_##vectors##_##unit##_##masked                                        \
+#define ALL(vectors, unit, masked)                                                                                                         \
+    {                                                                                                                                      \
+        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,                  \
+            tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked,              \
+            tile_7_##vectors##_##unit##_##masked, tile_8_##vectors##_##unit##_##masked, tile_9_##vectors##_##unit##_##masked,              \
+            tile_10_##vectors##_##unit##_##masked, tile_11_##vectors##_##unit##_##masked, tile_12_##vectors##_##unit##_##masked,           \
+            tile_13_##vectors##_##unit##_##masked, tile_14_##vectors##_##unit##_##masked                                                   \
     }
 #else
-#define ALL(vectors, unit, masked)                                                                                          \
-    {                                                                                                                       \
-        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,   \
-        tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked    \
+#define ALL(vectors, unit, masked)                                                                                                         \
+    {                                                                                                                                      \
+        tile_1_##vectors##_##unit##_##masked, tile_2_##vectors##_##unit##_##masked, tile_3_##vectors##_##unit##_##masked,                  \
+            tile_4_##vectors##_##unit##_##masked, tile_5_##vectors##_##unit##_##masked, tile_6_##vectors##_##unit##_##masked               \
     }
 #endif
 
@@ -147,9 +153,10 @@ static tile_function *const tiles[2][2][TILE_V][TILE_M] = {
 };
 
 /* C with strides that no store fits: the tile goes through a dense copy. */
-static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t columns, wf_real *c, int64_t c_rs, int64_t c_cs)
+static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t columns, int64_t c_cs)
 {
-    wf_real copy[TILE_M * TILE_N] __attribute__((aligned(64)));
+    wf_real copy[TILE_M * TILE_N] __attribute__((aligned(64))), *const c = t->c;
+    const int64_t c_rs = t->c_rs;
     if (t->end->beta != 0)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++)
@@ -157,33 +164,37 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
     t->c = copy;
     t->c_rs = TILE_N;
     f(t);
+    t->c_rs = c_rs;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
             c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
 }
 
+/* Rows outside, columns inside: a tile's rows of A stay in the first-level cache while panels of B stream past, as many as the
+ * second-level cache holds. */
 void GEMM_FN(block)(const struct gemm_block *g)
 {
+    enum { COLUMNS = GEMM_STREAM / TILE_N * TILE_N };
     const int64_t down = (g->m + TILE_M - 1) / TILE_M;
     struct tile t = {.k = g->k, .a_rs = g->a_rs, .a_cs = g->a_cs, .b_step = g->b_step, .c_rs = g->c_rs, .end = &g->end};
-    for (int64_t j = 0, panel = 0; j < g->n; j += TILE_N, panel++) {
-        const int64_t columns = g->n - j < TILE_N ? g->n - j : TILE_N;
-        const int vectors = columns > LANES ? 2 : 1;
-        t.tail = (int)(columns - (vectors - 1) * LANES);
-        t.b = g->b + panel * g->b_panel;
-        t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
-        tile_function *const *by_rows = tiles[g->a_rs == 1][!g->b_padded && t.tail < LANES][vectors - 1];
+    for (int64_t j0 = 0; j0 < g->n; j0 += COLUMNS) {
+        const int64_t j1 = g->n - j0 < COLUMNS ? g->n : j0 + COLUMNS;
         for (int64_t i = 0, row = 0; i < down; i++) {
             const int64_t next = gemm_cut(g->m, down, i + 1), rows = next - row;
             t.a = g->a_panel ? g->a + i * g->a_panel : g->a + row * g->a_rs;
             t.bias_m = g->end.bias_m ? g->end.bias_m + row : NULL;
-            wf_real *c = g->c + row * g->c_rs + j * g->c_cs;
-            if (g->c_cs == 1 || columns == 1) {
-                t.c = c;
-                by_rows[rows - 1](&t);
-            } else {
-                through_copy(by_rows[rows - 1], &t, rows, columns, c, g->c_rs, g->c_cs);
-                t.c_rs = g->c_rs;
+            for (int64_t j = j0; j < j1; j += TILE_N) {
+                const int64_t columns = g->n - j < TILE_N ? g->n - j : TILE_N;
+                const int vectors = columns > LANES ? 2 : 1;
+                t.tail = (int)(columns - (vectors - 1) * LANES);
+                t.b = g->b + j / TILE_N * g->b_panel;
+                t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
+                t.c = g->c + row * g->c_rs + j * g->c_cs;
+                tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < LANES][vectors - 1][rows - 1];
+                if (g->c_cs == 1 || columns == 1)
+                    f(&t);
+                else
+                    through_copy(f, &t, rows, columns, g->c_cs);
             }
             row = next;
         }
@@ -217,6 +228,13 @@ void GEMM_FN(plain)(const struct gemm_block *g, int64_t b_cs)
 const struct gemm_isa GEMM_FN(isa) = {
 #define NAME_(x) #x
 #define NAME(x) NAME_(x)
-    .name = NAME(WF_ISA), .mr = TILE_M, .nr = TILE_N, .lanes = LANES,
-    .block = GEMM_FN(block), .pack_n = GEMM_FN(pack_n), .pack_m = GEMM_FN(pack_m), .vector = GEMM_FN(vector), .plain = GEMM_FN(plain),
+    .name = NAME(WF_ISA),
+    .mr = TILE_M,
+    .nr = TILE_N,
+    .lanes = LANES,
+    .block = GEMM_FN(block),
+    .pack_n = GEMM_FN(pack_n),
+    .pack_m = GEMM_FN(pack_m),
+    .vector = GEMM_FN(vector),
+    .plain = GEMM_FN(plain),
 };

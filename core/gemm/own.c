@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides. */
-#include <sched.h>
-#include <stdatomic.h>
-
 #include <weft/internal/parallel.h>
-#include <weft/runtime.h>
 
 #include "own.h"
+#include "phases.h"
 
 enum {
-    SMALL_PACK = 2048,       /* elements of B that are packed on the stack */
-    CHUNK = 1 << 20,         /* elements of B that are packed together: they stay in the shared cache */
+    SMALL_PACK = 2048, /* elements of B that are packed on the stack */
+    CHUNK = 1 << 20,   /* elements of B that are packed together: they stay in the shared cache */
     CHUNK_K = 2048,
-    ITEM_ROWS = 8,           /* row tiles of an item: what of A is packed fits the second-level cache */
+    ITEM_ROWS = 112, /* rows of an item: what of A is packed fits the second-level cache, and B is read once for all */
     MOST_ITEMS = 128,
-    SLICE = 512, MOST_SLICES = 16, SLICED = 5000, /* sliced k: its length, and for C up to this size */
-    IN_PLACE = 1024, IN_PLACE_ALL = 1 << 19,      /* the longest row and the most elements of an operand that is not packed */
+    ENOUGH_ITEMS = 32,
+    SLICE = 512,
+    MOST_SLICES = 16,
+    SLICED = 5000,       /* sliced k: its length, and for C up to this size */
+    ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
+    IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed, */
+    IN_PLACE = 1024,
+    IN_PLACE_ALL = 1 << 19, /* and columns and elements of a transposed A */
 };
-static const double item_flops = 1.5e6;  /* some microseconds */
-static const double flops_per_ns = 150;  /* of one core, for the cost of a region */
+static const double item_flops = 1.5e6; /* some microseconds */
+static const double flops_per_ns = 150; /* of one core, for the cost of a region */
 
 /* The product, turned so that rows of C are stored where that is possible, with its bias along the row or the column. */
 struct product {
@@ -42,61 +45,6 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- Phases of work in one region: items of the first phase, then of the second, which wait until the first is done. Items
- * are taken in order, so whoever waits waits for somebody who works. */
-struct phases {
-    int count;
-    int64_t items[2];
-    void (*run[2])(void *ctx, int64_t item);
-    void *ctx;
-    _Alignas(64) _Atomic int64_t next;
-    _Alignas(64) _Atomic int64_t done; /* items of the first phase */
-};
-
-static void wait_for(struct phases *w)
-{
-    for (int spins = 0; atomic_load_explicit(&w->done, memory_order_acquire) < w->items[0]; spins++) {
-        if (spins > 2000)
-            sched_yield();
-#if defined __x86_64__
-        __builtin_ia32_pause();
-#endif
-    }
-}
-
-static void work(void *ctx, int64_t block)
-{
-    struct phases *w = ctx;
-    (void)block;
-    const int64_t all = w->items[0] + (w->count > 1 ? w->items[1] : 0);
-    bool waited = false;
-    for (int64_t item; (item = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < all;) {
-        if (item < w->items[0]) {
-            w->run[0](w->ctx, item);
-            if (w->count > 1)
-                atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
-            continue;
-        }
-        if (!waited)
-            wait_for(w);
-        waited = true;
-        w->run[1](w->ctx, item - w->items[0]);
-    }
-}
-
-static void run_phases(struct phases *w, double cost, bool serial)
-{
-    if (serial) {
-        for (int phase = 0; phase < w->count; phase++)
-            for (int64_t item = 0; item < w->items[phase]; item++)
-                w->run[phase](w->ctx, item);
-        return;
-    }
-    atomic_init(&w->next, 0);
-    atomic_init(&w->done, 0);
-    wf_parallel(wf_threads(), cost, work, w);
-}
-
 /* ---- Part of a product on the calling thread: A in place or packed here, B in place or packed here, panel by panel. */
 struct part {
     int64_t m0, m1, n0, n1, k0, k1;
@@ -107,10 +55,17 @@ static struct gemm_block block_of(const struct product *p, const struct part *pa
     const struct wf_gemm *g = &p->g;
     const bool last = k1 == g->k;
     return (struct gemm_block){
-        .m = part->m1 - part->m0, .n = part->n1 - part->n0, .k = k1 - k0,
-        .a = g->a + part->m0 * g->a_rs + k0 * g->a_cs, .a_rs = g->a_rs, .a_cs = g->a_cs,
-        .c = g->c + part->m0 * g->c_rs + part->n0 * g->c_cs, .c_rs = g->c_rs, .c_cs = g->c_cs,
-        .end = {g->alpha, k0 == 0 ? g->beta : 1, last && p->bias_n ? p->bias_n + part->n0 : NULL, last && p->bias_m ? p->bias_m + part->m0 : NULL},
+        .m = part->m1 - part->m0,
+        .n = part->n1 - part->n0,
+        .k = k1 - k0,
+        .a = g->a + part->m0 * g->a_rs + k0 * g->a_cs,
+        .a_rs = g->a_rs,
+        .a_cs = g->a_cs,
+        .c = g->c + part->m0 * g->c_rs + part->n0 * g->c_cs,
+        .c_rs = g->c_rs,
+        .c_cs = g->c_cs,
+        .end = {g->alpha, k0 == 0 ? g->beta : 1, last && p->bias_n ? p->bias_n + part->n0 : NULL,
+                last && p->bias_m ? p->bias_m + part->m0 : NULL},
     };
 }
 
@@ -129,10 +84,14 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
 {
     const int mr = wf_gemm_isa->mr;
     const int64_t tiles = up(b->m, mr);
-    for (int64_t i = 0; i < tiles; i++) {
-        const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
-        wf_gemm_isa->pack_m(rows, b->k, b->a + row * b->a_rs, b->a_rs, b->a_cs, room + i * b->k * mr);
-    }
+    /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
+    const int64_t steps = b->a_rs == 1 ? 16 : b->k;
+    for (int64_t k0 = 0; k0 < b->k; k0 += steps)
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
+            wf_gemm_isa->pack_m(rows, least(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
+                                room + (i * b->k + k0) * mr);
+        }
     b->a = room;
     b->a_rs = 1;
     b->a_cs = mr;
@@ -143,14 +102,16 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
  * by what packing costs. A is read by broadcasts, so a contiguous k is as good as a contiguous row. */
 static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
 {
-    if (g->a_cs == 1 || g->a_cs == 0 || g->m < 4 || columns <= 2 * wf_gemm_isa->nr)
+    if (g->m < 4 || columns <= 2 * wf_gemm_isa->nr)
         return true;
-    return g->a_rs == 1 && g->m <= IN_PLACE && g->m * g->k <= IN_PLACE_ALL;
+    if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
+        return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * wf_gemm_isa->nr;
+    return g->a_rs == 1 && g->m <= IN_PLACE && g->a_cs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 && g->m * g->k <= IN_PLACE_ALL;
 }
 
 static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
 {
-    return g->b_cs == 1 && (rows <= 4 * wf_gemm_isa->mr || (g->n <= IN_PLACE && g->n * g->k <= IN_PLACE_ALL));
+    return g->b_cs == 1 && (rows <= 4 * wf_gemm_isa->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
 }
 
 static void compute(const struct product *p, const struct part *part)
@@ -211,7 +172,8 @@ static void vector_item(void *ctx, int64_t item)
     const struct vector_work *v = ctx;
     const struct wf_gemm *g = &v->p->g;
     const int nr = wf_gemm_isa->nr;
-    const int64_t panels = up(g->n, nr), from = gemm_cut(panels, v->items, item) * nr, to = least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
+    const int64_t panels = up(g->n, nr), from = gemm_cut(panels, v->items, item) * nr,
+                  to = least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
     struct gemm_end end = {g->alpha, g->beta, v->p->bias_n ? v->p->bias_n + from : NULL, v->p->bias_m};
     wf_gemm_isa->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
 }
@@ -219,10 +181,10 @@ static void vector_item(void *ctx, int64_t item)
 /* ---- Few rows, or nothing to pack: parts with nothing shared between them. */
 struct parts {
     const struct product *p;
-    int64_t down, across;                    /* items */
-    int64_t n0, n1, k0, k1;                  /* of B, in this chunk */
-    wf_real *packed;                         /* shared: panels of k-blocks; NULL: every part packs for itself */
-    int64_t pack_panels, pack_across;        /* an item of packing: so many panels; so many items in a k-block */
+    int64_t down, across;             /* items */
+    int64_t n0, n1, k0, k1;           /* of B, in this chunk */
+    wf_real *packed;                  /* shared: panels of k-blocks; NULL: every part packs for itself */
+    int64_t pack_panels, pack_across; /* an item of packing: so many panels; so many items in a k-block */
 };
 
 static struct part part_of(const struct parts *w, int64_t item)
@@ -231,9 +193,12 @@ static struct part part_of(const struct parts *w, int64_t item)
     const int mr = wf_gemm_isa->mr, nr = wf_gemm_isa->nr;
     const int64_t i = item / w->across, j = item % w->across, tiles = up(g->m, mr), panels = up(w->n1 - w->n0, nr);
     return (struct part){
-        .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)), .m1 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i + 1)),
-        .n0 = w->n0 + gemm_cut(panels, w->across, j) * nr, .n1 = least(w->n0 + gemm_cut(panels, w->across, j + 1) * nr, w->n1),
-        .k0 = w->k0, .k1 = w->k1,
+        .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)),
+        .m1 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i + 1)),
+        .n0 = w->n0 + gemm_cut(panels, w->across, j) * nr,
+        .n1 = least(w->n0 + gemm_cut(panels, w->across, j + 1) * nr, w->n1),
+        .k0 = w->k0,
+        .k1 = w->k1,
     };
 }
 
@@ -251,7 +216,8 @@ static void pack_item(void *ctx, int64_t item)
     const struct wf_gemm *g = &w->p->g;
     const int nr = wf_gemm_isa->nr;
     const int64_t panels = up(w->n1 - w->n0, nr), k0 = w->k0 + item / w->pack_across * w->p->k_block, k = least(w->p->k_block, w->k1 - k0);
-    const int64_t from = gemm_cut(panels, w->pack_across, item % w->pack_across), to = gemm_cut(panels, w->pack_across, item % w->pack_across + 1);
+    const int64_t from = gemm_cut(panels, w->pack_across, item % w->pack_across),
+                  to = gemm_cut(panels, w->pack_across, item % w->pack_across + 1);
     for (int64_t panel = from; panel < to; panel++) {
         const int64_t j = w->n0 + panel * nr;
         wf_gemm_isa->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
@@ -341,7 +307,7 @@ static bool in_slices(const struct product *p, double cost, bool serial)
     if (!w.partial)
         return false;
     struct phases phases = {.count = 2, .items = {w.slices, w.adds}, .run = {slice_item, add_item}, .ctx = &w};
-    run_phases(&phases, cost, serial);
+    wf_gemm_phases(&phases, cost, serial);
     return true;
 }
 
@@ -353,18 +319,18 @@ static void in_parts(const struct product *p, double flops, bool serial)
     const double wanted_items = flops / item_flops;
     const int64_t wanted = wanted_items < 1 ? 1 : wanted_items < MOST_ITEMS ? (int64_t)wanted_items : MOST_ITEMS;
     struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
-    if (tiles <= ITEM_ROWS) {
+    if (g->m <= ITEM_ROWS) {
         w.down = 1;
         w.across = most(1, least(up(g->n, nr), wanted));
         struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
-        run_phases(&phases, flops / flops_per_ns, serial);
+        wf_gemm_phases(&phases, flops / flops_per_ns, serial);
         return;
     }
-    w.down = least(most(up(tiles, ITEM_ROWS), wanted), tiles);
+    w.down = least(most(up(g->m, ITEM_ROWS), least(wanted, ENOUGH_ITEMS)), tiles);
     if (columns_in_place(g, g->m)) {
         w.across = most(1, least(up(g->n, nr) / 4, wanted / w.down));
         struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
-        run_phases(&phases, flops / flops_per_ns, serial);
+        wf_gemm_phases(&phases, flops / flops_per_ns, serial);
         return;
     }
     const int64_t chunk_k = g->k <= CHUNK_K ? g->k : CHUNK_K / p->k_block * p->k_block;
@@ -377,13 +343,16 @@ static void in_parts(const struct product *p, double flops, bool serial)
     for (w.n0 = 0; w.n0 < g->n; w.n0 = w.n1) {
         w.n1 = least(w.n0 + chunk_n, g->n);
         const int64_t panels = up(w.n1 - w.n0, nr);
-        w.across = most(1, least(panels / 4, wanted / w.down));
+        w.across = most(1, least(panels / 8, wanted / w.down));
         for (w.k0 = 0; w.k0 < g->k; w.k0 = w.k1) {
             w.k1 = least(w.k0 + chunk_k, g->k);
             w.pack_across = up(panels, most(1, 8192 / (nr * p->k_block)));
-            struct phases phases = {.count = 2, .items = {w.pack_across * up(w.k1 - w.k0, p->k_block), w.down * w.across},
-                                    .run = {pack_item, shared_item}, .ctx = &w};
-            run_phases(&phases, flops * (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n / flops_per_ns, serial);
+            struct phases phases = {.count = 2,
+                                    .items = {w.pack_across * up(w.k1 - w.k0, p->k_block), w.down * w.across},
+                                    .run = {pack_item, shared_item},
+                                    .ctx = &w};
+            wf_gemm_phases(&phases, flops * (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n / flops_per_ns,
+                           serial);
         }
     }
 }
@@ -394,8 +363,8 @@ void wf_gemm_own(const struct wf_gemm *given, bool serial)
     struct wf_gemm *g = &p.g;
     /* The transposed product has the same bits: multiplication commutes. */
     if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
-        *g = (struct wf_gemm){given->n, given->m, given->k, given->alpha, given->beta, given->b, given->b_cs, given->b_rs,
-                              given->a, given->a_cs, given->a_rs, given->c, given->c_cs, given->c_rs, NULL, given->rows_alone};
+        *g = (struct wf_gemm){given->n, given->m,    given->k,    given->alpha, given->beta, given->b,    given->b_cs, given->b_rs,
+                              given->a, given->a_cs, given->a_rs, given->c,     given->c_cs, given->c_rs, NULL,        given->rows_alone};
         p.bias_m = given->bias;
         p.bias_n = NULL;
     }
@@ -403,7 +372,7 @@ void wf_gemm_own(const struct wf_gemm *given, bool serial)
     if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
         struct vector_work v = {&p, least(up(g->n, wf_gemm_isa->nr), (int64_t)(flops / 65536) + 1)};
         struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
-        run_phases(&phases, flops / 10, serial || v.items == 1);
+        wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
         return;
     }
     if (flops < item_flops) {
