@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which keys of a tile may be attended, and dropout of its weights. */
 #include "attention_tile.h"
+#include "philox.h"
 
 /* -1 where `index` of the lane >= first, for the registers of a row. */
 V_INLINE vi from_lane(int64_t first, int j)
@@ -66,57 +67,9 @@ enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 
-V_INLINE vu64 wide(uint64_t x)
-{
-    return x + (vu64){0};
-}
-
-/* Low halves of a times b; the upper halves of a may hold anything. */
-V_INLINE vu64 multiply(vu64 a, uint32_t b)
-{
-    vu64 c = wide(b);
-#if defined(WF_ISA_AVX512)
-    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)c);
-#elif defined(WF_ISA_AVX2)
-    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)c);
-#elif defined(V_X86)
-    return (vu64)_mm_mul_epu32((__m128i)a, (__m128i)c);
-#else
-    return (a & 0xffffffffu) * c;
-#endif
-}
-
-/* Philox4x32-10 for the lanes' rows: counter (block, row, call), as in dropout.c. */
-V_INLINE void philox_rows(uint64_t block_index, vu64 row, uint32_t call, uint64_t key, vu64 word[4])
-{
-    vu64 c0 = wide(block_index), c1 = row, c2 = row >> 32, c3 = wide(call);
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; round++) {
-        vu64 p0 = multiply(c0, 0xd2511f53u), p1 = multiply(c2, 0xcd9e8d57u);
-        c0 = (p1 >> 32) ^ c1 ^ wide(k0);
-        c2 = (p0 >> 32) ^ c3 ^ wide(k1);
-        c1 = p1;
-        c3 = p0;
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
-    }
-    word[0] = c0;
-    word[1] = c1;
-    word[2] = c2;
-    word[3] = c3;
-}
-
-static inline uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop)
 {
-    const uint64_t key = mix(mix(a->seed + 0x9e3779b97f4a7c15u) ^ a->step);
+    const uint64_t key = philox_key(a->seed, a->step);
     const uint64_t row = a->first_row + (uint64_t)head * a->row_head + (uint64_t)q0 * a->row_query;
     const vi least = v_seti((v_lane)a->threshold), keep = (vi)v_set(a->keep_scale);
     enum { PER_LANE = sizeof(uint64_t) / sizeof(wf_real) };
@@ -132,8 +85,13 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
         for (int64_t i = 0; i < keys; i += 8) {
             vu64 word[PER_LANE][4];
 #pragma GCC unroll 2
-            for (int p = 0; p < PER_LANE; p++)
-                philox_rows((uint64_t)(k0 + i) / 8, rows[p], a->call, key, word[p]);
+            for (int p = 0; p < PER_LANE; p++) {
+                word[p][0] = philox_wide((uint64_t)(k0 + i) / 8); /* the counter of the kernel dropout: (block, row, call) */
+                word[p][1] = rows[p];
+                word[p][2] = rows[p] >> 32;
+                word[p][3] = philox_wide(a->call);
+                philox_rounds(key, word[p]);
+            }
             for (int w = 0; w < 4; w++) {
 #ifdef WF_DOUBLE
                 vu bits = (vu)word[0][w] & 0xffffffffu;

@@ -1,33 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Dropout with Philox4x32-10 in registers: a 64-bit lane a counter, of which the low halves hold the 32-bit words. The upper
- * halves carry rubbish between rounds: the 32 x 32 -> 64 bit product doesn't look at them. */
-#include "simd.h"
+/* Dropout. */
+#include "philox.h"
 
 #define COUNTERS (V_BYTES / 8)  /* in a register */
 #define ELEMENTS (8 * COUNTERS) /* 16 bits each */
 
 typedef uint16_t v_bits __attribute__((vector_size(2 * V_LANES), aligned(2), may_alias));
-
-V_INLINE vu64 product(vu64 a, uint32_t b)
-{
-    vu64 c = (uint64_t)b + (vu64){0};
-#if defined(WF_ISA_AVX512)
-    return (vu64)_mm512_mul_epu32((__m512i)a, (__m512i)c);
-#elif defined(WF_ISA_AVX2)
-    return (vu64)_mm256_mul_epu32((__m256i)a, (__m256i)c);
-#elif defined(V_X86)
-    return (vu64)_mm_mul_epu32((__m128i)a, (__m128i)c);
-#else
-    return (a & 0xffffffffu) * c;
-#endif
-}
-
-static inline uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 /* The lanes' counters in the order in which interleaving pairs of lanes, as below, brings them back in line. */
 #if COUNTERS == 8
@@ -57,20 +35,9 @@ static inline uint64_t mix(uint64_t x)
 V_INLINE void draw(uint64_t first, uint64_t row, uint32_t call, uint64_t key, uint16_t bits[ELEMENTS])
 {
     const vu64 low = 0xffffffffu + (vu64){0};
-    vu64 c0 = first + (vu64)ORDER;
-    vu64 c1 = (row & 0xffffffffu) + (vu64){0}, c2 = (row >> 32) + (vu64){0}, c3 = (uint64_t)call + (vu64){0};
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; round++) {
-        vu64 p0 = product(c0, 0xd2511f53u), p1 = product(c2, 0xcd9e8d57u);
-        c0 = (p1 >> 32) ^ c1 ^ ((uint64_t)k0 + (vu64){0});
-        c2 = (p0 >> 32) ^ c3 ^ ((uint64_t)k1 + (vu64){0});
-        c1 = p1;
-        c3 = p0;
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
-    }
-    vu64 front = (c0 & low) | (c1 << 32), back = (c2 & low) | (c3 << 32);
+    vu64 c[4] = {first + (vu64)ORDER, philox_wide(row & 0xffffffffu), philox_wide(row >> 32), philox_wide(call)};
+    philox_rounds(key, c);
+    vu64 front = (c[0] & low) | (c[1] << 32), back = (c[2] & low) | (c[3] << 32);
     vu64 even = EVEN(front, back), odd = ODD(front, back);
     __builtin_memcpy(bits, &even, sizeof even);
     __builtin_memcpy(bits + ELEMENTS / 2, &odd, sizeof odd);
@@ -85,7 +52,7 @@ V_INLINE void drop(int64_t i, int64_t count, const uint16_t *bits, vi threshold,
 void WF_KERNEL(dropout)(int64_t d, uint64_t seed, uint64_t step, uint32_t call, uint64_t row, uint32_t threshold, wf_real scale,
                         const wf_real *x, wf_real *y)
 {
-    const uint64_t key = mix(mix(seed + 0x9e3779b97f4a7c15u) ^ step);
+    const uint64_t key = philox_key(seed, step);
     const vi least = v_seti((v_lane)threshold);
     for (int64_t j = 0; j < d; j += ELEMENTS) {
         uint16_t bits[ELEMENTS] __attribute__((aligned(V_BYTES)));
