@@ -173,8 +173,8 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     c.outputs = outputs;
     c.internal = &state;
     c.grad = false;
+    memset(c.need, 0, sizeof c.need);
     for (int i = 0; i < inputs; i++) {
-        c.need[i] = false;
         c.in[i].data = NULL;
         c.in[i].ndim = 0;
         in[i] = given[i];

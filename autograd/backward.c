@@ -71,9 +71,9 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     c.step = tape->options.step;
     c.first_row = tape->options.first_row;
     c.dropout_call = node->dropout_call;
-    for (int i = 0; i < node->inputs; i++) {
+    for (int i = 0; i < WF_MAX_INPUTS; i++) {
         c.in[i].data = NULL;
-        if (node->in[i])
+        if (i < node->inputs && node->in[i])
             c.in[i] = node->in[i]->a;
         c.need[i] = node->need >> i & 1;
     }

@@ -119,19 +119,23 @@ wf_array wf_grad_new(wf_call *c, int input)
     return wf_call_temp(c, WF_REAL, &shape);
 }
 
-/* The buffer of this call that g points into: a gradient of an output, or a temporary. */
+static bool holds(const struct buffer *b, const wf_array *g)
+{
+    return b && (char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes;
+}
+
+/* The buffer of this call that g points into: a gradient of an output, a saved array, or a temporary. */
 static struct buffer *owner_of(const struct call_state *state, const wf_array *g)
 {
-    for (int j = 0; j < state->node->outputs; j++) {
-        struct buffer *b = state->node->out[j]->has_grad ? state->node->out[j]->grad_buffer : NULL;
-        if (b && (char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes)
-            return b;
-    }
-    for (int i = 0; i < state->temps; i++) {
-        struct buffer *b = state->temp[i];
-        if ((char *)g->data >= (char *)b->data && (char *)g->data < (char *)b->data + b->bytes)
-            return b;
-    }
+    for (int j = 0; j < state->node->outputs; j++)
+        if (state->node->out[j]->has_grad && holds(state->node->out[j]->grad_buffer, g))
+            return state->node->out[j]->grad_buffer;
+    for (int i = 0; i < WF_MAX_SAVED; i++)
+        if (state->node->saved_buffer && holds(state->node->saved_buffer[i], g))
+            return state->node->saved_buffer[i];
+    for (int i = 0; i < state->temps; i++)
+        if (holds(state->temp[i], g))
+            return state->temp[i];
     return NULL;
 }
 
