@@ -44,7 +44,8 @@ static void *room(int64_t count, size_t size)
     return block;
 }
 
-/* Each target is a function of its id, so that there is something to learn. */
+/* Each target is a function of its id, so that there is something to learn. No id is 0: other libraries' models may take it for
+ * padding. */
 static void make_batches(struct parity *p)
 {
     int64_t n = p->updates * p->c->batch * p->c->length;
@@ -52,7 +53,7 @@ static void make_batches(struct parity *p)
     p->x = room(n, sizeof *p->x);
     p->y = room(n, sizeof *p->y);
     for (int64_t i = 0; i < n; i++) {
-        p->x[i] = (int32_t)wf_rng_below(&rng, (uint64_t)p->c->vocab_size);
+        p->x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)p->c->vocab_size - 1);
         p->y[i] = (int32_t)((3 * (int64_t)p->x[i] + 1) % p->c->vocab_size);
     }
 }

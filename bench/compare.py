@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""Weft against PyTorch, case by case: a training step (forward, loss, backward, Adam or AdamW without clipping), or generation.
+
+    ./bench/compare [options] CASE...
+
+Cases: those of `weft bench`: char-rms nanogpt-char-small nanogpt-char-8 nanogpt-char gpt2-4x64 gpt2-1x1024,
+       generate-nanogpt-char-small generate-nanogpt-char (Weft with its cache, PyTorch as torch_models.py generates).
+
+First both compute a loss from the same weights on the same batch, which must agree. Then every variant of the PyTorch model
+(written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages (as in torch_all.sh).
+The fastest, and a second one if it is within a tenth, alternate with Weft, each round in new processes. What counts is the median of
+the rounds' medians, of the fastest variant. torch_models.py is looked for in ../shared/peers, or in the folder that $WEFT_PEERS names.
+"""
+import argparse, json, os, pathlib, re, statistics, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEERS = pathlib.Path(os.environ.get('WEFT_PEERS', ROOT.parent / 'shared' / 'peers')) / 'torch_models.py'
+CHECKED = {'generate-nanogpt-char-small': 'nanogpt-char-small', 'generate-nanogpt-char': 'nanogpt-char-8', 'nanogpt-char': 'nanogpt-char-8'}
+
+def fail(message):
+    sys.exit(f'compare: {message}')
+
+# --- the same loss -------------------------------------------------------------------------------------------------------
+
+def check(case, path):
+    """In a process of its own: PyTorch's loss on the weights and the batch in the file that bench/parity wrote."""
+    import types
+    import torch
+    import torch.nn.functional as F
+    from safetensors.torch import load_file
+    t = load_file(path)
+    n = {'A': types.SimpleNamespace(sdpa=False)}
+    exec(PEERS.read_text().split('ap = argparse')[0], n)
+    m = n['CASES'][case](0.0)[0].eval()
+    w = {k[8:]: v for k, v in t.items() if k.startswith('weights.')}
+    given = {}
+    def put(name, key, part=None):
+        for kind in 'weight', 'bias':
+            if f'{key}.{kind}' in w:
+                v = w[f'{key}.{kind}']
+                given[f'{name}.{kind}'] = v if part is None else v.chunk(3)[part]
+    gpt = 'positions.weight' in w
+    layers = 1 + max(int(k.split('.')[1]) for k in w if k.startswith('blocks.'))
+    put('wte' if gpt else 'es', 'embed')
+    if gpt:
+        put('wpe', 'positions'), put('fin', 'norm')
+        given['out.weight'] = w['embed.weight']
+    else:
+        put('out', 'head')
+    for i in range(layers):
+        b = f'blocks.{i}.'
+        if gpt:
+            for name, key in ('n1', 'norm1'), ('n2', 'norm2'), ('qkv', 'attn.qkv'), ('o', 'attn.out'), ('up', 'ffn.up'), ('down', 'ffn.down'):
+                put(b + name, b + key)
+        else:
+            e = f'enc.{i}.'
+            for part, name in enumerate('qkv'):
+                put(f'{e}a.{name}', b + 'attn.qkv', part)
+            put(e + 'a.o', b + 'attn.out'), put(e + 'f.0', b + 'ffn.up'), put(e + 'f.3', b + 'ffn.down')
+            given[f'{e}n.0.g'], given[f'{e}n.1.g'] = w[b + 'norm1.weight'], w[b + 'norm2.weight']
+    wrong = m.load_state_dict(given, strict=False)
+    assert not wrong.unexpected_keys and set(wrong.missing_keys) <= {'pe'}, wrong
+    x, y = t['x'].long(), t['y'].long()
+    with torch.no_grad():
+        loss = m(x, y) if gpt else F.cross_entropy(m(x).view(-1, m.out.out_features), y.view(-1))
+    print(json.dumps({'weft': float(t['loss'][0]), 'torch': float(loss), 'parameters': sum(p.numel() for p in m.parameters())}))
+
+if sys.argv[1:2] == ['--check-loss']:
+    check(*sys.argv[2:])
+    sys.exit()
+
+# --- measuring -----------------------------------------------------------------------------------------------------------
+
+ap = argparse.ArgumentParser(prog='compare', usage='./bench/compare [options] CASE...', description=__doc__.split('\n\n', 2)[2],
+                             formatter_class=argparse.RawDescriptionHelpFormatter)
+ap.add_argument('case', nargs='+')
+ap.add_argument('--threads', type=int, default=2)
+ap.add_argument('--seconds', type=float, default=4, help='of each process (4)')
+ap.add_argument('--rounds', type=int, default=5)
+ap.add_argument('--dropout', type=float, default=0.0)
+ap.add_argument('--quick', action='store_true', help='two rounds of a second, without torch.compile: a look, not a measurement')
+ap.add_argument('--json', action='store_true', help='one object a case on standard output')
+ap.add_argument('--build', default=str(ROOT / 'build'), help='the build folder (build); it is made if need be')
+A = ap.parse_args()
+if A.quick:
+    A.seconds, A.rounds = 1, 2
+BENCH = pathlib.Path(A.build) / 'bench'
+TUNED = dict(os.environ, OMP_NUM_THREADS=str(A.threads), MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_='68719476736',
+             GLIBC_TUNABLES='glibc.malloc.hugetlb=1')
+say = lambda *a: print(*a, file=sys.stderr if A.json else sys.stdout, flush=True)
+
+def call(*command, env=None, allow=False):
+    r = subprocess.run([str(c) for c in command], env=env, capture_output=True, text=True)
+    if r.returncode and not allow:
+        fail(f'{" ".join(map(str, command))}: {(r.stderr or r.stdout).strip().splitlines()[-1:] or r.returncode}')
+    return None if r.returncode else r.stdout
+
+def build():
+    if not (pathlib.Path(A.build) / 'build.ninja').exists():
+        call('meson', 'setup', A.build, ROOT)
+    call('ninja', '-C', A.build, 'bench/case', 'bench/parity', 'bench/peak')
+
+def weft(case, seconds):
+    r = json.loads(call(BENCH / 'case', '-t', A.threads, '-s', seconds, '-p', A.dropout, case))
+    return {'ms': r['ms'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
+            'parameters': r['parameters'], 'tokens': r['tokens']}
+
+def torch(case, variant, seconds):
+    """None when the variant does not run."""
+    text = call(sys.executable, PEERS, case, *variant, '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout, env=TUNED, allow=True)
+    if text is None:
+        return None
+    rss = float(re.search(r'RSS (\d+) MiB', text).group(1))
+    if case.startswith('generate-'):
+        n, rate = (int(re.search(p, text).group(1)) for p in (r'(\d+) tokens from', r': (\d+) tok/s'))
+        return {'ms': n / rate * 1e3, 'rate': float(rate), 'rss': rss}
+    ms, rate = re.search(r'([\d.]+) ms/step', text), re.search(r'([\d.]+) tok/s', text)
+    return {'ms': float(ms.group(1)), 'rate': float(rate.group(1)), 'rss': rss}
+
+def variants(case):
+    if case.startswith('generate-'):
+        return [()]
+    sdpa = () if case[:3] in ('gpt', 'nan') else ('--sdpa',)  # the GPT cases use it always
+    all = [(), ('--fused',), (*sdpa, '--fused')] + ([sdpa] if sdpa else [])
+    if not A.quick:
+        all += [('--compile',), (*sdpa, '--fused', '--compile')]
+    return list(dict.fromkeys(all))
+
+name_of = lambda v: ' '.join(o[2:] for o in v) or 'as it is'
+peaks = {}
+
+def compare(case):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f'{folder}/parity.safetensors'
+        same = CHECKED.get(case, case)
+        call(BENCH / 'parity', '-t', A.threads, '-l', same, path)
+        loss = json.loads(call(sys.executable, '-B', __file__, '--check-loss', same, path))
+    off = abs(loss['weft'] - loss['torch']) / loss['torch']
+    if not off <= 1e-5:
+        fail(f'{case}: from the same weights Weft computes a loss of {loss["weft"]}, PyTorch of {loss["torch"]}')
+    say(f'{case}, {A.threads} threads, dropout {A.dropout:g}')
+    say(f'  loss from the same weights: {loss["weft"]:.6f}, PyTorch {loss["torch"]:.6f} (relative {off:.0e})')
+    tried = {}
+    for v in variants(case):
+        r = torch(case, v, min(A.seconds, 3))
+        say(f'  PyTorch {name_of(v):<24}', '    failed' if r is None else f'{r["ms"]:10.3f} ms')
+        if r:
+            tried[v] = r['ms']
+    if not tried:
+        fail(f'{case}: PyTorch does not run it')
+    order = sorted(tried, key=tried.get)
+    finalists = [v for v in order[:2] if tried[v] <= 1.1 * tried[order[0]]]
+    rounds = []
+    for i in range(A.rounds):
+        rounds.append({'weft': weft(case, A.seconds)} | {v: torch(case, v, A.seconds) for v in finalists})
+        isa = rounds[-1]['weft']['isa']  # neighbours take away from the peak too: the best that was seen
+        peaks[isa] = max(peaks.get(isa, 0), json.loads(call(BENCH / 'peak', '-t', A.threads, '-i', isa))['gflops'])
+        say(f'  round {i + 1}: Weft {rounds[-1]["weft"]["ms"]:.3f} ms' + ''.join(f', {name_of(v)} {rounds[-1][v]["ms"]:.3f} ms' for v in finalists))
+    median = lambda who, key: statistics.median(r[who][key] for r in rounds)
+    best = min(finalists, key=lambda v: median(v, 'ms'))
+    ratios = [r[best]['ms'] / r['weft']['ms'] for r in rounds]
+    w = rounds[0]['weft']
+    peak = peaks[w['isa']]
+    result = {'case': case, 'threads': A.threads, 'dropout': A.dropout, 'isa': w['isa'], 'parameters': w['parameters'], 'tokens': w['tokens'],
+              'peak_gflops': peak, 'loss_difference': off, 'ratio': median(best, 'ms') / median('weft', 'ms'), 'ratio_least': min(ratios),
+              'ratio_most': max(ratios), 'variant': name_of(best), 'rounds': A.rounds}
+    for key, who in ('weft', 'weft'), ('torch', best):
+        ms = median(who, 'ms')
+        result[key] = {'ms': ms, 'tokens_per_second': median(who, 'rate'), 'gflops': w['gflop'] / ms * 1e3, 'peak_share': w['gflop'] / ms * 1e3 / peak,
+                       'peak_rss_mib': median(who, 'rss')}
+        say(f'  {"Weft" if key == "weft" else "PyTorch, " + name_of(best):<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
+            f'{result[key]["gflops"]:7.1f} GFLOP/s ({100 * result[key]["peak_share"]:.0f} % of {peak:.0f})  {result[key]["peak_rss_mib"]:6.0f} MiB')
+    say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f}))')
+    load = os.getloadavg()[0]
+    if load > os.cpu_count() + 1:
+        say(f'  the load average is {load:.1f} on {os.cpu_count()} processors: other programs run, and these figures say little')
+    if A.json:
+        print(json.dumps(result), flush=True)
+
+if not PEERS.is_file():
+    fail(f'{PEERS} is not there: WEFT_PEERS names the folder of torch_models.py')
+build()
+known = [l.split()[0] for l in call(BENCH / 'case', '-l').splitlines()]
+for case in A.case:
+    if case not in known:
+        fail(f'there is no case {case}: {" ".join(known)}')
+for case in A.case:
+    compare(case)

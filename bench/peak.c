@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The rate of multiply-adds in float that the processor reaches in registers: what 100 % means in ./bench/compare.
+ *
+ *   peak [-t threads] [-i avx512|avx2|base]        prints GFLOP/s, the best of seven samples: turbo and neighbours only take away */
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/runtime.h>
+
+enum { SAMPLES = 7, CHAINS = 12 };
+
+/* Twelve chains hide a latency of four cycles at two and three instructions a cycle. */
+#define TWELVE(F) F(x0) F(x1) F(x2) F(x3) F(x4) F(x5) F(x6) F(x7) F(x8) F(x9) F(xa) F(xb)
+#define LOOP(type, F)                                                                                                          \
+    type b, c;                                                                                                                 \
+    for (int i = 0; i < (int)(sizeof(type) / sizeof(float)); i++)                                                              \
+        b[i] = 0.999999f, c[i] = 1e-7f;                                                                                        \
+    type x0 = c, x1 = c, x2 = c, x3 = c, x4 = c, x5 = c, x6 = c, x7 = c, x8 = c, x9 = c, xa = c, xb = c;                       \
+    for (long k = 0; k < n; k++) {                                                                                             \
+        TWELVE(F)                                                                                                              \
+    }                                                                                                                          \
+    x0 += x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + xa + xb;                                                                \
+    return x0[0];
+
+typedef float v4 __attribute__((vector_size(16)));
+#if defined(__x86_64__)
+typedef float v16 __attribute__((vector_size(64)));
+typedef float v8 __attribute__((vector_size(32)));
+#define FMA512(x) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(x) : "v"(b), "v"(c));
+#define FMA256(x) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+x"(x) : "x"(b), "x"(c));
+#define FMA128(x) __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(x) : "x"(b), "x"(c));
+__attribute__((target("avx512f"), noinline)) static float loop_avx512(long n) { LOOP(v16, FMA512) }
+__attribute__((target("avx2,fma"), noinline)) static float loop_avx2(long n) { LOOP(v8, FMA256) }
+#else
+#define FMA128(x) x = x * b + c;
+#endif
+__attribute__((noinline)) static float loop_base(long n) { LOOP(v4, FMA128) }
+
+int main(int argc, char **argv)
+{
+    wf_error error = {0};
+    const char *isa = NULL;
+    int threads = 0, letter, width = 4;
+    while ((letter = getopt(argc, argv, "t:i:")) != -1) {
+        if (letter == 't')
+            threads = atoi(optarg);
+        else if (letter == 'i')
+            isa = optarg;
+        else
+            return 2;
+    }
+    if (wf_init(&error, .threads = threads) != WF_OK || (isa && wf_isa_use(isa, &error) != WF_OK)) {
+        fprintf(stderr, "peak: %s\n", error.message);
+        return 1;
+    }
+    isa = wf_isa();
+    threads = wf_threads();
+    float (*loop)(long) = loop_base;
+#if defined(__x86_64__)
+    if (strcmp(isa, "avx512") == 0)
+        loop = loop_avx512, width = 16;
+    else if (strcmp(isa, "avx2") == 0)
+        loop = loop_avx2, width = 8;
+#endif
+    const long n = 4000000;
+    double best = 0;
+    float sum = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        double start = omp_get_wtime();
+#pragma omp parallel num_threads(threads) reduction(+ : sum)
+        sum += loop(n);
+        double rate = 1e-9 * threads * (double)n * CHAINS * width * 2 / (omp_get_wtime() - start);
+        best = rate > best ? rate : best;
+    }
+    if (sum != sum)
+        return 1;
+    printf("{\"isa\":\"%s\",\"threads\":%d,\"gflops\":%.1f}\n", isa, threads, best);
+    return 0;
+}
