@@ -170,7 +170,7 @@ def compare(case):
                        'peak_rss_mib': median(who, 'rss')}
         say(f'  {"Weft" if key == "weft" else "PyTorch, " + name_of(best):<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
             f'{result[key]["gflops"]:7.1f} GFLOP/s ({100 * result[key]["peak_share"]:.0f} % of {peak:.0f})  {result[key]["peak_rss_mib"]:6.0f} MiB')
-    say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f}))')
+    say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f})')
     load = os.getloadavg()[0]
     if load > os.cpu_count() + 1:
         say(f'  the load average is {load:.1f} on {os.cpu_count()} processors: other programs run, and these figures say little')

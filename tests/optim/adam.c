@@ -54,13 +54,11 @@ static bool is_named(void *ctx, const char *name, const wf_tensor *parameter)
     return strcmp(name, ctx) == 0;
 }
 
-static void follow(const char *name, struct wf_adam *opt, struct rig *r, double clip, const struct wf_schedule *schedule)
+static void follow(struct wf_adam *opt, struct rig *r, double clip, const struct wf_schedule *schedule)
 {
-    (void)name;
-    double *norms = NULL;
     char key[64];
     snprintf(key, sizeof key, "%s/norms", r->name);
-    norms = golden_read(r->file, key, STEPS);
+    double *norms = golden_read(r->file, key, STEPS);
     for (int t = 0; t < STEPS; t++) {
         gradients(r, t, 7);
         opt->lr = schedule ? wf_schedule_lr(schedule, t) : 1e-2;
@@ -84,15 +82,15 @@ START_TEST(as_pytorch)
     struct wf_adam opt;
     struct rig r = start("adam");
     ck_ok(wf_adam_init(&opt, r.registry, error, 0));
-    follow("adam", &opt, &r, 0, NULL);
+    follow(&opt, &r, 0, NULL);
 
     r = start("adam_l2");
     ck_ok(wf_adam_init(&opt, r.registry, error, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1));
-    follow("adam_l2", &opt, &r, 0, NULL);
+    follow(&opt, &r, 0, NULL);
 
     r = start("adamw");
     ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.1));
-    follow("adamw", &opt, &r, 0, NULL);
+    follow(&opt, &r, 0, NULL);
 }
 END_TEST
 
@@ -106,7 +104,7 @@ START_TEST(groups_clipping_schedule)
     ck_ok(wf_adamw_init(&opt, r.registry, error, .beta2 = 0.99, .weight_decay = 0.1));
     wf_adam_decay_matrices_only(&opt);
     wf_adam_group(&opt, is_named, (void *)"c", 0.3, 0.1);
-    follow("adamw_all", &opt, &r, 1.0, &schedule);
+    follow(&opt, &r, 1.0, &schedule);
 }
 END_TEST
 
@@ -176,39 +174,15 @@ START_TEST(refuses_bad_gradients)
         } else {
             opt.grads->slab[wf_parameter_info(wf_registry_at(r.registry, 2))->offset + 3] = kind ? (wf_real)INFINITY : (wf_real)NAN;
         }
-        bool broken = opt.grads->broken;
-        wf_status status = wf_adam_step(&opt, 1.0, &e);
-        if (kind < 2) {
-            ck_assert_int_eq(status, WF_ERR_NUMERIC);
-            ck_assert_ptr_nonnull(strstr(e.message, kind ? "inf" : "nan"));
-        } else if (broken) {
-            ck_assert_int_eq(status, WF_ERR_STATE);
-        } else {
-            break; /* the forward failed before gradients were touched: those of before still stand */
-        }
+        ck_assert_int_eq(opt.grads->broken, kind == 2);
+        ck_assert_int_eq(wf_adam_step(&opt, 1.0, &e), kind < 2 ? WF_ERR_NUMERIC : WF_ERR_STATE);
+        ck_assert_ptr_nonnull(strstr(e.message, kind == 0 ? "nan" : kind == 1 ? "inf" : "last backward failed"));
         ck_assert_int_eq(opt.step, 1);
         for (int i = 0; i < 3; i++)
             ck_assert_int_eq(memcmp((char *)before + (size_t)i * bytes, part[i], bytes), 0);
         wf_grads_zero(opt.grads);
     }
     free(before);
-    wf_adam_free(&opt);
-    rig_close(&r);
-}
-END_TEST
-
-START_TEST(a_failed_backward_is_refused)
-{
-    struct wf_adam opt;
-    struct rig r = start("adam");
-    wf_error e = {0};
-    ck_ok(wf_adam_init(&opt, r.registry, error, 0));
-    opt.grads->broken = true;
-    ck_assert_int_eq(wf_adam_step(&opt, 0, &e), WF_ERR_STATE);
-    ck_assert_ptr_nonnull(strstr(e.message, "last backward failed"));
-    wf_grads_zero(opt.grads);
-    gradients(&r, 0, 7);
-    ck_ok(wf_adam_step(&opt, 0, error));
     wf_adam_free(&opt);
     rig_close(&r);
 }
@@ -384,4 +358,4 @@ START_TEST(schedules)
 END_TEST
 
 WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, frozen_parameters_stay, refuses_bad_gradients,
-             a_failed_backward_is_refused, options_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)
+             options_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)

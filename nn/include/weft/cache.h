@@ -26,7 +26,7 @@ struct wf_cache {
     void *memory;
 };
 
-/* Zero-filled, empty rows. Freed with wf_cache_free. */
+/* Zero-filled, empty rows. Freed with wf_cache_free; until then *cache stays where it is, for its layers point back to it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* of zeros: fine */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Micro-batches, each with its first_row and the targets of all of them as normalizer, give the gradients of the large batch; with
+ * dropout too, for its masks depend on the row in the large batch. */
+#include <math.h>
+
+#include <weft/models.h>
+
+#include "../golden/formula.h"
+#include "models_test.h"
+
+enum { ROWS = 6, T = 16, V = 11 };
+
+struct result {
+    double loss, *gradient;
+    int64_t count;
+};
+
+/* A batch of ROWS rows in micro-batches of the given numbers of rows. */
+static struct result run(wf_model *m, wf_tape *tape, const int *rows, bool ignore, bool shifted)
+{
+    int32_t x[ROWS * T], y[ROWS * T];
+    wf_registry *registry = wf_model_registry(m);
+    struct result r = {.count = wf_registry_slab(registry)};
+    int64_t targets = 0;
+    for (int i = 0; i < ROWS * T; i++) {
+        x[i] = formula_id(formula_name("accumulate", NULL), i, V);
+        y[i] = (3 * x[i] + 1) % V;
+        if (ignore && i > ROWS * T / 2 && i % 3 == 0) /* more of them in the later rows */
+            y[i] = -1;
+        targets += y[i] >= 0;
+    }
+    wf_grads_zero(wf_registry_grads(registry));
+    for (int first = 0; first < ROWS; first += *rows++) {
+        double loss;
+        wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = 3, .first_row = (uint64_t)(shifted ? first + 1 : first));
+        wf_tensor *l = wf_model_loss(m, wf_ids(tape, x + first * T, *rows, T), wf_ids(tape, y + first * T, *rows, T), .has_ignore = true,
+                                     .ignore = -1, .label_smoothing = 0.1, .normalizer = (double)targets);
+        ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
+        r.loss += loss;
+    }
+    r.gradient = calloc((size_t)r.count, sizeof *r.gradient);
+    for (int i = 0; i < wf_registry_count(registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
+        for (int64_t k = 0; !wf_registry_is_buffer(registry, i) && k < wf_array_count(&info->value); k++)
+            r.gradient[info->offset + k] = (double)wf_registry_grads(registry)->slab[info->offset + k];
+    }
+    return r;
+}
+
+static double distance(const struct result *a, const struct result *b)
+{
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        difference += (a->gradient[i] - b->gradient[i]) * (a->gradient[i] - b->gradient[i]);
+        norm += a->gradient[i] * a->gradient[i];
+    }
+    return sqrt(difference / norm);
+}
+
+static void compare(const char *name, double dropout, bool ignore)
+{
+    static const int splits[][ROWS + 1] = {{3, 3}, {1, 1, 1, 1, 1, 1}, {4, 2}, {1, 5}};
+    const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 1e-6;
+    struct wf_config c = small_config(name, T, V);
+    c.dropout = dropout;
+    wf_model *m = model_of(&c, 2);
+    wf_tape *tape = new_tape();
+    struct result whole = run(m, tape, (int[]){ROWS}, ignore, false);
+    for (int i = 0; i < (int)(sizeof splits / sizeof *splits); i++) {
+        struct result parts = run(m, tape, splits[i], ignore, false);
+        ck_assert_msg(fabs(parts.loss - whole.loss) <= tolerance * whole.loss, "%s: loss %.12g, not %.12g", name, parts.loss, whole.loss);
+        ck_assert_msg(distance(&whole, &parts) <= tolerance, "%s, split %d: the gradients differ by %g", name, i, distance(&whole, &parts));
+        free(parts.gradient);
+    }
+    if (dropout > 0) { /* other rows, other masks: the comparison would see them */
+        struct result other = run(m, tape, splits[0], ignore, true);
+        ck_assert(distance(&whole, &other) > 1e-2);
+        free(other.gradient);
+    }
+    free(whole.gradient);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+
+START_TEST(micro_batches)
+{
+    compare("nanogpt-char-small", 0, false);
+    compare("char-rms", 0, false);
+}
+END_TEST
+
+START_TEST(of_unequal_weight)
+{
+    compare("nanogpt-char-small", 0, true);
+    compare("char-rms", 0, true);
+}
+END_TEST
+
+START_TEST(with_dropout)
+{
+    compare("nanogpt-char-small", 0.3, true);
+    compare("char-rms", 0.3, true);
+}
+END_TEST
+
+/* Grouped heads have another shape of attention's gradients. */
+START_TEST(masks_do_not_depend_on_the_split)
+{
+    const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 1e-6;
+    struct wf_config c = small_config("nanogpt-char-small", T, V);
+    c.dropout = 0.5;
+    c.kv_heads = 2;
+    wf_model *m = model_of(&c, 2);
+    wf_tape *tape = new_tape();
+    struct result whole = run(m, tape, (int[]){ROWS}, false, false), parts = run(m, tape, (int[]){2, 4}, false, false);
+    ck_assert_msg(distance(&whole, &parts) <= tolerance, "%g", distance(&whole, &parts));
+    free(whole.gradient);
+    free(parts.gradient);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("accumulate", micro_batches, of_unequal_weight, with_dropout, masks_do_not_depend_on_the_split)

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* Caches: a sequence in pieces gives what it gives at once, bit for bit; rows of different lengths, reordered, rewound. */
+#include <math.h>
+
+#include <weft/nn.h>
+
+#include "check_weft.h"
+
+enum { D = 24, MOST = 40, LAYERS = 2 };
+
+/* Two layers of attention with positions before them: enough that a wrong row or place shows. */
+struct rig {
+    wf_registry *registry;
+    wf_tape *tape;
+    struct wf_positions positions;
+    struct wf_mha attn[LAYERS];
+    struct wf_rms_norm norm;
+    int64_t key_width, value_width;
+};
+
+static struct rig start(const struct wf_mha_options *o)
+{
+    struct rig r = {0};
+    wf_error e = {0};
+    r.registry = wf_registry_new(&e);
+    r.tape = wf_tape_new(&e);
+    ck_assert_msg(r.registry && r.tape, "%s", e.message);
+    wf_scope s = wf_root(r.registry);
+    wf_positions_init(wf_sub(s, "positions"), &r.positions, MOST, D);
+    for (int i = 0; i < LAYERS; i++)
+        wf_mha_init_with(wf_sub_at(s, "attn", i), &r.attn[i], D, 4, o);
+    wf_rms_norm_init(wf_sub(s, "norm"), &r.norm, D);
+    ck_ok(wf_registry_build(r.registry, 4, error));
+    r.key_width = r.attn[0].kv_heads * r.attn[0].d_key;
+    r.value_width = r.attn[0].kv_heads * r.attn[0].d_value;
+    return r;
+}
+
+static void stop(struct rig *r)
+{
+    wf_tape_free(r->tape);
+    wf_registry_free(r->registry);
+}
+
+static void make(struct wf_cache *cache, const struct rig *r, int64_t rows, int64_t capacity)
+{
+    ck_ok(wf_cache_init(cache, LAYERS, rows, capacity, r->key_width, r->value_width, error));
+}
+
+/* What row `row` of the test's data holds at place t; a row is a sequence of its own. */
+static void token(wf_real out[D], int row, int64_t t)
+{
+    wf_fill_normal(out, D, 0, 1, 1000 + (uint64_t)row, (uint64_t)t);
+}
+
+static wf_tensor *forward(struct rig *r, wf_tensor *x, struct wf_cache *cache)
+{
+    x = wf_positions_forward(&r->positions, x, cache);
+    for (int i = 0; i < LAYERS; i++)
+        x = wf_add(x, wf_mha_forward(&r->attn[i], wf_rms_norm_forward(&r->norm, x), .causal = true, .cache = cache ? &cache->layer[i] : NULL));
+    return x;
+}
+
+/* Tokens begin[i] .. begin[i]+T-1 of sequence row[i], for each i -> out [rows,T,D]. */
+static void run(struct rig *r, const int *row, const int64_t *begin, int64_t rows, int64_t T, struct wf_cache *cache, wf_real *out)
+{
+    wf_real *x = malloc((size_t)(rows * T * D) * sizeof *x);
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t t = 0; t < T; t++)
+            token(x + (b * T + t) * D, row[b], begin[b] + t);
+    wf_tape_reset(r->tape, WF_INFER);
+    wf_tensor *y = forward(r, wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), cache);
+    ck_assert_msg(wf_read(y, out, rows * T * D) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+    if (cache)
+        wf_cache_advance(cache, T);
+    free(x);
+}
+
+/* Sequence `row` alone and at once, tokens 0 .. T-1. */
+static void at_once(struct rig *r, int row, int64_t T, wf_real *out)
+{
+    run(r, &row, (int64_t[]){0}, 1, T, NULL, out);
+}
+
+static void same(const wf_real *have, const wf_real *want, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(have[i] == want[i], "%s: number %d is %.17g, not %.17g", what, (int)i, (double)have[i], (double)want[i]);
+}
+
+static const struct wf_mha_options kinds[] = {{0}, {.kv_heads = 2, .no_bias = true}, {.kv_heads = 1, .d_key = 10, .d_value = 7}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+START_TEST(pieces_equal_the_whole)
+{
+    static const int64_t pieces[][5] = {{1, 1, 1, 1, 1}, {7, 1, 1, 3, 1}, {20, 1, 12, 0, 0}, {33, 0, 0, 0, 0}, {1, 31, 1, 0, 0}};
+    for (int k = 0; k < KINDS; k++)
+        for (int p = 0; p < (int)(sizeof pieces / sizeof *pieces); p++) {
+            struct rig r = start(&kinds[k]);
+            struct wf_cache cache;
+            make(&cache, &r, 3, MOST);
+            static wf_real whole[MOST * D], part[3 * MOST * D];
+            const int row[] = {0, 1, 2};
+            int64_t done = 0;
+            for (int i = 0; i < 5 && pieces[p][i]; i++) {
+                int64_t T = pieces[p][i];
+                run(&r, row, (int64_t[]){done, done, done}, 3, T, &cache, part);
+                done += T;
+                for (int b = 0; b < 3; b++) {
+                    ck_assert_int_eq(cache.length[b], done);
+                    at_once(&r, b, done, whole);
+                    same(part + b * T * D, whole + (done - T) * D, T * D, "a piece");
+                }
+            }
+            wf_cache_free(&cache);
+            stop(&r);
+        }
+}
+END_TEST
+
+/* Rows rewound to lengths of their own go on as if they had been alone. */
+START_TEST(rows_of_different_lengths)
+{
+    for (int k = 0; k < KINDS; k++) {
+        struct rig r = start(&kinds[k]);
+        struct wf_cache cache;
+        make(&cache, &r, 3, MOST);
+        static wf_real whole[MOST * D], part[3 * MOST * D];
+        const int row[] = {0, 1, 2};
+        run(&r, row, (int64_t[]){0, 0, 0}, 3, 9, &cache, part);
+        wf_cache_rewind(&cache, 0, 4);
+        wf_cache_rewind(&cache, 2, 0);
+        wf_cache_rewind(&cache, 1, 30); /* longer than it is: nothing */
+        ck_assert(cache.length[0] == 4 && cache.length[1] == 9 && cache.length[2] == 0);
+        int64_t at[] = {4, 9, 0};
+        for (int step = 0; step < 4; step++) {
+            int64_t T = step == 1 ? 5 : 1;
+            run(&r, row, at, 3, T, &cache, part);
+            for (int b = 0; b < 3; b++) {
+                at[b] += T;
+                at_once(&r, b, at[b], whole);
+                same(part + b * T * D, whole + (at[b] - T) * D, T * D, "a row");
+            }
+        }
+        wf_cache_rewind(&cache, 1, -3);
+        ck_assert_int_eq(cache.length[1], 0);
+        wf_cache_free(&cache);
+        stop(&r);
+    }
+}
+END_TEST
+
+/* As a beam search does: rows copied over each other, some dropped, lengths with them. */
+START_TEST(rows_selected)
+{
+    struct rig r = start(&kinds[1]);
+    struct wf_cache cache;
+    make(&cache, &r, 4, MOST);
+    static wf_real whole[MOST * D], part[4 * MOST * D];
+    const int row[] = {0, 1, 2, 3}, chosen[] = {2, 2, 0};
+    run(&r, row, (int64_t[]){0, 0, 0, 0}, 4, 6, &cache, part);
+    wf_cache_rewind(&cache, 0, 3);
+    ck_ok(wf_cache_select(&cache, (int32_t[]){2, 2, 0}, 3, error));
+    ck_assert_int_eq(cache.rows, 3);
+    ck_assert(cache.length[0] == 6 && cache.length[1] == 6 && cache.length[2] == 3);
+    int64_t at[] = {6, 6, 3};
+    for (int step = 0; step < 2; step++) {
+        run(&r, chosen, at, 3, 2, &cache, part);
+        for (int b = 0; b < 3; b++) {
+            at[b] += 2;
+            at_once(&r, chosen[b], at[b], whole);
+            same(part + b * 2 * D, whole + (at[b] - 2) * D, 2 * D, "a chosen row");
+        }
+    }
+    wf_error e = {0};
+    ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){0, 3}, 2, &e), WF_ERR_ARGUMENT); /* that row was dropped */
+    ck_assert_str_eq(e.message, "row 3 is not in a cache of 3 rows");
+    ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){-1}, 1, NULL), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){0, 0, 0, 0}, 4, NULL), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(cache.rows, 3);
+    wf_cache_free(&cache);
+    stop(&r);
+}
+END_TEST
+
+/* A row's bits don't depend on the rows beside it, lengths or not. */
+START_TEST(neighbours_do_not_matter)
+{
+    struct rig r = start(&kinds[0]);
+    static wf_real alone[MOST * D], beside[3 * MOST * D];
+    struct wf_cache one, three;
+    make(&one, &r, 1, MOST);
+    make(&three, &r, 3, MOST);
+    const int row[] = {5, 1, 5};
+    run(&r, row, (int64_t[]){0}, 1, 8, &one, alone);
+    run(&r, row, (int64_t[]){0, 0, 0}, 3, 8, &three, beside);
+    same(beside, alone, 8 * D, "the first row");
+    wf_cache_rewind(&three, 1, 2);
+    run(&r, row, (int64_t[]){8}, 1, 1, &one, alone);
+    run(&r, row, (int64_t[]){8, 2, 8}, 3, 1, &three, beside);
+    same(beside, alone, D, "the first row, ragged");
+    same(beside + 2 * D, alone, D, "the last row, ragged");
+    wf_cache_free(&one);
+    wf_cache_free(&three);
+    stop(&r);
+}
+END_TEST
+
+/* --- errors -------------------------------------------------------------------------------------------------------- */
+
+static void refused(struct rig *r, wf_mode mode, int64_t rows, int64_t T, struct wf_cache *cache, const char *message)
+{
+    wf_real x[MOST * D] = {0};
+    wf_tape_reset(r->tape, mode);
+    wf_tensor *y = wf_mha_forward(&r->attn[0], wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), .causal = true, .cache = &cache->layer[0]);
+    ck_assert(wf_is_poison(y));
+    ck_assert_str_eq(wf_tape_error(r->tape)->message, message);
+    for (int64_t b = 0; b < cache->rows; b++)
+        ck_assert_int_eq(cache->length[b], 3);
+}
+
+START_TEST(errors)
+{
+    struct rig r = start(&kinds[0]);
+    struct wf_cache cache, wrong;
+    make(&cache, &r, 2, 8);
+    wf_real part[MOST * D];
+    run(&r, (const int[]){0, 1}, (int64_t[]){0, 0}, 2, 3, &cache, part);
+    refused(&r, WF_TRAIN, 2, 1, &cache, "attention: a cache works in WF_INFER only");
+    refused(&r, WF_GRADIENTS, 2, 1, &cache, "attention: a cache works in WF_INFER only");
+    refused(&r, WF_INFER, 2, 6, &cache, "attention: the cache is full: 3 of 8 tokens are in, 6 more are wanted");
+    refused(&r, WF_INFER, 1, 1, &cache, "attention: the cache has 2 rows of widths 24 and 24, the call 1 rows of 24 and 24");
+    ck_ok(wf_cache_init(&wrong, LAYERS, 2, 8, 12, 24, error));
+    wrong.length[0] = wrong.length[1] = 3;
+    refused(&r, WF_INFER, 2, 1, &wrong, "attention: the cache has 2 rows of widths 12 and 24, the call 2 rows of 24 and 24");
+    wf_cache_free(&wrong);
+
+    /* The cache is as it was, and goes on. */
+    wf_real whole[MOST * D];
+    run(&r, (const int[]){0, 1}, (int64_t[]){3, 3}, 2, 5, &cache, part);
+    at_once(&r, 1, 8, whole);
+    same(part + 5 * D, whole + 3 * D, 5 * D, "after the errors");
+
+    /* Positions know the cache too. */
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_real x[3 * D] = {0};
+    ck_assert(wf_is_poison(wf_positions_forward(&r.positions, wf_input(r.tape, x, WF_SHAPE(3, 1, D), false), &cache)));
+    ck_assert_str_eq(wf_tape_error(r.tape)->message, "positions: 3 rows, but the cache has 2");
+
+    wf_error e = {0};
+    ck_assert_int_eq(wf_cache_init(&wrong, 0, 1, 1, 1, 1, &e), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_cache_init(&wrong, 1, 0, 1, 1, 1, NULL), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_cache_init(&wrong, 1, 1, 1, 0, 1, NULL), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_cache_init(&wrong, 1, INT64_MAX / 2, 3, 1, 1, NULL), WF_ERR_ARGUMENT);
+    wf_cache_free(&(struct wf_cache){0});
+    wf_cache_free(&cache);
+    stop(&r);
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+    struct rig r = start(&kinds[0]);
+    int64_t live = wf_alloc_live();
+    int n = 0;
+    for (;; n++) {
+        struct wf_cache cache;
+        wf_error e = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_cache_init(&cache, LAYERS, 2, 8, r.key_width, r.value_width, &e);
+        if (status == WF_OK) {
+            wf_real part[2 * D];
+            wf_alloc_fail_after(-1);
+            run(&r, (const int[]){0, 1}, (int64_t[]){0, 0}, 2, 1, &cache, part);
+            for (int k = 0; k < 2; k++) { /* a reordering that finds no memory leaves all as it was */
+                wf_alloc_fail_after(k);
+                ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){1, 0}, 2, &e), WF_ERR_MEMORY);
+                ck_assert(cache.rows == 2 && cache.length[0] == 1);
+            }
+        }
+        wf_alloc_fail_after(-1);
+        wf_cache_free(&cache);
+        if (status == WF_OK)
+            break;
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+        ck_assert_int_eq(wf_alloc_live(), live);
+    }
+    ck_assert_int_eq(n, 3);
+    ck_assert_int_eq(wf_alloc_live() >= live, 1);
+    stop(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, neighbours_do_not_matter, errors, without_memory)
