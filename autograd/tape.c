@@ -196,8 +196,9 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     if (x->generation != tape->generation) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' was made before the last wf_tape_reset: make it anew in each pass", op,
-                     wf_name_of(x));
+        /* Its name, if it had one, is gone with the pass it was given in. */
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is from before the last wf_tape_reset: make it anew in each pass", op,
+                     x->made_by ? x->made_by : "nothing");
         return false;
     }
     const wf_tensor *root = x;

@@ -18,6 +18,9 @@ static inline int run_tests(const char *name, const TTest *const *tests, int cou
     Suite *suite = suite_create(name);
     TCase *tcase = tcase_create(name);
     tcase_set_timeout(tcase, 120);
+#ifdef WF_TEST_TEARDOWN /* what a header of tests wants done after each */
+    tcase_add_checked_fixture(tcase, NULL, WF_TEST_TEARDOWN);
+#endif
     for (int i = 0; i < count; i++)
         tcase_add_test(tcase, tests[i]);
     suite_add_tcase(suite, tcase);

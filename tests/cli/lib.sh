@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What the scripts share. Called as: sh SCRIPT WEFT SOURCE-ROOT. Sourced, not run.
-weft=$1
-source=$2
+weft=$(realpath "$1")
+source=$(realpath "$2")
 story=$source/data/embedded/story.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

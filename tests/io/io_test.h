@@ -9,13 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void remove_folder(void);
+#define WF_TEST_TEARDOWN remove_folder
 #include <check_weft.h>
 #include <weft/io.h>
 
-static char folder_of_test[] = "/tmp/weft-io-XXXXXX";
+#define FOLDER "/tmp/weft-io-XXXXXX"
+static char folder_of_test[] = FOLDER;
 static pid_t folder_owner;
 
-static inline void remove_folder(void)
+/* After each test, also when all run in one process. */
+static void remove_folder(void)
 {
     if (getpid() != folder_owner) /* a child that a test forked ends without it */
         return;
@@ -23,6 +27,8 @@ static inline void remove_folder(void)
     snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s", folder_of_test, folder_of_test);
     if (system(command) != 0)
         fprintf(stderr, "%s is left\n", folder_of_test);
+    strcpy(folder_of_test, FOLDER);
+    folder_owner = 0;
 }
 
 /* A path in the test's folder, which goes when the test ends. Eight of them are valid at once. */
@@ -33,7 +39,7 @@ static inline const char *in_folder(const char *name)
     if (!folder_owner) {
         ck_assert_ptr_nonnull(mkdtemp(folder_of_test));
         folder_owner = getpid();
-        atexit(remove_folder);
+        atexit(remove_folder); /* a test that failed has no teardown */
     }
     char *path = paths[next++ % 8];
     snprintf(path, sizeof paths[0], "%s/%s", folder_of_test, name);
