@@ -130,12 +130,13 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         static _Alignas(64) char spare[4096];
         return wf_parameter_init(spare, &(struct wf_parameter_info){.name = "", .value = {.data = &nothing, .dtype = WF_REAL}});
     }
-    info.value = wf_array_dense(&nothing, WF_REAL, shape);
+    int64_t count = wf_shape_count(shape);
+    bool possible = count >= 1 && count <= (int64_t)1 << 40;
+    info.value = wf_array_dense(&nothing, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
     info.frozen = options->frozen || options->buffer;
     wf_tensor *tensor = wf_parameter_init(memory, &info);
-    int64_t count = wf_shape_count(shape);
     char text[96];
-    if (count < 1 || count > (int64_t)1 << 40 || registry->slab > (int64_t)1 << 41)
+    if (!possible || registry->slab > (int64_t)1 << 41)
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a parameter can't have the shape %s", info.name,
                      wf_shape_text(shape, text, sizeof text));
     else if (registry->values)

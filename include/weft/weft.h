@@ -28,13 +28,5 @@
 #include <weft/bench.h>
 #include <weft/run.h>
 #include <weft/train.h>
-/* models */
-#include <weft/config.h>
-#include <weft/generate.h>
-#include <weft/models.h>
-/* train */
-#include <weft/bench.h>
-#include <weft/run.h>
-#include <weft/train.h>
 
 #endif
