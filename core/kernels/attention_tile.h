@@ -63,7 +63,7 @@ V_INLINE vr exp2_of(vr x)
     vr magic = v_set((wf_real)V_MAGIC);
     vr shifted = x + magic;
     vr p = V_POLY(x - (shifted - magic), exp2_poly);
-    return (vr)((vi)p + ((vi)shifted << V_MANTISSA));
+    return (vr)((vu)p + ((vu)shifted << V_MANTISSA)); /* unsigned: what overflows is NaN's */
 }
 
 #define LOG2_E ((wf_real)1.44269504088896340736)

@@ -216,6 +216,7 @@ static wf_tensor *parameter(int index, bool frozen)
     static char names[4][8] = {"p0", "p1", "p2", "p3"};
     grads = (wf_grads){.slab = slab, .count = 64, .valid = valid, .parameters = 4};
     grads2 = (wf_grads){.slab = slab2, .count = 64, .valid = valid2, .parameters = 4};
+    free(memory[index]);
     memory[index] = malloc(wf_parameter_size());
     for (int i = 0; i < 16; i++)
         values[16 * index + i] = (wf_real)(i + 1) / 8;

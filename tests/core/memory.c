@@ -160,7 +160,7 @@ START_TEST(arena_settles)
     wf_arena *arena = wf_arena_new();
     int64_t count = 0;
     size_t reserved = 0;
-    long faults = 0;
+    long faults __attribute__((unused)) = 0;
     uintptr_t first = 0;
     for (int pass = 0; pass < 4; pass++) {
         struct rusage before, after;
