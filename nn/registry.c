@@ -22,7 +22,11 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
     wf_registry *registry = wf_alloc_zero(1, sizeof *registry);
     if (registry)
         registry->arena = wf_arena_new();
-    if (!registry || !registry->arena) {
+    if (registry && registry->arena)
+        registry->spare = wf_arena_get(registry->arena, wf_parameter_size());
+    if (!registry || !registry->spare) {
+        if (registry)
+            wf_arena_free(registry->arena);
         wf_free(registry);
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a registry");
         return NULL;
@@ -127,8 +131,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     static wf_real nothing;
     if (!memory) {
         out_of_memory(registry);
-        static _Alignas(64) char spare[4096];
-        return wf_parameter_init(spare, &(struct wf_parameter_info){.name = "", .value = {.data = &nothing, .dtype = WF_REAL}});
+        return wf_parameter_init(registry->spare, &(struct wf_parameter_info){.name = "", .value = {.data = &nothing, .dtype = WF_REAL}});
     }
     int64_t count = wf_shape_count(shape);
     bool possible = count >= 1 && count <= (int64_t)1 << 40;

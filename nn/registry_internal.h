@@ -21,6 +21,7 @@ struct wf_registry {
     int64_t slab;
     wf_real *values;
     wf_grads *grads;
+    void *spare;      /* a tensor for a parameter that memory was lacking for */
     wf_error error;
 };
 

@@ -16,6 +16,11 @@ struct wf_adam_block {
     int64_t offset, count;
 };
 
+/* What makes up for moments that start at 0 (Kingma and Ba 2015, section 3), after so many updates of a parameter. */
+struct wf_adam_correction {
+    double first, inverse_second;
+};
+
 static wf_status check(const struct wf_adam_options *o, wf_error *error)
 {
     const struct {
@@ -61,9 +66,11 @@ wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const st
     opt->v = wf_alloc_zero(slab + 1, sizeof *opt->v);
     opt->decay = wf_alloc_zero(parameters + 1, sizeof *opt->decay);
     opt->lr_scale = wf_alloc_zero(parameters + 1, sizeof *opt->lr_scale);
+    opt->steps = wf_alloc_zero(parameters + 1, sizeof *opt->steps);
+    opt->correction = wf_alloc_zero(parameters + 1, sizeof *opt->correction);
     opt->block = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->block);
     opt->partial = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->partial);
-    if (!opt->m || !opt->v || !opt->decay || !opt->lr_scale || !opt->block || !opt->partial) {
+    if (!opt->m || !opt->v || !opt->decay || !opt->lr_scale || !opt->steps || !opt->correction || !opt->block || !opt->partial) {
         wf_adam_free(opt);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters", (long long)wf_registry_parameters(registry));
     }
@@ -81,6 +88,8 @@ void wf_adam_free(struct wf_adam *opt)
     wf_free(opt->v);
     wf_free(opt->decay);
     wf_free(opt->lr_scale);
+    wf_free(opt->steps);
+    wf_free(opt->correction);
     wf_free(opt->block);
     wf_free(opt->partial);
     *opt = (struct wf_adam){0};
@@ -128,7 +137,7 @@ double wf_grad_norm(const struct wf_adam *opt)
 
 struct update {
     const struct wf_adam *opt;
-    double grad_scale, correction1, inv_bias2;
+    double grad_scale;
 };
 
 static void update_block(void *ctx, int64_t i)
@@ -139,10 +148,27 @@ static void update_block(void *ctx, int64_t i)
     if (!opt->grads->valid[b->parameter])
         return;
     double lr = opt->lr * opt->lr_scale[b->parameter], decay = opt->decay[b->parameter];
+    const struct wf_adam_correction *correction = &opt->correction[b->parameter];
     wf_kernel->adam(b->count, wf_registry_values(opt->registry) + b->offset, opt->grads->slab + b->offset, opt->m + b->offset,
                     opt->v + b->offset, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
-                    (wf_real)(lr / u->correction1), (wf_real)u->inv_bias2, opt->decoupled ? (wf_real)(lr * decay) : 0,
+                    (wf_real)(lr / correction->first), (wf_real)correction->inverse_second, opt->decoupled ? (wf_real)(lr * decay) : 0,
                     opt->decoupled ? 0 : (wf_real)decay);
+}
+
+/* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */
+static void count_updates(struct wf_adam *opt)
+{
+    int64_t known = -1;
+    struct wf_adam_correction c = {0};
+    for (int i = 0; i < wf_registry_count(opt->registry); i++) {
+        if (!opt->grads->valid[i])
+            continue;
+        int64_t t = ++opt->steps[i];
+        if (t != known)
+            c = (struct wf_adam_correction){1 - pow(opt->beta1, (double)t), 1 / sqrt(1 - pow(opt->beta2, (double)t))};
+        known = t;
+        opt->correction[i] = c;
+    }
 }
 
 wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
@@ -156,8 +182,7 @@ wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
     struct update u = {.opt = opt, .grad_scale = 1};
     if (clip > 0)
         u.grad_scale = fmin(1, clip / (opt->grad_norm + 1e-6));
-    u.correction1 = 1 - pow(opt->beta1, (double)opt->step);
-    u.inv_bias2 = 1 / sqrt(1 - pow(opt->beta2, (double)opt->step));
+    count_updates(opt);
     wf_parallel(opt->blocks, 0.5 * (double)opt->grads->count, update_block, &u);
     wf_grads_zero(opt->grads);
     return WF_OK;
@@ -177,6 +202,9 @@ void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, cons
     snprintf(name, sizeof name, "%sstep", prefix);
     wf_array step = wf_array_dense((void *)&opt->step, WF_I64, &(wf_shape){1, {1}});
     wf_safetensors_put(writer, name, &step);
+    snprintf(name, sizeof name, "%ssteps", prefix);
+    wf_array steps = wf_array_dense(opt->steps, WF_I64, &(wf_shape){1, {wf_registry_count(opt->registry)}});
+    wf_safetensors_put(writer, name, &steps);
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < wf_registry_count(opt->registry); i++) {
             const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
@@ -196,6 +224,13 @@ wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const ch
     wf_status status = wf_safetensors_read(file, name, WF_I64, &done, 1, error);
     if (status == WF_OK && done < 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is no number of updates", name, (long long)done);
+    snprintf(name, sizeof name, "%ssteps", prefix);
+    if (status == WF_OK)
+        status = wf_safetensors_read(file, name, WF_I64, opt->steps, wf_registry_count(opt->registry), error);
+    for (int i = 0; status == WF_OK && i < wf_registry_count(opt->registry); i++)
+        if (opt->steps[i] < 0 || opt->steps[i] > done)
+            status = wf_error_set(error, WF_ERR_FORMAT, "%s: %lld updates of a parameter in %lld steps", name, (long long)opt->steps[i],
+                                  (long long)done);
     for (int side = 0; side < 2 && status == WF_OK; side++)
         for (int i = 0; i < wf_registry_count(opt->registry) && status == WF_OK; i++) {
             const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, adam.m.NAME, adam.v.NAME, adam.step;
- * the rest is in the file's map of strings. */
+/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, adam.m.NAME, adam.v.NAME, adam.step,
+ * adam.steps; the rest is in the file's map of strings. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

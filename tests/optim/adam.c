@@ -132,6 +132,27 @@ START_TEST(without_a_gradient_nothing_moves)
 }
 END_TEST
 
+/* A parameter that misses the first updates then moves as one that begins: the count of updates is its own. Adam's very first
+ * update is lr g / (|g| + eps) whatever g is; with the others' count it would be far larger. */
+START_TEST(updates_are_counted_by_parameter)
+{
+    struct wf_adam opt;
+    struct rig r = start("adam");
+    ck_ok(wf_adam_init(&opt, r.registry, error, .lr = 1e-2));
+    for (int t = 0; t < 5; t++) {
+        const struct wf_parameter_info *b = wf_parameter_info(wf_registry_at(r.registry, 1));
+        wf_real before = wf_registry_values(r.registry)[b->offset];
+        gradients(&r, t, t < 4 ? 5 : 7); /* b comes in at the last */
+        ck_ok(wf_adam_step(&opt, 0, error));
+        double moved = fabs((double)(wf_registry_values(r.registry)[b->offset] - before));
+        ck_assert_msg(t < 4 ? moved == 0 : fabs(moved - 1e-2) < 1e-5, "step %d: moved by %g", t, moved);
+    }
+    ck_assert(opt.steps[0] == 5 && opt.steps[1] == 1 && opt.step == 5);
+    wf_adam_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(frozen_parameters_stay)
 {
     struct wf_adam opt;
@@ -357,5 +378,5 @@ START_TEST(schedules)
 }
 END_TEST
 
-WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, frozen_parameters_stay, refuses_bad_gradients,
+WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, updates_are_counted_by_parameter, frozen_parameters_stay, refuses_bad_gradients,
              options_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)

@@ -32,11 +32,13 @@ struct wf_adam {
     double beta1, beta2, eps;
     bool decoupled;
     int64_t step;           /* updates done */
+    int64_t *steps;         /* [parameters]: of each; fewer where a gradient was missing */
     double grad_norm;       /* of the last step's gradients, before clipping */
     wf_registry *registry;
     wf_grads *grads;
     wf_real *m, *v;         /* slabs */
     double *decay, *lr_scale; /* [parameters] */
+    struct wf_adam_correction *correction; /* [parameters]: of the moments, for their steps */
     struct wf_adam_block *block;
     double *partial;        /* [blocks] */
     int64_t blocks;
@@ -62,7 +64,7 @@ WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 /* The same under the name of the decoupled form. */
 #define wf_adamw_step wf_adam_step
 
-/* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] I64. Values are read at the writer's commit. */
+/* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] and "steps" [parameters] I64. Values are read at the writer's commit. */
 WF_API void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix);
 WF_API wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
