@@ -28,46 +28,76 @@ int fail_usage(const char *format, ...)
 
 /* --- options ------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_OPTIONS = 64 };
+static const struct argp_option common_options[] = {{"help", '?', NULL, 0, NULL, 0}, {"usage", '?', NULL, 0, NULL, 0},
+                                                    {"version", 'V', NULL, 0, NULL, 0}, {0}};
 
-static int option_names(const struct argp *argp, const char *names[MOST_OPTIONS])
+/* The next of the command's options, then of those that all have; NULL at the end. */
+static const struct argp_option *next_option(const struct argp *argp, const struct argp_option *o)
 {
-    int n = 0;
-    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
-        if (o->name && n < MOST_OPTIONS - 3)
-            names[n++] = o->name;
-    names[n++] = "help";
-    names[n++] = "usage";
-    names[n++] = "version";
-    return n;
+    if (!o)
+        o = argp->options ? argp->options : common_options;
+    else
+        o++;
+    if (!o->name && (o < common_options || o > common_options + 3))
+        o = common_options;
+    return o->name ? o : NULL;
 }
 
-/* Looks for a long option that is neither one of ours nor the beginning of one; getopt would say so without help. */
-static int unknown_option(const struct argp *argp, int argc, char **argv)
+/* The option that `text` names or is the beginning of; NULL with *count of those that it may mean. */
+static const struct argp_option *find_option(const struct argp *argp, const char *text, int *count)
 {
-    const char *names[MOST_OPTIONS];
-    int count = option_names(argp, names);
+    const struct argp_option *found = NULL;
+    *count = 0;
+    for (const struct argp_option *o = next_option(argp, NULL); o; o = next_option(argp, o)) {
+        if (strcmp(o->name, text) == 0) {
+            *count = 1;
+            return o;
+        }
+        if (strncmp(o->name, text, strlen(text)) == 0) {
+            found = o;
+            ++*count;
+        }
+    }
+    return *count == 1 ? found : NULL;
+}
+
+/* getopt would find what is wrong here too, but say it in two lines, and without the nearest name. */
+static int check_options(const struct argp *argp, int argc, char **argv)
+{
+    enum { MOST = 64 };
+    const char *names[MOST];
+    int count = 0;
+    for (const struct argp_option *o = next_option(argp, NULL); o && count < MOST; o = next_option(argp, o))
+        names[count++] = o->name;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         char text[128];
-        bool known = false;
-        if (strncmp(argv[i], "--", 2) != 0)
+        int matches;
+        if (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "-?") == 0 || strcmp(argv[i], "-V") == 0)
             continue;
+        if (argv[i][1] != '-')
+            return fail_usage("there is no option %s for '%s'; %s --help lists them", argv[i], argv[0], argv[0]);
         snprintf(text, sizeof text, "%s", argv[i] + 2);
+        const char *value = strchr(argv[i], '=');
         text[strcspn(text, "=")] = 0;
-        for (int j = 0; j < count; j++)
-            known |= strncmp(names[j], text, strlen(text)) == 0;
-        if (known)
-            continue;
+        const struct argp_option *o = find_option(argp, text, &matches);
         const char *near = wf_nearest(text, names, count);
-        return near ? fail_usage("there is no option --%s for '%s'; did you mean --%s?", text, argv[0], near)
-                    : fail_usage("there is no option --%s for '%s'; %s --help lists them", text, argv[0], argv[0]);
+        if (matches > 1)
+            return fail_usage("--%s may mean several options of '%s'; write it out", text, argv[0]);
+        if (!o && near)
+            return fail_usage("there is no option --%s for '%s'; did you mean --%s?", text, argv[0], near);
+        if (!o)
+            return fail_usage("there is no option --%s for '%s'; %s --help lists them", text, argv[0], argv[0]);
+        if (o->arg && !value && ++i == argc)
+            return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
+        if (!o->arg && value)
+            return fail_usage("--%s takes no value", o->name);
     }
     return -1;
 }
 
 int parse(const struct argp *argp, int argc, char **argv, void *input)
 {
-    int code = unknown_option(argp, argc, argv);
+    int code = check_options(argp, argc, argv);
     if (code >= 0)
         return code;
     error_t result = argp_parse(argp, argc, argv, 0, NULL, input);
@@ -158,6 +188,7 @@ void watch_interrupts(void)
     struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL); /* a terminal that was closed */
 }
 
 bool interrupted(void *unused)

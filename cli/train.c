@@ -65,12 +65,12 @@ static const struct argp argp = {options, parse_option, "MODEL --train FILE --ou
 static wf_status configure(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     wf_status status = wf_config_preset(config, a->model, error);
-    char *path = wf_format("%s/config.json", a->out), *state = wf_format("%s/state.safetensors", a->out);
-    if (status == WF_OK && (!path || !state))
+    char *state = wf_format("%s/state.safetensors", a->out);
+    if (status == WF_OK && !state)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     if (status == WF_OK && a->resume && wf_file_exists(state)) {
         struct wf_config was;
-        status = wf_config_load(&was, path, error);
+        status = wf_train_config(a->out, &was, error);
         if (status == WF_OK && strcmp(was.model, config->model) != 0)
             status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                                   a->out, was.model, config->model);
@@ -92,7 +92,6 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
         config->steps = a->steps;
     if (status == WF_OK)
         status = wf_config_check(config, error);
-    wf_free(path);
     wf_free(state);
     return status;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,10 +50,11 @@ wf_status wf_folder_make(const char *path, wf_error *error)
         *end = 0;
         /* One that was there, and one that another process made just now, are both fine. On a read-only system mkdir may say
          * EROFS or EACCES for a folder that exists: what counts is that it is there. */
-        if (mkdir(part, 0777) != 0 && !wf_folder_exists(part)) {
-            int number = errno == EEXIST ? ENOTDIR : errno;
-            status = wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s: %s", path, part,
-                                  number == ENOTDIR ? "not a folder" : reason_text(number));
+        int number = mkdir(part, 0777) == 0 ? 0 : errno;
+        if (number != 0 && !wf_folder_exists(part)) {
+            const char *reason = number == EEXIST || number == ENOTDIR ? "not a folder" : reason_text(number);
+            status = strcmp(part, path) == 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s", path, reason)
+                                             : wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s: %s", path, part, reason);
         }
         *end = kept;
     }

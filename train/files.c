@@ -59,3 +59,42 @@ wf_status checkpoint_save(struct trainer *t)
     wf_free(folder);
     return status;
 }
+
+static wf_status set_aside(struct trainer *t, const char *stem)
+{
+    char *from = wf_format("%s/%s.safetensors", t->options->out, stem), *to = NULL;
+    wf_status status = from ? WF_OK : WF_ERR_MEMORY;
+    for (int n = 1; status == WF_OK && wf_file_exists(from); n++) {
+        wf_free(to);
+        to = wf_format("%s/%s.previous-%d.safetensors", t->options->out, stem, n);
+        if (!to)
+            status = WF_ERR_MEMORY;
+        else if (!wf_file_exists(to)) {
+            if (rename(from, to) != 0)
+                status = wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: a training that starts here would replace it", from, to);
+            else
+                break;
+        }
+    }
+    if (status == WF_OK && to) {
+        char text[512];
+        snprintf(text, sizeof text, "there is no state to go on from, so training starts anew; what was %s.safetensors is now %s", stem, to);
+        status = report(t, WF_EVENT_WARNING, 0, text);
+    }
+    wf_free(from);
+    wf_free(to);
+    return status == WF_ERR_MEMORY ? wf_error_set(t->error, status, "no memory for a path") : status;
+}
+
+wf_status weights_set_aside(struct trainer *t)
+{
+    /* Best weights alone are what a training left that was killed before its first save: they come again. */
+    char *model = run_path(t->options->out, "model.safetensors", t->error);
+    wf_status status = model ? WF_OK : WF_ERR_MEMORY;
+    if (status == WF_OK && wf_file_exists(model))
+        status = set_aside(t, "best");
+    if (status == WF_OK)
+        status = set_aside(t, "model");
+    wf_free(model);
+    return status;
+}

@@ -65,7 +65,7 @@ wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_s
                          .lr = t->adam.lr,
                          .grad_norm = t->adam.grad_norm,
                          .tokens_per_second = tokens_per_second,
-                         .parameters = wf_registry_parameters(t->registry),
+                         .parameters = t->registry ? wf_registry_parameters(t->registry) : 0,
                          .train_tokens = t->corpus.train.count,
                          .valid_tokens = t->corpus.valid.count,
                          .vocab_size = t->config.vocab_size,

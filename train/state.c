@@ -58,6 +58,7 @@ wf_status state_save(struct trainer *t)
     wf_safetensors_put_metadata(w, "format", FORMAT);
     wf_safetensors_put_metadata(w, "weft", wf_version());
     wf_safetensors_put_metadata(w, "model", t->config.model);
+    wf_safetensors_put_metadata(w, "family", t->config.family);
     put_number(w, "step", t->step);
     put_number(w, "seed", (int64_t)t->options->seed);
     put_number(w, "stale", t->stale);
@@ -74,9 +75,17 @@ wf_status state_save(struct trainer *t)
         if (wf_config_get(&t->config, wf_config_key_at(i), value, sizeof value))
             wf_safetensors_put_metadata(w, key, value);
     }
+    struct wf_string json = {0};
+    wf_status status = wf_tokenizer_json(t->tokenizer, &json, t->error);
+    if (status == WF_OK)
+        wf_safetensors_put_metadata(w, "tokenizer", json.data);
+    wf_string_free(&json);
     wf_registry_save(t->registry, w, "model.");
     wf_adam_save(&t->adam, w, "adam.");
-    wf_status status = wf_safetensors_commit(w, path, t->error);
+    if (status == WF_OK)
+        status = wf_safetensors_commit(w, path, t->error);
+    else
+        wf_safetensors_discard(w);
     wf_free(path);
     t->saved = status == WF_OK;
     return status;
@@ -102,6 +111,51 @@ static wf_status get_double(const wf_safetensors *file, const char *path, const 
     if (text && !wf_text_to_double(text, out))
         return wf_error_set(error, WF_ERR_FORMAT, "%s: '%s' is no number", path, key);
     return WF_OK;
+}
+
+wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error)
+{
+    wf_error local = {0};
+    if (!error)
+        error = &local;
+    char *path = run_path(folder, "state.safetensors", error);
+    wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
+    wf_status status = file ? WF_OK : error->code;
+    const char *model = file ? wf_safetensors_metadata(file, "model") : NULL, *family = file ? wf_safetensors_metadata(file, "family") : NULL;
+    *config = (struct wf_config){0};
+    if (file && (!model || !family))
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", path);
+    if (status == WF_OK) {
+        snprintf(config->model, sizeof config->model, "%s", model);
+        snprintf(config->family, sizeof config->family, "%s", family);
+    }
+    for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++) {
+        char key[96];
+        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
+        const char *value = wf_safetensors_metadata(file, key);
+        status = value ? wf_config_set(config, wf_config_key_at(i), value, error)
+                       : wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no '%s'", path, key);
+    }
+    if (file)
+        wf_safetensors_close(file);
+    wf_free(path);
+    return status;
+}
+
+wf_status state_tokenizer(struct trainer *t)
+{
+    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
+    wf_status status = file ? WF_OK : t->error->code;
+    const char *json = file ? wf_safetensors_metadata(file, "tokenizer") : NULL;
+    if (file && !json)
+        status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", path);
+    if (status == WF_OK)
+        status = wf_tokenizer_parse(json, (int64_t)strlen(json), path, &t->tokenizer, t->error);
+    if (file)
+        wf_safetensors_close(file);
+    wf_free(path);
+    return status;
 }
 
 static wf_status same_config(const struct trainer *t, const wf_safetensors *file, const char *path)
@@ -186,6 +240,9 @@ wf_status state_load(struct trainer *t)
         status = get_double(file, path, "best", &best, t->error);
     if (status == WF_OK)
         status = get_double(file, path, "loss", &loss, t->error);
+    if (status == WF_OK && step > t->config.steps)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " steps already, %" PRId64 " are asked for: give more --steps",
+                              t->options->out, step, t->config.steps);
     if (status == WF_OK && (step < 0 || stale < 0))
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
     if (status == WF_OK && (status = wf_registry_load(t->registry, file, "model.", t->error)) != WF_OK)

@@ -46,7 +46,7 @@ static wf_status enter_folder(struct trainer *t)
     return status;
 }
 
-/* The tokenizer of a run that is resumed, else the one that is given, else one made from the text. */
+/* The tokenizer in the state of a run that is resumed, else the one that is given, else one made from the text. */
 static wf_status find_tokenizer(struct trainer *t, bool resuming)
 {
     char *path = run_path(t->options->out, "tokenizer.json", t->error);
@@ -54,7 +54,7 @@ static wf_status find_tokenizer(struct trainer *t, bool resuming)
         return WF_ERR_MEMORY;
     wf_status status;
     if (resuming)
-        status = wf_tokenizer_load(path, &t->tokenizer, t->error);
+        status = state_tokenizer(t);
     else if (t->options->tokenizer)
         status = wf_tokenizer_load(t->options->tokenizer, &t->tokenizer, t->error);
     else if (t->valid_text.data) {
@@ -66,7 +66,7 @@ static wf_status find_tokenizer(struct trainer *t, bool resuming)
     } else {
         status = wf_tokenizer_train(t->train_text.data, t->train_text.length, &t->tokenizer, t->error);
     }
-    if (status == WF_OK && !resuming)
+    if (status == WF_OK)
         status = wf_tokenizer_save(t->tokenizer, path, t->error);
     wf_free(path);
     return status;
@@ -222,8 +222,8 @@ static wf_status run(struct trainer *t)
         status = read_data(t, resuming);
     if (status == WF_OK)
         status = build(t, resuming);
-    if (status == WF_OK && resuming)
-        status = state_load(t);
+    if (status == WF_OK)
+        status = resuming ? state_load(t) : weights_set_aside(t);
     if (status == WF_OK)
         status = open_metrics(t, resuming);
     if (status == WF_OK)

@@ -44,11 +44,14 @@ struct trainer {
 bool state_exists(const struct trainer *t);
 wf_status state_save(struct trainer *t);
 wf_status state_load(struct trainer *t);
+wf_status state_tokenizer(struct trainer *t);
 
 /* files.c: the other files of the run. */
 char *run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
 wf_status weights_save(struct trainer *t, const char *name);
 wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` */
+/* Weights that lie in a folder without a state are nobody's run, but somebody's: they get another name, which is reported. */
+wf_status weights_set_aside(struct trainer *t);
 
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */

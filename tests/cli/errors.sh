@@ -31,6 +31,17 @@ expect 2 'nanogpt-char-small' "$weft" bench nanogpt-char-smal
 WEFT_ISA=avx1024 expect 2 'WEFT_ISA' train char-rms --train "$story" --out r
 WEFT_GEMM=mine expect 2 'WEFT_GEMM' train char-rms --train "$story" --out r
 
+expect 2 '--steps needs a value' train char-rms --train "$story" --out r --steps
+expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
+expect 2 'may mean several' train char-rms --train "$story" --out r --s 3
+expect 2 'there is no option -x' train char-rms -x
+expect 1 'standard output' sh -c '"$1" --help >/dev/full' sh "$weft"
+expect 1 'standard output' sh -c '"$1" train --help >/dev/full' sh "$weft"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    chmod 755 "$work"
+    expect 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$weft" train char-rms --train "$story" --out "$work/denied"
+fi
+
 # --- text
 : >empty.txt
 printf 'one\ntwo \377 three\n' >bad.txt
@@ -97,6 +108,20 @@ rm -rf broken && cp -r run broken && head -c 2000 run/state.safetensors >broken/
 expect 1 'state.safetensors' train nanogpt-char-small --train "$story" --out broken --resume --steps 9
 rm -rf broken && cp -r run broken && cp rms/state.safetensors broken/
 expect 2 'char-rms' train nanogpt-char-small --train "$story" --out broken --resume --steps 9
+
+# --- what is not a number of steps to go on to; a state without the rest; weights without a state
+cp -r run past
+expect 2 'has made 4 steps already' train nanogpt-char-small --train "$story" --out past --resume --steps 3
+rm past/config.json past/tokenizer.json past/model.safetensors
+train nanogpt-char-small --train "$story" --out past --resume --steps 6 2>/dev/null || failed 'the state alone is not enough to resume'
+"$weft" generate past --max-tokens 3 >/dev/null 2>&1 || failed 'a resume does not bring back what was lost'
+cp -r run weights-only && rm weights-only/state.safetensors
+# shellcheck disable=SC2086
+train nanogpt-char-small --train "$story" --out weights-only $small 2>err || failed "weights without a state: $(tail -1 err)"
+grep -q 'warning: .*model.previous-1.safetensors' err || failed 'nothing was said of the old weights'
+cmp -s weights-only/model.previous-1.safetensors run/model.safetensors || failed 'old weights were lost'
+"$weft" generate run --prompt '--' --max-tokens 2 >out 2>err && failed "a prompt of characters that are unknown passed"
+grep -q 'there is no option' err && failed "a prompt was taken for an option: $(cat err)"
 
 # --- a disk that is full while saving: the message, the exit code, and the run as it was
 cp -r run full

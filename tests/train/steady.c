@@ -87,7 +87,7 @@ static void steady(struct setting s)
     long all = 0;
     bool fine = true; /* Check's own assertions allocate: they wait until the counting is over */
     struct rusage before, after;
-    for (int64_t step = 0; step < 25; step++) {
+    for (int64_t step = 0; step < (sanitized() ? 12 : 25); step++) {
         if (step == 10) {
             own = wf_alloc_count();
             all = atomic_load(&mallocs);

@@ -57,6 +57,9 @@ struct wf_train_result {
  * (steps may be raised). */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
+/* The configuration that a run's state was made with: what a resume starts from. */
+WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error) WF_CHECKED;
+
 WF_END_DECLS
 
 #endif
