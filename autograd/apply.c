@@ -140,6 +140,7 @@ static bool record(wf_call *c, const struct node *n, wf_tensor *out[])
     for (int i = 0; i < c->inputs; i++) {
         if (!in[i])
             continue;
+        in[i]->recorded = true;
         if (reads >> i & 1)
             value_root(in[i])->readers++;
         if (node->need >> i & 1)
@@ -288,6 +289,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     wf_tensor *y = tape_new_tensor(tape, false);
     if (!y)
         return &tape->poison;
+    x->recorded = true; /* of what is seen through y */
     y->kind = TENSOR_INNER;
     y->a = *view;
     y->made_by = name;

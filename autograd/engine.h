@@ -35,6 +35,7 @@ struct wf_tensor {
     uint32_t generation;   /* the tape's reset number when it was made */
     uint8_t kind;
     bool needs_grad, keep, retain;
+    bool recorded;         /* a record has it as an input */
     bool released;         /* the value's memory was given away in backward */
     const char *name;      /* given by the user or the parameter; may be NULL */
     const char *made_by;   /* op */

@@ -221,6 +221,9 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return &tape->poison;
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
+    if (x->base && x->recorded)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: ops have used the view '%s' already: call it right after the view is made",
+                            wf_name_of(x));
     if (x->base) {
         struct node *node = wf_arena_get(tape->arena, sizeof *node);
         wf_tensor **ends = wf_arena_get(tape->arena, 2 * sizeof *ends);

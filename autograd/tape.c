@@ -188,8 +188,12 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
 {
-    if (x->kind == TENSOR_PARAMETER)
-        return true;
+    if (x->kind == TENSOR_PARAMETER) {
+        if (!x->a.data)
+            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: wf_registry_build or wf_registry_load comes first", op,
+                         wf_name_of(x));
+        return x->a.data != NULL;
+    }
     if (x->tape != tape) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' lives on another tape: make all inputs of an expression on one tape", op,
                      wf_name_of(x));
@@ -199,6 +203,10 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         /* Its name, if it had one, is gone with the pass it was given in. */
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is from before the last wf_tape_reset: make it anew in each pass", op,
                      x->made_by ? x->made_by : "nothing");
+        return false;
+    }
+    if (x->kind == TENSOR_POISON && tape->error.code == WF_OK) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op that failed before the last wf_tape_reset", op);
         return false;
     }
     const wf_tensor *root = x;

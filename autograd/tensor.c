@@ -12,8 +12,10 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
 {
     if (tape->error.code != WF_OK)
         return &tape->poison;
-    int64_t count = wf_shape_count(shape);
-    if (count < 0 || shape->ndim > WF_MAX_DIMS || count > INT64_MAX / 16) {
+    int64_t count = shape->ndim < 0 || shape->ndim > WF_MAX_DIMS ? -1 : wf_shape_count(shape);
+    if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a tensor has 0 to %d dimensions, not %d", made_by, WF_MAX_DIMS, shape->ndim);
+    if (count < 0 || count > INT64_MAX / 16) {
         char text[96];
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: no tensor has the shape %s", made_by, wf_shape_text(shape, text, sizeof text));
     }
@@ -83,7 +85,7 @@ wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter)
 {
     if (parameter->kind != TENSOR_PARAMETER)
         return tape_accepts(tape, "wf_on", parameter) ? parameter : &tape->poison;
-    wf_tensor *leaf = tape_leaf(tape, parameter);
+    wf_tensor *leaf = tape_accepts(tape, "wf_on", parameter) ? tape_leaf(tape, parameter) : NULL;
     return leaf ? leaf : &tape->poison;
 }
 
@@ -156,7 +158,7 @@ static wf_status readable(const wf_tensor *x, const char *call)
     if (x == &lost_poison)
         return WF_ERR_STATE;
     if (!x->tape)
-        return WF_OK;
+        return x->a.data ? WF_OK : WF_ERR_STATE; /* a parameter before wf_registry_build */
     if (x->tape->error.code != WF_OK)
         return x->tape->error.code;
     return tape_accepts(x->tape, call, x) ? WF_OK : x->tape->error.code;

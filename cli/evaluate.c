@@ -95,7 +95,7 @@ int run_evaluate(int argc, char **argv)
     struct figures f;
     if (start(a.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
         return fail(&error);
-    if (!isfinite(f.loss)) {
+    if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
         wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.run, f.loss);
         return fail(&error);
     }

@@ -67,9 +67,16 @@ __attribute__((destructor)) static void free_main_scratch(void)
     free_scratch(&scratch);
 }
 
+/* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
+ * would otherwise allocate in a later one: so each gets ready at the start of the next region. */
+static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
+static _Atomic unsigned wanted_version;
+
 static void *grow(enum wf_scratch_slot slot, size_t size)
 {
     struct scratch *s = &scratch;
+    size_t others = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
+    size = others > size ? others : size;
     if (!s->registered) {
         pthread_once(&once, make_key);
         if (!have_key || pthread_setspecific(key, s) != 0)
@@ -81,11 +88,6 @@ static void *grow(enum wf_scratch_slot slot, size_t size)
     s->size[slot] = s->block[slot] ? size : 0;
     return s->block[slot];
 }
-
-/* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
- * would otherwise allocate in a later one: so each gets ready at the start of the next region. */
-static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
-static _Atomic unsigned wanted_version;
 
 static void get_ready(void)
 {
@@ -164,7 +166,8 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
 #pragma omp parallel num_threads(count)
     {
         int thread = omp_get_thread_num();
-        get_ready();
+        if (thread != 0) /* the caller itself may hold a block of its own over the region */
+            get_ready();
         if (thread < r.shares)
             work(&r, thread);
     }

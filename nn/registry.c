@@ -128,14 +128,13 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     struct wf_parameter_info info = {.name = join(registry, scope.path, name, "")};
     void *memory = wf_arena_get(registry->arena, wf_parameter_size());
     /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
-    static wf_real nothing;
     if (!memory) {
         out_of_memory(registry);
-        return wf_parameter_init(registry->spare, &(struct wf_parameter_info){.name = "", .value = {.data = &nothing, .dtype = WF_REAL}});
+        return wf_parameter_init(registry->spare, &(struct wf_parameter_info){.name = "", .value = {.dtype = WF_REAL}});
     }
     int64_t count = wf_shape_count(shape);
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
-    info.value = wf_array_dense(&nothing, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
+    info.value = wf_array_dense(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
     info.frozen = options->frozen || options->buffer;
     wf_tensor *tensor = wf_parameter_init(memory, &info);
     char text[96];

@@ -30,12 +30,27 @@ wf_status weights_save(struct trainer *t, const char *name)
     return status;
 }
 
+/* The step of a checkpoint's name, step-00000100.safetensors; -1 for any other file, which is not ours to remove. */
+static int64_t step_of(const char *name)
+{
+    long long step;
+    char again[64];
+    if (sscanf(name, "step-%lld.safetensors", &step) != 1)
+        return -1;
+    snprintf(again, sizeof again, "step-%08lld.safetensors", step);
+    return strcmp(again, name) == 0 ? step : -1;
+}
+
 static wf_status drop_old(struct trainer *t, const char *folder)
 {
     struct wf_names names = {0};
     wf_status status = wf_folder_list(folder, "step-", &names, t->error);
-    /* Sorted by name, which is by step: the digits have leading zeros. */
-    for (int64_t i = 0; status == WF_OK && i < names.count - t->config.keep; i++) {
+    for (int64_t i = 0; status == WF_OK && i < names.count; i++) {
+        int64_t step = step_of(names.name[i]), newer = 0;
+        for (int64_t j = 0; j < names.count; j++)
+            newer += step_of(names.name[j]) > step;
+        if (step < 0 || newer < t->config.keep)
+            continue;
         char *path = run_path(folder, names.name[i], t->error);
         status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
         wf_free(path);

@@ -18,7 +18,7 @@ static wf_tensor *forward(struct trainer *t, int64_t step, int64_t micro, wf_ten
                          .label_smoothing = t->config.label_smoothing, .normalizer = (double)(t->config.batch * context), .plain = plain);
 }
 
-static const char *first_bad(const struct trainer *t, const wf_real *slab)
+const char *first_bad(const struct trainer *t, const wf_real *slab)
 {
     for (int i = 0; i < wf_registry_count(t->registry); i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(t->registry, i));

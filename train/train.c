@@ -149,10 +149,23 @@ static wf_status open_metrics(struct trainer *t, bool resuming)
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
 
+/* Weights that are not finite replace nothing: not the state, and not what was best. */
+static wf_status refuse_bad_weights(struct trainer *t)
+{
+    const char *bad = first_bad(t, wf_registry_values(t->registry));
+    if (!bad)
+        return WF_OK;
+    return wf_error_set(t->error, WF_ERR_NUMERIC,
+                        "step %" PRId64 ": the parameter %s is not finite after the update; nothing of it was saved; lower lr, or set clip",
+                        t->step, bad);
+}
+
 /* The rename of the state is the commit; model.safetensors follows. */
 static wf_status save(struct trainer *t)
 {
-    wf_status status = t->saved ? WF_OK : state_save(t);
+    wf_status status = refuse_bad_weights(t);
+    if (status == WF_OK && !t->saved)
+        status = state_save(t);
     if (status == WF_OK)
         status = weights_save(t, "model.safetensors");
     if (status == WF_OK)
@@ -163,11 +176,17 @@ static wf_status save(struct trainer *t)
 static wf_status validate(struct trainer *t, bool *stop)
 {
     int64_t tokens;
-    wf_status status = wf_model_evaluate(t->model, t->tape, t->corpus.valid.id, t->corpus.valid.count, &t->valid, &tokens, t->error);
+    wf_status status = refuse_bad_weights(t);
+    if (status == WF_OK)
+        status = wf_model_evaluate(t->model, t->tape, t->corpus.valid.id, t->corpus.valid.count, &t->valid, &tokens, t->error);
     if (status != WF_OK)
         return status;
+    if (!isfinite(t->valid))
+        return wf_error_set(t->error, WF_ERR_NUMERIC,
+                            "step %" PRId64 ": the validation loss is %g, though all weights are finite; nothing of it was saved; lower lr, or set clip",
+                            t->step, t->valid);
     t->saved = false; /* best and stale are part of the state */
-    if (!(t->valid >= t->best)) {
+    if (!(t->valid >= t->best)) { /* the first, too: best is NaN before it */
         t->best = t->valid;
         t->stale = 0;
         status = weights_save(t, "best.safetensors");

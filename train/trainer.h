@@ -55,6 +55,8 @@ wf_status weights_set_aside(struct trainer *t);
 
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
+/* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
+const char *first_bad(const struct trainer *t, const wf_real *slab);
 
 /* metrics.c: a line of metrics.jsonl and a call of the user's event(). */
 wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_second, const char *text);

@@ -7,19 +7,26 @@ common="--set dropout=0.1 --set save_every=1 --set valid_every=7"
 "$weft" train nanogpt-char-small --train "$story" --out straight --steps 50 $common 2>log || failed "straight: $(tail -1 log)"
 
 kills=0
+tries=0
 delay=5
-while [ $kills -lt 12 ]; do
+while [ $kills -lt 8 ] && [ $tries -lt 60 ]; do
+    tries=$((tries + 1))
     # shellcheck disable=SC2086
     "$weft" train nanogpt-char-small --train "$story" --out killed --steps 25 $common --resume 2>log &
     process=$!
     sleep "0.$(printf '%02d' $delay)"
-    kill -9 $process 2>/dev/null && kills=$((kills + 1)) || { wait $process; break; }
+    if kill -9 $process 2>/dev/null; then
+        kills=$((kills + 1))
+    else # too fast: once more from the start
+        wait $process || failed "first half: $(tail -1 log)"
+        rm -rf killed
+    fi
     wait $process 2>/dev/null
     # anything that a reader may open is whole at any time
     for f in state model best; do
         [ ! -f killed/$f.safetensors ] || "$weft" inspect killed/$f.safetensors >/dev/null 2>err || failed "$f after a kill: $(cat err)"
     done
-    delay=$(((delay * 7 + 11) % 60 + 8))
+    delay=$(((delay * 7 + 11) % 31 + 3))
 done
 echo "killed $kills times"
 [ $kills -ge 3 ] || failed "only $kills kills hit"

@@ -210,6 +210,43 @@ START_TEST(weights_that_go_bad_name_the_tensor)
 }
 END_TEST
 
+/* An update that throws the weights to infinity right before a validation or a save: what was saved before stays. */
+START_TEST(bad_weights_replace_nothing)
+{
+    begin();
+    struct seen bad = {0};
+    struct wf_train_options o = small(in_folder("bad"), &bad);
+    o.config.lr = 1e39; /* beyond float */
+    o.config.min_lr = o.config.clip = o.config.weight_decay = 0;
+    o.config.warmup = 0;
+    o.config.valid_every = o.config.save_every = o.config.steps = 1;
+    wf_error problem = {0};
+    wf_status status = wf_train(&o, NULL, &problem);
+    if (sizeof(wf_real) == 4) {
+        ck_assert_msg(status == WF_ERR_NUMERIC && strstr(problem.message, "step 1: the parameter "), "%s", problem.message);
+        ck_assert(!wf_file_exists(in_folder("bad/state.safetensors")) && !wf_file_exists(in_folder("bad/model.safetensors")));
+        ck_assert(!wf_file_exists(in_folder("bad/best.safetensors")));
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(checkpoints_of_others_stay)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.keep = 1;
+    ck_ok(wf_folder_make(in_folder("run/checkpoints"), error));
+    ck_ok(wf_file_save(in_folder("run/checkpoints/step-keep.safetensors"), "x", 1, error));
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-keep.safetensors")));
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
+    ck_assert(!wf_file_exists(in_folder("run/checkpoints/step-00000035.safetensors")));
+    finish();
+}
+END_TEST
+
 /* Each allocation of a short training fails once: an error of memory, no leak, and a run that can be gone on with. */
 START_TEST(every_allocation_may_fail)
 {
@@ -245,4 +282,4 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early,
-             weights_that_go_bad_name_the_tensor, every_allocation_may_fail)
+             weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay, every_allocation_may_fail)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls at the wrong time: each is an error of the tape, and none is a crash or a wrong number. */
+#include <math.h>
+
+#include <weft/nn.h>
+#include <weft/optim.h>
+
+#include "check_weft.h"
+
+static void expect_error(const wf_tape *tape, wf_status status, wf_status code, const char *part)
+{
+    ck_assert_int_eq(status, code);
+    ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
+}
+
+START_TEST(poison_outlives_no_reset)
+{
+    wf_tape *tape = wf_tape_new(NULL);
+    double value;
+    wf_real out;
+    wf_tape_reset(tape, WF_GRADIENTS);
+    wf_tensor *bad = wf_matmul(wf_zeros(tape, WF_SHAPE(2, 3)), wf_zeros(tape, WF_SHAPE(2, 3)));
+    wf_tape_reset(tape, WF_GRADIENTS);
+    expect_error(tape, wf_item(bad, &value), WF_ERR_STATE, "before the last wf_tape_reset");
+    wf_tape_reset(tape, WF_GRADIENTS);
+    expect_error(tape, wf_read(bad, &out, 1), WF_ERR_STATE, "before the last wf_tape_reset");
+    wf_tape_reset(tape, WF_GRADIENTS);
+    ck_assert(wf_is_poison(wf_add(wf_zeros(tape, WF_SHAPE(2)), bad)));
+    expect_error(tape, wf_tape_error(tape)->code, WF_ERR_STATE, "add");
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(parameters_before_they_are_built)
+{
+    wf_registry *registry = wf_registry_new(NULL);
+    struct wf_linear m;
+    wf_linear_init(wf_root(registry), &m, 64, 64);
+    wf_tape *tape = wf_tape_new(NULL);
+    for (int mode = 0; mode < 2; mode++) {
+        wf_tape_reset(tape, mode ? WF_TRAIN : WF_INFER);
+        wf_tensor *y = wf_linear_forward(&m, wf_zeros(tape, WF_SHAPE(2, 64)));
+        ck_assert(wf_is_poison(y));
+        expect_error(tape, wf_tape_error(tape)->code, WF_ERR_STATE, "'weight' has no value yet");
+        wf_tape_reset(tape, WF_TRAIN);
+        ck_assert(wf_is_poison(wf_on(tape, m.weight)));
+    }
+    wf_array view;
+    ck_assert_int_eq(wf_view(m.weight, &view), WF_ERR_STATE);
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape_reset(tape, WF_TRAIN);
+    ck_assert(!wf_is_poison(wf_linear_forward(&m, wf_zeros(tape, WF_SHAPE(2, 64)))));
+    wf_tape_free(tape);
+    wf_registry_free(registry);
+}
+END_TEST
+
+START_TEST(retaining_a_view_that_was_used)
+{
+    wf_tape *tape = wf_tape_new(NULL);
+    wf_tape_reset(tape, WF_GRADIENTS);
+    wf_real v[4] = {1, 2, 3, 4};
+    wf_tensor *x = wf_input(tape, v, WF_SHAPE(4), true), *view = wf_slice(x, 0, 1, 2), *y = wf_sum(wf_mul(view, view));
+    ck_assert(wf_is_poison(wf_retain_grad(view)));
+    expect_error(tape, wf_backward(y), WF_ERR_STATE, "right after the view is made");
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(shapes_of_too_many_dimensions)
+{
+    wf_tape *tape = wf_tape_new(NULL);
+    wf_tape_reset(tape, WF_INFER);
+    wf_shape shape = {7, {1, 1, 1, 1, 1, 1}};
+    wf_real one = 1;
+    ck_assert(wf_is_poison(wf_input(tape, &one, &shape, false)));
+    expect_error(tape, wf_tape_error(tape)->code, WF_ERR_SHAPE, "0 to 6 dimensions");
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* The sum over broadcast rows holds scratch memory of its thread while others run blocks that want more of it: attention of
+ * unequal lengths did, and the block was taken away. */
+START_TEST(scratch_is_kept_over_a_region)
+{
+    ck_ok(wf_init(error, .threads = 2));
+    enum { B = 4, T = 512, S = 600, E = 16 };
+    wf_real *k = calloc(B * S * E, sizeof *k), *q = calloc(B * T * E, sizeof *q), bias[E] = {0};
+    for (int i = 0; i < B * S * E; i++)
+        k[i] = (wf_real)(i * 7919 % 101) / 100 - (wf_real)0.5;
+    for (int i = 0; i < B * T * E; i++)
+        q[i] = (wf_real)(i * 31 % 97) / 100;
+    int32_t lengths[B] = {500, 500, S, 500};
+    wf_tape *tape = wf_tape_new(NULL);
+    wf_real first[E];
+    for (int round = 0; round < 5; round++) {
+        wf_tape_reset(tape, WF_TRAIN);
+        wf_tensor *K = wf_input(tape, k, WF_SHAPE(B, S, E), false), *b = wf_input(tape, bias, WF_SHAPE(E), true);
+        wf_tensor *y = wf_attention(wf_add(wf_input(tape, q, WF_SHAPE(B, T, E), false), b), K, K, .key_lengths = lengths);
+        wf_array g;
+        ck_assert_int_eq(wf_backward(y), WF_OK);
+        ck_assert_int_eq(wf_grad(b, &g), WF_OK);
+        if (round == 0)
+            memcpy(first, g.data, sizeof first);
+        ck_assert(fabs((double)first[0]) > 1e-3);
+        ck_assert_int_eq(memcmp(first, g.data, sizeof first), 0);
+    }
+    wf_tape_free(tape);
+    free(k);
+    free(q);
+}
+END_TEST
+
+WF_TEST_MAIN("misuse", poison_outlives_no_reset, parameters_before_they_are_built, retaining_a_view_that_was_used,
+             shapes_of_too_many_dimensions, scratch_is_kept_over_a_region)
