@@ -93,13 +93,6 @@ void call_finish(wf_call *c)
     state->temps = 0;
 }
 
-static wf_tensor *value_root(wf_tensor *x)
-{
-    while (x->base)
-        x = x->base;
-    return x;
-}
-
 static void all_poison(wf_tensor *poison, int outputs, wf_tensor *out[])
 {
     for (int i = 0; i < outputs; i++)
@@ -136,7 +129,7 @@ static bool record(wf_call *c, const struct node *n, wf_tensor *out[])
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
-    unsigned reads = c->op->keeps_inputs_away ? 0 : c->op->reads_inputs ? c->op->reads_inputs : ~0u;
+    unsigned reads = inputs_read(c->op);
     for (int i = 0; i < c->inputs; i++) {
         if (!in[i])
             continue;

@@ -4,13 +4,6 @@
 
 #include "engine.h"
 
-static wf_tensor *value_root(wf_tensor *x)
-{
-    while (x->base)
-        x = x->base;
-    return x;
-}
-
 /* Smaller values are not worth giving up: scalars (losses) stay readable. */
 enum { SMALL = 4096 };
 
@@ -25,7 +18,7 @@ static void give_up_value(wf_tape *tape, wf_tensor *x)
 /* After a node: values that only it still read are free. */
 static void done_reading(wf_tape *tape, const struct node *node)
 {
-    unsigned reads = node->op->keeps_inputs_away ? 0 : node->op->reads_inputs ? node->op->reads_inputs : ~0u;
+    unsigned reads = inputs_read(node->op);
     for (int i = 0; i < node->inputs; i++) {
         if (node->in[i] && reads >> i & 1) {
             wf_tensor *root = value_root(node->in[i]);

@@ -102,6 +102,20 @@ struct call_state {
     int temps;
 };
 
+/* The tensor whose memory holds x's value. */
+static inline wf_tensor *value_root(wf_tensor *x)
+{
+    while (x->base)
+        x = x->base;
+    return x;
+}
+
+/* Bit i: the op's backward reads the value of input i. */
+static inline unsigned inputs_read(const wf_op *op)
+{
+    return op->keeps_inputs_away ? 0 : op->reads_inputs ? op->reads_inputs : ~0u;
+}
+
 /* pool.c */
 struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
 void pool_release(wf_tape *tape, struct buffer *b);

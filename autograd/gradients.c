@@ -17,13 +17,6 @@ wf_tensor *gradient_root(wf_tensor *x)
     return x;
 }
 
-static wf_tensor *storage_root(wf_tensor *x)
-{
-    while (x->base)
-        x = x->base;
-    return x;
-}
-
 wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf)
 {
     return tape->options.grads ? tape->options.grads : leaf->parameter->info.grads;
@@ -41,7 +34,7 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
 /* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
-    wf_tensor *root = storage_root(x);
+    wf_tensor *root = value_root(x);
     size_t bytes = (size_t)wf_array_count(&root->a) * sizeof(wf_real);
     struct buffer *b = pool_take(c->tape, bytes);
     if (!b)
