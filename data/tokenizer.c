@@ -135,8 +135,10 @@ wf_status tokenizer_fault(const wf_tokenizer *tokenizer, const char *text, int64
                         place, wf_utf8_name(fault->point, name, sizeof name), tokenizer->vocab_size);
 }
 
-wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out, wf_error *error)
+wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_options *options,
+                                   struct wf_tokens *out, wf_error *error)
 {
+    (void)options;
     struct encode_fault fault = {0};
     wf_status status = tokenizer_encode(tokenizer, text, length, out, &fault);
     if (status == WF_ERR_MEMORY)
@@ -156,8 +158,10 @@ wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, i
     return tokenizer_fault(tokenizer, text, length, &fault, place, error);
 }
 
-wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out, wf_error *error)
+wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, const struct wf_decode_options *options,
+                                   struct wf_string *out, wf_error *error)
 {
+    (void)options;
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= tokenizer->vocab_size)
             return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " of %" PRId64 " is %d, outside the vocabulary 0 .. %" PRId64,
@@ -171,4 +175,14 @@ wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids,
         return wf_error_set(error, status, "no memory for the text of %" PRId64 " tokens", count);
     }
     return WF_OK;
+}
+
+wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out, wf_error *error)
+{
+    return wf_tokenizer_encode_with(tokenizer, text, length, &(struct wf_encode_options){0}, out, error);
+}
+
+wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out, wf_error *error)
+{
+    return wf_tokenizer_decode_with(tokenizer, ids, count, &(struct wf_decode_options){0}, out, error);
 }

@@ -24,6 +24,8 @@
 #include <weft/config.h>
 #include <weft/generate.h>
 #include <weft/models.h>
+#include <weft/seq2seq.h>
+#include <weft/translate.h>
 /* train */
 #include <weft/bench.h>
 #include <weft/run.h>

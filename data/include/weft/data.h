@@ -3,6 +3,7 @@
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 #include <weft/batches.h>
+#include <weft/bitext.h>
 #include <weft/corpus.h>
 #include <weft/text.h>
 #include <weft/tokenizer.h>

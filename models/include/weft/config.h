@@ -1,36 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 /* What a model and its training are made of: one struct of all keys, the same names in the presets, in `--set key=value`
- * and in config.json. */
+ * and in config.json. A key that a family does not use is refused by name, and its config.json does not hold it. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
 #include <weft/nn.h>
+#include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS
 
+/* Where the norm of a sublayer stands: norm(x + f(x)), or x + f(norm(x)). */
+enum wf_norm_place { WF_NORM_POST, WF_NORM_PRE };
+/* What a token batch of pairs costs: pairs x (longest source + longest target), or pairs x the longer of the two. */
+enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
+
 struct wf_config {
     char model[64];  /* the preset that it came from: "nanogpt-char" */
-    char family[32]; /* "gpt", "rms": which file of models/ builds it */
+    char family[32]; /* "gpt", "rms", "seq2seq": which file of models/ builds it */
 
     /* architecture */
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size; /* kv_heads 0: as heads; vocab_size 0: of the tokenizer */
     double dropout;
     enum wf_activation activation;
     bool tied, bias;
+    /* of encoder-decoders */
+    int64_t encoder_layers, decoder_layers;
+    int64_t source_vocab_size;   /* 0: as vocab_size, which is the target's */
+    int64_t max_length;          /* ids of a sentence, marks included; longer pairs are not trained on */
+    int64_t positions;           /* rows of the table of positions; 0: max_length */
+    enum wf_norm_place norm;     /* "post", "pre" */
+    bool final_norm;             /* a norm after each stack */
+    bool shared;                 /* one embedding (and one tokenizer) for source and target; `tied`: for the output too */
+    bool scale_embeddings;       /* by sqrt(d_model) */
+    bool inner_dropout;          /* `dropout` also on attention weights and inside the feed-forward */
+    bool xavier;                 /* Xavier-uniform matrices, zero biases, embeddings N(0, 1/d_model); else PyTorch's defaults */
+    bool source_bos, source_eos; /* marks of the source; a target always has both */
+
+    /* tokenizers that training makes when none is given */
+    wf_tokenizer_kind tokenizer; /* "char", "word", "bpe", "byte-bpe"; vocab_size types */
+    int64_t min_frequency;
 
     /* training */
     int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
+    int64_t batch_tokens;             /* pairs: padded positions a step, instead of `batch`; 0: all pairs at once */
+    enum wf_batch_cost batch_cost;    /* "both", "side" */
+    int64_t batch_window;             /* pairs that are sorted by length together; 0: all */
     double lr, min_lr;
     int64_t warmup;
     int schedule;                     /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
     int64_t save_every, valid_every;  /* steps; 0: only at the end */
     int64_t keep;                     /* checkpoints that are kept; 0: none but the latest state */
+    int64_t keep_every;               /* and those of these steps are never dropped; 0: none */
     int64_t patience;                 /* validations without a better loss before training stops; 0: never */
 
     /* sampling, the defaults of `weft generate` */
     double temperature, top_p;
-    int64_t top_k, max_tokens;
+    int64_t top_k, max_tokens;        /* of pairs too: the most ids of a translation; 0: max_length */
+    /* translating, the defaults of `weft translate` */
+    int64_t beam;                     /* 1: greedy */
+    double length_penalty;            /* A in ((5 + length) / 6)^A */
+    int64_t extra_tokens;             /* a translation has at most that many ids more than its source; 0: no such limit */
 };
 
 /* The zoo's rows. */

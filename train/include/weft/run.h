@@ -13,7 +13,8 @@ WF_BEGIN_DECLS
 /* A model that was trained, to use. */
 struct wf_run {
     struct wf_config config;
-    wf_tokenizer *tokenizer;
+    wf_tokenizer *tokenizer;        /* of translations: the target's */
+    wf_tokenizer *source_tokenizer; /* of translations: the source's, the same pointer where both share one; else NULL */
     wf_model *model;
 };
 /* Reads a run's configuration, tokenizer and weights. weights: NULL for model.safetensors, "best" for best.safetensors, else a
