@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The weights' files of a run. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft/file.h>
@@ -17,13 +19,25 @@ char *run_path(const char *folder, const char *name, wf_error *error)
     return path;
 }
 
+void weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source)
+{
+    char hash[32];
+    wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
+    snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
+    wf_safetensors_put_metadata(w, "tokenizer_hash", hash);
+    if (!source)
+        return;
+    snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(source));
+    wf_safetensors_put_metadata(w, "source_tokenizer_hash", hash);
+}
+
 wf_status weights_save(struct trainer *t, const char *name)
 {
     char *path = run_path(t->options->out, name, t->error);
     if (!path)
         return WF_ERR_MEMORY;
     wf_safetensors_writer *w = wf_safetensors_writer_new();
-    wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
+    weights_describe(w, t->tokenizer, t->source_tokenizer);
     wf_registry_save(t->registry, w, "");
     wf_status status = wf_safetensors_commit(w, path, t->error);
     wf_free(path);
@@ -41,27 +55,71 @@ static int64_t step_of(const char *name)
     return strcmp(again, name) == 0 ? step : -1;
 }
 
-static wf_status drop_old(struct trainer *t, const char *folder)
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error)
 {
     struct wf_names names = {0};
-    wf_status status = wf_folder_list(folder, "step-", &names, t->error);
+    *steps = NULL;
+    *count = 0;
+    char *path = run_path(folder, "checkpoints", error);
+    wf_status status = !path ? WF_ERR_MEMORY : wf_folder_exists(path) ? wf_folder_list(path, "step-", &names, error) : WF_OK;
+    if (status == WF_OK && !(*steps = wf_alloc((size_t)(names.count + 1) * sizeof **steps)))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a list of checkpoints");
     for (int64_t i = 0; status == WF_OK && i < names.count; i++) {
-        int64_t step = step_of(names.name[i]), newer = 0;
-        for (int64_t j = 0; j < names.count; j++)
-            newer += step_of(names.name[j]) > step;
-        if (step < 0 || newer < t->config.keep)
+        int64_t step = step_of(names.name[i]);
+        if (step >= 0)
+            (*steps)[(*count)++] = step;
+    }
+    if (status == WF_OK)
+        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* by number: names of more than eight digits sort otherwise */
+    wf_names_free(&names);
+    wf_free(path);
+    return status;
+}
+
+static char *checkpoint_path(const struct trainer *t, int64_t step, wf_error *error)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)step);
+    return run_path(t->options->out, name, error);
+}
+
+static bool kept_for_good(const struct trainer *t, int64_t step)
+{
+    return t->config.keep_every > 0 && step % t->config.keep_every == 0;
+}
+
+static wf_status drop_old(struct trainer *t)
+{
+    int64_t *steps, count;
+    wf_status status = checkpoint_steps(t->options->out, &steps, &count, t->error);
+    for (int64_t i = 0; status == WF_OK && i < count - t->config.keep; i++) {
+        if (kept_for_good(t, steps[i]))
             continue;
-        char *path = run_path(folder, names.name[i], t->error);
+        char *path = checkpoint_path(t, steps[i], t->error);
         status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
         wf_free(path);
     }
-    wf_names_free(&names);
+    wf_free(steps);
     return status;
+}
+
+bool checkpoint_exists(const struct trainer *t)
+{
+    char *path = checkpoint_path(t, t->step, NULL);
+    bool there = path && wf_file_exists(path);
+    wf_free(path);
+    return there;
 }
 
 wf_status checkpoint_save(struct trainer *t)
 {
-    if (t->config.keep == 0)
+    if (t->config.keep == 0 && !kept_for_good(t, t->step))
         return WF_OK;
     char name[64];
     snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)t->step);
@@ -70,21 +128,27 @@ wf_status checkpoint_save(struct trainer *t)
     if (status == WF_OK)
         status = weights_save(t, name);
     if (status == WF_OK)
-        status = drop_old(t, folder);
+        status = drop_old(t);
     wf_free(folder);
     return status;
 }
 
-static wf_status set_aside(struct trainer *t, const char *stem)
+static bool is_there(const char *path)
 {
-    char *from = wf_format("%s/%s.safetensors", t->options->out, stem), *to = NULL;
+    return wf_file_exists(path) || wf_folder_exists(path);
+}
+
+/* `stem` + `suffix`, a file or a folder that is there, becomes stem.previous-N + suffix. */
+static wf_status set_aside(struct trainer *t, const char *stem, const char *suffix)
+{
+    char *from = wf_format("%s/%s%s", t->options->out, stem, suffix), *to = NULL;
     wf_status status = from ? WF_OK : WF_ERR_MEMORY;
-    for (int n = 1; status == WF_OK && wf_file_exists(from); n++) {
+    for (int n = 1; status == WF_OK && is_there(from); n++) {
         wf_free(to);
-        to = wf_format("%s/%s.previous-%d.safetensors", t->options->out, stem, n);
+        to = wf_format("%s/%s.previous-%d%s", t->options->out, stem, n, suffix);
         if (!to)
             status = WF_ERR_MEMORY;
-        else if (!wf_file_exists(to)) {
+        else if (!is_there(to)) {
             if (rename(from, to) != 0)
                 status = wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: a training that starts here would replace it", from, to);
             else
@@ -93,7 +157,7 @@ static wf_status set_aside(struct trainer *t, const char *stem)
     }
     if (status == WF_OK && to) {
         char text[512];
-        snprintf(text, sizeof text, "there is no state to go on from, so training starts anew; what was %s.safetensors is now %s", stem, to);
+        snprintf(text, sizeof text, "there is no state to go on from, so training starts anew; what was %s%s is now %s", stem, suffix, to);
         status = report(t, WF_EVENT_WARNING, 0, text);
     }
     wf_free(from);
@@ -107,9 +171,14 @@ wf_status weights_set_aside(struct trainer *t)
     char *model = run_path(t->options->out, "model.safetensors", t->error);
     wf_status status = model ? WF_OK : WF_ERR_MEMORY;
     if (status == WF_OK && wf_file_exists(model))
-        status = set_aside(t, "best");
+        status = set_aside(t, "best", ".safetensors");
     if (status == WF_OK)
-        status = set_aside(t, "model");
+        status = set_aside(t, "model", ".safetensors");
     wf_free(model);
-    return status;
+    /* Older checkpoints of higher steps would push out, and be averaged with, those to come. */
+    int64_t *steps = NULL, count = 0;
+    if (status == WF_OK)
+        status = checkpoint_steps(t->options->out, &steps, &count, t->error);
+    wf_free(steps);
+    return status == WF_OK && count > 0 ? set_aside(t, "checkpoints", "") : status;
 }

@@ -2,12 +2,28 @@
 /* Opening a run to use its model. */
 #include <weft/run.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/file.h>
 #include <weft/memory.h>
 
 #include "trainer.h"
+
+/* Weights say which tokenizers they were trained with: two of the same size are told apart. Weights from elsewhere don't. */
+static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer, wf_error *error)
+{
+    const char *was = wf_safetensors_metadata(file, key);
+    char now[32];
+    if (!was || !tokenizer)
+        return WF_OK;
+    snprintf(now, sizeof now, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
+    if (strcmp(was, now) == 0)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the %s one in the run's folder: they don't belong together",
+                        path, key[0] == 's' ? "source" : "target");
+}
 
 static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
@@ -18,10 +34,16 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     wf_status status = WF_OK;
     if (!wf_file_exists(path))
         status = wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
-                              named ? "give a safetensors file" : "the run has not been saved yet, or is none");
+                              named     ? "give a safetensors file"
+                              : weights ? "the run was not validated, or has not been yet"
+                                        : "the run has not been saved yet, or is none");
     wf_safetensors *file = status == WF_OK ? wf_safetensors_open(path, error) : NULL;
     if (status == WF_OK && !file)
-        status = error ? error->code : WF_ERR_IO;
+        status = error->code;
+    if (status == WF_OK)
+        status = same_tokenizer(file, path, "tokenizer_hash", run->tokenizer, error);
+    if (status == WF_OK)
+        status = same_tokenizer(file, path, "source_tokenizer_hash", run->source_tokenizer, error);
     if (status == WF_OK && (status = wf_registry_load(wf_model_registry(run->model), file, "", error)) != WF_OK)
         wf_error_prefix(error, "%s", path);
     if (file)
@@ -38,19 +60,15 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
         error = &local;
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
-    char *config = run_path(folder, "config.json", error), *tokenizer = run_path(folder, "tokenizer.json", error);
-    wf_status status = config && tokenizer ? wf_config_load(&run->config, config, error) : WF_ERR_MEMORY;
+    char *config = run_path(folder, "config.json", error);
+    wf_status status = config ? wf_config_load(&run->config, config, error) : WF_ERR_MEMORY;
     if (status == WF_OK)
-        status = wf_tokenizer_load(tokenizer, &run->tokenizer, error);
-    if (status == WF_OK && wf_tokenizer_vocab_size(run->tokenizer) != run->config.vocab_size)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s has %lld types, the model in %s has %lld: they don't belong together", tokenizer,
-                              (long long)wf_tokenizer_vocab_size(run->tokenizer), config, (long long)run->config.vocab_size);
+        status = tokenizers_load(folder, &run->config, &run->tokenizer, &run->source_tokenizer, error);
     if (status == WF_OK && !(run->model = wf_model_new(&run->config, error)))
         status = error->code;
     if (status == WF_OK)
         status = open_weights(run, folder, weights, error);
     wf_free(config);
-    wf_free(tokenizer);
     if (status != WF_OK)
         wf_run_close(run);
     return status;
@@ -59,6 +77,23 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
 void wf_run_close(struct wf_run *run)
 {
     wf_model_free(run->model);
+    if (run->source_tokenizer != run->tokenizer)
+        wf_tokenizer_free(run->source_tokenizer);
     wf_tokenizer_free(run->tokenizer);
     *run = (struct wf_run){0};
+}
+
+wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char *target, const char *cache, wf_bitext **out,
+                        wf_error *error)
+{
+    *out = NULL;
+    if (!config_translates(&run->config))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model: it takes a text, not pairs of sentences", run->config.model);
+    struct wf_bitext_options o = {.source = run->source_tokenizer,
+                                  .target = run->tokenizer,
+                                  .source_bos = run->config.source_bos,
+                                  .source_eos = run->config.source_eos,
+                                  .max_length = run->config.max_length,
+                                  .cache = cache};
+    return wf_bitext_open(source, target, &o, out, error);
 }

@@ -14,7 +14,7 @@
 
 #include "trainer.h"
 
-#define FORMAT "1"
+#define FORMAT "2"
 
 bool state_exists(const struct trainer *t)
 {
@@ -24,7 +24,7 @@ bool state_exists(const struct trainer *t)
     return there;
 }
 
-static void put_number(wf_safetensors_writer *w, const char *key, int64_t value)
+void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value)
 {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
@@ -41,12 +41,22 @@ static void put_double(wf_safetensors_writer *w, const char *key, double value)
 /* Keys that may differ between a run and its resume: they do not change the steps that were made. */
 static bool may_change(const char *key)
 {
-    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "patience", "temperature", "top_p", "top_k",
-                                            "max_tokens"};
+    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "keep_every", "patience", "temperature", "top_p",
+                                            "top_k", "max_tokens", "beam", "length_penalty", "extra_tokens"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (strcmp(free_keys[i], key) == 0)
             return true;
     return false;
+}
+
+static wf_status put_tokenizer(struct trainer *t, wf_safetensors_writer *w, const char *key, const wf_tokenizer *tokenizer)
+{
+    struct wf_string json = {0};
+    wf_status status = wf_tokenizer_json(tokenizer, &json, t->error);
+    if (status == WF_OK)
+        wf_safetensors_put_metadata(w, key, json.data);
+    wf_string_free(&json);
+    return status;
 }
 
 wf_status state_save(struct trainer *t)
@@ -59,13 +69,13 @@ wf_status state_save(struct trainer *t)
     wf_safetensors_put_metadata(w, "weft", wf_version());
     wf_safetensors_put_metadata(w, "model", t->config.model);
     wf_safetensors_put_metadata(w, "family", t->config.family);
-    put_number(w, "step", t->step);
-    put_number(w, "seed", (int64_t)t->options->seed);
-    put_number(w, "stale", t->stale);
+    state_put_number(w, "step", t->step);
+    state_put_number(w, "seed", (int64_t)t->options->seed);
+    state_put_number(w, "stale", t->stale);
     put_double(w, "best", t->best);
     put_double(w, "loss", t->loss);
-    put_number(w, "train_hash", (int64_t)t->train_hash);
-    put_number(w, "valid_hash", (int64_t)t->valid_hash);
+    state_put_number(w, "train_hash", (int64_t)t->train_hash);
+    state_put_number(w, "valid_hash", (int64_t)t->valid_hash);
     wf_safetensors_put_metadata(w, "isa", wf_isa());
     wf_safetensors_put_metadata(w, "blas", wf_blas());
     wf_safetensors_put_metadata(w, "gemm", wf_gemm_mode());
@@ -75,11 +85,11 @@ wf_status state_save(struct trainer *t)
         if (wf_config_get(&t->config, wf_config_key_at(i), value, sizeof value))
             wf_safetensors_put_metadata(w, key, value);
     }
-    struct wf_string json = {0};
-    wf_status status = wf_tokenizer_json(t->tokenizer, &json, t->error);
-    if (status == WF_OK)
-        wf_safetensors_put_metadata(w, "tokenizer", json.data);
-    wf_string_free(&json);
+    if (t->task->put)
+        t->task->put(t, w);
+    wf_status status = put_tokenizer(t, w, "tokenizer", t->tokenizer);
+    if (status == WF_OK && t->source_tokenizer && t->source_tokenizer != t->tokenizer)
+        status = put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer);
     wf_registry_save(t->registry, w, "model.");
     wf_adam_save(&t->adam, w, "adam.");
     if (status == WF_OK)
@@ -93,7 +103,7 @@ wf_status state_save(struct trainer *t)
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
-static wf_status get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error)
+wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error)
 {
     const char *text = wf_safetensors_metadata(file, key);
     char *end = NULL;
@@ -113,6 +123,14 @@ static wf_status get_double(const wf_safetensors *file, const char *path, const 
     return WF_OK;
 }
 
+static wf_status check_format(const wf_safetensors *file, const char *path, wf_error *error)
+{
+    const char *format = wf_safetensors_metadata(file, "format");
+    if (format && strcmp(format, FORMAT) == 0)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path, format ? format : "unknown", FORMAT);
+}
+
 wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error)
 {
     wf_error local = {0};
@@ -123,7 +141,9 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
     wf_status status = file ? WF_OK : error->code;
     const char *model = file ? wf_safetensors_metadata(file, "model") : NULL, *family = file ? wf_safetensors_metadata(file, "family") : NULL;
     *config = (struct wf_config){0};
-    if (file && (!model || !family))
+    if (file)
+        status = check_format(file, path, error);
+    if (status == WF_OK && (!model || !family))
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", path);
     if (status == WF_OK) {
         snprintf(config->model, sizeof config->model, "%s", model);
@@ -133,6 +153,9 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
         char key[96];
         snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
         const char *value = wf_safetensors_metadata(file, key);
+        char own[96];
+        if (!value && !wf_config_get(config, wf_config_key_at(i), own, sizeof own))
+            continue; /* a key that the family does not have */
         status = value ? wf_config_set(config, wf_config_key_at(i), value, error)
                        : wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no '%s'", path, key);
     }
@@ -142,16 +165,21 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
     return status;
 }
 
-wf_status state_tokenizer(struct trainer *t)
+wf_status state_tokenizers(struct trainer *t)
 {
     char *path = run_path(t->options->out, "state.safetensors", t->error);
     wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
     wf_status status = file ? WF_OK : t->error->code;
     const char *json = file ? wf_safetensors_metadata(file, "tokenizer") : NULL;
+    const char *source = file ? wf_safetensors_metadata(file, "source_tokenizer") : NULL;
     if (file && !json)
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", path);
     if (status == WF_OK)
         status = wf_tokenizer_parse(json, (int64_t)strlen(json), path, &t->tokenizer, t->error);
+    if (status == WF_OK && source)
+        status = wf_tokenizer_parse(source, (int64_t)strlen(source), path, &t->source_tokenizer, t->error);
+    else if (status == WF_OK && config_translates(&t->config))
+        t->source_tokenizer = t->tokenizer;
     if (file)
         wf_safetensors_close(file);
     wf_free(path);
@@ -181,11 +209,11 @@ static wf_status same_config(const struct trainer *t, const wf_safetensors *file
 static wf_status same_data(const struct trainer *t, const wf_safetensors *file, const char *path)
 {
     int64_t seed = 0, train = 0, valid = 0;
-    wf_status status = get_number(file, path, "seed", &seed, t->error);
+    wf_status status = state_get_number(file, path, "seed", &seed, t->error);
     if (status == WF_OK)
-        status = get_number(file, path, "train_hash", &train, t->error);
+        status = state_get_number(file, path, "train_hash", &train, t->error);
     if (status == WF_OK)
-        status = get_number(file, path, "valid_hash", &valid, t->error);
+        status = state_get_number(file, path, "valid_hash", &valid, t->error);
     if (status == WF_OK && (uint64_t)seed != t->options->seed)
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, path, seed,
                               t->options->seed);
@@ -222,20 +250,16 @@ wf_status state_load(struct trainer *t)
     int64_t step = 0, stale = 0;
     double best = NAN, loss = NAN;
     wf_status status = file ? WF_OK : t->error->code;
-    if (status == WF_OK) {
-        const char *format = wf_safetensors_metadata(file, "format");
-        if (!format || strcmp(format, FORMAT) != 0)
-            status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path,
-                                  format ? format : "unknown", FORMAT);
-    }
+    if (status == WF_OK)
+        status = check_format(file, path, t->error);
     if (status == WF_OK)
         status = same_config(t, file, path);
     if (status == WF_OK)
         status = same_data(t, file, path);
     if (status == WF_OK)
-        status = get_number(file, path, "step", &step, t->error);
+        status = state_get_number(file, path, "step", &step, t->error);
     if (status == WF_OK)
-        status = get_number(file, path, "stale", &stale, t->error);
+        status = state_get_number(file, path, "stale", &stale, t->error);
     if (status == WF_OK)
         status = get_double(file, path, "best", &best, t->error);
     if (status == WF_OK)
@@ -245,6 +269,8 @@ wf_status state_load(struct trainer *t)
                               t->options->out, step, t->config.steps);
     if (status == WF_OK && (step < 0 || stale < 0))
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
+    if (status == WF_OK && t->task->get)
+        status = t->task->get(t, file, path);
     if (status == WF_OK && (status = wf_registry_load(t->registry, file, "model.", t->error)) != WF_OK)
         wf_error_prefix(t->error, "%s", path);
     if (status == WF_OK)

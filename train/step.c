@@ -6,18 +6,6 @@
 
 #include "trainer.h"
 
-/* Forward of micro-batch `micro` of update `step` -> the loss on the tape; *plain is the mean without smoothing, also divided by
- * the tokens of the whole batch, so that micro-batches add up. */
-static wf_tensor *forward(struct trainer *t, int64_t step, int64_t micro, wf_tensor **plain)
-{
-    int64_t batch = t->config.batch, parts = t->config.accumulate, context = t->config.context;
-    int64_t first = batch * micro / parts, rows = batch * (micro + 1) / parts - first;
-    wf_crops_fill(&t->crops, step, first, rows, t->x, t->y);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)step, .first_row = (uint64_t)first);
-    return wf_model_loss(t->model, wf_ids(t->tape, t->x, rows, context), wf_ids(t->tape, t->y, rows, context),
-                         .label_smoothing = t->config.label_smoothing, .normalizer = (double)(t->config.batch * context), .plain = plain);
-}
-
 const char *first_bad(const struct trainer *t, const wf_real *slab)
 {
     for (int i = 0; i < wf_registry_count(t->registry); i++) {
@@ -43,9 +31,8 @@ static wf_status explain(struct trainer *t, const char *what)
     wf_tape_check_finite(t->tape, true);
     for (int64_t micro = 0; micro < t->config.accumulate; micro++) {
         double value;
-        wf_tensor *plain;
-        wf_status status = wf_item(forward(t, t->step, micro, &plain), &value);
-        if (status == WF_ERR_NUMERIC)
+        wf_tensor *plain, *loss = t->task->forward(t, micro, &plain);
+        if (loss && wf_item(loss, &value) == WF_ERR_NUMERIC)
             wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the first tensor that went bad: %s: %s",
                          (long long)t->step + 1, what, wf_tape_error(t->tape)->message, advice);
     }
@@ -62,27 +49,34 @@ static wf_status tape_status(struct trainer *t)
 
 wf_status train_step(struct trainer *t)
 {
-    double sum = 0;
+    double sum = 0, smoothed_sum = 0;
+    wf_status status = t->task->next(t);
+    if (status != WF_OK)
+        return status;
     for (int64_t micro = 0; micro < t->config.accumulate; micro++) {
-        wf_tensor *plain = NULL, *loss = forward(t, t->step, micro, &plain);
-        double value;
-        if (wf_item(plain ? plain : loss, &value) != WF_OK)
+        wf_tensor *plain = NULL, *loss = t->task->forward(t, micro, &plain);
+        double value, smoothed;
+        if (!loss)
+            continue;
+        if (wf_item(loss, &smoothed) != WF_OK || wf_item(plain ? plain : loss, &value) != WF_OK)
             return tape_status(t);
-        if (!isfinite(value))
+        if (!isfinite(value) || !isfinite(smoothed))
             return explain(t, "the loss");
         if (wf_backward(loss) != WF_OK)
             return tape_status(t);
         sum += value;
+        smoothed_sum += smoothed;
     }
     t->adam.lr = wf_schedule_lr(&t->schedule, t->step);
     wf_error error = {0};
-    wf_status status = wf_adam_step(&t->adam, t->config.clip, &error);
+    status = wf_adam_step(&t->adam, t->config.clip, &error);
     if (status == WF_ERR_NUMERIC)
         return explain(t, "the gradient's norm");
     if (status != WF_OK)
         return wf_error_set(t->error, status, "step %lld: %s", (long long)t->step + 1, error.message);
     t->step++;
     t->loss = sum;
+    t->smoothed = t->config.label_smoothing > 0 ? smoothed_sum : NAN;
     t->saved = false;
     return WF_OK;
 }

@@ -13,15 +13,6 @@
 
 #include "trainer.h"
 
-/* FNV-1a over the ids. */
-static uint64_t hash_of(const struct wf_tokens *tokens)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int64_t i = 0; i < tokens->count; i++)
-        h = (h ^ (uint32_t)tokens->id[i]) * 0x100000001b3u;
-    return h;
-}
-
 static wf_status enter_folder(struct trainer *t)
 {
     const char *out = t->options->out;
@@ -46,60 +37,6 @@ static wf_status enter_folder(struct trainer *t)
     return status;
 }
 
-/* The tokenizer in the state of a run that is resumed, else the one that is given, else one made from the text. */
-static wf_status find_tokenizer(struct trainer *t, bool resuming)
-{
-    char *path = run_path(t->options->out, "tokenizer.json", t->error);
-    if (!path)
-        return WF_ERR_MEMORY;
-    wf_status status;
-    if (resuming)
-        status = state_tokenizer(t);
-    else if (t->options->tokenizer)
-        status = wf_tokenizer_load(t->options->tokenizer, &t->tokenizer, t->error);
-    else if (t->valid_text.data) {
-        /* Both texts: a character that only the validation text has must not end the run. */
-        char *both = wf_format("%s%s", t->train_text.data, t->valid_text.data);
-        status = both ? wf_tokenizer_train(both, t->train_text.length + t->valid_text.length, &t->tokenizer, t->error)
-                      : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for the texts");
-        wf_free(both);
-    } else {
-        status = wf_tokenizer_train(t->train_text.data, t->train_text.length, &t->tokenizer, t->error);
-    }
-    if (status == WF_OK)
-        status = wf_tokenizer_save(t->tokenizer, path, t->error);
-    wf_free(path);
-    return status;
-}
-
-static wf_status read_data(struct trainer *t, bool resuming)
-{
-    const struct wf_train_options *o = t->options;
-    wf_status status = wf_text_read(o->train, o->train_files, &t->train_text, t->error);
-    if (status == WF_OK && o->valid_files > 0)
-        status = wf_text_read(o->valid, o->valid_files, &t->valid_text, t->error);
-    if (status == WF_OK)
-        status = find_tokenizer(t, resuming);
-    if (status == WF_OK)
-        status = wf_corpus_build(t->tokenizer, &t->train_text, o->valid_files > 0 ? &t->valid_text : NULL, t->config.context, &t->corpus,
-                                 t->error);
-    /* The ids are all that is needed from here on. */
-    wf_text_free(&t->train_text);
-    wf_text_free(&t->valid_text);
-    if (status == WF_OK)
-        status = wf_crops_init(&t->crops, t->corpus.train.id, t->corpus.train.count, t->config.context, o->seed, t->error);
-    if (status != WF_OK)
-        return status;
-    t->train_hash = hash_of(&t->corpus.train);
-    t->valid_hash = hash_of(&t->corpus.valid);
-    int64_t types = wf_tokenizer_vocab_size(t->tokenizer);
-    if (t->config.vocab_size > 0 && t->config.vocab_size != types)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "vocab_size is %lld, but the tokenizer has %lld types: leave vocab_size out",
-                            (long long)t->config.vocab_size, (long long)types);
-    t->config.vocab_size = types;
-    return WF_OK;
-}
-
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
@@ -120,10 +57,7 @@ static wf_status build(struct trainer *t, bool resuming)
     wf_adam_decay_matrices_only(&t->adam);
     t->schedule = (struct wf_schedule){.kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup,
                                        .steps = c->steps};
-    size_t ids = (size_t)((c->batch + c->accumulate - 1) / c->accumulate * c->context);
-    t->x = wf_alloc(ids * sizeof *t->x);
-    t->y = wf_alloc(ids * sizeof *t->y);
-    return t->x && t->y ? WF_OK : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
+    return WF_OK;
 }
 
 static wf_status write_config(struct trainer *t)
@@ -160,8 +94,9 @@ static wf_status refuse_bad_weights(struct trainer *t)
                         t->step, bad);
 }
 
-/* The rename of the state is the commit; model.safetensors follows. */
-static wf_status save(struct trainer *t)
+/* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
+ * broken run are at the same steps as an unbroken one's. */
+static wf_status save(struct trainer *t, bool whole)
 {
     wf_status status = refuse_bad_weights(t);
     if (status == WF_OK && !t->saved)
@@ -169,16 +104,15 @@ static wf_status save(struct trainer *t)
     if (status == WF_OK)
         status = weights_save(t, "model.safetensors");
     if (status == WF_OK)
-        status = checkpoint_save(t);
+        status = whole ? checkpoint_save(t) : WF_OK;
     return status == WF_OK ? report(t, WF_EVENT_SAVE, 0, NULL) : status;
 }
 
 static wf_status validate(struct trainer *t, bool *stop)
 {
-    int64_t tokens;
     wf_status status = refuse_bad_weights(t);
     if (status == WF_OK)
-        status = wf_model_evaluate(t->model, t->tape, t->corpus.valid.id, t->corpus.valid.count, &t->valid, &tokens, t->error);
+        status = t->task->evaluate(t);
     if (status != WF_OK)
         return status;
     if (!isfinite(t->valid))
@@ -212,18 +146,18 @@ static wf_status loop(struct trainer *t)
         clock_gettime(CLOCK_MONOTONIC, &begin);
         status = train_step(t);
         if (status == WF_OK)
-            status = report(t, WF_EVENT_STEP, (double)(c->batch * c->context) / seconds_since(&begin), NULL);
+            status = report(t, WF_EVENT_STEP, (double)t->step_tokens / seconds_since(&begin), NULL);
         bool last = t->step == c->steps;
-        if (status == WF_OK && (last || due(c->valid_every, t->step)))
+        if (status == WF_OK && t->validates && (last || due(c->valid_every, t->step)))
             status = validate(t, &stop);
         if (status == WF_OK && !last && !stop && due(c->save_every, t->step))
-            status = save(t);
+            status = save(t, true);
         cancelled = t->options->cancelled && t->options->cancelled(t->options->ctx);
     }
     if (status != WF_OK)
         return status;
-    status = save(t);
     bool finished = t->step >= c->steps;
+    status = save(t, finished || stop || due(c->save_every, t->step));
     if (status == WF_OK)
         status = report(t, WF_EVENT_END, 0, finished ? "trained to the end" : stop ? "stopped early: the validation loss no longer falls"
                                                                                   : "cancelled: --resume goes on from here");
@@ -238,7 +172,9 @@ static wf_status run(struct trainer *t)
     wf_status status = enter_folder(t);
     bool resuming = status == WF_OK && state_exists(t);
     if (status == WF_OK)
-        status = read_data(t, resuming);
+        status = t->task->open(t, resuming);
+    if (status == WF_OK)
+        status = tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
     if (status == WF_OK)
         status = build(t, resuming);
     if (status == WF_OK)
@@ -247,8 +183,13 @@ static wf_status run(struct trainer *t)
         status = open_metrics(t, resuming);
     if (status == WF_OK)
         status = write_config(t);
+    if (status == WF_OK && t->task->tell)
+        status = t->task->tell(t);
     if (status == WF_OK)
         status = report(t, WF_EVENT_START, 0, NULL);
+    /* What was killed between the state and its checkpoint lacks the checkpoint. */
+    if (status == WF_OK && resuming && due(t->config.save_every, t->step) && !checkpoint_exists(t))
+        status = checkpoint_save(t);
     return status == WF_OK ? loop(t) : status;
 }
 
@@ -264,8 +205,9 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)
 {
     wf_error local = {0};
-    struct trainer t = {.options = options, .config = options->config, .best = NAN, .loss = NAN, .valid = NAN,
-                        .error = error ? error : &local};
+    struct trainer t = {.options = options, .config = options->config, .best = NAN, .loss = NAN, .smoothed = NAN, .valid = NAN,
+                        .valid_smoothed = NAN, .error = error ? error : &local};
+    t.task = config_translates(&t.config) ? &translation_task : &language_task;
     clock_gettime(CLOCK_MONOTONIC, &t.start);
     wf_status status = wf_init_default(t.error);
     if (status == WF_OK)
@@ -278,12 +220,10 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_adam_free(&t.adam);
     wf_tape_free(t.tape);
     wf_model_free(t.model);
-    wf_corpus_free(&t.corpus);
+    t.task->free(&t);
+    if (t.source_tokenizer != t.tokenizer)
+        wf_tokenizer_free(t.source_tokenizer);
     wf_tokenizer_free(t.tokenizer);
-    wf_text_free(&t.train_text);
-    wf_text_free(&t.valid_text);
-    wf_free(t.x);
-    wf_free(t.y);
     wf_lock_release(t.lock);
     return status;
 }

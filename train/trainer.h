@@ -5,38 +5,44 @@
 
 #include <time.h>
 
-#include <weft/batches.h>
-#include <weft/corpus.h>
 #include <weft/internal/jsonl.h>
 #include <weft/lock.h>
 #include <weft/models.h>
 #include <weft/optim.h>
+#include <weft/run.h>
 #include <weft/train.h>
+
+#include "task.h"
 
 struct trainer {
     const struct wf_train_options *options;
     struct wf_config config;
     wf_lock *lock;
-    wf_tokenizer *tokenizer;
-    struct wf_text train_text, valid_text;
-    struct wf_corpus corpus;
-    uint64_t train_hash, valid_hash; /* of the ids: a resume must see the same texts */
     wf_model *model;
     wf_registry *registry;
     struct wf_adam adam;
     struct wf_schedule schedule;
     wf_tape *tape;
-    struct wf_crops crops;
-    int32_t *x, *y;                  /* [batch / accumulate, rounded up, context] */
     wf_jsonl *metrics;
     struct timespec start;
     wf_error *error;
+
+    /* the task, and what it fills */
+    const struct task *task;
+    void *data; /* its own */
+    wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
+    uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
+    int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
+    bool validates;
+
+    /* of the last update and the last validation; NaN where there is none */
+    double loss, smoothed, valid, valid_smoothed;
+    int64_t step_tokens;
 
     /* what a resume restores */
     int64_t step;      /* updates done */
     double best;       /* NaN: no validation yet */
     int64_t stale;     /* validations since the best */
-    double loss, valid;
     bool saved;        /* the state on disk is that of this step */
 };
 
@@ -44,14 +50,35 @@ struct trainer {
 bool state_exists(const struct trainer *t);
 wf_status state_save(struct trainer *t);
 wf_status state_load(struct trainer *t);
-wf_status state_tokenizer(struct trainer *t);
+wf_status state_tokenizers(struct trainer *t);
+void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value);
+wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error);
 
 /* files.c: the other files of the run. */
 char *run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
 wf_status weights_save(struct trainer *t, const char *name);
+/* What every file of weights says about itself: the format, and the tokenizers that it belongs to. */
+void weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
 wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` */
+bool checkpoint_exists(const struct trainer *t); /* that of this step */
+/* The steps of a run's checkpoints, ascending; wf_free. */
+wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
 /* Weights that lie in a folder without a state are nobody's run, but somebody's: they get another name, which is reported. */
 wf_status weights_set_aside(struct trainer *t);
+
+/* tokenizers.c */
+/* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
+ * them. */
+wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing);
+wf_status tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
+                          wf_error *error);
+/* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */
+wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
+                          wf_error *error);
+/* One of the kind and size of the config, from files or, with none, from a text. */
+wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
+                         wf_tokenizer **out);
+bool config_translates(const struct wf_config *config);
 
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
@@ -60,6 +87,9 @@ const char *first_bad(const struct trainer *t, const wf_real *slab);
 
 /* metrics.c: a line of metrics.jsonl and a call of the user's event(). */
 wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_second, const char *text);
+wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
+/* false: the training was cancelled. */
+bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
 double seconds_since(const struct timespec *start);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Run folders: what a training leaves behind and what generation, evaluation and resuming read. The layout is Hugging Face's
- * of a model (config.json, model.safetensors, tokenizer.json), and beside it best.safetensors,
- * checkpoints/step-00000100.safetensors, state.safetensors, metrics.jsonl. */
+/* Run folders: what a training leaves behind and what generation, translation, evaluation and resuming read. The layout is
+ * Hugging Face's of a model (config.json, model.safetensors, tokenizer.json), and beside it best.safetensors,
+ * checkpoints/step-00000100.safetensors, state.safetensors, metrics.jsonl. A translation model that does not share its embeddings
+ * has tokenizer.source.json and tokenizer.target.json instead of tokenizer.json. */
 #ifndef WEFT_RUN_H
 #define WEFT_RUN_H
 
+#include <weft/bitext.h>
 #include <weft/models.h>
 #include <weft/tokenizer.h>
 
@@ -18,9 +20,25 @@ struct wf_run {
     wf_model *model;
 };
 /* Reads a run's configuration, tokenizer and weights. weights: NULL for model.safetensors, "best" for best.safetensors, else a
- * file. What is missing or does not fit together is named. Freed with wf_run_close. */
+ * file. What is missing or does not fit together is named: a tokenizer of another size, one of a translation model that has no marks
+ * of beginning and end, one that is not the one the weights were trained with (they hold its wf_tokenizer_hash as
+ * "tokenizer_hash"; weights from elsewhere that don't are taken as they are). Freed with wf_run_close. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
 WF_API void wf_run_close(struct wf_run *run);
+
+/* The parallel text of two files as the run's translation model takes it: its tokenizers, marks and max_length. cache: a folder for
+ * surveys, or NULL. The run must outlive it. WF_ERR_ARGUMENT on a language model. */
+WF_API wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char *target, const char *cache, wf_bitext **out,
+                               wf_error *error) WF_CHECKED;
+
+struct wf_pairs_evaluation {
+    double loss;     /* nats per target token (with EOS), without smoothing */
+    double smoothed; /* with label_smoothing; the same as loss when that is 0 */
+    int64_t tokens, pairs;
+};
+/* The loss of a translation model over all used pairs of a text. The tape is reset. */
+WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
+                                   struct wf_pairs_evaluation *out, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 

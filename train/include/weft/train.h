@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Training as a library function: batches, accumulation, schedule, clipping, validation, checkpoints, resume, metrics.
+/* Training as a library function: batches, accumulation, schedule, clipping, validation, checkpoints, resume, metrics; of
+ * language models and, on pairs of sentences, of translation models. The model's family says which.
  *
  * The run's folder is as DESIGN says: every file is written to a temporary name, synced and renamed; the rename of
- * state.safetensors is the commit (weights, moments, step, best score, patience, what the bits depend on), model.safetensors
- * follows. A killed run loses at most the steps since the last save and resumes bit for bit. */
+ * state.safetensors is the commit (weights, moments, step, place in the data, tokenizers, best score, patience, what the bits
+ * depend on), model.safetensors follows. A killed run loses at most the steps since the last save and resumes bit for bit, in the
+ * middle of an epoch too. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
+#include <weft/bitext.h>
 #include <weft/config.h>
 #include <weft/text.h>
 
 WF_BEGIN_DECLS
 
 enum wf_event_kind {
+    WF_EVENT_PREPARE, /* some times a second while tokenizers are made and texts are looked through: text, done, total */
+    WF_EVENT_DATA,    /* of pairs: text says how many of the training or validation pairs are used, and why others are not */
     WF_EVENT_START,   /* the run is set up: parameters, tokens, and with resume the step to go on from */
     WF_EVENT_STEP,    /* after each update */
     WF_EVENT_VALID,   /* after a validation */
@@ -23,28 +28,45 @@ enum wf_event_kind {
 struct wf_event {
     enum wf_event_kind kind;
     int64_t step, steps;     /* updates done, and in all */
-    double loss;             /* WF_EVENT_STEP: of this update's batch; WF_EVENT_VALID: over the validation text */
+    double loss;             /* without smoothing, in nats per token that is predicted. WF_EVENT_STEP: of this update's batch;
+                                WF_EVENT_VALID: over the validation text */
+    double smoothed;         /* the same as it is minimised, with label smoothing; NaN without */
     double best;             /* lowest validation loss so far; NaN before the first */
     double lr, grad_norm;
-    double tokens_per_second;
-    int64_t parameters, train_tokens, valid_tokens, vocab_size;
+    double tokens_per_second; /* tokens that are predicted: of pairs, the target's */
+    int64_t parameters, vocab_size;
+    int64_t train_tokens, valid_tokens; /* tokens that are predicted; valid_tokens 0: no validation */
+    int64_t train_pairs, valid_pairs;   /* of translations, else 0 */
     double seconds;          /* since the start of this process's training */
+    int64_t done, total;     /* of WF_EVENT_PREPARE */
+    const struct wf_bitext_survey *survey; /* of WF_EVENT_DATA */
     const char *text;
 };
 
 struct wf_train_options {
     struct wf_config config;     /* of the model and the training; steps is the goal */
     const char *out;             /* the run's folder; made if need be */
-    const char *const *train;    /* files */
+    /* Files. Language models: the text, of any number of them. Translation: exactly two, source and target, aligned by line. */
+    const char *const *train;
     int64_t train_files;
-    const char *const *valid;    /* files; none: the last tenth of the training text */
+    /* The same for validation. None: a language model keeps the last tenth of its text for it; a translation model is not
+     * validated, has no best weights, and patience is refused. (Pairs held out by us would be other ones than any published
+     * number is about; who has a handful of pairs wants all of them trained.) */
+    const char *const *valid;
     int64_t valid_files;
-    const char *tokenizer;       /* a tokenizer.json; NULL: one is made from the training text */
+    /* A tokenizer.json; NULL: one is made from the training text, of config.tokenizer's kind and at most config.vocab_size types.
+     * Either way the run's config.json then has the actual sizes. */
+    const char *tokenizer;
+    /* Of translations: the source's, where it has its own (config.shared false). NULL: `tokenizer` serves both. */
+    const char *source_tokenizer;
+    /* A folder for what was found out about large files, which is found again by their content; NULL: none. */
+    const char *survey_cache;
     uint64_t seed;
     bool resume;
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
-    /* Looked at after each update: true saves and ends cleanly with WF_ERR_CANCELLED. May be NULL. */
+    /* Looked at after each update, and while the data is made ready: true saves what there is and ends cleanly with
+     * WF_ERR_CANCELLED. May be NULL. */
     bool (*cancelled)(void *ctx);
 };
 struct wf_train_result {
@@ -53,8 +75,8 @@ struct wf_train_result {
 };
 /* Errors: WF_ERR_EXISTS, a run with a state without .resume; WF_ERR_BUSY, another process trains it; WF_ERR_NUMERIC, a loss
  * or a gradient that is not finite: names the step and, by replaying it with checks on, the first tensor that went bad; nothing
- * of that step is saved. A resume whose config, texts or seed differ from the run's is WF_ERR_ARGUMENT and says what differs
- * (steps may be raised). */
+ * of that step is saved. A resume whose config, texts, tokenizers or seed differ from the run's is WF_ERR_ARGUMENT and says what
+ * differs (steps may be raised). */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
 /* The configuration that a run's state was made with: what a resume starts from. */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* The mean of checkpoints. */
+#include <weft/average.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <weft/file.h>
+#include <weft/memory.h>
+
+#include "trainer.h"
+
+static wf_status add(struct wf_run *run, const char *path, double *sum, wf_error *error)
+{
+    wf_registry *registry = wf_model_registry(run->model);
+    wf_safetensors *file = wf_safetensors_open(path, error);
+    wf_status status = file ? wf_registry_load(registry, file, "", error) : error->code;
+    if (file && status != WF_OK)
+        wf_error_prefix(error, "%s", path);
+    if (status == WF_OK) {
+        const wf_real *value = wf_registry_values(registry);
+        int64_t n = wf_registry_slab(registry);
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += (double)value[i];
+    }
+    if (file)
+        wf_safetensors_close(file);
+    return status;
+}
+
+/* The model file last: a folder without it is not taken for a run. */
+static wf_status write_run(const struct wf_run *run, const char *out, int64_t step, int64_t count, wf_error *error)
+{
+    char *config = run_path(out, "config.json", error), *model = run_path(out, "model.safetensors", error);
+    wf_status status = config && model ? wf_folder_make(out, error) : WF_ERR_MEMORY;
+    if (status == WF_OK)
+        status = wf_file_remove(model, error);
+    if (status == WF_OK)
+        status = wf_config_save(&run->config, config, error);
+    if (status == WF_OK)
+        status = tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error);
+    if (status == WF_OK) {
+        char text[64];
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        weights_describe(w, run->tokenizer, run->source_tokenizer);
+        snprintf(text, sizeof text, "%" PRId64 " checkpoints up to step %" PRId64, count, step);
+        wf_safetensors_put_metadata(w, "average", text);
+        wf_registry_save(wf_model_registry(run->model), w, "");
+        status = wf_safetensors_commit(w, model, error);
+    }
+    wf_free(config);
+    wf_free(model);
+    return status;
+}
+
+static wf_status check_out(const char *folder, const char *out, wf_error *error)
+{
+    char *state = run_path(out, "state.safetensors", error);
+    wf_status status = state ? WF_OK : WF_ERR_MEMORY;
+    if (status == WF_OK && wf_file_exists(state))
+        status = wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is trained: the mean of %s needs a folder of its own", out, folder);
+    wf_free(state);
+    return status;
+}
+
+wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error)
+{
+    wf_error local = {0};
+    if (!error)
+        error = &local;
+    struct wf_run run = {0};
+    int64_t *steps = NULL, count = 0;
+    double *sum = NULL;
+    char *path = NULL;
+    wf_status status = last >= 1 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "the mean of %" PRId64 " checkpoints can't be taken", last);
+    if (status == WF_OK && !wf_folder_exists(folder))
+        status = wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+    if (status == WF_OK)
+        status = check_out(folder, out, error);
+    if (status == WF_OK)
+        status = checkpoint_steps(folder, &steps, &count, error);
+    if (status == WF_OK && count < last)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, %" PRId64 " are asked for: train with keep=%" PRId64 ", or ask for fewer",
+                              folder, count, count == 1 ? "" : "s", last, last);
+    for (int64_t i = count - last; status == WF_OK && i < count; i++) {
+        wf_free(path);
+        path = wf_format("%s/checkpoints/step-%08" PRId64 ".safetensors", folder, steps[i]);
+        if (!path)
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+        if (status == WF_OK && !run.model) { /* the first: says whether model, tokenizers and weights fit together */
+            status = wf_run_open(&run, folder, path, error);
+            size_t n = status == WF_OK ? (size_t)wf_registry_slab(wf_model_registry(run.model)) : 0;
+            if (status == WF_OK && !(sum = wf_alloc_zero(n, sizeof *sum)))
+                status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the sum of %zu weights", n);
+        }
+        if (status == WF_OK)
+            status = add(&run, path, sum, error);
+    }
+    if (status == WF_OK) {
+        wf_real *value = wf_registry_values(wf_model_registry(run.model));
+        int64_t n = wf_registry_slab(wf_model_registry(run.model));
+        for (int64_t i = 0; i < n; i++)
+            value[i] = (wf_real)(sum[i] / (double)last);
+        status = write_run(&run, out, steps[count - 1], last, error);
+    }
+    if (status == WF_OK && step)
+        *step = steps[count - 1];
+    wf_run_close(&run);
+    wf_free(sum);
+    wf_free(steps);
+    wf_free(path);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What a training trains on: the part of the loop that differs between language models (language.c) and translation
+ * (translation.c). Everything else, from the schedule to the state, is the same for both and does not ask which it is. */
+#ifndef WEFT_TRAIN_TASK_H
+#define WEFT_TRAIN_TASK_H
+
+#include <weft/safetensors.h>
+#include <weft/tape.h>
+
+struct trainer;
+
+struct task {
+    /* Options, texts and tokenizers, and the sizes of vocabularies into t->config. Fills the trainer's tokenizers, hashes, counts of
+     * tokens and `validates`. */
+    wf_status (*open)(struct trainer *t, bool resuming);
+    /* Tells what was found in the texts (WF_EVENT_DATA). May be NULL. */
+    wf_status (*tell)(struct trainer *t);
+    /* Takes the batch of update t->step and sets t->step_tokens, the tokens that it predicts. */
+    wf_status (*next)(struct trainer *t);
+    /* Forward of micro-batch `micro` of that batch -> the loss on the tape, which is reset; *plain is the mean without smoothing. Both are
+     * divided by the tokens of the whole batch, so that micro-batches add up. NULL: a part without anything in it. May be called
+     * again, and gives the same. */
+    wf_tensor *(*forward)(struct trainer *t, int64_t micro, wf_tensor **plain);
+    /* t->valid and t->valid_smoothed over the validation text. */
+    wf_status (*evaluate)(struct trainer *t);
+    /* The place in the data, into the state and out of it. May be NULL: the step says it all. */
+    void (*put)(const struct trainer *t, wf_safetensors_writer *w);
+    wf_status (*get)(struct trainer *t, const wf_safetensors *file, const char *path);
+    void (*free)(struct trainer *t);
+};
+extern const struct task language_task, translation_task;
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* The tokenizers of a run: where they come from, and their files. */
+#include <string.h>
+
+#include <weft/file.h>
+#include <weft/memory.h>
+
+#include "trainer.h"
+
+bool config_translates(const struct wf_config *config)
+{
+    return strcmp(config->family, "seq2seq") == 0;
+}
+
+/* A resume goes on with the run's own tokenizers, whatever became of the files that they were made from; but one that is named again
+ * must be the same. */
+static wf_status same_as(struct trainer *t, const char *path, const wf_tokenizer *own)
+{
+    if (!path)
+        return WF_OK;
+    wf_tokenizer *given = NULL;
+    wf_status status = wf_tokenizer_load(path, &given, t->error);
+    if (status == WF_OK && wf_tokenizer_hash(given) != wf_tokenizer_hash(own))
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with another tokenizer than %s: leave it out, or choose another --out",
+                              t->options->out, path);
+    wf_tokenizer_free(given);
+    return status;
+}
+
+wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
+{
+    const struct wf_train_options *o = t->options;
+    wf_status status = WF_OK;
+    *missing = !resuming && !o->tokenizer;
+    if (resuming) {
+        status = state_tokenizers(t);
+        if (status == WF_OK)
+            status = same_as(t, o->tokenizer, t->tokenizer);
+        if (status == WF_OK && config_translates(&t->config))
+            status = same_as(t, o->source_tokenizer, t->source_tokenizer);
+        return status;
+    }
+    if (o->tokenizer)
+        status = wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error);
+    if (status == WF_OK && o->source_tokenizer)
+        status = wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
+    else if (status == WF_OK && config_translates(&t->config))
+        t->source_tokenizer = t->tokenizer;
+    return status;
+}
+
+static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)
+{
+    char text[96];
+    snprintf(text, sizeof text, "tokenizer: %s", p->phase);
+    return report_progress(ctx, text, p->done, p->total);
+}
+
+wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
+                         wf_tokenizer **out)
+{
+    const struct wf_config *c = &t->config;
+    /* A vocabulary of characters has no size to choose. */
+    struct wf_tokenizer_options o = {.kind = c->tokenizer, .vocab_size = c->tokenizer == WF_TOKENIZER_CHAR ? 0 : vocab_size,
+                                     .min_frequency = c->min_frequency, .progress = training_progress, .ctx = t};
+    return count > 0 ? wf_tokenizer_train_files_with(paths, count, &o, out, t->error)
+                     : wf_tokenizer_train_with(text, length, &o, out, t->error);
+}
+
+/* --- files --------------------------------------------------------------------------------------------------------- */
+
+/* One name, or two where source and target have embeddings of their own. */
+static bool two_files(const struct wf_config *config)
+{
+    return config_translates(config) && !config->shared;
+}
+
+static wf_status save_one(const char *folder, const char *name, const wf_tokenizer *tokenizer, wf_error *error)
+{
+    char *path = run_path(folder, name, error);
+    wf_status status = path ? wf_tokenizer_save(tokenizer, path, error) : WF_ERR_MEMORY;
+    wf_free(path);
+    return status;
+}
+
+wf_status tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
+                          wf_error *error)
+{
+    if (!two_files(config))
+        return save_one(folder, "tokenizer.json", tokenizer, error);
+    wf_status status = save_one(folder, "tokenizer.source.json", source, error);
+    return status == WF_OK ? save_one(folder, "tokenizer.target.json", tokenizer, error) : status;
+}
+
+static wf_status load_one(const char *folder, const char *name, int64_t types, wf_tokenizer **out, wf_error *error)
+{
+    char *path = run_path(folder, name, error);
+    wf_status status = path ? wf_tokenizer_load(path, out, error) : WF_ERR_MEMORY;
+    if (status == WF_OK && wf_tokenizer_vocab_size(*out) != types)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s has %lld types, the model in %s has %lld: they don't belong together", path,
+                              (long long)wf_tokenizer_vocab_size(*out), folder, (long long)types);
+    wf_free(path);
+    return status;
+}
+
+wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
+                          wf_error *error)
+{
+    bool two = two_files(config);
+    int64_t source_types = config->source_vocab_size > 0 ? config->source_vocab_size : config->vocab_size;
+    *tokenizer = *source = NULL;
+    wf_status status = load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", config->vocab_size, tokenizer, error);
+    if (status == WF_OK && two)
+        status = load_one(folder, "tokenizer.source.json", source_types, source, error);
+    else if (status == WF_OK && config_translates(config))
+        *source = *tokenizer;
+    if (status == WF_OK && config_translates(config)) {
+        bool bos = wf_tokenizer_special(*tokenizer, WF_SPECIAL_BOS) >= 0, eos = wf_tokenizer_special(*tokenizer, WF_SPECIAL_EOS) >= 0;
+        bool source_bos = !config->source_bos || wf_tokenizer_special(*source, WF_SPECIAL_BOS) >= 0;
+        bool source_eos = !config->source_eos || wf_tokenizer_special(*source, WF_SPECIAL_EOS) >= 0;
+        if (!bos || !eos || !source_bos || !source_eos)
+            status = wf_error_set(error, WF_ERR_FORMAT, "the tokenizer in %s has no mark of %s (<s> or <bos>, </s> or <eos>): it is not one of a translation model",
+                                  folder, !bos || !source_bos ? "beginning" : "end");
+    }
+    return status;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Training of translation models: batches of pairs from two files, aligned by line. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include <weft/memory.h>
+#include <weft/seq2seq.h>
+
+#include "trainer.h"
+
+struct translation {
+    wf_bitext *train, *valid;
+    wf_pair_batches *batches;
+    struct wf_pairs pairs; /* of the update that is being made */
+    double targets;        /* of that update */
+};
+
+static wf_status check(const struct trainer *t)
+{
+    const struct wf_train_options *o = t->options;
+    if (o->train_files != 2)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is trained on two files, source and target, not on %lld", t->config.model,
+                            (long long)o->train_files);
+    if (o->valid_files != 0 && o->valid_files != 2)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is validated on two files, source and target, not on %lld",
+                            t->config.model, (long long)o->valid_files);
+    if (o->valid_files == 0 && t->config.patience > 0)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                            "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
+                            (long long)t->config.patience);
+    if (o->source_tokenizer && t->config.shared)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
+                            t->config.model);
+    if (!o->tokenizer && (t->config.tokenizer == WF_TOKENIZER_CHAR || t->config.tokenizer == WF_TOKENIZER_WORDPIECE))
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",
+                            wf_tokenizer_kind_name(t->config.tokenizer));
+    return WF_OK;
+}
+
+static wf_status make_tokenizers(struct trainer *t)
+{
+    const struct wf_config *c = &t->config;
+    const char *const *files = t->options->train;
+    if (c->shared) {
+        wf_status status = tokenizer_make(t, files, 2, NULL, 0, c->vocab_size, &t->tokenizer);
+        t->source_tokenizer = t->tokenizer;
+        return status;
+    }
+    wf_status status = tokenizer_make(t, files, 1, NULL, 0, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size,
+                                      &t->source_tokenizer);
+    return status == WF_OK ? tokenizer_make(t, files + 1, 1, NULL, 0, c->vocab_size, &t->tokenizer) : status;
+}
+
+static bool survey_progress(void *ctx, int64_t done, int64_t total)
+{
+    return report_progress(ctx, "looking through the pairs", done, total);
+}
+
+static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bitext **out)
+{
+    struct wf_bitext_options o = {.source = t->source_tokenizer,
+                                  .target = t->tokenizer,
+                                  .source_bos = t->config.source_bos,
+                                  .source_eos = t->config.source_eos,
+                                  .max_length = t->config.max_length,
+                                  .cache = t->options->survey_cache,
+                                  .progress = survey_progress,
+                                  .ctx = t};
+    return wf_bitext_open(files[0], files[1], &o, out, t->error);
+}
+
+static wf_status open(struct trainer *t, bool resuming)
+{
+    const struct wf_train_options *o = t->options;
+    struct translation *d = t->data = wf_alloc_zero(1, sizeof *d);
+    if (!d)
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
+    bool missing = false;
+    wf_status status = check(t);
+    if (status == WF_OK)
+        status = tokenizers_find(t, resuming, &missing);
+    if (status == WF_OK && missing)
+        status = make_tokenizers(t);
+    if (status != WF_OK)
+        return status;
+    t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
+    t->config.source_vocab_size = t->config.shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer);
+    status = read_pairs(t, o->train, &d->train);
+    if (status == WF_OK && o->valid_files > 0)
+        status = read_pairs(t, o->valid, &d->valid);
+    if (status == WF_OK)
+        status = wf_pair_batches_new(d->train,
+                                     &(struct wf_pair_batches_options){.tokens = t->config.batch_tokens,
+                                                                       .side = t->config.batch_cost == WF_BATCH_SIDE,
+                                                                       .window = t->config.batch_window,
+                                                                       .seed = o->seed},
+                                     &d->batches, t->error);
+    if (status != WF_OK)
+        return status;
+    const struct wf_bitext_survey *s = wf_bitext_survey(d->train);
+    t->train_hash = s->hash;
+    t->train_tokens = s->target_tokens;
+    t->train_pairs = s->used;
+    if (d->valid) {
+        s = wf_bitext_survey(d->valid);
+        t->valid_hash = s->hash;
+        t->valid_tokens = s->target_tokens;
+        t->valid_pairs = s->used;
+        t->validates = true;
+    }
+    return WF_OK;
+}
+
+static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *bitext)
+{
+    const struct wf_bitext_survey *s = wf_bitext_survey(bitext);
+    char line[512], text[640];
+    int used = snprintf(text, sizeof text, "%s: %s", what, wf_bitext_describe(s, line, sizeof line));
+    if (s->source_unknown + s->target_unknown > 0 && used < (int)sizeof text)
+        snprintf(text + used, sizeof text - (size_t)used, "; %" PRId64 " source and %" PRId64 " target tokens are unknown", s->source_unknown,
+                 s->target_unknown);
+    return report_data(t, s, text);
+}
+
+static wf_status tell(struct trainer *t)
+{
+    struct translation *d = t->data;
+    wf_status status = tell_one(t, "training", d->train);
+    return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;
+}
+
+static wf_status next(struct trainer *t)
+{
+    struct translation *d = t->data;
+    wf_status status = wf_pair_batches_next(d->batches, &d->pairs, t->error);
+    if (status != WF_OK)
+        return status;
+    t->step_tokens = d->pairs.target_offsets[d->pairs.count] - d->pairs.target_offsets[0];
+    d->targets = (double)t->step_tokens;
+    return WF_OK;
+}
+
+static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
+{
+    struct translation *d = t->data;
+    struct wf_pairs part = d->pairs;
+    if (t->config.accumulate > 1)
+        wf_pair_batches_part(d->batches, micro, t->config.accumulate, &part);
+    if (part.count == 0)
+        return NULL;
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step);
+    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.label_smoothing, .normalizer = d->targets, .plain = plain);
+}
+
+static wf_status evaluate(struct trainer *t)
+{
+    struct translation *d = t->data;
+    struct wf_pairs_evaluation e;
+    wf_status status = wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.label_smoothing, &e, t->error);
+    t->valid = e.loss;
+    t->valid_smoothed = t->config.label_smoothing > 0 ? e.smoothed : NAN;
+    return status;
+}
+
+/* --- the place in the data: of the next batch ---------------------------------------------------------------------- */
+
+static void put(const struct trainer *t, wf_safetensors_writer *w)
+{
+    const struct translation *d = t->data;
+    int64_t epoch, index;
+    wf_pair_batches_place(d->batches, &epoch, &index);
+    state_put_number(w, "epoch", epoch);
+    state_put_number(w, "batch_index", index);
+}
+
+static wf_status get(struct trainer *t, const wf_safetensors *file, const char *path)
+{
+    struct translation *d = t->data;
+    int64_t epoch = 0, index = 0;
+    wf_status status = state_get_number(file, path, "epoch", &epoch, t->error);
+    if (status == WF_OK)
+        status = state_get_number(file, path, "batch_index", &index, t->error);
+    if (status == WF_OK && (status = wf_pair_batches_seek(d->batches, epoch, index, t->error)) != WF_OK)
+        wf_error_prefix(t->error, "%s", path);
+    return status;
+}
+
+static void end(struct trainer *t)
+{
+    struct translation *d = t->data;
+    if (!d)
+        return;
+    wf_pair_batches_free(d->batches);
+    wf_bitext_close(d->train);
+    wf_bitext_close(d->valid);
+    wf_free(d);
+    t->data = NULL;
+}
+
+const struct task translation_task = {.open = open, .tell = tell, .next = next, .forward = forward, .evaluate = evaluate, .put = put,
+                                      .get = get, .free = end};
