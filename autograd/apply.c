@@ -195,7 +195,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     c.rows_alone = tape->mode == WF_INFER;
     c.seed = tape->options.seed;
     c.step = tape->options.step;
-    c.first_row = tape->options.first_row;
+    c.first_row = node.first_row = tape->options.first_row;
     c.dropout_call = node.dropout_call = op->random ? tape->dropout_calls++ : 0;
     for (int i = 0; i < WF_MAX_SAVED; i++)
         c.saved[i] = (wf_array){.ndim = -1};

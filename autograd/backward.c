@@ -62,7 +62,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     c.rows_alone = false;
     c.seed = tape->options.seed;
     c.step = tape->options.step;
-    c.first_row = tape->options.first_row;
+    c.first_row = node->first_row;
     c.dropout_call = node->dropout_call;
     for (int i = 0; i < WF_MAX_INPUTS; i++) {
         c.in[i].data = NULL;

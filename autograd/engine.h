@@ -60,6 +60,7 @@ struct node {
     struct buffer **saved_buffer;
     unsigned need;                /* bit i: input i needs a gradient */
     uint32_t dropout_call;
+    uint64_t first_row;           /* as it was in the forward */
     struct node *previous;
 };
 

@@ -75,6 +75,11 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->backward_done = false;
 }
 
+void wf_tape_first_row(wf_tape *tape, uint64_t row)
+{
+    tape->options.first_row = row;
+}
+
 wf_mode wf_tape_mode(const wf_tape *tape)
 {
     return tape->mode;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json. Its keys are those of the table in config.c, besides weft_version, model_type, model and family. */
+/* config.json. Its keys are those of the table in config_keys.c that the family uses, besides weft_version, model_type, model and family. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include "families.h"
 
-enum { LIMIT = 1 << 20, HEAD = 4, MOST_KEYS = 64 };
+enum { LIMIT = 1 << 20, HEAD = 4 };
 static const char *const head[HEAD] = {"weft_version", "model_type", "model", "family"};
 
 /* What "model_type" says: a name that no library takes for one of its own architectures, since the other keys aren't theirs. */
@@ -32,8 +32,7 @@ static wf_status put(json_t *object, const struct wf_config *c, const struct key
         return wf_json_set_double(object, key->name, key_real(key, c), error);
     case KEY_BOOL:
         return wf_json_set_bool(object, key->name, key_bool(key, c), error);
-    case KEY_ACTIVATION:
-    case KEY_SCHEDULE:
+    case KEY_WORD:
         break;
     }
     wf_config_get(c, key->name, text, sizeof text);
@@ -55,7 +54,8 @@ wf_status wf_config_save(const struct wf_config *c, const char *path, wf_error *
     if (status == WF_OK)
         status = wf_json_set_string(object, "family", c->family, error);
     for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++)
-        status = put(object, c, key_at(i), error);
+        if (key_used(key_at(i), c))
+            status = put(object, c, key_at(i), error);
     if (status == WF_OK)
         status = wf_json_save(path, object, 2, error);
     json_decref(object);
@@ -103,8 +103,7 @@ static wf_status take(const json_t *object, const char *path, struct wf_config *
         if (status == WF_OK)
             key_set_bool(key, c, truth);
         return status;
-    case KEY_ACTIVATION:
-    case KEY_SCHEDULE:
+    case KEY_WORD:
         status = wf_json_get_string(object, path, key->name, WF_JSON_REQUIRED, &word, error);
         if (status != WF_OK || key_set_word(key, c, word, &range) == WF_OK)
             return status;
@@ -117,23 +116,26 @@ static wf_status take_all(const json_t *object, const char *path, struct wf_conf
 {
     char type[64], version[64], expected[64];
     const char *known[HEAD + MOST_KEYS + 1] = {0};
+    int count = 0;
+    wf_status status = take_name(object, path, "family", c->family, sizeof c->family, error);
     for (int i = 0; i < HEAD; i++)
-        known[i] = head[i];
-    for (int i = 0; i < wf_config_key_count() && i < MOST_KEYS; i++)
-        known[HEAD + i] = wf_config_key_at(i);
-    wf_status status = wf_json_only_keys(object, path, known, error);
+        known[count++] = head[i];
+    for (int i = 0; i < wf_config_key_count(); i++)
+        if (key_used(key_at(i), c))
+            known[count++] = wf_config_key_at(i);
+    if (status == WF_OK)
+        status = wf_json_only_keys(object, path, known, error);
     if (status == WF_OK)
         status = take_name(object, path, "weft_version", version, sizeof version, error);
     if (status == WF_OK)
         status = take_name(object, path, "model", c->model, sizeof c->model, error);
     if (status == WF_OK)
-        status = take_name(object, path, "family", c->family, sizeof c->family, error);
-    if (status == WF_OK)
         status = take_name(object, path, "model_type", type, sizeof type, error);
     if (status == WF_OK && strcmp(type, model_type(c->family, expected)) != 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"model_type\": \"%s\" should be \"%s\" for this family", path, type, expected);
     for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++)
-        status = take(object, path, c, key_at(i), error);
+        if (key_used(key_at(i), c))
+            status = take(object, path, c, key_at(i), error);
     wf_error between = {0};
     if (status == WF_OK && wf_config_check(c, &between) != WF_OK)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);

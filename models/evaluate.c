@@ -12,11 +12,13 @@ enum { TOKENS = 4096 }; /* about so many in one pass: enough for the matrix prod
 wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t *ids, int64_t length, double *loss, int64_t *tokens,
                             wf_error *error)
 {
+    *loss = NAN;
+    *tokens = 0;
+    if (model->family->translates)
+        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder-decoder: its loss is that of pairs (weft/seq2seq.h)", model->config.model);
     int64_t context = wf_model_config(model)->context, rows = context < TOKENS ? TOKENS / context : 1, seen = 0;
     double sum = 0;
     struct wf_windows windows;
-    *loss = NAN;
-    *tokens = 0;
     wf_status status = wf_windows_init(&windows, ids, length, context, rows, error);
     if (status != WF_OK)
         return status;

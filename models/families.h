@@ -5,32 +5,72 @@
 
 #include <weft/models.h>
 
-struct family {
-    const char *name;
-    size_t size, block_size; /* bytes of the model's struct: size + layers * block_size */
-    /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
-    void (*init)(wf_scope scope, void *model, const struct wf_config *config);
-    /* ids [B,T] -> what the head sees [B,T,d_model]; the cache is read, not advanced. */
-    wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache);
-    /* The map to logits. */
-    const struct wf_linear *(*head)(const void *model);
+/* Sentences end to end: sentence i is rows offsets[i] .. offsets[i+1]-1. Without offsets there is one, as [1,T,..]. */
+struct packed {
+    const int32_t *offsets;
+    int count;
 };
 
-extern const struct family family_gpt, family_rms;
+/* What a decoder looks at. */
+struct decoding {
+    struct packed target, source;
+    wf_tensor *memory, *const *kv; /* one of both: the encoder's output, or each layer's keys and values of it */
+    struct wf_cache *cache;        /* NULL: whole targets */
+    wf_tensor **weights, **cross_weights;
+};
+
+struct family {
+    const char *name;
+    size_t size, block_size; /* bytes of the model's struct: size + (all layers) * block_size */
+    bool translates;         /* an encoder-decoder, with the second half of this struct; else a language model, with the first */
+    /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
+    void (*init)(wf_scope scope, void *model, const struct wf_config *config);
+    /* The map to logits. */
+    const struct wf_linear *(*head)(const void *model);
+    /* ids [B,T] -> what the head sees [B,T,d]; the cache is read, not advanced. */
+    wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache);
+
+    /* Source ids [M] (or [1,S]) -> memory [M,d]. weights: NULL, or [encoder_layers], for one sentence as [1,S]. */
+    wf_tensor *(*encode)(const void *model, wf_tensor *ids, const struct packed *source, wf_tensor **weights);
+    /* Keys and values of one decoder layer's cross-attention for the memory. */
+    wf_tensor *(*memory)(const void *model, int64_t layer, wf_tensor *memory);
+    /* Target ids [N] (or [1,T], or with a cache [R,T]) -> what the head sees, [N,d]; the cache is read, not advanced. */
+    wf_tensor *(*decode)(const void *model, wf_tensor *ids, const struct decoding *decoding);
+};
+
+/* A wf_model. */
+struct wf_model {
+    struct wf_config config;
+    const struct family *family;
+    wf_registry *registry;
+    void *body; /* the family's struct */
+};
+
+extern const struct family family_gpt, family_rms, family_seq2seq;
 
 /* By name; NULL with the nearest name in *error. */
 const struct family *family_find(const char *name, wf_error *error);
 
-/* One configuration key, for the reader of config.json (config.c has the table). */
-enum key_kind { KEY_INT, KEY_REAL, KEY_BOOL, KEY_ACTIVATION, KEY_SCHEDULE };
+/* One configuration key, for `--set` and for config.json (config_keys.c has the table). */
+enum key_kind { KEY_INT, KEY_REAL, KEY_BOOL, KEY_WORD };
+enum { USED_BY_LANGUAGE = 1, USED_BY_PAIRS = 2, MOST_KEYS = 64 };
 struct key {
     const char *name;
     enum key_kind kind;
     size_t offset; /* in struct wf_config */
     double low, high;
-    bool above, below; /* the bounds themselves are outside */
+    double low_of_pairs;      /* added to low for encoder-decoders */
+    bool above, below;        /* the bounds themselves are outside */
+    const char *const *words; /* of KEY_WORD, high + 1 of them; the field is an enum */
+    int users;                /* 0: all */
+    const char *instead_key;  /* what others may mean; or NULL */
 };
 const struct key *key_at(int index);
+const struct key *key_find(const char *name); /* NULL: there is none */
+/* Whether the configuration's family has a use for it; true for a family that is not known. */
+bool key_used(const struct key *key, const struct wf_config *config);
+bool key_is_zero(const struct key *key, const struct wf_config *config);
+wf_status key_check(const struct key *key, const struct wf_config *config, wf_error *error) WF_CHECKED; /* the range */
 int64_t key_int(const struct key *key, const struct wf_config *config); /* the enums too */
 double key_real(const struct key *key, const struct wf_config *config);
 bool key_bool(const struct key *key, const struct wf_config *config);
@@ -38,7 +78,6 @@ bool key_bool(const struct key *key, const struct wf_config *config);
 wf_status key_set_int(const struct key *key, struct wf_config *config, int64_t value, wf_error *error) WF_CHECKED;
 wf_status key_set_real(const struct key *key, struct wf_config *config, double value, wf_error *error) WF_CHECKED;
 void key_set_bool(const struct key *key, struct wf_config *config, bool value);
-/* The word of an enum's key. */
 wf_status key_set_word(const struct key *key, struct wf_config *config, const char *word, wf_error *error) WF_CHECKED;
 
 /* Copies a tape's error, if there is one; returns its code. */

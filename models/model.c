@@ -8,15 +8,8 @@
 
 #include "families.h"
 
-static const struct family *const families[] = {&family_gpt, &family_rms};
+static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq};
 enum { FAMILIES = sizeof families / sizeof *families };
-
-struct wf_model {
-    struct wf_config config;
-    const struct family *family;
-    wf_registry *registry;
-    void *body; /* the family's struct */
-};
 
 const struct family *family_find(const char *name, wf_error *error)
 {
@@ -29,7 +22,7 @@ const struct family *family_find(const char *name, wf_error *error)
     char text[WF_QUOTE_SIZE];
     const char *near = wf_nearest(name, names, FAMILIES);
     wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s%s", wf_text_quote(name, text),
-                 near ? "did you mean " : "gpt or rms", near ? near : "");
+                 near ? "did you mean " : "gpt, rms or seq2seq", near ? near : "");
     return NULL;
 }
 
@@ -47,6 +40,7 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
         wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: 0 means that of the tokenizer, which must be put here before a model is made");
         return NULL;
     }
+    int64_t layers = config->layers + config->encoder_layers + config->decoder_layers;
     wf_model *model = wf_alloc_zero(1, sizeof *model);
     if (!model) {
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a model");
@@ -56,9 +50,9 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
     model->family = family_find(config->family, error);
     model->registry = model->family ? wf_registry_new(error) : NULL;
     if (model->registry)
-        model->body = wf_alloc_zero(1, model->family->size + (size_t)config->layers * model->family->block_size);
+        model->body = wf_alloc_zero(1, model->family->size + (size_t)layers * model->family->block_size);
     if (model->registry && !model->body)
-        wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)config->layers);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)layers);
     if (model->body) {
         model->family->init(wf_root(model->registry), model->body, config);
         const wf_error *declared = wf_registry_error(model->registry);
@@ -95,6 +89,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     wf_tape *tape = wf_tape_of(ids);
     if (wf_is_poison(ids) || !tape)
         return ids;
+    if (model->family->translates)
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s is an encoder-decoder, no language model: it takes the functions of weft/seq2seq.h",
+                            model->config.model);
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", model->config.model, wf_name_of(ids));
     if (wf_dim(ids, 1) > model->config.context)
@@ -136,5 +133,7 @@ wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t 
 {
     const struct wf_config *c = &model->config;
     int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
+    if (model->family->translates)
+        return wf_cache_init(cache, (int)c->decoder_layers, rows, c->max_length, width, width, error);
     return wf_cache_init(cache, (int)c->layers, rows, c->context, width, width, error);
 }

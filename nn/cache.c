@@ -4,28 +4,32 @@
 
 #include <string.h>
 
+#include <weft/internal/parallel.h>
 #include <weft/memory.h>
 
 wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                         wf_error *error)
 {
-    *cache = (struct wf_cache){.layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width};
+    *cache = (struct wf_cache){.layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width,
+                                .most_rows = rows};
     int64_t tokens, width, each, all;
-    if (layers < 1 || rows < 1 || capacity < 1 || key_width < 1 || value_width < 1 || __builtin_mul_overflow(rows, capacity, &tokens) ||
+    if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
+        __builtin_mul_overflow(rows + 1, capacity, &tokens) ||
         __builtin_add_overflow(key_width, value_width, &width) || __builtin_mul_overflow(tokens, width, &each) ||
         __builtin_mul_overflow(each, (int64_t)layers, &all))
         return wf_error_set(error, WF_ERR_ARGUMENT, "a cache of %d layers, %lld rows and %lld tokens is not possible", layers,
                             (long long)rows, (long long)capacity);
     cache->layer = wf_alloc_zero((size_t)layers, sizeof *cache->layer);
-    cache->length = wf_alloc_zero((size_t)rows, sizeof *cache->length);
+    cache->length = wf_alloc_zero((size_t)rows + 1, sizeof *cache->length);
+    cache->scratch = wf_alloc((size_t)(8 * (rows + 1)) * sizeof *cache->scratch);
     cache->memory = wf_alloc_zero((size_t)all, sizeof(wf_real));
-    if (!cache->layer || !cache->length || !cache->memory) {
+    if (!cache->layer || !cache->length || !cache->scratch || !cache->memory) {
         wf_cache_free(cache);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache of %lld rows and %lld tokens", (long long)rows, (long long)capacity);
     }
     wf_real *at = cache->memory;
     for (int i = 0; i < layers; i++) {
-        cache->layer[i] = (struct wf_kv){.keys = at, .values = at + rows * capacity * key_width, .cache = cache};
+        cache->layer[i] = (struct wf_kv){.keys = at, .values = at + (rows + 1) * capacity * key_width, .cache = cache};
         at += each;
     }
     return WF_OK;
@@ -35,6 +39,7 @@ void wf_cache_free(struct wf_cache *cache)
 {
     wf_free(cache->layer);
     wf_free(cache->length);
+    wf_free(cache->scratch);
     wf_free(cache->memory);
     *cache = (struct wf_cache){0};
 }
@@ -51,36 +56,76 @@ void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
         cache->length[row] = length < 0 ? 0 : length;
 }
 
+/* Moves that put row from[i] into every place i < rows. A place is written when nobody wants any more what it holds; what is left
+ * then are cycles, each broken by the spare row. Returns their number, at most 3/2 rows; a move is to[k] = row of[k]. */
+static int64_t plan(struct wf_cache *cache, const int32_t *from, int64_t rows, int32_t *to, int32_t *of)
+{
+    int32_t *readers = cache->scratch, *ready = readers + cache->most_rows + 1, spare = (int32_t)cache->most_rows;
+    int64_t waiting = 0, moves = 0;
+    memset(readers, 0, (size_t)(cache->most_rows + 1) * sizeof *readers);
+    for (int64_t i = 0; i < rows; i++)
+        readers[from[i]] += from[i] != i;
+    for (int64_t i = 0; i < rows; i++)
+        if (from[i] != i && readers[i] == 0)
+            ready[waiting++] = (int32_t)i;
+    while (waiting > 0) {
+        int32_t i = ready[--waiting];
+        to[moves] = i;
+        of[moves++] = from[i];
+        readers[i] = -1; /* done */
+        if (--readers[from[i]] == 0 && from[i] < rows && from[from[i]] != from[i])
+            ready[waiting++] = from[i];
+    }
+    for (int64_t first = 0; first < rows; first++) {
+        if (from[first] == first || readers[first] < 0)
+            continue;
+        to[moves] = spare;
+        of[moves++] = (int32_t)first;
+        for (int32_t i = (int32_t)first;; i = from[i]) {
+            readers[i] = -1;
+            to[moves] = i;
+            of[moves++] = from[i] == first ? spare : from[i];
+            if (from[i] == first)
+                break;
+        }
+    }
+    return moves;
+}
+
+struct moving {
+    const struct wf_cache *cache;
+    const int32_t *to, *of, *length; /* of each move */
+    int64_t moves;
+};
+
+/* One side of one layer. */
+static void move_rows(void *ctx, int64_t block)
+{
+    const struct moving *m = ctx;
+    const struct wf_kv *kv = &m->cache->layer[block / 2];
+    wf_real *data = block % 2 ? kv->values : kv->keys;
+    int64_t width = block % 2 ? m->cache->value_width : m->cache->key_width, step = m->cache->capacity * width;
+    for (int64_t k = 0; k < m->moves; k++)
+        memcpy(data + m->to[k] * step, data + m->of[k] * step, (size_t)(m->length[k] * width) * sizeof *data);
+}
+
 wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error)
 {
-    if (rows < 0 || rows > cache->rows)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%lld rows can't be chosen from %lld", (long long)rows, (long long)cache->rows);
+    if (rows < 0 || rows > cache->most_rows)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%lld rows can't be chosen from a cache that was made for %lld", (long long)rows,
+                            (long long)cache->most_rows);
     for (int64_t i = 0; i < rows; i++)
         if (from[i] < 0 || from[i] >= cache->rows)
             return wf_error_set(error, WF_ERR_ARGUMENT, "row %d is not in a cache of %lld rows", from[i], (long long)cache->rows);
-    /* A row may be wanted several times and overwritten before it is read: one layer at a time goes by a copy. */
-    int64_t width = cache->key_width > cache->value_width ? cache->key_width : cache->value_width;
-    wf_real *copy = wf_alloc((size_t)(cache->rows * cache->capacity * width) * sizeof *copy);
-    int32_t *length = wf_alloc((size_t)cache->rows * sizeof *length);
-    if (!copy || !length) {
-        wf_free(copy);
-        wf_free(length);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory to reorder a cache");
+    const int64_t list = 2 * (cache->most_rows + 1);
+    int32_t *to = cache->scratch + list, *of = to + list, *length = of + list;
+    struct moving m = {.cache = cache, .to = to, .of = of, .length = length, .moves = plan(cache, from, rows, to, of)};
+    double tokens = 0;
+    for (int64_t k = 0; k < m.moves; k++) { /* lengths move as the rows do */
+        length[k] = cache->length[to[k]] = cache->length[of[k]];
+        tokens += length[k];
     }
-    memcpy(length, cache->length, (size_t)cache->rows * sizeof *length);
-    for (int l = 0; l < cache->layers; l++)
-        for (int side = 0; side < 2; side++) {
-            wf_real *data = side ? cache->layer[l].values : cache->layer[l].keys;
-            int64_t w = side ? cache->value_width : cache->key_width, step = cache->capacity * w;
-            for (int64_t b = 0; b < cache->rows; b++)
-                memcpy(copy + b * step, data + b * step, (size_t)(length[b] * w) * sizeof *copy);
-            for (int64_t i = 0; i < rows; i++)
-                memcpy(data + i * step, copy + from[i] * step, (size_t)(length[from[i]] * w) * sizeof *copy);
-        }
-    for (int64_t i = 0; i < rows; i++)
-        cache->length[i] = length[from[i]];
+    wf_parallel(2 * cache->layers, tokens * (double)cache->layers * (double)(cache->key_width + cache->value_width) * 0.2, move_rows, &m);
     cache->rows = rows;
-    wf_free(copy);
-    wf_free(length);
     return WF_OK;
 }

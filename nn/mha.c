@@ -113,6 +113,13 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
     return true;
 }
 
+wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
+{
+    if (!m->cross && wf_tape_of(memory))
+        return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT, "attention: only cross-attention has a memory");
+    return wf_linear_forward(&m->kv, memory);
+}
+
 wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
 {
     wf_tape *tape = wf_tape_of(x);
@@ -121,10 +128,10 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     if (wf_is_poison(x) || !tape)
         return x;
     if (m->cross) {
-        if (!call->memory)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory");
-        wf_tensor *kv = wf_linear_forward(&m->kv, call->memory); /* [B,S,G(E+F)] */
-        a.q = wf_linear_forward(&m->q, x);                       /* [B,T,HE] */
+        if (!call->memory && !call->memory_kv)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
+        wf_tensor *kv = call->memory_kv ? call->memory_kv : wf_mha_memory(m, call->memory); /* [B,S,G(E+F)] */
+        a.q = wf_linear_forward(&m->q, x);                                                  /* [B,T,HE] */
         a.k = wf_slice(kv, -1, 0, k);
         a.v = wf_slice(kv, -1, k, v);
     } else {

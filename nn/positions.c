@@ -55,3 +55,26 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
             place[b * length + t] = cache->length[b] + (int32_t)t;
     return wf_add(x, wf_embedding(m->weight, wf_ids(tape, place, rows, length)));
 }
+
+wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences)
+{
+    wf_tape *tape = wf_tape_of(x);
+    if (wf_is_poison(x) || !tape)
+        return x;
+    if (wf_ndim(x) != 2 || sequences < 0 || offsets[0] != 0 || offsets[sequences] != wf_dim(x, 0))
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [N,d] with offsets from 0 to N", wf_name_of(x));
+    int32_t *place = wf_tape_memory(tape, (size_t)(wf_dim(x, 0) + 1) * sizeof *place);
+    if (!place)
+        return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for positions");
+    for (int i = 0; i < sequences; i++) {
+        int64_t length = (int64_t)offsets[i + 1] - offsets[i];
+        if (length < 0 || offsets[i + 1] > offsets[sequences])
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "positions: the offsets must rise, but %d follows %d", offsets[i + 1], offsets[i]);
+        if (length > m->length)
+            return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: sequence %d is %lld long, the model has %lld positions: shorten it", i,
+                                (long long)length, (long long)m->length);
+        for (int32_t t = 0; t < length; t++)
+            place[offsets[i] + t] = t;
+    }
+    return wf_add(x, wf_embedding(m->weight, wf_ids_of(tape, place, WF_SHAPE(wf_dim(x, 0))))); /* [N,d] */
+}

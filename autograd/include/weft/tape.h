@@ -46,6 +46,9 @@ WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
 #endif
+/* Another first_row for the ops that follow in this pass: where rows of several kinds (source and target tokens) stand at different
+ * places in the whole batch. */
+WF_API void wf_tape_first_row(wf_tape *tape, uint64_t row);
 WF_API wf_mode wf_tape_mode(const wf_tape *tape);
 
 /* The first error since the reset; code WF_OK when there is none. Never NULL. */

@@ -94,6 +94,8 @@ struct wf_positions_options {
 WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *options);
 /* With a cache row b starts at its length, else at 0. Past `length` is an error. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
+/* Packed rows: x [N,d] holds `sequences` sequences end to end, offsets [sequences+1] says where each begins (0 first, N last). */
+WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences);
 
 /* --- attention with several heads (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
@@ -117,15 +119,18 @@ struct wf_mha_options {
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;
-    wf_tensor *memory;          /* with .cross */
+    wf_tensor *memory;          /* with .cross: this, or memory_kv */
     const int32_t *key_lengths; /* [B] */
     wf_tensor *mask;            /* true = may attend */
     const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
     int sequences;
     struct wf_kv *cache;        /* WF_INFER only: keys and values are appended, earlier ones attended to */
     wf_tensor **weights;        /* receives [B,H,T,S] */
+    wf_tensor *memory_kv;       /* what wf_mha_memory made of the memory: for many calls on the same one */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
+/* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
+WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 
 #ifndef __cplusplus
 #define wf_linear_init(scope, m, in, out, ...) wf_linear_init_with(scope, m, in, out, &(struct wf_linear_options){__VA_ARGS__})

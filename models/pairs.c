@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* The face of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
+#include <weft/seq2seq.h>
+
+#include "families.h"
+
+bool wf_model_translates(const wf_model *model)
+{
+    return model->family->translates;
+}
+
+/* Poison, with an error that says why, when the model takes no pairs; else NULL. */
+static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
+{
+    if (model->family->translates)
+        return NULL;
+    return wf_tape_fail(tape, WF_ERR_STATE, "%s is a language model, no encoder-decoder: it takes the functions of weft/models.h",
+                        model->config.model);
+}
+
+/* Ids end to end, or of one sentence as [1,T]. NULL and an error when the offsets can't be. */
+static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *what, const int32_t *ids, const int32_t *offsets,
+                             int64_t count, bool alone, struct packed *out)
+{
+    if (count < 0 || count > INT32_MAX - 1)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences", model->config.model, (long long)count), NULL;
+    if (alone && count != 1)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of one pair, not of %lld: give one", model->config.model,
+                            (long long)count), NULL;
+    for (int64_t i = 0; i < count; i++)
+        if (offsets[i] < 0 || offsets[i + 1] < offsets[i])
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s must rise from 0, but %d follows %d at sentence %lld",
+                                model->config.model, what, offsets[i + 1], offsets[i], (long long)i), NULL;
+    if (offsets[0] != 0)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s begin with %d, not with 0", model->config.model, what, offsets[0]), NULL;
+    *out = alone ? (struct packed){0} : (struct packed){offsets, (int)count};
+    return alone ? wf_ids(tape, ids, 1, offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(offsets[count]));
+}
+
+/* What the head sees of all targets: [N,d], or [1,T,d] when weights are wanted. Source rows and target rows are counted apart. */
+static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
+{
+    wf_tensor *refused = refuse(model, tape);
+    if (refused)
+        return refused;
+    const struct family *family = model->family;
+    bool alone = weights && (weights->encoder || weights->decoder || weights->cross);
+    struct packed source, target;
+    wf_tensor *from = packed_ids(model, tape, "source", pairs->source, pairs->source_offsets, pairs->count, alone, &source);
+    wf_tensor *input = from ? packed_ids(model, tape, "target", pairs->input, pairs->target_offsets, pairs->count, alone, &target) : NULL;
+    if (!input)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: these are no pairs", model->config.model);
+    wf_tape_first_row(tape, (uint64_t)pairs->first_source);
+    wf_tensor *memory = family->encode(model->body, from, &source, weights ? weights->encoder : NULL);
+    wf_tape_first_row(tape, (uint64_t)pairs->first_target);
+    return family->decode(model->body, input,
+                          &(struct decoding){.target = target, .source = source, .memory = memory,
+                                             .weights = weights ? weights->decoder : NULL,
+                                             .cross_weights = weights ? weights->cross : NULL});
+}
+
+wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
+{
+    wf_tensor *x = hidden(model, tape, pairs, weights);
+    if (wf_is_poison(x))
+        return x;
+    if (wf_ndim(x) == 3)
+        x = wf_reshape(x, wf_dim(x, 1), wf_dim(x, 2)); /* [1,T,d] -> [T,d] */
+    return wf_linear_forward(model->family->head(model->body), x);
+}
+
+wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
+                              const struct wf_cross_entropy_options *options)
+{
+    wf_tensor *x = hidden(model, tape, pairs, NULL); /* [N,d] */
+    if (wf_is_poison(x))
+        return x;
+    const struct wf_linear *head = model->family->head(model->body);
+    wf_tensor *targets = wf_ids_of(tape, pairs->target, WF_SHAPE(pairs->target_offsets[pairs->count]));
+    return wf_linear_cross_entropy_with(x, head->weight, head->bias, targets, options);
+}
+
+/* --- decoding ------------------------------------------------------------------------------------------------------ */
+
+wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count)
+{
+    wf_tensor *refused = refuse(model, tape);
+    struct packed source;
+    if (refused)
+        return refused;
+    wf_tensor *from = packed_ids(model, tape, "source", ids, offsets, count, false, &source);
+    if (!from)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: these are no sentences", model->config.model);
+    return model->family->encode(model->body, from, &source, NULL);
+}
+
+void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
+{
+    for (int64_t i = 0; i < model->config.decoder_layers; i++)
+        kv[i] = model->family->memory(model->body, i, memory);
+}
+
+wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[], const int32_t *row_offsets,
+                           const int32_t *source_offsets, int64_t count)
+{
+    wf_tape *tape = wf_tape_of(ids);
+    if (wf_is_poison(ids) || !tape)
+        return ids;
+    const char *name = model->config.model;
+    wf_tensor *refused = refuse(model, tape);
+    if (refused)
+        return refused;
+    int64_t rows = wf_dim(ids, 0), length = wf_dim(ids, 1);
+    if (wf_ndim(ids) != 2 || rows < 1 || length < 1)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [rows, 1 or more]", name, wf_name_of(ids));
+    if (cache->layers != model->config.decoder_layers || cache->rows != rows)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers and %lld rows, the model has %lld, the ids %lld", name,
+                            cache->layers, (long long)cache->rows, (long long)model->config.decoder_layers, (long long)rows);
+    if (count < 0 || count > INT32_MAX - 1 || rows * length > INT32_MAX)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences, %lld rows of %lld ids", name, (long long)count, (long long)rows,
+                            (long long)length);
+    int32_t *offsets = wf_tape_memory(tape, (size_t)(count + 1) * sizeof *offsets);
+    if (!offsets)
+        return wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for offsets", name);
+    for (int64_t i = 0; i <= count; i++) {
+        if (row_offsets[i] < 0 || row_offsets[i] > rows)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %d of sentence %lld is not among %lld rows", name, row_offsets[i], (long long)i,
+                                (long long)rows);
+        offsets[i] = row_offsets[i] * (int32_t)length;
+    }
+    wf_tensor *x = model->family->decode(model->body, ids,
+                                         &(struct decoding){.target = {offsets, (int)count}, .source = {source_offsets, (int)count},
+                                                            .kv = kv, .cache = cache}); /* [R T,d] */
+    if (wf_is_poison(x))
+        return x;
+    wf_cache_advance(cache, length);
+    if (length > 1)
+        x = wf_reshape(wf_slice(wf_reshape(x, rows, length, -1), 1, -1, 1), rows, -1); /* [R,d] */
+    return wf_linear_forward(model->family->head(model->body), x);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* The encoder-decoder of Vaswani et al. 2017: norms after the residual sums or before the sublayers, with or without a last
+ * norm on each stack; source, target and output embeddings apart, shared, or tied. Sinusoidal positions.
+ *
+ * Parameters: embed.weight [V,d] when shared, else source_embed.weight [V_source,d] and target_embed.weight [V,d];
+ * encoder.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, encoder_norm,
+ * decoder.N.{self.qkv,self.out,norm1,cross.q,cross.kv,cross.out,norm2,ffn.up,ffn.down,norm3}, decoder_norm,
+ * and head.{weight [V,d],bias [V]} unless it is tied. */
+#include <math.h>
+
+#include <weft/nn.h>
+
+#include "families.h"
+
+struct block {
+    struct wf_mha self, cross;
+    struct wf_ffn ffn;
+    struct wf_layer_norm norm1, norm2, norm3;
+    struct wf_dropout drop;
+    bool pre;
+};
+
+static void norm_init(wf_scope s, const char *name, struct wf_layer_norm *norm, const struct wf_config *c)
+{
+    wf_layer_norm_init(wf_sub(s, name), norm, c->d_model, .no_bias = !c->bias);
+}
+
+static void mha_init(wf_scope s, const char *name, struct wf_mha *m, const struct wf_config *c, bool cross)
+{
+    wf_mha_init(wf_sub(s, name), m, c->d_model, (int)c->heads, .cross = cross, .no_bias = !c->bias,
+                .dropout = c->inner_dropout ? c->dropout : 0);
+}
+
+static void block_init(wf_scope s, struct block *b, const struct wf_config *c, bool decoder)
+{
+    mha_init(s, decoder ? "self" : "attn", &b->self, c, false);
+    norm_init(s, "norm1", &b->norm1, c);
+    if (decoder) {
+        mha_init(s, "cross", &b->cross, c, true);
+        norm_init(s, "norm2", &b->norm2, c);
+    }
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias,
+                .dropout = c->inner_dropout ? c->dropout : 0);
+    norm_init(s, decoder ? "norm3" : "norm2", decoder ? &b->norm3 : &b->norm2, c);
+    wf_dropout_init(s, &b->drop, c->dropout);
+    b->pre = c->norm == WF_NORM_PRE;
+}
+
+/* What a sublayer f gets of x, and what becomes of its result y: x + drop(f(norm(x))), or norm(x + drop(f(x))). */
+static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
+{
+    return b->pre ? wf_layer_norm_forward(norm, x) : x;
+}
+
+static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x, wf_tensor *y)
+{
+    x = wf_add(x, wf_dropout_forward(&b->drop, y));
+    return b->pre ? x : wf_layer_norm_forward(norm, x);
+}
+
+static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
+{
+    return leave(b, norm, x, wf_ffn_forward(&b->ffn, enter(b, norm, x)));
+}
+
+static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct packed *source, wf_tensor **weights)
+{
+    wf_tensor *y = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count,
+                                  .weights = weights);
+    x = leave(b, &b->norm1, x, y); /* [M,d] */
+    return feed_forward(b, &b->norm2, x);
+}
+
+/* Self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
+static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct packed *target, struct wf_kv *cache, wf_tensor **weights)
+{
+    if (!cache)
+        return wf_mha_forward(&b->self, x, .causal = true, .q_offsets = target->offsets, .sequences = target->count, .weights = weights);
+    wf_tensor *y = wf_mha_forward(&b->self, wf_reshape(x, cache->cache->rows, -1, wf_dim(x, -1)), .causal = true, .cache = cache);
+    return wf_reshape(y, wf_dim(x, 0), wf_dim(x, 1));
+}
+
+static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struct packed *target, wf_tensor *kv,
+                                const struct packed *source, struct wf_kv *cache, wf_tensor **weights, wf_tensor **cross_weights)
+{
+    x = leave(b, &b->norm1, x, decoder_self(b, enter(b, &b->norm1, x), target, cache, weights)); /* [N,d] */
+    wf_tensor *y = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory_kv = kv, .q_offsets = target->offsets,
+                                  .k_offsets = source->offsets, .sequences = target->count, .weights = cross_weights);
+    x = leave(b, &b->norm2, x, y);
+    return feed_forward(b, &b->norm3, x);
+}
+
+struct seq2seq {
+    struct wf_embedding source, target;
+    struct wf_positions positions;
+    struct wf_dropout drop;
+    struct wf_layer_norm encoder_norm, decoder_norm;
+    struct wf_linear head;
+    bool final_norm;
+    int64_t encoder_layers, decoder_layers;
+    struct block block[]; /* the encoder's, then the decoder's */
+};
+
+static void seq2seq_init(wf_scope s, void *model, const struct wf_config *c)
+{
+    struct seq2seq *m = model;
+    int64_t source_vocab = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
+    double scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1;
+    if (c->xavier)
+        s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_XAVIER_UNIFORM},
+                                                    .bias = {WF_INIT_CONSTANT, 0},
+                                                    .embedding = {WF_INIT_NORMAL, 1 / sqrt((double)c->d_model)}});
+    m->encoder_layers = c->encoder_layers;
+    m->decoder_layers = c->decoder_layers;
+    m->final_norm = c->final_norm;
+    wf_embedding_init(wf_sub(s, c->shared ? "embed" : "source_embed"), &m->source, source_vocab, c->d_model, .scale = scale);
+    wf_embedding_init(wf_sub(s, "target_embed"), &m->target, c->vocab_size, c->d_model, .scale = scale,
+                      .tied = c->shared ? m->source.weight : NULL);
+    wf_positions_init(wf_sub(s, "positions"), &m->positions, c->positions > 0 ? c->positions : c->max_length, c->d_model);
+    wf_dropout_init(s, &m->drop, c->dropout);
+    for (int64_t i = 0; i < m->encoder_layers; i++)
+        block_init(wf_sub_at(s, "encoder", i), &m->block[i], c, false);
+    if (m->final_norm)
+        norm_init(s, "encoder_norm", &m->encoder_norm, c);
+    for (int64_t i = 0; i < m->decoder_layers; i++)
+        block_init(wf_sub_at(s, "decoder", i), &m->block[m->encoder_layers + i], c, true);
+    if (m->final_norm)
+        norm_init(s, "decoder_norm", &m->decoder_norm, c);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = c->tied || !c->bias,
+                   .tied = c->tied ? m->target.weight : NULL);
+}
+
+static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embedding, wf_tensor *ids, const struct packed *at,
+                        const struct wf_cache *cache)
+{
+    wf_tensor *x = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
+    x = at->offsets && !cache ? wf_positions_packed(&m->positions, x, at->offsets, at->count) : wf_positions_forward(&m->positions, x, cache);
+    return wf_dropout_forward(&m->drop, x);
+}
+
+static wf_tensor *seq2seq_encode(const void *model, wf_tensor *ids, const struct packed *source, wf_tensor **weights)
+{
+    const struct seq2seq *m = model;
+    wf_tensor *x = embed(m, &m->source, ids, source, NULL); /* [M] -> [M,d] */
+    for (int64_t i = 0; i < m->encoder_layers; i++)
+        x = encoder_block(&m->block[i], x, source, weights ? &weights[i] : NULL);
+    return m->final_norm ? wf_layer_norm_forward(&m->encoder_norm, x) : x;
+}
+
+static wf_tensor *seq2seq_memory(const void *model, int64_t layer, wf_tensor *memory)
+{
+    const struct seq2seq *m = model;
+    return wf_mha_memory(&m->block[m->encoder_layers + layer].cross, memory); /* [M,d] -> [M,2d] */
+}
+
+static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct decoding *d)
+{
+    const struct seq2seq *m = model;
+    wf_tensor *x = embed(m, &m->target, ids, &d->target, d->cache); /* [N] -> [N,d] */
+    if (d->cache)
+        x = wf_reshape(x, -1, wf_dim(x, -1)); /* [R,T,d] -> [R T,d] */
+    for (int64_t i = 0; i < m->decoder_layers; i++) {
+        wf_tensor *kv = d->kv ? d->kv[i] : seq2seq_memory(m, i, d->memory);
+        x = decoder_block(&m->block[m->encoder_layers + i], x, &d->target, kv, &d->source, d->cache ? &d->cache->layer[i] : NULL,
+                          d->weights ? &d->weights[i] : NULL, d->cross_weights ? &d->cross_weights[i] : NULL);
+    }
+    return m->final_norm ? wf_layer_norm_forward(&m->decoder_norm, x) : x;
+}
+
+static const struct wf_linear *seq2seq_head(const void *model)
+{
+    return &((const struct seq2seq *)model)->head;
+}
+
+const struct family family_seq2seq = {
+    .name = "seq2seq",
+    .size = sizeof(struct seq2seq),
+    .block_size = sizeof(struct block),
+    .translates = true,
+    .init = seq2seq_init,
+    .head = seq2seq_head,
+    .encode = seq2seq_encode,
+    .memory = seq2seq_memory,
+    .decode = seq2seq_decode,
+};
