@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Byte-pair encoding (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909), trained as the package `tokenizers` does it, so
+ * that merges and ids come out the same: special tokens, the characters of the text by code point, then a piece for each merge of
+ * the most frequent pair; of equally frequent ones that of the smallest ids.
+ *
+ * Pair counts are kept up to date: a merge changes the words that hold its pair and the counts of what stood beside it there. A
+ * candidate for a merge carries the words in which its pair came up. Two merges may make the same piece ("ab" + "c", "a" + "bc");
+ * then a pair of that piece comes up in two rounds and has two candidates, each with words of its own. The package merges both, one after the other, and keeps the
+ * later place in the list: so do we. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "bpe_pairs.h"
+#include "bpe_words.h"
+#include "word_counts.h"
+#include <weft/memory.h>
+
+/* A word in which a pair came up, and the one before it in which it did. */
+struct event {
+    int32_t word, next;
+};
+
+struct trainer {
+    const struct wf_tokenizer_options *options;
+    struct word_counts pieces; /* of the vocabulary */
+    struct bpe_words words;
+    struct pairs pairs;
+    struct word_lists lists;
+    struct candidates heap;
+    struct event *event; /* of this round */
+    int64_t events, event_room;
+    uint64_t *touched; /* pairs that came up in this round */
+    int64_t touches, touch_room;
+    struct tokenizer_merge *merge;
+    int64_t merges, merge_room;
+    bool twice; /* a pair was merged more than once */
+    char *joined;
+    int64_t joined_room;
+    int32_t round;
+};
+
+/* Makes room for `more` elements in a growing array. */
+static bool reserve(void *array, int64_t *room, int64_t count, int64_t more, size_t size)
+{
+    if (more <= *room - count)
+        return true;
+    int64_t wanted = *room * 2 + more + 1024;
+    if (wanted > PTRDIFF_MAX / 4 / (int64_t)size)
+        return false;
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    if (!(grown = wf_realloc(old, (size_t)wanted * size)))
+        return false;
+    memcpy(array, &grown, sizeof grown);
+    *room = wanted;
+    return true;
+}
+
+/* The pair stands in the word `times` more often than was known. Room for the pair, an event and a touch must be there. */
+static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times)
+{
+    struct pair *p = pairs_get(&t->pairs, key);
+    p->count += times;
+    if (p->round != t->round) {
+        p->round = t->round;
+        p->head = -1;
+        p->words = 0;
+        t->touched[t->touches++] = key;
+    } else if (p->word == word) {
+        return;
+    }
+    p->word = word;
+    p->words++;
+    t->event[t->events] = (struct event){word, p->head};
+    p->head = (int32_t)t->events++;
+}
+
+static bool room_for(struct trainer *t, int64_t more)
+{
+    return t->events + more < INT32_MAX && pairs_reserve(&t->pairs, more) &&
+           reserve(&t->event, &t->event_room, t->events, more, sizeof *t->event) &&
+           reserve(&t->touched, &t->touch_room, t->touches, more, sizeof *t->touched);
+}
+
+/* Makes a candidate of each pair that came up in this round. */
+static bool end_round(struct trainer *t)
+{
+    for (int64_t i = 0; i < t->touches; i++) {
+        struct pair *p = pairs_get(&t->pairs, t->touched[i]);
+        struct candidate c = {.count = p->count, .key = p->key};
+        if (p->count <= 0)
+            continue;
+        if (!word_list_new(&t->lists, p->words, &c.words))
+            return false;
+        int32_t *item = word_list_items(&c.words), k = p->words;
+        for (int32_t e = p->head; e >= 0; e = t->event[e].next)
+            item[--k] = t->event[e].word;
+        if (!candidates_push(&t->heap, &c))
+            return false;
+    }
+    t->events = t->touches = 0;
+    t->round++;
+    return true;
+}
+
+static bool count_pairs(struct trainer *t)
+{
+    struct bpe_words *w = &t->words;
+    for (int64_t i = 0; i < w->count; i++) {
+        const int32_t *s = w->symbol + w->start[i];
+        if (!room_for(t, w->length[i]))
+            return false;
+        for (int32_t k = 0; k + 1 < w->length[i]; k++)
+            came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
+    }
+    return end_round(t);
+}
+
+/* Replaces the pair in a word, from the left, and notes what changes beside it. */
+static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t right, int32_t joined)
+{
+    struct bpe_words *w = &t->words;
+    int32_t *s = w->symbol + w->start[word], n = w->length[word], to = 0, at = 0;
+    int64_t times = w->times[word];
+    while (to + 1 < n && !(s[to] == left && s[to + 1] == right))
+        to++;
+    for (at = to; at < n;) {
+        if (s[at] != left || at + 1 == n || s[at + 1] != right) {
+            s[to++] = s[at++];
+            continue;
+        }
+        if (!room_for(t, 2))
+            return false;
+        if (to > 0) {
+            pairs_get(&t->pairs, pair_key(s[to - 1], left))->count -= times;
+            came_up(t, pair_key(s[to - 1], joined), word, times);
+        }
+        s[to++] = joined;
+        at += 2;
+        if (at < n) {
+            pairs_get(&t->pairs, pair_key(right, s[at]))->count -= times;
+            came_up(t, pair_key(joined, s[at]), word, times);
+        }
+    }
+    w->length[word] = to;
+    return true;
+}
+
+/* The piece of two others, new or one that is there. -1 without memory. */
+static int64_t join(struct trainer *t, int32_t left, int32_t right)
+{
+    struct word_counts *p = &t->pieces;
+    int64_t first = p->start[left + 1] - p->start[left], second = p->start[right + 1] - p->start[right];
+    if (!reserve(&t->joined, &t->joined_room, 0, first + second, 1))
+        return -1;
+    memcpy(t->joined, p->bytes + p->start[left], (size_t)first);
+    memcpy(t->joined + first, p->bytes + p->start[right], (size_t)second);
+    return word_counts_add(p, t->joined, first + second, 0);
+}
+
+/* Merges a candidate's pair in its words. */
+static bool merge(struct trainer *t, struct candidate *c)
+{
+    int32_t left = (int32_t)(c->key >> 32), right = (int32_t)(c->key & 0xFFFFFFFFu);
+    int64_t joined = join(t, left, right);
+    if (joined < 0 || !reserve(&t->merge, &t->merge_room, t->merges, 1, sizeof *t->merge))
+        return false;
+    t->merge[t->merges++] = (struct tokenizer_merge){left, right};
+    const int32_t *item = word_list_items(&c->words);
+    for (int32_t i = 0; i < c->words.count; i++)
+        if (!merge_word(t, item[i], left, right, (int32_t)joined))
+            return false;
+    word_list_free(&t->lists, &c->words);
+    return end_round(t);
+}
+
+static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
+{
+    struct train_clock clock = {t->options, -1};
+    int64_t first = t->pieces.count, least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
+    wf_status status = WF_OK;
+    bool memory = count_pairs(t);
+    while (memory && status == WF_OK && t->pieces.count < vocab_size && t->heap.count > 0) {
+        int64_t count = pairs_get(&t->pairs, t->heap.item[0].key)->count;
+        if (t->heap.item[0].count != count) {
+            candidates_recount(&t->heap, count);
+            continue;
+        }
+        if (count < least)
+            break;
+        struct candidate best = candidates_pop(&t->heap);
+        memory = merge(t, &best);
+        status = train_tick(&clock, "merging", t->pieces.count - first, vocab_size - first, false, error);
+    }
+    if (!memory)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to merge pairs of %" PRId64 " words", t->words.count);
+    return status != WF_OK ? status : train_tick(&clock, "merging", t->pieces.count - first, vocab_size - first, true, error);
+}
+
+/* Of a pair that was merged more than once the last time counts. */
+static void drop_repeats(struct trainer *t)
+{
+    enum { KEPT = -2 };
+    int64_t to = t->merges;
+    for (int64_t i = t->merges - 1; i >= 0; i--) {
+        struct pair *p = pairs_get(&t->pairs, pair_key(t->merge[i].left, t->merge[i].right));
+        if (p->head != KEPT)
+            t->merge[--to] = t->merge[i];
+        p->head = KEPT;
+    }
+    t->merges -= to;
+    memmove(t->merge, t->merge + to, (size_t)t->merges * sizeof *t->merge);
+}
+
+wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
+                              wf_error *error)
+{
+    struct trainer t = {.options = options};
+    struct word_counts words = {0};
+    int64_t vocab_size = options->vocab_size ? options->vocab_size : 10000;
+    *out = (struct tokenizer_table){0};
+    wf_status status = train_specials(options, &t.pieces, error);
+    int64_t specials = t.pieces.count;
+    if (status == WF_OK)
+        status = word_counts_read(source, options, &words, error);
+    if (status == WF_OK)
+        status = bpe_words_of(&t.words, &words, options->kind == WF_TOKENIZER_BYTE_BPE, &t.pieces, error);
+    word_counts_free(&words);
+    if (status == WF_OK && vocab_size < t.pieces.count)
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "a vocabulary of %" PRId64 " types is too small: %" PRId64 " special tokens and %" PRId64
+                              " characters need at least %" PRId64,
+                              vocab_size, specials, t.pieces.count - specials, t.pieces.count);
+    if (status == WF_OK)
+        status = train(&t, vocab_size, error);
+    if (status == WF_OK) {
+        drop_repeats(&t);
+        out->merge = t.merge;
+        out->merges = t.merges;
+        t.merge = NULL;
+        train_table(&t.pieces, specials, out);
+    }
+    word_counts_free(&t.pieces);
+    bpe_words_free(&t.words);
+    pairs_free(&t.pairs);
+    word_lists_free(&t.lists);
+    candidates_free(&t.heap);
+    wf_free(t.event);
+    wf_free(t.touched);
+    wf_free(t.merge);
+    wf_free(t.joined);
+    return status;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "bpe_words.h"
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+enum { POINTS = 0x110000 };
+
+/* The character that stands for a byte in files of byte-level encodings (GPT-2's bytes_to_unicode): itself where it is printable,
+ * else the next one from U+0100 on. */
+static void add_bytes(int32_t *id)
+{
+    uint32_t next = 0x100;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        bool plain = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+        id[plain ? byte : next++] = 1;
+    }
+}
+
+/* Marks the characters that occur, then numbers them: id[point] is the piece. Returns false without memory. */
+static bool add_alphabet(const struct word_counts *words, bool bytes, struct word_counts *pieces, int32_t *id)
+{
+    uint32_t point;
+    if (bytes)
+        add_bytes(id);
+    for (int64_t at = 0; at < words->used; id[point] = 1)
+        at += wf_utf8_decode(words->bytes + at, words->used - at, &point);
+    for (point = 0; point < POINTS; point++) {
+        char text[4];
+        if (!id[point])
+            continue;
+        int64_t piece = word_counts_add(pieces, text, wf_utf8_encode(point, text), 0);
+        if (piece < 0)
+            return false;
+        id[point] = (int32_t)piece;
+    }
+    return true;
+}
+
+static wf_status no_memory(const struct word_counts *words, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory for the characters of %" PRId64 " words", words->count);
+}
+
+wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, bool bytes, struct word_counts *pieces, wf_error *error)
+{
+    *out = (struct bpe_words){0};
+    int32_t *id = wf_alloc_zero(POINTS, sizeof *id);
+    int64_t symbols = 0, count = 0;
+    if (!id || !add_alphabet(words, bytes, pieces, id)) {
+        wf_free(id);
+        return no_memory(words, error);
+    }
+    for (int64_t i = 0; i < words->used; i++)
+        symbols += (words->bytes[i] & 0xC0) != 0x80;
+    out->symbol = wf_alloc((size_t)symbols * sizeof *out->symbol);
+    out->start = wf_alloc((size_t)words->count * sizeof *out->start);
+    out->length = wf_alloc((size_t)words->count * sizeof *out->length);
+    out->times = wf_alloc((size_t)words->count * sizeof *out->times);
+    if (!out->symbol || !out->start || !out->length || !out->times) {
+        bpe_words_free(out);
+        wf_free(id);
+        return no_memory(words, error);
+    }
+    int64_t to = 0;
+    for (int64_t i = 0; i < words->count; i++) {
+        int64_t begin = to;
+        uint32_t point;
+        for (int64_t at = words->start[i], end = words->start[i + 1]; at < end;) {
+            at += wf_utf8_decode(words->bytes + at, end - at, &point);
+            out->symbol[to++] = id[point];
+        }
+        if (to - begin > INT32_MAX / 2) {
+            bpe_words_free(out);
+            wf_free(id);
+            return wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin, INT32_MAX / 2);
+        }
+        if (to - begin < 2) {
+            to = begin;
+            continue;
+        }
+        out->start[count] = begin;
+        out->length[count] = (int32_t)(to - begin);
+        out->times[count++] = words->times[i];
+    }
+    out->count = count;
+    wf_free(id);
+    return WF_OK;
+}
+
+void bpe_words_free(struct bpe_words *words)
+{
+    wf_free(words->symbol);
+    wf_free(words->start);
+    wf_free(words->length);
+    wf_free(words->times);
+    *words = (struct bpe_words){0};
+}

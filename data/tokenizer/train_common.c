@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* What trainers of all kinds share: options, special tokens, progress. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "word_counts.h"
+#include <weft/internal/text.h>
+
+wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error)
+{
+    struct timespec t;
+    if (!clock->options->progress)
+        return WF_OK;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double now = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    if (!always && clock->last >= 0 && now - clock->last < 0.1)
+        return WF_OK;
+    clock->last = now;
+    if (clock->options->progress(clock->options->ctx, &(struct wf_tokenizer_progress){phase, done, total}))
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was made");
+}
+
+wf_status train_specials(const struct wf_tokenizer_options *options, struct word_counts *vocabulary, wf_error *error)
+{
+    static const char *const of_words[] = {"<pad>", "<bos>", "<eos>"}, *const of_bpe[] = {"<s>", "<pad>", "</s>", "<unk>"};
+    const char *const *special = options->specials;
+    int64_t count = options->special_count;
+    char quoted[WF_QUOTE_SIZE];
+    if (options->vocab_size < 0 || options->vocab_size > INT32_MAX)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: %" PRId64 " is out of range, 1 to %" PRId32, options->vocab_size, INT32_MAX);
+    if (options->min_frequency < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "min_frequency: %" PRId64 " is out of range; 1 takes everything", options->min_frequency);
+    if (count < 0 || count > 65536)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " special tokens are out of range, 0 to 65536", count);
+    if (!special) {
+        bool words = options->kind == WF_TOKENIZER_WORD;
+        special = words ? of_words : of_bpe;
+        count = words || options->kind == WF_TOKENIZER_BYTE_BPE ? 3 : 4;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const char *token = special[i];
+        int64_t length = token ? (int64_t)strlen(token) : 0;
+        if (length == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "special token %" PRId64 " is empty", i + 1);
+        if (wf_utf8_check(token, length) >= 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "the special token %s is not UTF-8", wf_text_quote(token, quoted));
+        int64_t id = word_counts_add(vocabulary, token, length, 0);
+        if (id < 0)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for special tokens");
+        if (id < i)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "the special token %s is given twice", wf_text_quote(token, quoted));
+    }
+    return WF_OK;
+}
+
+void train_table(struct word_counts *vocabulary, int64_t specials, struct tokenizer_table *out)
+{
+    out->bytes = (struct wf_string){vocabulary->bytes, vocabulary->used, vocabulary->room};
+    out->start = vocabulary->start;
+    out->count = vocabulary->count;
+    out->specials = specials;
+    vocabulary->bytes = NULL;
+    vocabulary->start = NULL;
+    word_counts_free(vocabulary);
+}
