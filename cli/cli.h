@@ -20,6 +20,7 @@ int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
+int run_average(int argc, char **argv);
 int run_inspect(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
@@ -45,6 +46,9 @@ struct file_list {
 };
 wf_status file_list_parse(const char *text, struct file_list *list, wf_error *error);
 void file_list_free(struct file_list *list);
+
+/* Where what was found out about large files is kept: $XDG_CACHE_HOME/weft, else $HOME/.cache/weft. NULL where neither is set. wf_free. */
+char *cache_folder(void);
 
 /* Ctrl-C and SIGTERM are noted once; a second one ends the process. */
 void watch_interrupts(void);

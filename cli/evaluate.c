@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* weft evaluate RUN --data FILE[,FILE] [--json] */
+/* weft evaluate RUN --data FILE[,FILE] [--json]: of a language model the loss on a text; of a translation model the loss on pairs, BLEU
+ * and chrF. */
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli.h"
 
-enum { KEY_DATA = 1000, KEY_JSON, KEY_WEIGHTS, KEY_THREADS };
+enum { KEY_DATA = 1000, KEY_JSON, KEY_WEIGHTS, KEY_BEAM, KEY_NO_BLEU, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8", 0},
+    {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8; of translations: source and target, aligned by line", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
+    {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed, 1: greedy (default: the model's)", 0},
+    {"no-bleu", KEY_NO_BLEU, NULL, 0, "of translations the loss alone, which is fast", 0},
     {"threads", KEY_THREADS, "N", 0, "threads", 0},
     {0},
 };
 
 struct arguments {
     const char *run, *data, *weights;
-    int64_t threads;
-    bool json;
+    int64_t threads, beam;
+    bool json, no_bleu;
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -29,6 +33,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_DATA: a->data = value; break;
     case KEY_JSON: a->json = true; break;
     case KEY_WEIGHTS: a->weights = value; break;
+    case KEY_BEAM: fine = parse_int("beam", value, 1, 1024, &a->beam); break;
+    case KEY_NO_BLEU: a->no_bleu = true; break;
     case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
     case ARGP_KEY_ARG:
         if (a->run)
@@ -41,44 +47,119 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp argp = {options, parse_option, "RUN --data FILE",
-                                 "Loss in nats a token, perplexity and bits a character of a run's model on a text.", NULL, NULL, NULL};
+                                 "Loss in nats a token, perplexity and bits a character of a run's model on a text; of a translation "
+                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files.", NULL, NULL, NULL};
 
 struct figures {
     double loss, perplexity, bits;
     int64_t tokens;
+    bool pairs, scored;
+    struct wf_translation_scores scores;
 };
+
+static wf_status evaluate_text(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
+                               struct figures *f, wf_error *error)
+{
+    struct wf_text text = {0};
+    struct wf_tokens ids = {0};
+    wf_status status = wf_text_read((const char *const *)files->path, files->count, &text, error);
+    if (status == WF_OK)
+        status = wf_text_encode(&text, 0, text.length, run->tokenizer, &ids, error);
+    if (status == WF_OK && ids.count < 2)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
+    if (status == WF_OK)
+        status = wf_model_evaluate(run->model, tape, ids.id, ids.count, &f->loss, &f->tokens, error);
+    if (status == WF_OK) /* the first token is given, so the characters that were predicted are fewer by its own */
+        f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)ids.count) / M_LN2;
+    wf_tokens_free(&ids);
+    wf_text_free(&text);
+    return status;
+}
+
+static bool show(void *ctx, int64_t done, int64_t total)
+{
+    (void)ctx;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%lld of %lld lines translated%s", (long long)done, (long long)total, done == total ? "\r\033[K" : "");
+    return true;
+}
+
+static wf_status evaluate_pairs(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
+                                struct figures *f, wf_error *error)
+{
+    if (files->count != 2)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", a->run,
+                            (long long)files->count);
+    char line[512], *cache = cache_folder();
+    wf_bitext *bitext;
+    struct wf_pairs_evaluation e = {0};
+    wf_status status = wf_run_bitext(run, files->path[0], files->path[1], cache, &bitext, error);
+    wf_free(cache);
+    if (status != WF_OK)
+        return status;
+    const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
+    if (survey->used < survey->lines)
+        fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
+    status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
+    wf_bitext_close(bitext);
+    f->pairs = true;
+    f->loss = e.loss;
+    f->tokens = e.tokens;
+    if (status != WF_OK || a->no_bleu)
+        return status;
+    struct wf_translator_options o = {.search.beam = a->beam, .truncate = true};
+    status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, NULL, &f->scores, error);
+    f->scored = status == WF_OK;
+    if (f->scores.counts.truncated > 0)
+        fprintf(stderr, "%lld source lines are longer than the model takes and lost their end\n", (long long)f->scores.counts.truncated);
+    return status;
+}
 
 static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error *error)
 {
     struct wf_run run = {0};
     struct file_list files = {0};
-    struct wf_text text = {0};
-    struct wf_tokens ids = {0};
     wf_tape *tape = NULL;
     wf_status status = file_list_parse(a->data, &files, error);
     if (status == WF_OK)
         status = wf_run_open(&run, a->run, a->weights, error);
-    if (status == WF_OK)
-        status = wf_text_read((const char *const *)files.path, files.count, &text, error);
-    if (status == WF_OK)
-        status = wf_text_encode(&text, 0, text.length, run.tokenizer, &ids, error);
-    if (status == WF_OK && ids.count < 2)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
+    if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model's run: --beam and --no-bleu are about translations", a->run);
     if (status == WF_OK)
-        status = wf_model_evaluate(run.model, tape, ids.id, ids.count, &f->loss, &f->tokens, error);
-    if (status == WF_OK) {
+        status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error) : evaluate_text(a, &files, &run, tape, f, error);
+    if (status == WF_OK)
         f->perplexity = exp(f->loss);
-        /* The first token is given, so the characters that were predicted are fewer by its own. */
-        f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)ids.count) / M_LN2;
-    }
     wf_tape_free(tape);
-    wf_tokens_free(&ids);
-    wf_text_free(&text);
     wf_run_close(&run);
     file_list_free(&files);
     return status;
+}
+
+static void print(const struct figures *f)
+{
+    char line[512];
+    printf("loss %.4f\nperplexity %.4f\n", f->loss, f->perplexity);
+    if (!f->pairs)
+        printf("bits per character %.4f\n", f->bits);
+    printf("tokens %lld\n", (long long)f->tokens);
+    if (f->scored) {
+        printf("%s\n", wf_bleu_line(&f->scores.bleu, true, 2, line, sizeof line));
+        printf("%s\n", wf_chrf_line(&f->scores.chrf, true, 2, line, sizeof line));
+    }
+}
+
+static void print_json(const struct figures *f)
+{
+    printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", f->loss, f->perplexity);
+    if (!f->pairs)
+        printf("\"bits_per_character\": %.17g, ", f->bits);
+    printf("\"tokens\": %lld", (long long)f->tokens);
+    if (f->scored)
+        printf(", \"bleu\": %.17g, \"chrf\": %.17g, \"bleu_signature\": \"%s\", \"chrf_signature\": \"%s\"", f->scores.bleu.score,
+               f->scores.chrf.score, f->scores.bleu.signature, f->scores.chrf.signature);
+    puts("}");
 }
 
 int run_evaluate(int argc, char **argv)
@@ -92,7 +173,7 @@ int run_evaluate(int argc, char **argv)
     if (!a.data)
         return fail_usage("weft evaluate needs --data FILE: the text to evaluate on");
     wf_error error = {0};
-    struct figures f;
+    struct figures f = {0};
     if (start(a.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
         return fail(&error);
     if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
@@ -100,9 +181,8 @@ int run_evaluate(int argc, char **argv)
         return fail(&error);
     }
     if (a.json)
-        printf("{\"loss\": %.17g, \"perplexity\": %.17g, \"bits_per_character\": %.17g, \"tokens\": %lld}\n", f.loss, f.perplexity, f.bits,
-               (long long)f.tokens);
+        print_json(&f);
     else
-        printf("loss %.4f\nperplexity %.4f\nbits per character %.4f\ntokens %lld\n", f.loss, f.perplexity, f.bits, (long long)f.tokens);
+        print(&f);
     return EXIT_DONE;
 }

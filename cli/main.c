@@ -11,7 +11,8 @@ static const struct command commands[] = {
     {"models", "the zoo: name, family, parameters, what it is for", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
-    {"evaluate", "loss of a model on a text", run_evaluate},
+    {"evaluate", "loss of a model on a text; of translations BLEU and chrF too", run_evaluate},
+    {"average", "mean of a run's last checkpoints", run_average},
     {"inspect", "what is in a run or a safetensors file", run_inspect},
     {"bench", "time of a training step", run_bench},
 };

@@ -78,16 +78,45 @@ static void line(struct progress *p, const struct wf_event *e)
     fprintf(stderr, "step %s\n", text);
 }
 
+/* Before the training: on a terminal only, and gone when it is done. */
+static void prepare(struct progress *p, const struct wf_event *e)
+{
+    if (!p->terminal)
+        return;
+    double share = e->total > 0 ? 100.0 * (double)e->done / (double)e->total : 0;
+    fprintf(stderr, "\r\033[K%.*s %.0f %%", columns() - 8, e->text, share);
+    fflush(stderr);
+    p->drawn = true;
+}
+
+static void begin(struct progress *p, const struct wf_event *e)
+{
+    const char *target = e->train_pairs > 0 ? "target " : "";
+    progress_clear(p);
+    p->first = e->step;
+    fprintf(stderr, "%lld parameters, %lld types; %lld %stokens to train on, ", (long long)e->parameters, (long long)e->vocab_size,
+            (long long)e->train_tokens, target);
+    if (e->valid_tokens > 0)
+        fprintf(stderr, "%lld to validate\n", (long long)e->valid_tokens);
+    else
+        fputs("no validation\n", stderr);
+    if (e->step > 0)
+        fprintf(stderr, "going on after step %lld of %lld\n", (long long)e->step, (long long)e->steps);
+}
+
 void progress_event(void *progress, const struct wf_event *e)
 {
     struct progress *p = progress;
     switch (e->kind) {
+    case WF_EVENT_PREPARE:
+        prepare(p, e);
+        break;
+    case WF_EVENT_DATA:
+        progress_clear(p);
+        fprintf(stderr, "%s\n", e->text);
+        break;
     case WF_EVENT_START:
-        p->first = e->step;
-        fprintf(stderr, "%lld parameters, %lld types; %lld tokens to train on, %lld to validate\n", (long long)e->parameters,
-                (long long)e->vocab_size, (long long)e->train_tokens, (long long)e->valid_tokens);
-        if (e->step > 0)
-            fprintf(stderr, "going on after step %lld of %lld\n", (long long)e->step, (long long)e->steps);
+        begin(p, e);
         break;
     case WF_EVENT_STEP:
         p->loss = isnan(p->loss) ? e->loss : 0.9 * p->loss + 0.1 * e->loss;

@@ -9,10 +9,10 @@
 enum { KEY_TRAIN = 1000, KEY_VALID, KEY_OUT, KEY_TOKENIZER, KEY_SET, KEY_STEPS, KEY_RESUME, KEY_SEED, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"train", KEY_TRAIN, "FILE[,FILE]", 0, "text to train on, UTF-8", 0},
-    {"valid", KEY_VALID, "FILE[,FILE]", 0, "text to validate on (default: the last tenth of the training text)", 0},
+    {"train", KEY_TRAIN, "FILE[,FILE]", 0, "text to train on, UTF-8; to translate: source and target, aligned by line", 0},
+    {"valid", KEY_VALID, "FILE[,FILE]", 0, "text to validate on (default: the last tenth of the training text; to translate: none)", 0},
     {"out", KEY_OUT, "RUN", 0, "folder for what comes of it", 0},
-    {"tokenizer", KEY_TOKENIZER, "FILE", 0, "tokenizer.json to use (default: made from the text and kept in RUN)", 0},
+    {"tokenizer", KEY_TOKENIZER, "FILE[,FILE]", 0, "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times", 0},
     {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
     {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN", 0},
@@ -109,23 +109,31 @@ int run_train(int argc, char **argv)
     if (!a.out)
         return fail_usage("weft train needs --out RUN: the folder for what comes of it");
     wf_error error = {0};
-    struct file_list train = {0}, valid = {0};
+    struct file_list train = {0}, valid = {0}, tokenizer = {0};
+    char *cache = cache_folder();
     struct progress progress;
-    struct wf_train_options o = {.out = a.out, .tokenizer = a.tokenizer, .seed = (uint64_t)a.seed, .resume = a.resume,
+    struct wf_train_options o = {.out = a.out, .survey_cache = cache, .seed = (uint64_t)a.seed, .resume = a.resume,
                                  .event = progress_event, .ctx = &progress, .cancelled = interrupted};
     wf_status status = configure(&a, &o.config, &error);
     if (status == WF_OK)
         status = file_list_parse(a.train, &train, &error);
     if (status == WF_OK && a.valid)
         status = file_list_parse(a.valid, &valid, &error);
+    if (status == WF_OK && a.tokenizer)
+        status = file_list_parse(a.tokenizer, &tokenizer, &error);
+    if (status == WF_OK && tokenizer.count > 2)
+        status = wf_error_set(&error, WF_ERR_ARGUMENT, "--tokenizer %s: one file, or one for the source and one for the target, not %lld",
+                              a.tokenizer, (long long)tokenizer.count);
     if (status == WF_OK)
         status = start(a.threads, &error);
+    progress_start(&progress);
     if (status == WF_OK) {
+        o.source_tokenizer = tokenizer.count == 2 ? tokenizer.path[0] : NULL;
+        o.tokenizer = tokenizer.count > 0 ? tokenizer.path[tokenizer.count - 1] : NULL;
         o.train = (const char *const *)train.path;
         o.train_files = train.count;
         o.valid = (const char *const *)valid.path;
         o.valid_files = valid.count;
-        progress_start(&progress);
         watch_interrupts();
         struct wf_train_result result;
         status = wf_train(&o, &result, &error);
@@ -133,6 +141,9 @@ int run_train(int argc, char **argv)
     }
     file_list_free(&train);
     file_list_free(&valid);
-    /* Ctrl-C saved and ended: that is done, not failed. */
-    return status == WF_OK || status == WF_ERR_CANCELLED ? EXIT_DONE : fail(&error);
+    file_list_free(&tokenizer);
+    wf_free(cache);
+    /* Ctrl-C saved and ended: that is done, not failed; unless nothing had begun yet. */
+    bool saved = status == WF_ERR_CANCELLED && progress.first >= 0;
+    return status == WF_OK || saved ? EXIT_DONE : fail(&error);
 }

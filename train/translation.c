@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Training of translation models: batches of pairs from two files, aligned by line. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -116,10 +115,7 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
 {
     const struct wf_bitext_survey *s = wf_bitext_survey(bitext);
     char line[512], text[640];
-    int used = snprintf(text, sizeof text, "%s: %s", what, wf_bitext_describe(s, line, sizeof line));
-    if (s->source_unknown + s->target_unknown > 0 && used < (int)sizeof text)
-        snprintf(text + used, sizeof text - (size_t)used, "; %" PRId64 " source and %" PRId64 " target tokens are unknown", s->source_unknown,
-                 s->target_unknown);
+    snprintf(text, sizeof text, "%s: %s", what, wf_bitext_describe(s, line, sizeof line));
     return report_data(t, s, text);
 }
 

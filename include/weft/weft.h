@@ -27,6 +27,7 @@
 #include <weft/seq2seq.h>
 #include <weft/translate.h>
 /* train */
+#include <weft/average.h>
 #include <weft/bench.h>
 #include <weft/run.h>
 #include <weft/train.h>

@@ -8,7 +8,9 @@
 
 #include <weft/bitext.h>
 #include <weft/models.h>
+#include <weft/score.h>
 #include <weft/tokenizer.h>
+#include <weft/translate.h>
 
 WF_BEGIN_DECLS
 
@@ -39,6 +41,19 @@ struct wf_pairs_evaluation {
 /* The loss of a translation model over all used pairs of a text. The tape is reset. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
                                    struct wf_pairs_evaluation *out, wf_error *error) WF_CHECKED;
+
+struct wf_translation_scores {
+    struct wf_bleu_score bleu; /* tokenizer 13a, cased */
+    struct wf_chrf_score chrf;
+    struct wf_translator_counts counts;
+};
+/* Translates every line of `source` and scores the translations against the lines of `target` as they stand in the file. options: NULL for
+ * the model's beam and length penalty; too long a line is cut where .truncate says so, else an error. progress (may be NULL): lines;
+ * false ends with WF_ERR_CANCELLED. The files must have the same number of lines: WF_ERR_FORMAT with both. */
+WF_API wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, const char *target,
+                                         const struct wf_translator_options *options,
+                                         bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                                         struct wf_translation_scores *out, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
