@@ -36,8 +36,8 @@ struct word_list {
 };
 enum { WORD_LIST_CLASSES = 32 };
 struct word_lists {
-    void *chunks;                    /* all memory, a chain */
-    int32_t *next;                   /* what is left of the newest chunk */
+    void *chunks;  /* all memory, a chain */
+    int32_t *next; /* what is left of the newest chunk */
     int64_t left;
     int32_t *spare[WORD_LIST_CLASSES]; /* freed lists of 2^class words, a chain each */
 };

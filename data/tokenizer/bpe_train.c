@@ -5,8 +5,8 @@
  *
  * Pair counts are kept up to date: a merge changes the words that hold its pair and the counts of what stood beside it there. A
  * candidate for a merge carries the words in which its pair came up. Two merges may make the same piece ("ab" + "c", "a" + "bc");
- * then a pair of that piece comes up in two rounds and has two candidates, each with words of its own. The package merges both, one after the other, and keeps the
- * later place in the list: so do we. */
+ * then a pair of that piece comes up in two rounds and has two candidates, each with words of its own. The package merges both, one after
+ * the other, and keeps the later place in the list: so do we. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -212,8 +212,8 @@ static void drop_repeats(struct trainer *t)
     memmove(t->merge, t->merge + to, (size_t)t->merges * sizeof *t->merge);
 }
 
-wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
-                              wf_error *error)
+wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
+                              struct tokenizer_table *out, wf_error *error)
 {
     struct trainer t = {.options = options};
     struct word_counts words = {0};

@@ -74,7 +74,8 @@ wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, b
         if (to - begin > INT32_MAX / 2) {
             bpe_words_free(out);
             wf_free(id);
-            return wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin, INT32_MAX / 2);
+            return wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin,
+                                INT32_MAX / 2);
         }
         if (to - begin < 2) {
             to = begin;

@@ -29,9 +29,11 @@ wf_status train_specials(const struct wf_tokenizer_options *options, struct word
     int64_t count = options->special_count;
     char quoted[WF_QUOTE_SIZE];
     if (options->vocab_size < 0 || options->vocab_size > INT32_MAX)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: %" PRId64 " is out of range, 1 to %" PRId32, options->vocab_size, INT32_MAX);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: %" PRId64 " is out of range, 1 to %" PRId32, options->vocab_size,
+                            INT32_MAX);
     if (options->min_frequency < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "min_frequency: %" PRId64 " is out of range; 1 takes everything", options->min_frequency);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "min_frequency: %" PRId64 " is out of range; 1 takes everything",
+                            options->min_frequency);
     if (count < 0 || count > 65536)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " special tokens are out of range, 0 to 65536", count);
     if (!special) {

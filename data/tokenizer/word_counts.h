@@ -20,7 +20,8 @@ struct word_counts {
 int64_t word_counts_add(struct word_counts *counts, const char *piece, int64_t length, int64_t times);
 void word_counts_free(struct word_counts *counts); /* leaves it empty */
 
-/* Counts the words of a source, each line by itself, on all threads. What comes out depends on the text alone but for the order of the words. */
+/* Counts the words of a source, each line by itself, on all threads. What comes out depends on the text alone but for the order of the
+ * words. */
 wf_status word_counts_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct word_counts *out,
                            wf_error *error) WF_CHECKED;
 

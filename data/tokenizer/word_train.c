@@ -65,8 +65,8 @@ static wf_status build(const struct word_counts *words, const struct wf_tokenize
     return status;
 }
 
-wf_status tokenizer_train_word(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
-                               wf_error *error)
+wf_status tokenizer_train_word(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
+                               struct tokenizer_table *out, wf_error *error)
 {
     struct word_counts words = {0}, vocabulary = {0};
     *out = (struct tokenizer_table){0};
@@ -74,14 +74,16 @@ wf_status tokenizer_train_word(const struct tokenizer_source *source, const stru
     int64_t specials = vocabulary.count;
     if (status == WF_OK && options->vocab_size && options->vocab_size <= specials)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " types is too small: with %" PRId64 " special tokens and a word it needs at least %" PRId64,
+                              "a vocabulary of %" PRId64 " types is too small: with %" PRId64
+                              " special tokens and a word it needs at least %" PRId64,
                               options->vocab_size, specials, specials + 1);
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
         status = build(&words, options, &vocabulary, error);
     if (status == WF_OK && vocabulary.count == specials)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "no word comes %" PRId64 " times; choose a smaller min_frequency", options->min_frequency);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT, "no word comes %" PRId64 " times; choose a smaller min_frequency", options->min_frequency);
     if (status == WF_OK)
         train_table(&vocabulary, specials, out);
     word_counts_free(&words);
