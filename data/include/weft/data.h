@@ -5,6 +5,8 @@
 #include <weft/batches.h>
 #include <weft/bitext.h>
 #include <weft/corpus.h>
+#include <weft/detokenize.h>
+#include <weft/score.h>
 #include <weft/text.h>
 #include <weft/tokenizer.h>
 #endif
