@@ -112,11 +112,48 @@ def rms(p, x, heads, layers, kind='relu'):
 
 MODELS = {'gpt': gpt, 'rms': rms}
 
+def key_mask(lengths, n):
+    """[B,1,1,n]: the first lengths[b] keys of row b."""
+    return (torch.arange(n) < lengths.view(-1, 1)).view(len(lengths), 1, 1, n)
+
+def seq2seq(p, c, source, source_lengths, target, target_lengths):
+    """Padded ids [B,S] and [B,T] with their lengths -> logits [B,T,V]; what stands in the padding does not matter. c: the names of
+    Weft's config.json."""
+    e = p['source_embed.weight'] if 'source_embed.weight' in p else p['embed.weight']
+    t = p['target_embed.weight'] if 'target_embed.weight' in p else e
+    d, heads, pre = e.shape[1], c['heads'], c['norm'] == 'pre'
+    norm = lambda name, v: F.layer_norm(v, (d,), p[name + '.weight'], p.get(name + '.bias'), 1e-5)
+    def embed(table, x):
+        h = table[x] * (math.sqrt(d) if c['scale_embeddings'] else 1.0)
+        return h + sinusoidal(x.shape[1], d).to(h.dtype)
+    def sublayer(name, x, f):
+        return x + f(norm(name, x)) if pre else norm(name, x + f(x))
+    seen, own = key_mask(source_lengths, source.shape[1]), key_mask(target_lengths, target.shape[1]) & causal_mask(*[target.shape[1]] * 2)
+    m = embed(e, source)
+    for i in range(c['encoder_layers']):
+        b = f'encoder.{i}.'
+        m = sublayer(b + 'norm1', m, lambda x: mha(p, b + 'attn.', x, heads, allowed=seen)[0])
+        m = sublayer(b + 'norm2', m, lambda x: ffn(p, b + 'ffn.', x, c['activation']))
+    m = norm('encoder_norm', m) if c['final_norm'] else m
+    y = embed(t, target)
+    for i in range(c['decoder_layers']):
+        b = f'decoder.{i}.'
+        y = sublayer(b + 'norm1', y, lambda x: mha(p, b + 'self.', x, heads, allowed=own)[0])
+        y = sublayer(b + 'norm2', y, lambda x: mha(p, b + 'cross.', x, heads, memory=m, allowed=seen)[0])
+        y = sublayer(b + 'norm3', y, lambda x: ffn(p, b + 'ffn.', x, c['activation']))
+    y = norm('decoder_norm', y) if c['final_norm'] else y
+    return F.linear(y, p.get('head.weight', t), p.get('head.bias'))
+
 def cosine(peak, least, warmup, steps, t):
     """As shared/peers/torch_char.py: warm-up, then a half cosine."""
     if t < warmup:
         return peak * (t + 1) / (warmup + 1)
     return least + 0.5 * (1 + math.cos(math.pi * (t - warmup) / (steps - warmup))) * (peak - least)
+
+def inverse_sqrt(peak, warmup, t):
+    """Vaswani et al. 2017, section 5.3, by its peak: d^-0.5 min(n^-0.5, n w^-1.5) with n = t + 1."""
+    n = t + 1
+    return peak * min(n / warmup, math.sqrt(warmup / n))
 
 def groups(parameters, decay):
     """Only matrices decay."""

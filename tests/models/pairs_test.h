@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Small encoder-decoders and random pairs, for the tests of translation models. */
+#ifndef TESTS_PAIRS_TEST_H
+#define TESTS_PAIRS_TEST_H
+
+#include <math.h>
+
+#include "models_test.h"
+#include <weft/seq2seq.h>
+
+/* A small model, every dropout on when p > 0. */
+static inline struct wf_config small_pairs_config(const char *name, double p)
+{
+    struct wf_config c = preset(name);
+    c.d_model = 24;
+    c.heads = 4;
+    c.d_ff = 40;
+    c.encoder_layers = 2;
+    c.decoder_layers = 2;
+    c.max_length = 64;
+    c.positions = 0;
+    c.vocab_size = 29;
+    c.dropout = p;
+    c.inner_dropout = p > 0;
+    return c;
+}
+
+enum { MOST_PAIRS = 100, MOST_IDS = 4000 };
+/* Random pairs, which own their ids. */
+struct some_pairs {
+    struct wf_pairs pairs;
+    int32_t source[MOST_IDS], input[MOST_IDS], target[MOST_IDS], source_offsets[MOST_PAIRS + 1], target_offsets[MOST_PAIRS + 1];
+};
+
+/* `count` pairs with sides of 1 to `longest` ids; a target is a function of its input and of the source's first id. */
+static inline void random_pairs(struct some_pairs *p, int64_t count, int64_t longest, int64_t source_vocab, int64_t vocab, uint64_t seed)
+{
+    wf_rng rng = wf_rng_new(seed, wf_stream_of("pairs"));
+    p->source_offsets[0] = p->target_offsets[0] = 0;
+    ck_assert(count <= MOST_PAIRS && count * longest <= MOST_IDS);
+    for (int64_t i = 0; i < count; i++) {
+        p->source_offsets[i + 1] = p->source_offsets[i] + 1 + (int32_t)wf_rng_below(&rng, (uint64_t)longest);
+        p->target_offsets[i + 1] = p->target_offsets[i] + 1 + (int32_t)wf_rng_below(&rng, (uint64_t)longest);
+        for (int32_t k = p->source_offsets[i]; k < p->source_offsets[i + 1]; k++)
+            p->source[k] = (int32_t)wf_rng_below(&rng, (uint64_t)source_vocab);
+        for (int32_t k = p->target_offsets[i]; k < p->target_offsets[i + 1]; k++) {
+            p->input[k] = (int32_t)wf_rng_below(&rng, (uint64_t)vocab);
+            p->target[k] = (int32_t)((3 * p->input[k] + p->source[p->source_offsets[i]]) % vocab);
+        }
+    }
+    p->pairs = (struct wf_pairs){.count = count, .source = p->source, .source_offsets = p->source_offsets, .input = p->input,
+                                 .target = p->target, .target_offsets = p->target_offsets};
+}
+
+/* Pairs begin .. begin+count-1 of p, with offsets of their own in s and t (room for count + 1), as a micro-batch. */
+static inline struct wf_pairs part_of(const struct wf_pairs *p, int64_t begin, int64_t count, int32_t *s, int32_t *t)
+{
+    int32_t s0 = p->source_offsets[begin], t0 = p->target_offsets[begin];
+    for (int64_t i = 0; i <= count; i++) {
+        s[i] = p->source_offsets[begin + i] - s0;
+        t[i] = p->target_offsets[begin + i] - t0;
+    }
+    return (struct wf_pairs){.count = count, .source = p->source + s0, .source_offsets = s, .input = p->input + t0,
+                             .target = p->target + t0, .target_offsets = t, .first_source = p->first_source + s0,
+                             .first_target = p->first_target + t0};
+}
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Each variant of the encoder-decoder against PyTorch in float64, on pairs of unequal lengths, which stand packed here and padded
+ * there: logits, losses and every gradient; against torch.nn.Transformer too where that is the same model; and 20 updates by
+ * Adam with clipping and the inverse square root. tests/golden/make_seq2seq.py wrote the file. */
+#include <weft/optim.h>
+#include <weft/seq2seq.h>
+
+#include "../golden/golden.h"
+
+enum { D = 12, HEADS = 3, FF = 20, PAIRS = 5, STEPS = 20, LONGEST = 8 };
+
+/* As CASES and TRAINED in make_seq2seq.py. */
+static const struct subject_case {
+    const char *name;
+    enum wf_norm_place norm;
+    bool final_norm, apart, tied, scale, no_bias;
+    enum wf_activation activation;
+    int encoder_layers, decoder_layers, source_vocab;
+    double smoothing;
+    bool module;
+    double lr;
+    int warmup;
+} cases[] = {
+    {"post", WF_NORM_POST, false, false, false, false, false, WF_RELU, 2, 2, 11, 0, false, 0, 0},
+    {"pre", WF_NORM_PRE, true, true, false, false, false, WF_RELU, 2, 2, 7, 0.1, true, 0, 0},
+    {"base", WF_NORM_POST, true, false, true, true, false, WF_RELU, 2, 2, 11, 0.1, true, 2e-2, 8},
+    {"pre_tied", WF_NORM_PRE, true, false, true, true, false, WF_GELU, 2, 2, 11, 0.1, true, 1e-2, 30},
+    {"no_bias", WF_NORM_PRE, false, false, false, false, true, WF_SWIGLU, 1, 2, 11, 0, false, 0, 0},
+    {"target_tied", WF_NORM_POST, true, true, true, false, false, WF_GELU, 2, 1, 7, 0.3, true, 0, 0},
+};
+enum { CASES = sizeof cases / sizeof *cases, VOCAB = 11 };
+
+struct subject {
+    const struct subject_case *c;
+    wf_safetensors *file;
+    wf_model *model;
+    wf_registry *registry;
+    wf_tape *tape;
+    struct wf_pairs pairs;
+    int32_t source[PAIRS * LONGEST], input[PAIRS * LONGEST], target[PAIRS * LONGEST], source_offsets[PAIRS + 1], target_offsets[PAIRS + 1];
+};
+
+static struct wf_config config_of(const struct subject_case *c)
+{
+    return (struct wf_config){.model = "golden", .family = "seq2seq", .d_model = D, .heads = HEADS, .d_ff = FF,
+                              .encoder_layers = c->encoder_layers, .decoder_layers = c->decoder_layers, .max_length = LONGEST,
+                              .vocab_size = VOCAB, .source_vocab_size = c->apart ? c->source_vocab : 0, .norm = c->norm,
+                              .final_norm = c->final_norm, .shared = !c->apart, .tied = c->tied, .scale_embeddings = c->scale,
+                              .bias = !c->no_bias, .activation = c->activation, .steps = 1, .accumulate = 1, .lr = 1, .beta1 = 0.9,
+                              .beta2 = 0.98, .eps = 1e-9, .beam = 1};
+}
+
+/* As weight() in make_seq2seq.py. */
+static void fill(struct subject *s)
+{
+    for (int i = 0; i < wf_registry_count(s->registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(s->registry, i));
+        wf_real *value = wf_registry_values(s->registry) + info->offset;
+        char key[256];
+        snprintf(key, sizeof key, "%s/%s", s->c->name, info->name);
+        uint64_t stream = formula_name(key, NULL);
+        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
+        double shift = info->value.ndim == 1 && strstr(info->name, "norm") && strstr(info->name, "weight") ? 1 : 0;
+        for (int64_t k = 0; !wf_registry_is_buffer(s->registry, i) && k < wf_array_count(&info->value); k++)
+            value[k] = (wf_real)(float)(shift + formula_real(stream, k, scale));
+    }
+}
+
+static void make(struct subject *s, const struct subject_case *c)
+{
+    struct wf_config config = config_of(c);
+    wf_error e = {0};
+    *s = (struct subject){.c = c, .file = golden_open("seq2seq")};
+    s->model = wf_model_new(&config, &e);
+    s->tape = wf_tape_new(&e);
+    ck_assert_msg(s->model && s->tape, "%s", e.message);
+    s->registry = wf_model_registry(s->model);
+    ck_ok(wf_registry_build(s->registry, 1, error));
+    fill(s);
+}
+
+static void drop(struct subject *s)
+{
+    wf_safetensors_close(s->file);
+    wf_tape_free(s->tape);
+    wf_model_free(s->model);
+}
+
+static int32_t drawn(const struct subject *s, const char *what, int64_t i, int32_t n)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
+    return formula_id(formula_name(key, NULL), i, n);
+}
+
+/* As batch() in make_seq2seq.py, without the padding. */
+static void batch(struct subject *s, int step)
+{
+    for (int i = 0; i < PAIRS; i++) {
+        int64_t first = 64 * ((int64_t)step * PAIRS + i);
+        int32_t *so = s->source_offsets + i, *to = s->target_offsets + i;
+        so[1] = so[0] + 1 + drawn(s, "source_length", step * PAIRS + i, 7);
+        to[1] = to[0] + 1 + drawn(s, "target_length", step * PAIRS + i, 6);
+        for (int32_t k = 0; k < so[1] - so[0]; k++)
+            s->source[so[0] + k] = drawn(s, "source", first + k, s->c->source_vocab);
+        for (int32_t k = 0; k < to[1] - to[0]; k++) {
+            s->input[to[0] + k] = drawn(s, "input", first + k, VOCAB);
+            s->target[to[0] + k] = (3 * s->input[to[0] + k] + s->source[so[0]]) % VOCAB;
+        }
+    }
+    s->pairs = (struct wf_pairs){.count = PAIRS, .source = s->source, .source_offsets = s->source_offsets, .input = s->input,
+                                 .target = s->target, .target_offsets = s->target_offsets};
+}
+
+static double read_one(const struct subject *s, const char *what)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
+    double *x = golden_read(s->file, key, 1), value = *x;
+    free(x);
+    return value;
+}
+
+static const double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-5;
+
+static void compare_logits(struct subject *s, const char *what)
+{
+    char key[128];
+    wf_array view;
+    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
+    for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+        wf_tape_reset(s->tape, (wf_mode)mode);
+        ck_assert_msg(wf_view(wf_pairs_logits(s->model, s->tape, &s->pairs, NULL), &view) == WF_OK, "%s", wf_tape_error(s->tape)->message);
+        ck_assert(view.ndim == 2 && view.dim[0] == s->target_offsets[PAIRS] && view.dim[1] == VOCAB);
+        golden_near(s->file, key, &view, tolerance);
+    }
+}
+
+/* |gradient - reference| <= tolerance x the larger of the reference's norm and a thousandth of that of all. Returns how many. */
+static int compare_gradients(struct subject *s)
+{
+    double *want[256], *have[256], whole = 0;
+    int64_t n[256];
+    int count = 0;
+    const char *name[256];
+    for (int i = 0; i < wf_registry_count(s->registry); i++) {
+        char key[256];
+        wf_array view;
+        if (wf_registry_is_buffer(s->registry, i))
+            continue;
+        name[count] = wf_parameter_info(wf_registry_at(s->registry, i))->name;
+        snprintf(key, sizeof key, "%s/d.%s", s->c->name, name[count]);
+        ck_assert_int_eq(wf_grad(wf_registry_at(s->registry, i), &view), WF_OK);
+        n[count] = wf_array_count(&view);
+        have[count] = golden_elements(&view);
+        want[count] = golden_read(s->file, key, n[count]);
+        double norm = golden_norm(want[count], NULL, n[count]);
+        whole += norm * norm;
+        count++;
+    }
+    whole = sqrt(whole);
+    for (int i = 0; i < count; i++) {
+        double allowed = tolerance * fmax(golden_norm(want[i], NULL, n[i]), 1e-3 * whole), apart = golden_norm(have[i], want[i], n[i]);
+        ck_assert_msg(apart <= allowed, "%s: the gradient of %s differs by %g, allowed %g", s->c->name, name[i], apart, allowed);
+        free(have[i]);
+        free(want[i]);
+    }
+    return count;
+}
+
+START_TEST(variants)
+{
+    const double loss_tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-6;
+    int tensors = 0;
+    for (int i = 0; i < CASES; i++) {
+        struct subject s;
+        double value, plain_value;
+        wf_tensor *plain;
+        make(&s, &cases[i]);
+        batch(&s, 0);
+        compare_logits(&s, "logits");
+        if (s.c->module)
+            compare_logits(&s, "module/logits");
+        wf_tape_reset(s.tape, WF_TRAIN);
+        wf_tensor *loss = wf_pairs_loss(s.model, s.tape, &s.pairs, .label_smoothing = s.c->smoothing, .plain = &plain);
+        ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK && wf_item(plain, &plain_value) == WF_OK, "%s",
+                      wf_tape_error(s.tape)->message);
+        ck_assert(fabs(value - read_one(&s, "loss")) <= loss_tolerance * value);
+        ck_assert(fabs(plain_value - read_one(&s, "plain")) <= loss_tolerance * plain_value);
+        if (s.c->module)
+            ck_assert(fabs(value - read_one(&s, "module/loss")) <= loss_tolerance * value);
+        tensors += compare_gradients(&s) + 3 + 2 * s.c->module + (s.c->lr > 0);
+        if (i == CASES - 1) /* nothing in the file was left out */
+            ck_assert_int_eq(wf_safetensors_count(s.file), tensors);
+        drop(&s);
+    }
+}
+END_TEST
+
+START_TEST(schedule_and_adam)
+{
+    for (int i = 0; i < CASES; i++) {
+        if (cases[i].lr == 0)
+            continue;
+        struct subject s;
+        struct wf_adam opt;
+        char key[64];
+        const struct wf_schedule schedule = {WF_SCHEDULE_INVERSE_SQRT, cases[i].lr, 0, cases[i].warmup, STEPS};
+        make(&s, &cases[i]);
+        snprintf(key, sizeof key, "%s/losses", s.c->name);
+        double *want = golden_read(s.file, key, STEPS), far = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
+        ck_ok(wf_adam_init(&opt, s.registry, error, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9));
+        for (int t = 0; t < STEPS; t++) {
+            double value;
+            batch(&s, t);
+            wf_tape_reset(s.tape, WF_TRAIN);
+            wf_tensor *loss = wf_pairs_loss(s.model, s.tape, &s.pairs, .label_smoothing = s.c->smoothing);
+            ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+            ck_assert_msg(fabs(value - want[t]) <= far * want[t], "%s: the loss of step %d is %.12g, not %.12g", s.c->name, t, value, want[t]);
+            opt.lr = wf_schedule_lr(&schedule, t);
+            ck_ok(wf_adam_step(&opt, 1.0, error));
+        }
+        wf_adam_free(&opt);
+        free(want);
+        drop(&s);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("seq2seq_golden", variants, schedule_and_adam)
