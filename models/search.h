@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of beam search share. */
+#ifndef WEFT_MODELS_SEARCH_H
+#define WEFT_MODELS_SEARCH_H
+
+#include <weft/translate.h>
+
+/* --- topk.c -------------------------------------------------------------------------------------------------------- */
+struct candidate {
+    double total; /* log-probability of the whole hypothesis */
+    int32_t id;
+};
+/* The `most` likeliest continuations of each row of logits [rows, types], candidates [rows, most], the best first; of equal ones the
+ * smaller id first. total[r] is the log-probability of what row r holds so far. Returns the first row whose logits give no
+ * probabilities (a NaN, an infinity, nothing finite), or -1. most <= types. */
+int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, const double *total, int64_t most, struct candidate *out);
+
+/* --- beam.c -------------------------------------------------------------------------------------------------------- */
+/* A token of a hypothesis and where the one before it stands in the sentence's trellis, -1 before the first. */
+struct node {
+    int32_t before, id;
+};
+struct ending {
+    double score, log_probability;
+    int32_t node, length; /* the last node before EOS; tokens that the score counts, with EOS where there is one */
+    bool finished;
+};
+struct sentence {
+    int64_t place;          /* in the caller's order */
+    const int32_t *ids;     /* of the source */
+    int32_t length, limit;  /* ids of the source; the most tokens of a hypothesis */
+    int32_t rows;           /* live hypotheses; 0: done */
+    int32_t used;           /* nodes */
+    int64_t ended, kept;    /* hypotheses that have ended, and the best of them in ending */
+    struct node *node;      /* [limit * beam] */
+    struct ending *ending;  /* [beam], best first */
+};
+
+/* Everything that batches of sentences need, made once for all of them. */
+struct search {
+    const wf_model *model;
+    wf_tape *tape;
+    int64_t beam, n_best, batch, types;
+    int64_t picks, most;                      /* continuations that a step looks at: of a sentence, and of a row */
+    int64_t layers, source_ids, limit;        /* source_ids: of a batch; limit: the greatest of all sentences */
+    double length_penalty;
+    int32_t bos, eos;
+    bool (*cancelled)(void *ctx);
+    void *ctx;
+
+    struct wf_cache cache;
+    wf_tensor **kv;                       /* [layers] */
+    struct sentence *sentence;            /* [batch] */
+    struct node *nodes;
+    struct ending *endings;
+    int32_t *source, *source_offsets, *row_offsets;
+    /* live rows, and what they become: [batch * beam] each */
+    int32_t *id, *node, *from, *next_id, *next_node;
+    double *total, *next_total;
+    int32_t *numbers;                     /* the memory of those two lines; they change places */
+    double *totals;
+    struct candidate *candidate;          /* [batch * beam, most] */
+    int32_t *head;                        /* [beam] */
+};
+/* The sizes and options stand in *s. On an error nothing is left to free. */
+wf_status search_make(struct search *s, wf_error *error) WF_CHECKED;
+void search_free(struct search *s);
+/* Finds the translations of s->sentence[0 .. count-1], whose place, ids, length and limit are set. */
+wf_status search_batch(struct search *s, int64_t count, wf_error *error) WF_CHECKED;
+
+#endif

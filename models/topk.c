@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The likeliest continuations of rows of logits, without sorting them: of 10,000 types some ten are wanted. */
+#include <math.h>
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/parallel.h>
+
+#include "search.h"
+
+enum { MOST_BLOCKS = 256, LEAST_BLOCK = 64 };
+
+/* The k-th largest of values[n], k <= n; orders values[0 .. k-1], the largest first. */
+static wf_real kth_largest(wf_real *values, int64_t n, int64_t k)
+{
+    for (int64_t i = 1; i < n; i++) {
+        wf_real value = values[i];
+        int64_t at = i < k ? i : k;
+        if (at == k && value <= values[k - 1])
+            continue;
+        for (at = at == k ? k - 1 : at; at > 0 && values[at - 1] < value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+    return values[k - 1];
+}
+
+/* The k largest of a block come into out[0 .. *count-1]. What comes later has larger ids, so equal ones go behind. */
+static void take_block(const wf_real *logits, int64_t begin, int64_t end, wf_real floor, int64_t k, struct candidate *out, int64_t *count)
+{
+    double least = *count == k ? out[k - 1].total : -INFINITY;
+    for (int64_t i = begin; i < end; i++) {
+        if (logits[i] < floor || (*count == k && (double)logits[i] <= least))
+            continue;
+        int64_t at = *count < k ? (*count)++ : k - 1;
+        for (; at > 0 && out[at - 1].total < (double)logits[i]; at--)
+            out[at] = out[at - 1];
+        out[at] = (struct candidate){.total = (double)logits[i], .id = (int32_t)i};
+        least = out[*count - 1].total;
+    }
+}
+
+/* The row is looked at in blocks. The k-th largest of the blocks' maxima is a bound that at least k logits reach, and that few blocks
+ * reach but those of the k. */
+static bool top_of_row(const wf_real *logits, int64_t types, double total, int64_t k, struct candidate *out)
+{
+    int64_t block = (types + MOST_BLOCKS - 1) / MOST_BLOCKS, count = 0;
+    block = block < LEAST_BLOCK ? LEAST_BLOCK : (block + LEAST_BLOCK - 1) / LEAST_BLOCK * LEAST_BLOCK;
+    int64_t blocks = (types + block - 1) / block;
+    wf_real most[MOST_BLOCKS], ordered[MOST_BLOCKS], floor = -(wf_real)INFINITY;
+    for (int64_t b = 0; b < blocks; b++) {
+        most[b] = ordered[b] = wf_kernel->max(b + 1 < blocks ? block : types - b * block, logits + b * block);
+        if (isnan(most[b]))
+            return false;
+    }
+    if (k <= blocks)
+        floor = kth_largest(ordered, blocks, k);
+    for (int64_t b = 0; b < blocks; b++)
+        if (most[b] >= floor)
+            take_block(logits, b * block, b + 1 < blocks ? (b + 1) * block : types, floor, k, out, &count);
+
+    /* log-probability = logit - log of the sum of all e^logit; the loss of the best is that, with the sign turned */
+    double loss, best = out[0].total;
+    wf_kernel->cross_entropy(1, types, logits, &out[0].id, -1, 0, 0, &loss, NULL, NULL);
+    double log_sum = loss + best;
+    if (!isfinite(log_sum))
+        return false;
+    for (int64_t i = 0; i < k; i++)
+        out[i].total = total + (out[i].total - log_sum);
+    return true;
+}
+
+struct rows {
+    const wf_real *logits;
+    const double *total;
+    struct candidate *out;
+    int64_t types, most;
+};
+
+static void top_of_rows(void *ctx, int64_t row)
+{
+    const struct rows *r = ctx;
+    struct candidate *out = r->out + row * r->most;
+    if (!top_of_row(r->logits + row * r->types, r->types, r->total[row], r->most, out))
+        out[0] = (struct candidate){.total = NAN};
+}
+
+int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, const double *total, int64_t most, struct candidate *out)
+{
+    struct rows r = {.logits = logits, .total = total, .out = out, .types = types, .most = most};
+    wf_parallel(rows, (double)rows * ((double)types * 0.4 + 500), top_of_rows, &r);
+    for (int64_t i = 0; i < rows; i++)
+        if (isnan(out[i * most].total))
+            return i;
+    return -1;
+}
