@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/hash.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "bitext_internal.h"
+#include "lines.h"
+
+/* Words that each thread remembers, a side. A vocabulary of words has a long tail; this many are nine tenths of a text. */
+enum { WORDS = 1 << 15 };
+
+wf_status encoders_new(const struct wf_bitext *bitext, int count, int64_t ids, struct encoder **out, wf_error *error)
+{
+    struct encoder *encoder = *out = wf_alloc_zero((size_t)count, sizeof *encoder);
+    bool enough = encoder, one = bitext->side[0].tokenizer == bitext->side[1].tokenizer;
+    wf_status status = WF_OK;
+    for (int i = 0; i < count && enough && status == WF_OK; i++) {
+        if (ids > 0) {
+            enough = (encoder[i].ids.id = wf_alloc((size_t)ids * sizeof *encoder[i].ids.id));
+            encoder[i].ids.capacity = enough ? ids : 0;
+        }
+        for (int k = 0; k < 2 && enough && status == WF_OK; k++) {
+            encoder[i].cache[k] = k && one ? encoder[i].cache[0] : wf_token_cache_new(bitext->side[k].tokenizer, WORDS, error);
+            if (!encoder[i].cache[k])
+                status = WF_ERR_MEMORY;
+        }
+    }
+    if (!enough)
+        status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode its lines", bitext->side[0].path);
+    if (status != WF_OK) {
+        encoders_free(encoder, count);
+        *out = NULL;
+    }
+    return status;
+}
+
+void encoders_free(struct encoder *encoders, int count)
+{
+    for (int i = 0; encoders && i < count; i++) {
+        if (encoders[i].cache[1] != encoders[i].cache[0])
+            wf_token_cache_free(encoders[i].cache[1]);
+        wf_token_cache_free(encoders[i].cache[0]);
+        wf_tokens_free(&encoders[i].ids);
+    }
+    wf_free(encoders);
+}
+
+const char *bitext_sentence(const struct bitext_side *side, int64_t at, int64_t *length)
+{
+    int64_t from, to;
+    line_at(side->map.data, side->map.bytes, at, &from, &to);
+    *length = to - from;
+    return side->map.data + from;
+}
+
+wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error)
+{
+    for (int i = 0; i < 2; i++) {
+        struct bitext_side *side = bitext->side + i;
+        int64_t bytes;
+        if (!wf_map_changed(&side->map, &bytes))
+            continue;
+        uint64_t content = ~side->content;
+        if (bytes == side->map.bytes) {
+            struct survey_scan scan;
+            wf_status status = survey_scan(side, NULL, &scan, &content, error);
+            if (status != WF_OK)
+                return status;
+            survey_scan_free(&scan);
+        }
+        if (content != side->content) {
+            side->map.seconds = -1; /* it stays so, should somebody ask again */
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was changed while it was in use; start again with it as it is now",
+                                side->path);
+        }
+    }
+    return WF_OK;
+}
+
+/* Marks and their ids; `both`: the target. */
+static wf_status open_marks(struct bitext_side *side, bool both, wf_error *error)
+{
+    side->bos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_BOS);
+    side->eos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_EOS);
+    if ((side->bos || both) && side->bos_id < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the start of a sentence (<s>, <bos>, [CLS])",
+                            side->path);
+    if (side->eos && side->eos_id < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP])",
+                            side->path);
+    return WF_OK;
+}
+
+static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2], wf_error *error)
+{
+    for (int i = 0; i < 2; i++) {
+        struct bitext_side *side = bitext->side + i;
+        if (!(side->path = wf_strdup(paths[i])))
+            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", paths[i]);
+        wf_status status = open_marks(side, i == 1, error);
+        if (status == WF_OK)
+            status = wf_map_open(side->path, &side->map, error);
+        if (status != WF_OK)
+            return status;
+        if (side->map.bytes == line_first(side->map.data, side->map.bytes))
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", side->path);
+    }
+    return WF_OK;
+}
+
+static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options *o, struct survey_scan scan[2], wf_error *error)
+{
+    struct bitext_side *source = bitext->side, *target = bitext->side + 1;
+    struct survey_call call = {.options = o, .total = source->map.bytes + target->map.bytes};
+    wf_status status = WF_OK;
+    for (int i = 0; i < 2 && status == WF_OK; i++)
+        status = survey_scan(bitext->side + i, &call, scan + i, &bitext->side[i].content, error);
+    if (status != WF_OK)
+        return status;
+    int64_t lines = scan[0].lines;
+    if (lines != scan[1].lines)
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s has %" PRId64 " lines and %s has %" PRId64 "; line by line they must be each other's translation",
+                            source->path, lines, target->path, scan[1].lines);
+    if (lines > UINT32_MAX)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->path, lines);
+    const uint64_t contents[2] = {source->content, target->content};
+    bitext->survey.lines = lines;
+    bitext->survey.max_length = o->max_length;
+    bitext->survey.hash = wf_hash(contents, sizeof contents, 0);
+    bool found = false;
+    if (o->cache && (status = survey_cache_read(bitext, o->cache, lines, &found, error)) != WF_OK)
+        return status;
+    if (found)
+        return survey_goes_on(&call, call.total) ? WF_OK : survey_cancelled(error);
+    if ((status = survey_encode(bitext, scan, &call, error)) != WF_OK)
+        return status;
+    if (bitext->survey.used == 0) {
+        char text[300];
+        return wf_error_set(error, WF_ERR_FORMAT, "%s, %s: no pair of lines can be used: %s", source->path, target->path,
+                            wf_bitext_describe(&bitext->survey, text, sizeof text));
+    }
+    return o->cache ? survey_cache_write(bitext, o->cache, error) : WF_OK;
+}
+
+wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out, wf_error *error)
+{
+    *out = NULL;
+    if (options->max_length < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a longest sentence of %" PRId64 " tokens: it must be positive, or 0 for no limit",
+                            options->max_length);
+    struct wf_bitext *bitext = wf_alloc_zero(1, sizeof *bitext);
+    if (!bitext)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", source);
+    bitext->side[0].tokenizer = options->source;
+    bitext->side[0].bos = options->source_bos;
+    bitext->side[0].eos = options->source_eos;
+    bitext->side[1].tokenizer = options->target;
+    bitext->side[1].eos = true;
+    struct survey_scan scan[2] = {0};
+    wf_status status = open_files(bitext, (const char *const[]){source, target}, error);
+    if (status == WF_OK)
+        status = survey(bitext, options, scan, error);
+    for (int i = 0; i < 2; i++)
+        survey_scan_free(scan + i);
+    if (status == WF_OK)
+        *out = bitext;
+    else
+        wf_bitext_close(bitext);
+    return status;
+}
+
+void wf_bitext_close(wf_bitext *bitext)
+{
+    for (int i = 0; bitext && i < 2; i++) {
+        wf_free(bitext->side[i].path);
+        wf_map_close(&bitext->side[i].map);
+    }
+    if (bitext)
+        wf_free(bitext->memory);
+    wf_free(bitext);
+}
+
+const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext)
+{
+    return &bitext->survey;
+}
+
+void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target)
+{
+    *source = bitext->pair[pair].ids[0];
+    *target = bitext->pair[pair].ids[1];
+}
+
+const char *wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, int64_t *length)
+{
+    return bitext_sentence(bitext->side + side, bitext->pair[pair].at[side], length);
+}
+
+/* --- for people --- */
+
+struct words {
+    char *text;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int more = vsnprintf(w->used < w->size ? w->text + w->used : NULL, w->used < w->size ? w->size - w->used : 0, format, list);
+    va_end(list);
+    w->used += more > 0 ? (size_t)more : 0;
+}
+
+/* "29,000": the same in every locale. */
+static const char *with_commas(int64_t n, char out[32])
+{
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%" PRId64, n), used = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0 && digits[i - 1] != '-')
+            out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t size)
+{
+    const struct {
+        int64_t count;
+        const char *what;
+        bool is_long;
+    } reason[] = {
+        {s->empty_source, "empty source", false}, {s->empty_target, "empty target", false}, {s->empty_both, "empty on both sides", false},
+        {s->long_source, "source longer", true},  {s->long_target, "target longer", true},  {s->long_both, "both longer", true},
+    };
+    char number[32], second[32];
+    struct words w = {text, size, 0};
+    if (size > 0)
+        text[0] = 0;
+    add(&w, "%s pair%s", with_commas(s->used, number), s->used == 1 ? "" : "s");
+    if (s->used > 0)
+        add(&w, ", %s + %s tokens", with_commas(s->source_tokens, number), with_commas(s->target_tokens, second));
+    if (s->source_unknown > 0 || s->target_unknown > 0)
+        add(&w, " (%s + %s unknown)", with_commas(s->source_unknown, number), with_commas(s->target_unknown, second));
+    if (s->lines > s->used)
+        add(&w, "; %s left out: ", with_commas(s->lines - s->used, number));
+    const char *between = "";
+    for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
+        if (reason[i].count == 0)
+            continue;
+        add(&w, "%s%s %s", between, with_commas(reason[i].count, number), reason[i].what);
+        if (reason[i].is_long)
+            add(&w, " than %s", with_commas(s->max_length, number));
+        between = ", ";
+    }
+    return text;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft/internal/parallel.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "pair_batches_plan.h"
+
+enum { AT_ONCE = 8 }; /* pairs that a thread takes to encode */
+
+struct fault {
+    int64_t pair; /* of the batch */
+    int side;
+    wf_status status;
+    wf_error error;
+};
+
+struct offsets {
+    int32_t *source, *target; /* [most_pairs + 1] */
+};
+
+struct wf_pair_batches {
+    wf_bitext *bitext;
+    struct pair_plan plan;
+    int64_t epoch, index; /* the epoch that is planned, and its next batch */
+    int workers;
+    struct encoder *encoder; /* [workers] */
+    struct fault *fault;     /* [workers] */
+    _Atomic int64_t next;    /* pair of the batch that no worker has taken yet */
+    int64_t *chosen; /* [most_pairs] */
+    int32_t *source, *input, *target;
+    struct offsets whole, part;
+    struct wf_pairs last;
+};
+
+/* The most ids of a side that a batch can hold: its cost counts at least those. */
+static int64_t most_ids(const struct pair_plan *plan, int side, int64_t total)
+{
+    int64_t most = plan->limit > plan->longest[side] ? plan->limit : plan->longest[side];
+    return most < total ? most : total;
+}
+
+static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_options *o, wf_error *error)
+{
+    const struct wf_bitext *bitext = b->bitext;
+    wf_status status = pair_plan_new(bitext, o, &b->plan, error);
+    if (status != WF_OK)
+        return status;
+    int64_t source = most_ids(&b->plan, 0, bitext->survey.source_tokens), target = most_ids(&b->plan, 1, bitext->survey.target_tokens);
+    if (source > INT32_MAX || target > INT32_MAX)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
+    int workers = wf_threads();
+    size_t offsets = (size_t)(b->plan.most_pairs + 1) * sizeof(int32_t);
+    int64_t bytes = bitext->side[0].longest_bytes > bitext->side[1].longest_bytes ? bitext->side[0].longest_bytes
+                                                                                  : bitext->side[1].longest_bytes;
+    bool enough = (b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen)) &&
+                  (b->source = wf_alloc((size_t)source * sizeof *b->source)) && (b->input = wf_alloc((size_t)target * sizeof *b->input)) &&
+                  (b->target = wf_alloc((size_t)target * sizeof *b->target)) && (b->whole.source = wf_alloc(offsets)) &&
+                  (b->whole.target = wf_alloc(offsets)) && (b->part.source = wf_alloc(offsets)) && (b->part.target = wf_alloc(offsets)) &&
+                  (b->fault = wf_alloc_zero((size_t)workers, sizeof *b->fault));
+    if (!enough)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens", bitext->side[0].path,
+                            source, target);
+    b->workers = workers;
+    /* A tokenizer may ask for more room than it fills: a token a byte, and a few. */
+    status = encoders_new(bitext, b->workers, 2 * bytes + 64, &b->encoder, error);
+    if (status != WF_OK)
+        return status;
+    pair_plan_epoch(&b->plan, 0);
+    return WF_OK;
+}
+
+wf_status wf_pair_batches_new(wf_bitext *bitext, const struct wf_pair_batches_options *options, wf_pair_batches **out, wf_error *error)
+{
+    *out = NULL;
+    if (options->tokens < 0 || options->tolerance < 0 || options->window < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "batches of %" PRId64 " tokens, %" PRId64 " over, in windows of %" PRId64 " pairs: none may be negative",
+                            options->tokens, options->tolerance, options->window);
+    struct wf_pair_batches *b = wf_alloc_zero(1, sizeof *b);
+    if (!b)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for batches of pairs");
+    b->bitext = bitext;
+    wf_status status = make(b, options, error);
+    if (status == WF_OK)
+        *out = b;
+    else
+        wf_pair_batches_free(b);
+    return status;
+}
+
+void wf_pair_batches_free(wf_pair_batches *b)
+{
+    if (!b)
+        return;
+    void *const block[] = {b->fault,        b->chosen,       b->source,      b->input,      b->target,
+                           b->whole.source, b->whole.target, b->part.source, b->part.target};
+    for (size_t i = 0; i < sizeof block / sizeof *block; i++)
+        wf_free(block[i]);
+    encoders_free(b->encoder, b->workers);
+    pair_plan_free(&b->plan);
+    wf_free(b);
+}
+
+void wf_pair_batches_place(const wf_pair_batches *b, int64_t *epoch, int64_t *index)
+{
+    bool end = b->index == b->plan.runs;
+    *epoch = b->epoch + end;
+    *index = end ? 0 : b->index;
+}
+
+int64_t wf_pair_batches_count(const wf_pair_batches *b)
+{
+    return b->plan.runs;
+}
+
+const int64_t *wf_pair_batches_index(const wf_pair_batches *b)
+{
+    return b->chosen;
+}
+
+static void go_to(wf_pair_batches *b, int64_t epoch)
+{
+    if (epoch != b->epoch && !b->plan.in_order)
+        pair_plan_epoch(&b->plan, epoch);
+    b->epoch = epoch;
+}
+
+wf_status wf_pair_batches_seek(wf_pair_batches *b, int64_t epoch, int64_t index, wf_error *error)
+{
+    int64_t before = b->epoch;
+    bool possible = epoch >= 0 && epoch < INT64_MAX && index >= 0;
+    if (possible)
+        go_to(b, epoch);
+    int64_t count = b->plan.runs;
+    if (possible && index <= count) {
+        b->index = index;
+        return WF_OK;
+    }
+    go_to(b, before);
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "epoch %" PRId64 ", batch %" PRId64 ": there is no such place in the data; an epoch has about %" PRId64 " batches",
+                        epoch, index, count);
+}
+
+/* --- encoding --- */
+
+static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64_t i, int k, wf_error *error)
+{
+    const struct bitext_side *side = b->bitext->side + k;
+    const struct pair *pair = b->bitext->pair + b->chosen[i];
+    int64_t length;
+    const char *text = bitext_sentence(side, pair->at[k], &length);
+    struct wf_tokens *ids = &encoder->ids;
+    ids->count = 0;
+    const struct wf_encode_options options = {.cache = encoder->cache[k]};
+    wf_status status = wf_tokenizer_encode_with(side->tokenizer, text, length, &options, ids, error);
+    if (status == WF_OK && ids->count + side->bos + side->eos != pair->ids[k])
+        status = wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
+    if (status != WF_OK)
+        return status;
+    size_t bytes = (size_t)ids->count * sizeof *ids->id;
+    if (k == 0) {
+        int32_t *out = b->source + b->whole.source[i];
+        if (side->bos)
+            *out++ = side->bos_id;
+        memcpy(out, ids->id, bytes);
+        if (side->eos)
+            out[ids->count] = side->eos_id;
+    } else {
+        int64_t at = b->whole.target[i];
+        b->input[at] = side->bos_id;
+        memcpy(b->input + at + 1, ids->id, bytes);
+        memcpy(b->target + at, ids->id, bytes);
+        b->target[at + ids->count] = side->eos_id;
+    }
+    return WF_OK;
+}
+
+static void encode_worker(void *ctx, int64_t block)
+{
+    wf_pair_batches *b = ctx;
+    struct fault *fault = b->fault + block;
+    int64_t count = b->last.count;
+    fault->status = WF_OK;
+    for (int64_t first; (first = atomic_fetch_add(&b->next, AT_ONCE)) < count;)
+        for (int64_t i = first; i < count && i < first + AT_ONCE; i++)
+            for (int k = 0; k < 2 && fault->status == WF_OK; k++) {
+                wf_error_clear(&fault->error);
+                fault->status = encode(b, b->encoder + block, i, k, &fault->error);
+                fault->pair = i;
+                fault->side = k;
+            }
+}
+
+/* The first fault in the batch, whoever met it. The survey has encoded these lines before: so either the files are others now, or
+ * the survey is not theirs. */
+static wf_status tell(wf_pair_batches *b, wf_error *error)
+{
+    const struct fault *first = NULL;
+    for (int i = 0; i < b->workers; i++)
+        if (b->fault[i].status != WF_OK && (!first || b->fault[i].pair < first->pair))
+            first = b->fault + i;
+    if (!first)
+        return WF_OK;
+    if (first->status != WF_ERR_FORMAT)
+        return wf_error_set(error, first->status, "%s", first->error.message);
+    wf_status status = bitext_verify(b->bitext, error);
+    if (status != WF_OK)
+        return status;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: pair %" PRId64 " is not what the survey found: %s; remove the cache of surveys",
+                        b->bitext->side[first->side].path, b->chosen[first->pair] + 1, first->error.message);
+}
+
+wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_error *error)
+{
+    *pairs = (struct wf_pairs){0};
+    wf_status status = bitext_verify(b->bitext, error);
+    if (status != WF_OK)
+        return status;
+    if (b->index == b->plan.runs) {
+        go_to(b, b->epoch + 1);
+        b->index = 0;
+    }
+    const struct pair_run *run = b->plan.run + b->index;
+    b->whole.source[0] = b->whole.target[0] = 0;
+    for (int64_t i = 0; i < run->count; i++) {
+        const struct pair *pair = b->bitext->pair + (b->chosen[i] = b->plan.order[run->first + i]);
+        b->whole.source[i + 1] = b->whole.source[i] + (int32_t)pair->ids[0];
+        b->whole.target[i + 1] = b->whole.target[i] + (int32_t)pair->ids[1];
+    }
+    b->last = (struct wf_pairs){.count = run->count, .source = b->source, .source_offsets = b->whole.source, .input = b->input,
+                                .target = b->target, .target_offsets = b->whole.target};
+    atomic_store(&b->next, 0);
+    double ids = (double)b->whole.source[run->count] + b->whole.target[run->count];
+    wf_parallel(b->workers, 60 * ids, encode_worker, b);
+    status = tell(b, error);
+    if (status == WF_OK)
+        status = bitext_verify(b->bitext, error);
+    if (status != WF_OK) {
+        b->last = (struct wf_pairs){0};
+        return status;
+    }
+    b->index++;
+    *pairs = b->last;
+    return WF_OK;
+}
+
+/* --- micro-batches --- */
+
+/* The first pair of part `part`: parts are cut where the middles of pairs pass a share of all ids. */
+static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t parts)
+{
+    int64_t n = all->count, total = (int64_t)all->source_offsets[n] + all->target_offsets[n], low = 0, high = n;
+    while (low < high) {
+        int64_t i = low + (high - low) / 2;
+        int64_t twice = (int64_t)all->source_offsets[i] + all->source_offsets[i + 1] + all->target_offsets[i] + all->target_offsets[i + 1];
+        if ((__int128)twice * parts < (__int128)2 * total * part)
+            low = i + 1;
+        else
+            high = i;
+    }
+    return low;
+}
+
+void wf_pair_batches_part(wf_pair_batches *b, int64_t part, int64_t parts, struct wf_pairs *pairs)
+{
+    const struct wf_pairs *all = &b->last;
+    *pairs = (struct wf_pairs){.source_offsets = b->part.source, .target_offsets = b->part.target};
+    b->part.source[0] = b->part.target[0] = 0;
+    if (all->count == 0 || part < 0 || part >= parts)
+        return;
+    int64_t begin = part_begin(all, part, parts), end = part_begin(all, part + 1, parts);
+    pairs->count = end - begin;
+    pairs->first_source = all->source_offsets[begin];
+    pairs->first_target = all->target_offsets[begin];
+    pairs->source = all->source + pairs->first_source;
+    pairs->input = all->input + pairs->first_target;
+    pairs->target = all->target + pairs->first_target;
+    for (int64_t i = 0; i <= pairs->count; i++) {
+        b->part.source[i] = all->source_offsets[begin + i] - all->source_offsets[begin];
+        b->part.target[i] = all->target_offsets[begin + i] - all->target_offsets[begin];
+    }
+}

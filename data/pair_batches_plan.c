@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include <weft/memory.h>
+#include <weft/random.h>
+
+#include "pair_batches_plan.h"
+
+static int64_t cost(const struct pair_plan *plan, int64_t pairs, const int64_t length[2])
+{
+    int64_t one = !plan->side ? length[0] + length[1] : length[0] > length[1] ? length[0] : length[1];
+    return pairs * one;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_batches_options *o, struct pair_plan *plan, wf_error *error)
+{
+    int64_t pairs = bitext->survey.used, most = INT64_MAX / 4;
+    *plan = (struct pair_plan){.pair = bitext->pair, .pairs = pairs, .side = o->side, .in_order = o->in_order, .seed = o->seed};
+    plan->window = o->window > 0 && o->tokens > 0 ? smaller(o->window, pairs) : pairs;
+    plan->limit = o->tokens > 0 ? smaller(o->tokens, most) + smaller(o->tolerance, most) : 2 * most;
+    for (int k = 0; k < 2; k++) {
+        plan->shortest[k] = INT32_MAX;
+        for (int64_t i = 0; i < pairs; i++) {
+            int64_t n = bitext->pair[i].ids[k];
+            plan->longest[k] = n > plan->longest[k] ? n : plan->longest[k];
+            plan->shortest[k] = smaller(n, plan->shortest[k]);
+        }
+    }
+    /* As many pairs as fit when all are longest make a batch, or the window ends before: that bounds the number of batches. */
+    int64_t least = smaller(plan->limit / cost(plan, 1, plan->longest), plan->window), windows = (pairs - 1) / plan->window + 1;
+    plan->most_runs = pairs / (least > 1 ? least : 1) + windows;
+    plan->most_pairs = smaller(plan->limit / cost(plan, 1, plan->shortest), plan->window);
+    if (plan->most_pairs < 1)
+        plan->most_pairs = 1;
+    plan->order = wf_alloc((size_t)pairs * sizeof *plan->order);
+    plan->spare = wf_alloc((size_t)plan->window * sizeof *plan->spare);
+    plan->run = wf_alloc((size_t)plan->most_runs * sizeof *plan->run);
+    if (plan->order && plan->spare && plan->run)
+        return WF_OK;
+    pair_plan_free(plan);
+    return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the order of %" PRId64 " pairs", bitext->side[0].path, pairs);
+}
+
+void pair_plan_free(struct pair_plan *plan)
+{
+    wf_free(plan->order);
+    wf_free(plan->spare);
+    wf_free(plan->run);
+    *plan = (struct pair_plan){0};
+}
+
+/* Fisher and Yates. */
+static void shuffle_pairs(uint32_t *x, int64_t n, wf_rng rng)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = (int64_t)wf_rng_below(&rng, (uint64_t)i + 1);
+        uint32_t t = x[i];
+        x[i] = x[j];
+        x[j] = t;
+    }
+}
+
+static void shuffle_runs(struct pair_run *x, int64_t n, wf_rng rng)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        int64_t j = (int64_t)wf_rng_below(&rng, (uint64_t)i + 1);
+        struct pair_run t = x[i];
+        x[i] = x[j];
+        x[j] = t;
+    }
+}
+
+/* By target, then source; stable. A radix sort takes the least digit first: the source's. */
+static void sort_window(const struct pair_plan *plan, uint32_t *order, int64_t n)
+{
+    enum { BITS = 11, DIGITS = 1 << BITS };
+    uint32_t *from = order, *to = plan->spare;
+    for (int k = 0; k < 2; k++)
+        for (int shift = 0; plan->longest[k] >> shift > 0; shift += BITS) {
+            uint32_t place[DIGITS] = {0}, sum = 0;
+            for (int64_t i = 0; i < n; i++)
+                place[plan->pair[from[i]].ids[k] >> shift & (DIGITS - 1)]++;
+            for (int d = 0; d < DIGITS; d++) {
+                uint32_t count = place[d];
+                place[d] = sum;
+                sum += count;
+            }
+            for (int64_t i = 0; i < n; i++)
+                to[place[plan->pair[from[i]].ids[k] >> shift & (DIGITS - 1)]++] = from[i];
+            uint32_t *t = from;
+            from = to;
+            to = t;
+        }
+    if (from != order)
+        for (int64_t i = 0; i < n; i++)
+            order[i] = from[i];
+}
+
+static void cut_window(struct pair_plan *plan, int64_t first, int64_t end)
+{
+    while (first < end) {
+        int64_t count = 0, length[2] = {0, 0};
+        for (; first + count < end; count++) {
+            const struct pair *pair = plan->pair + plan->order[first + count];
+            for (int k = 0; k < 2; k++)
+                length[k] = pair->ids[k] > length[k] ? pair->ids[k] : length[k];
+            if (count > 0 && cost(plan, count + 1, length) > plan->limit)
+                break;
+        }
+        plan->run[plan->runs++] = (struct pair_run){(uint32_t)first, (uint32_t)count};
+        first += count;
+    }
+}
+
+void pair_plan_epoch(struct pair_plan *plan, int64_t epoch)
+{
+    for (int64_t i = 0; i < plan->pairs; i++)
+        plan->order[i] = (uint32_t)i;
+    if (!plan->in_order)
+        shuffle_pairs(plan->order, plan->pairs, wf_rng_new(plan->seed, wf_stream_of("pairs of an epoch") ^ (uint64_t)epoch));
+    plan->runs = 0;
+    for (int64_t first = 0; first < plan->pairs; first += plan->window) {
+        int64_t n = smaller(plan->window, plan->pairs - first);
+        sort_window(plan, plan->order + first, n);
+        cut_window(plan, first, first + n);
+    }
+    if (!plan->in_order)
+        shuffle_runs(plan->run, plan->runs, wf_rng_new(plan->seed, wf_stream_of("batches of an epoch") ^ (uint64_t)epoch));
+}
