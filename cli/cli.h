@@ -19,8 +19,10 @@ struct command {
 int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
+int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
 int run_average(int argc, char **argv);
+int run_bleu(int argc, char **argv);
 int run_inspect(int argc, char **argv);
 int run_bench(int argc, char **argv);
 

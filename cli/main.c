@@ -11,8 +11,10 @@ static const struct command commands[] = {
     {"models", "the zoo: name, family, parameters, what it is for", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
+    {"translate", "translate standard input, line for line", run_translate},
     {"evaluate", "loss of a model on a text; of translations BLEU and chrF too", run_evaluate},
     {"average", "mean of a run's last checkpoints", run_average},
+    {"bleu", "BLEU and chrF of translations", run_bleu},
     {"inspect", "what is in a run or a safetensors file", run_inspect},
     {"bench", "time of a training step", run_bench},
 };
