@@ -13,11 +13,15 @@
 
 enum { DX, DW, DB };
 
-/* Rows of a chunk: some MiB of logits, which stay in the cache, but enough rows that a pass over a large weight pays. */
-static int64_t chunk_rows(int64_t v)
+/* Rows of a chunk, of about the same number each. Some MiB of logits stay in the cache; but a pass over a weight that does not
+ * costs as much as the products of 60 rows or so, three times a chunk, and asks for many. */
+static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
 {
-    int64_t rows = ((int64_t)1 << 21) / (v > 0 ? v : 1) / 64 * 64;
-    return rows < 128 ? 128 : rows;
+    enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
+    int64_t least = v * d > LARGE_WEIGHT ? LEAST_LARGE : LEAST, most = CACHED / (v > 0 ? v : 1) / 64 * 64;
+    most = most < least ? least : most;
+    int64_t chunks = (rows + most - 1) / most;
+    return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
 static wf_status fused_shape(wf_call *c)
@@ -97,7 +101,7 @@ static wf_status fused_forward(wf_call *c)
     }
     if (c->grad && c->need[0])
         f.dx = c->saved[DX];
-    int64_t rows = f.x.dim[0], most = chunk_rows(f.v);
+    int64_t rows = f.x.dim[0], most = chunk_rows(rows, f.v, f.d);
     if (rows == 0 || f.scale == 0) { /* no target counts */
         for (int i = 0; c->grad && i < 3; i++)
             if (c->need[i])

@@ -4,22 +4,41 @@
 
 #define BLOCK 64
 
-/* Two running greatest values; lanes beyond the row hold -inf. A NaN may be lost here, the sum of the exponentials has it. */
-V_INLINE wf_real row_max(int64_t d, const wf_real *x)
+/* The greatest value, and the sum of all where `sum` is not NULL. Lanes beyond the row hold -inf. A NaN may be lost here, the sum
+ * of the exponentials has it. */
+V_INLINE wf_real row_max(int64_t d, const wf_real *x, double *sum)
 {
-    vr m0 = v_set(-V_INF), m1 = m0, m2 = m0, m3 = m0;
-    int64_t j = 0;
-    for (; j + 4 * V_N <= d; j += 4 * V_N) {
-        m0 = v_max(v_load(x + j), m0);
-        m1 = v_max(v_load(x + j + V_N), m1);
-        m2 = v_max(v_load(x + j + 2 * V_N), m2);
-        m3 = v_max(v_load(x + j + 3 * V_N), m3);
+    vr m[4] = {v_set(-V_INF), v_set(-V_INF), v_set(-V_INF), v_set(-V_INF)};
+    vd total = {0};
+    for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
+        int64_t end = begin + BLOCK * V_N < d ? begin + BLOCK * V_N : d, j = begin;
+        vr s[4] = {{0}, {0}, {0}, {0}};
+        for (; j + 4 * V_N <= end; j += 4 * V_N)
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) {
+                vr value = v_load(x + j + k * V_N);
+                m[k] = v_max(value, m[k]);
+                if (sum)
+                    s[k] += value;
+            }
+        for (; j + V_N <= end; j += V_N) {
+            m[0] = v_max(v_load(x + j), m[0]);
+            if (sum)
+                s[0] += v_load(x + j);
+        }
+        if (j < end) {
+            m[1] = v_max(v_load_n(x + j, end - j, -V_INF), m[1]);
+            if (sum)
+                s[1] += v_load_n(x + j, end - j, 0);
+        }
+        if (!sum)
+            continue;
+        for (int half = 0; half < V_HALVES; half++)
+            total += v_widen((s[0] + s[1]) + (s[2] + s[3]), half);
     }
-    for (; j + V_N <= d; j += V_N)
-        m0 = v_max(v_load(x + j), m0);
-    if (j < d)
-        m1 = v_max(v_load_n(x + j, d - j, -V_INF), m1);
-    return v_greatest(v_max(v_max(m0, m1), v_max(m2, m3)))[0];
+    if (sum)
+        *sum = v_sum_d(total);
+    return v_greatest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])))[0];
 }
 
 /* The sum of e^(x - m), m >= every x, whose terms go to y unless that is NULL. */
@@ -56,7 +75,7 @@ V_INLINE void scale_part(int64_t j, int64_t count, vr s, vr t, wf_real *y)
 void WF_KERNEL(softmax)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
 {
     for (int64_t i = 0; i < rows; i++, x += d, y += d) {
-        wf_real m = row_max(d, x);
+        wf_real m = row_max(d, x, NULL);
         if (m == -V_INF)
             m = 0; /* every e^x is 0 then, or NaN */
         double sum = row_exp(d, x, m, y);
@@ -106,15 +125,16 @@ void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, co
             continue;
         }
         double picked = (double)logits[target[i]]; /* before d, which may lie on it, is written */
-        double mean = smoothed && smoothing != 0 ? WF_KERNEL(sum)(v, logits) / (double)v : 0;
-        wf_real m = row_max(v, logits);
+        bool smooth = smoothed && smoothing != 0;
+        double all = 0;
+        wf_real m = smooth ? row_max(v, logits, &all) : row_max(v, logits, NULL);
         if (m == -V_INF)
             m = 0;
         double sum = row_exp(v, logits, m, d);
         double log_sum = (double)m + __builtin_log(sum);
         loss[i] = log_sum - picked;
         if (smoothed)
-            smoothed[i] = smoothing != 0 ? (1 - (double)smoothing) * loss[i] + (double)smoothing * (log_sum - mean) : loss[i];
+            smoothed[i] = smooth ? (1 - (double)smoothing) * loss[i] + (double)smoothing * (log_sum - all / (double)v) : loss[i];
         if (d) {
             vr s = v_set((wf_real)((double)scale / sum)), t = v_set((wf_real)(-(double)scale * (double)smoothing / (double)v));
             V_LOOP(v, scale_part, s, t, d);
