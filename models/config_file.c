@@ -117,7 +117,15 @@ static wf_status take_all(const json_t *object, const char *path, struct wf_conf
     char type[64], version[64], expected[64];
     const char *known[HEAD + MOST_KEYS + 1] = {0};
     int count = 0;
+    wf_error between = {0};
+    /* The family says which keys there are. */
     wf_status status = take_name(object, path, "family", c->family, sizeof c->family, error);
+    if (status == WF_OK)
+        status = take_name(object, path, "model_type", type, sizeof type, error);
+    if (status == WF_OK && strcmp(type, model_type(c->family, expected)) != 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"model_type\": \"%s\" should be \"%s\" for this family", path, type, expected);
+    if (status == WF_OK && !family_find(c->family, &between))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);
     for (int i = 0; i < HEAD; i++)
         known[count++] = head[i];
     for (int i = 0; i < wf_config_key_count(); i++)
@@ -129,14 +137,9 @@ static wf_status take_all(const json_t *object, const char *path, struct wf_conf
         status = take_name(object, path, "weft_version", version, sizeof version, error);
     if (status == WF_OK)
         status = take_name(object, path, "model", c->model, sizeof c->model, error);
-    if (status == WF_OK)
-        status = take_name(object, path, "model_type", type, sizeof type, error);
-    if (status == WF_OK && strcmp(type, model_type(c->family, expected)) != 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"model_type\": \"%s\" should be \"%s\" for this family", path, type, expected);
     for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++)
         if (key_used(key_at(i), c))
             status = take(object, path, c, key_at(i), error);
-    wf_error between = {0};
     if (status == WF_OK && wf_config_check(c, &between) != WF_OK)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);
     return status;

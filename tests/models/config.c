@@ -31,6 +31,30 @@ START_TEST(presets_are_zoo_rows)
     ck_assert(c.layers == 1 && c.heads == 4 && c.d_model == 64 && c.d_ff == 256 && c.context == 256 && c.batch == 16 && c.steps == 1000);
     ck_assert(c.dropout == 0 && !c.tied && c.bias && c.activation == WF_RELU && c.lr == 1e-3 && c.schedule == WF_SCHEDULE_CONSTANT);
     ck_assert(c.weight_decay == 0 && c.beta2 == 0.999 && c.clip == 1.0 && c.top_k == 4 && c.max_tokens == 100);
+
+    c = preset("seq2seq-tiny");
+    ck_assert(c.norm == WF_NORM_PRE && c.final_norm && c.d_model == 32 && c.heads == 4 && c.d_ff == 128 && c.encoder_layers == 2);
+    ck_assert(c.dropout == 0.1 && c.inner_dropout && !c.shared && !c.tied && c.bias && !c.scale_embeddings && c.positions == 5000);
+    ck_assert(c.tokenizer == WF_TOKENIZER_WORD && !c.source_bos && !c.source_eos && c.lr == 1e-3 && c.steps == 200 && c.batch_tokens == 0);
+    ck_assert(c.beam == 1 && c.max_tokens == 20 && c.label_smoothing == 0 && c.clip == 0 && c.beta2 == 0.999 && c.eps == 1e-8);
+    c = preset("seq2seq-postnorm");
+    ck_assert(c.norm == WF_NORM_POST && !c.final_norm && c.d_model == 128 && c.heads == 8 && c.d_ff == 512 && c.decoder_layers == 2);
+    ck_assert(c.dropout == 0 && c.shared && !c.tied && !c.scale_embeddings && c.vocab_size == 1000 && c.lr == 1e-4);
+    c = preset("transformer-base");
+    ck_assert(c.norm == WF_NORM_POST && c.final_norm && c.d_model == 512 && c.heads == 8 && c.d_ff == 2048 && c.encoder_layers == 6);
+    ck_assert(c.dropout == 0.1 && c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.max_length == 512);
+    ck_assert(fabs(c.lr - 1 / sqrt(512.0 * 4000)) < 1e-9 && c.warmup == 4000 && c.schedule == WF_SCHEDULE_INVERSE_SQRT && c.eps == 1e-9);
+    ck_assert(c.batch_tokens == 24000 && c.batch_cost == WF_BATCH_BOTH && c.batch_window == 4096 && c.beta2 == 0.98 && c.clip == 1);
+    ck_assert(c.source_bos && c.source_eos && c.min_frequency == 2 && c.label_smoothing == 0.1 && c.beam == 4 && c.length_penalty == 0.6);
+    ck_assert(c.steps == 100000 && c.save_every == 100 && c.valid_every == 200 && c.keep_every == 10000 && c.extra_tokens == 50);
+    c = preset("transformer-big");
+    ck_assert(c.d_model == 1024 && c.heads == 16 && c.d_ff == 4096 && c.dropout == 0.3 && c.steps == 300000 && c.keep_every == 100000);
+    ck_assert(fabs(c.lr - 1 / sqrt(1024.0 * 4000)) < 1e-9);
+    c = preset("multi30k");
+    ck_assert(c.norm == WF_NORM_PRE && c.final_norm && c.d_model == 128 && c.heads == 4 && c.d_ff == 256 && c.decoder_layers == 4);
+    ck_assert(c.dropout == 0.2 && !c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.lr == 2e-3);
+    ck_assert(c.warmup == 400 && c.batch_tokens == 4096 && c.batch_cost == WF_BATCH_SIDE && c.batch_window == 0 && c.vocab_size == 10000);
+    ck_assert(!c.source_bos && c.source_eos && c.keep == 10 && c.save_every == 100 && c.beam == 5 && c.length_penalty == 0.6);
 }
 END_TEST
 
@@ -71,41 +95,64 @@ START_TEST(nearest_names)
 }
 END_TEST
 
+/* Keys in the order of the table. preset: where the key is in use. */
 static const struct {
-    const char *key, *good[4], *bad[8];
+    const char *preset, *key, *good[4], *bad[8];
 } rows[] = {
-    {"d_model", {"1", "384", "65536"}, {"0", "-4", "65537", "1e9", "1.5", "", "12x", "99999999999999999999"}},
-    {"heads", {"1", "8", "1024"}, {"0", "1025", "x", " 4"}},
-    {"kv_heads", {"0", "2", "1024"}, {"-1", "1025", "nan"}},
-    {"d_ff", {"1", "262144"}, {"0", "262145"}},
-    {"layers", {"1", "1024"}, {"0", "1025", "6 "}},
-    {"context", {"1", "1048576"}, {"0", "1048577"}},
-    {"vocab_size", {"0", "50257", "16777216"}, {"-1", "16777217"}},
-    {"dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
-    {"activation", {"relu", "gelu", "gelu_tanh", "swiglu"}, {"GELU", "tanh", "", "0"}},
-    {"tied", {"true", "false", "yes", "1"}, {"maybe", "", "2", "True"}},
-    {"bias", {"true", "no", "0", "false"}, {"on!", ""}},
-    {"steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
-    {"batch", {"1", "64"}, {"0", "1048577"}},
-    {"accumulate", {"1", "40"}, {"0", "1048577"}},
-    {"lr", {"1e-3", "0.5", "10"}, {"0", "-1", "inf", "1e", "1e999", "0.1.2"}},
-    {"min_lr", {"0", "1e-4"}, {"-1e-9", "nan"}},
-    {"warmup", {"0", "100"}, {"-1", "1e13"}},
-    {"schedule", {"constant", "cosine", "inverse_sqrt"}, {"linear", "", "Cosine"}},
-    {"weight_decay", {"0", "0.1", "2"}, {"-0.1", "x"}},
-    {"beta1", {"0.9", "0.001"}, {"0", "1", "1.1", "-0.9"}},
-    {"beta2", {"0.99", "0.999"}, {"0", "1", "2"}},
-    {"eps", {"1e-8", "1"}, {"0", "-1e-8", "1.01"}},
-    {"clip", {"0", "1.0", "100"}, {"-1", "inf"}},
-    {"label_smoothing", {"0", "0.1", "0.99"}, {"1", "-0.1"}},
-    {"save_every", {"0", "250"}, {"-1", "0.5"}},
-    {"valid_every", {"0", "250"}, {"-1", "x"}},
-    {"keep", {"0", "10"}, {"-1", "1000001"}},
-    {"patience", {"0", "5"}, {"-1"}},
-    {"temperature", {"0.8", "1000"}, {"0", "-1", "1001", "nan"}},
-    {"top_k", {"0", "200"}, {"-1", "1.5"}},
-    {"top_p", {"0.9", "1"}, {"0", "1.1", "-1"}},
-    {"max_tokens", {"1", "1e3"}, {"0", "-5"}},
+    {"char-rms", "d_model", {"1", "384", "65536"}, {"0", "-4", "65537", "1e9", "1.5", "", "12x", "99999999999999999999"}},
+    {"char-rms", "heads", {"1", "8", "1024"}, {"0", "1025", "x", " 4"}},
+    {"char-rms", "kv_heads", {"0", "2", "1024"}, {"-1", "1025", "nan"}},
+    {"char-rms", "d_ff", {"1", "262144"}, {"0", "262145"}},
+    {"char-rms", "layers", {"1", "1024"}, {"0", "1025", "6 "}},
+    {"multi30k", "encoder_layers", {"1", "6", "1024"}, {"0", "1025", "six"}},
+    {"multi30k", "decoder_layers", {"1", "7", "1024"}, {"0", "1025", "-6"}},
+    {"char-rms", "context", {"1", "1048576"}, {"0", "1048577"}},
+    {"multi30k", "max_length", {"2", "1048576"}, {"0", "1", "1048577"}},
+    {"multi30k", "positions", {"0", "5000"}, {"-1", "1048577"}},
+    {"char-rms", "vocab_size", {"0", "50257", "16777216"}, {"-1", "16777217"}},
+    {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
+    {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
+    {"multi30k", "inner_dropout", {"false", "true"}, {"0.1"}},
+    {"char-rms", "activation", {"relu", "gelu", "gelu_tanh", "swiglu"}, {"GELU", "tanh", "", "0"}},
+    {"multi30k", "norm", {"pre", "post"}, {"Pre", "", "1", "middle"}},
+    {"multi30k", "final_norm", {"true", "false"}, {"maybe"}},
+    {"multi30k", "shared", {"true", "false"}, {"maybe"}},
+    {"char-rms", "tied", {"true", "false", "yes", "1"}, {"maybe", "", "2", "True"}},
+    {"char-rms", "bias", {"true", "no", "0", "false"}, {"on!", ""}},
+    {"multi30k", "scale_embeddings", {"true", "false"}, {"2"}},
+    {"multi30k", "xavier", {"true", "false"}, {"glorot"}},
+    {"multi30k", "source_bos", {"false", "true"}, {""}},
+    {"multi30k", "source_eos", {"true", "false"}, {""}},
+    {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "char"}, {"BPE", "wordpiece", "", "2"}},
+    {"multi30k", "min_frequency", {"0", "2"}, {"-1", "1.5"}},
+    {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
+    {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
+    {"multi30k", "batch_tokens", {"0", "24000"}, {"-1", "1e12"}},
+    {"multi30k", "batch_cost", {"both", "side"}, {"sides", "", "0"}},
+    {"multi30k", "batch_window", {"0", "4096"}, {"-1"}},
+    {"char-rms", "accumulate", {"1", "40"}, {"0", "1048577"}},
+    {"char-rms", "lr", {"1e-3", "0.5", "10"}, {"0", "-1", "inf", "1e", "1e999", "0.1.2"}},
+    {"char-rms", "min_lr", {"0", "1e-4"}, {"-1e-9", "nan"}},
+    {"char-rms", "warmup", {"0", "100"}, {"-1", "1e13"}},
+    {"char-rms", "schedule", {"constant", "cosine", "inverse_sqrt"}, {"linear", "", "Cosine"}},
+    {"char-rms", "weight_decay", {"0", "0.1", "2"}, {"-0.1", "x"}},
+    {"char-rms", "beta1", {"0.9", "0.001"}, {"0", "1", "1.1", "-0.9"}},
+    {"char-rms", "beta2", {"0.99", "0.999"}, {"0", "1", "2"}},
+    {"char-rms", "eps", {"1e-8", "1"}, {"0", "-1e-8", "1.01"}},
+    {"char-rms", "clip", {"0", "1.0", "100"}, {"-1", "inf"}},
+    {"char-rms", "label_smoothing", {"0", "0.1", "0.99"}, {"1", "-0.1"}},
+    {"char-rms", "save_every", {"0", "250"}, {"-1", "0.5"}},
+    {"char-rms", "valid_every", {"0", "250"}, {"-1", "x"}},
+    {"char-rms", "keep", {"0", "10"}, {"-1", "1000001"}},
+    {"multi30k", "keep_every", {"0", "10000"}, {"-1", "x"}},
+    {"char-rms", "patience", {"0", "5"}, {"-1"}},
+    {"char-rms", "temperature", {"0.8", "1000"}, {"0", "-1", "1001", "nan"}},
+    {"char-rms", "top_k", {"0", "200"}, {"-1", "1.5"}},
+    {"char-rms", "top_p", {"0.9", "1"}, {"0", "1.1", "-1"}},
+    {"char-rms", "max_tokens", {"1", "1e3"}, {"0", "-5"}},
+    {"multi30k", "beam", {"1", "5", "1024"}, {"0", "-1", "1025", "1.5"}},
+    {"multi30k", "length_penalty", {"0", "0.6", "2"}, {"-0.1", "nan", "inf"}},
+    {"multi30k", "extra_tokens", {"0", "50"}, {"-1"}},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -115,7 +162,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
     for (int i = 0; i < ROWS; i++) {
         ck_assert_str_eq(wf_config_key_at(i), rows[i].key);
         for (int j = 0; j < 4 && rows[i].good[j]; j++) {
-            struct wf_config c = preset("char-rms"), again = c;
+            struct wf_config c = preset(rows[i].preset), again = c;
             char text[64], twice[64];
             wf_error problem = {0};
             ck_assert_msg(wf_config_set(&c, rows[i].key, rows[i].good[j], &problem) == WF_OK, "%s", problem.message);
@@ -126,7 +173,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
             ck_assert_int_eq(memcmp(&c, &again, sizeof c), 0);
         }
         for (int j = 0; j < 8 && rows[i].bad[j]; j++) {
-            struct wf_config c = preset("char-rms"), before = c;
+            struct wf_config c = preset(rows[i].preset), before = c;
             ck_refused(wf_config_set(&c, rows[i].key, rows[i].bad[j], error), WF_ERR_ARGUMENT, rows[i].key);
             ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
         }
@@ -139,9 +186,10 @@ END_TEST
 /* Each key has a place of its own in the struct, and the place is the one of its name. */
 START_TEST(keys_reach_their_fields)
 {
-    struct wf_config c = preset("char-rms");
+    struct wf_config c = preset("char-rms"), p = preset("multi30k");
     for (int i = 0; i < ROWS; i++)
-        ck_ok(wf_config_set(&c, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
+        ck_ok(wf_config_set(strcmp(rows[i].preset, "multi30k") == 0 ? &p : &c, rows[i].key,
+                            rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
     ck_assert(c.d_model == 384 && c.heads == 8 && c.kv_heads == 2 && c.d_ff == 262144 && c.layers == 1024 && c.context == 1048576);
     ck_assert(c.vocab_size == 50257 && c.dropout == 0.2 && c.activation == WF_GELU && !c.tied && !c.bias && c.steps == 5000);
     ck_assert(c.batch == 64 && c.accumulate == 40 && c.lr == 0.5 && c.min_lr == 1e-4 && c.warmup == 100 &&
@@ -151,6 +199,76 @@ START_TEST(keys_reach_their_fields)
     ck_assert(c.top_p == 1 && c.max_tokens == 1000);
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(c.family, "rms");
+    ck_assert(p.encoder_layers == 6 && p.decoder_layers == 7 && p.max_length == 1048576 && p.positions == 5000 && p.source_vocab_size == 41);
+    ck_assert(p.inner_dropout && p.norm == WF_NORM_POST && !p.final_norm && !p.shared && !p.scale_embeddings && !p.xavier);
+    ck_assert(p.source_bos && !p.source_eos && p.tokenizer == WF_TOKENIZER_BYTE_BPE && p.min_frequency == 2 && p.batch_tokens == 24000);
+    ck_assert(p.batch_cost == WF_BATCH_SIDE && p.batch_window == 4096 && p.keep_every == 10000 && p.beam == 5 && p.length_penalty == 0.6);
+    ck_assert(p.extra_tokens == 50);
+}
+END_TEST
+
+/* Keys that a family has no use for: named, with what is meant where there is such a key; never written to. */
+START_TEST(keys_of_other_families)
+{
+    static const struct {
+        const char *preset, *key, *value, *says;
+    } bad[] = {
+        {"multi30k", "layers", "4", "layers: multi30k, an encoder-decoder, has no use for it: set encoder_layers and decoder_layers"},
+        {"multi30k", "kv_heads", "2", "kv_heads: multi30k, an encoder-decoder, has no use for it"},
+        {"multi30k", "context", "64", "set max_length"},
+        {"multi30k", "batch", "64", "set batch_tokens"},
+        {"transformer-base", "temperature", "0.8", "set beam"},
+        {"nanogpt-char", "encoder_layers", "6", "encoder_layers: nanogpt-char, a language model, has no use for it: set layers"},
+        {"nanogpt-char", "max_length", "64", "set context"},
+        {"char-rms", "batch_tokens", "4096", "set batch"},
+        {"char-rms", "norm", "pre", "norm: char-rms, a language model, has no use for it"},
+        {"char-rms", "beam", "4", "set top_k"},
+    };
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        struct wf_config c = preset(bad[i].preset), before = c;
+        char text[64];
+        ck_refused(wf_config_set(&c, bad[i].key, bad[i].value, error), WF_ERR_ARGUMENT, bad[i].says);
+        ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
+        ck_assert(!wf_config_get(&c, bad[i].key, text, sizeof text));
+    }
+    struct wf_config c = preset("multi30k"), lm = preset("char-rms");
+    ck_refused(wf_config_set(&c, "layer", "4", error), WF_ERR_ARGUMENT, "there is no key \"layer\" among those"); /* nor layers */
+    ck_refused(wf_config_set(&c, "encoder-layers", "4", error), WF_ERR_ARGUMENT, "did you mean encoder_layers?");
+    c.layers = 3;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "layers: multi30k");
+    lm.beam = 3;
+    ck_refused(wf_config_check(&lm, error), WF_ERR_ARGUMENT, "beam: char-rms");
+    /* 0 has a meaning for translations: up to max_length. */
+    c = preset("multi30k");
+    ck_ok(wf_config_set(&c, "max_tokens", "0", error));
+    ck_refused(wf_config_set(&c, "max_tokens", "-1", error), WF_ERR_ARGUMENT, "max_tokens: -1 is out of range: 0 to 1000000000000");
+    ck_refused(wf_config_set(&lm, "max_tokens", "0", error), WF_ERR_ARGUMENT, "max_tokens: 0 is out of range: 1 to 1000000000000");
+}
+END_TEST
+
+START_TEST(what_holds_between_keys_of_pairs)
+{
+    struct wf_config good = preset("multi30k"), c = good;
+    c.source_vocab_size = 5000;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "source_vocab_size");
+    c.source_vocab_size = c.vocab_size;
+    ck_ok(wf_config_check(&c, error));
+    c = good, c.shared = false, c.source_vocab_size = 5000;
+    ck_ok(wf_config_check(&c, error));
+    c = good, c.positions = 100;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "positions: 100 are fewer than max_length 512");
+    c = good, c.heads = 5;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "heads: 5 don't divide d_model 128");
+    c = good, c.beam = 0;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "beam: 0 is out of range");
+    c = good, c.d_model = 65536, c.d_ff = 262144, c.encoder_layers = 1024;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "2^40");
+    c = good, c.accumulate = 1000; /* a part of a batch may be empty */
+    ck_ok(wf_config_check(&c, error));
+    c = good, c.norm = (enum wf_norm_place)7;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "norm: 7 is out of range: 0 to 1");
+    c = good, c.tokenizer = WF_TOKENIZER_WORDPIECE; /* can't be trained */
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "tokenizer");
 }
 END_TEST
 
@@ -164,6 +282,12 @@ START_TEST(words_are_those_of_nn_and_optim)
         ck_assert(wf_config_get(&c, "activation", text, sizeof text));
         ck_assert_str_eq(text, wf_activation_name((enum wf_activation)i));
     }
+    c = preset("multi30k");
+    for (int i = WF_TOKENIZER_CHAR; i <= WF_TOKENIZER_BYTE_BPE; i++) {
+        ck_ok(wf_config_set(&c, "tokenizer", wf_tokenizer_kind_name((wf_tokenizer_kind)i), error));
+        ck_assert_int_eq(c.tokenizer, i);
+    }
+    c = preset("char-rms");
     for (int i = WF_SCHEDULE_CONSTANT; i <= WF_SCHEDULE_INVERSE_SQRT; i++) {
         ck_ok(wf_config_set(&c, "schedule", wf_schedule_name((enum wf_schedule_kind)i), error));
         ck_assert_int_eq(c.schedule, i);
@@ -215,7 +339,7 @@ START_TEST(what_holds_between_keys)
     c = good, strcpy(c.family, "gtp");
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "did you mean gpt");
     c = good, strcpy(c.family, "llama");
-    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "gpt or rms");
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "gpt, rms or seq2seq");
     /* Fields that were set by hand are held to their ranges too. */
     c = good, c.dropout = NAN;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "dropout");
@@ -251,4 +375,5 @@ END_TEST
 
 WF_TEST_MAIN("models/config", presets_are_zoo_rows, an_unknown_model_names_the_nearest, nearest_names,
              every_key_takes_good_values_and_refuses_bad_ones, keys_reach_their_fields, words_are_those_of_nn_and_optim,
-             unknown_keys_name_the_nearest, what_holds_between_keys, numbers_are_the_same_in_every_locale)
+             unknown_keys_name_the_nearest, what_holds_between_keys,
+             keys_of_other_families, what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)

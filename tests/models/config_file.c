@@ -30,19 +30,37 @@ START_TEST(round_trip)
     make_folder();
     for (int i = 0; i < wf_preset_count(); i++) {
         struct wf_config c = wf_preset_at(i)->config, back = {0};
+        bool pairs = strcmp(c.family, "seq2seq") == 0;
+        int used = 0;
         c.dropout = 0.1 + 0.2 * (i == 0); /* a number whose shortest form is long */
         c.vocab_size = 61 + i;
-        c.kv_heads = 1;
+        if (pairs)
+            c.source_vocab_size = c.shared ? 0 : 77;
+        else
+            c.kv_heads = 1;
         c.patience = 1000000000000;
         ck_ok(wf_config_save(&c, path, error));
         ck_ok(wf_config_load(&back, path, error));
         for (int k = 0; k < wf_config_key_count(); k++) {
             char a[64], b[64];
-            ck_assert(wf_config_get(&c, wf_config_key_at(k), a, sizeof a) && wf_config_get(&back, wf_config_key_at(k), b, sizeof b));
-            ck_assert_str_eq(a, b);
+            bool there = wf_config_get(&c, wf_config_key_at(k), a, sizeof a);
+            ck_assert(wf_config_get(&back, wf_config_key_at(k), b, sizeof b) == there);
+            used += there;
+            if (there)
+                ck_assert_str_eq(a, b);
         }
+        char *lines = wf_file_load(path, 1 << 20, NULL, NULL);
+        for (int k = 0; k < wf_config_key_count(); k++) { /* the keys of this family, and no others */
+            char a[64], *name = wf_format("\"%s\":", wf_config_key_at(k));
+            ck_assert_int_eq(strstr(lines, name) != NULL, wf_config_get(&c, wf_config_key_at(k), a, sizeof a));
+            wf_free(name);
+        }
+        ck_assert_int_eq(used, pairs ? 47 : 32);
+        wf_free(lines);
         ck_assert_int_eq(memcmp(&c, &back, sizeof c), 0);
     }
+    struct wf_config c = preset("gpt2");
+    ck_ok(wf_config_save(&c, path, error));
     char *text = wf_file_load(path, 1 << 20, NULL, NULL);
     ck_assert_ptr_nonnull(strstr(text, "\"weft_version\": \"" WF_VERSION "\""));
     ck_assert_ptr_nonnull(strstr(text, "\"model_type\": \"weft-gpt\""));
@@ -118,7 +136,10 @@ static const struct {
     {"\"family\": \"gpt\"", "\"family\": \"\"", "family"},
     {"\"family\": \"gpt\"", "\"family\": \"gpt\\u0000\"", ""},
     {"\"family\": \"gpt\"", "\"family\": \"ggggggggggggggggggggggggggggggggggggggggggggggggggggggggg\"", "family"},
+    {"\"family\": \"gpt\"", "\"family\": \"seq2seq\"", "model_type"},
     {"\"model_type\": \"weft-gpt\"", "\"model_type\": \"gpt2\"", "model_type"},
+    {"\"context\": 64", "\"context\": 64, \"max_length\": 64", "max_length"}, /* of another family */
+    {"\"keep\": 2", "\"keep\": 2, \"beam\": 0", "beam"},
     {"\"model\": \"nanogpt-char-small\"", "\"model\": \"a\\nb\"", "model"},
     {"\"model\": \"nanogpt-char-small\"", "\"model\": \"../x/y\"", "model"},
     {"\"model\": \"nanogpt-char-small\"", "\"model\": 7", "model"},
@@ -169,7 +190,7 @@ START_TEST(missing_and_repeated_keys)
         wf_free(more);
         line = next;
     }
-    ck_assert_int_eq(lines, wf_config_key_count() + 4);
+    ck_assert_int_eq(lines, 32 + 4); /* the keys of language models, and four more */
     wf_free(text);
     remove_folder();
 }

@@ -187,7 +187,7 @@ START_TEST(attention_refuses)
     struct wf_mha m;
     struct rig r = attend("mha_cross", &m, 4, &(struct wf_mha_options){.cross = true, .d_memory = 8});
     ck_assert(wf_is_poison(wf_mha_forward(&m, r.input[0])));
-    ck_assert_str_eq(wf_tape_error(r.tape)->message, "attention: cross-attention needs .memory");
+    ck_assert_str_eq(wf_tape_error(r.tape)->message, "attention: cross-attention needs .memory or .memory_kv");
     rig_close(&r);
 }
 END_TEST
