@@ -24,11 +24,12 @@ struct work {
 };
 
 /* From S and dP: s becomes P', ds becomes dS. */
-V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV], const vr d[QV])
+V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV],
+                           const vr d[QV], const int qv)
 {
     for (int64_t i = 0; i < keys; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < QV; j++) {
+        for (int j = 0; j < qv; j++) {
             vr *s = (vr *)(w->s + i * QUERIES) + j, *ds = (vr *)(w->ds + i * QUERIES) + j;
             vr p = exp2_of(*s - log_sum[j]), dp = *ds;
             if (some)
@@ -45,28 +46,28 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
         }
 }
 
-static void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_sick, bool dout_sick,
-                     const vr log_sum[QV], const vr d[QV])
+V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_sick, bool dout_sick,
+                       const vr log_sum[QV], const vr d[QV], const int qv)
 {
     const struct wf_attention *a = w->a;
     enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
     if (which == ALLOWED_NONE)
         return;
     bool k_sick = w->k_sick[k0 / KEYS], sick = q_sick || dout_sick || k_sick || w->v_sick[k0 / KEYS];
-    product_rows(keys, QV, a->e, w->k + k0 * a->e, a->e, w->qt, QUERIES, w->s, QUERIES);
+    product_rows(keys, qv, a->e, w->k + k0 * a->e, a->e, w->qt, QUERIES, w->s, QUERIES);
     if (a->dq || a->dk)
-        product_rows(keys, QV, a->f, w->v + k0 * a->f, a->f, w->doutt, QUERIES, w->ds, QUERIES);
+        product_rows(keys, qv, a->f, w->v + k0 * a->f, a->f, w->doutt, QUERIES, w->ds, QUERIES);
     bool some = which == ALLOWED_SOME;
     if (a->threshold) {
-        attention_dropout(a, head, q0, k0, keys, w->drop);
+        attention_dropout(a, head, q0, rows, k0, keys, w->drop);
         if (some || sick)
-            weights_tile(w, some, true, true, keys, log_sum, d);
+            weights_tile(w, some, true, true, keys, log_sum, d, qv);
         else
-            weights_tile(w, false, true, false, keys, log_sum, d);
+            weights_tile(w, false, true, false, keys, log_sum, d, qv);
     } else if (some || sick) {
-        weights_tile(w, some, false, true, keys, log_sum, d);
+        weights_tile(w, some, false, true, keys, log_sum, d, qv);
     } else {
-        weights_tile(w, false, false, false, keys, log_sum, d);
+        weights_tile(w, false, false, false, keys, log_sum, d, qv);
     }
     if (a->dv)
         (dout_sick ? careful_rows_add : product_rows_add)(keys, w->pf / V_LANES, rows, w->s, QUERIES, w->dout, w->pf, w->dv + k0 * w->pf,
@@ -74,7 +75,7 @@ static void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t row
     if (a->dk)
         (q_sick ? careful_rows_add : product_rows_add)(keys, w->pe / V_LANES, rows, w->ds, QUERIES, w->q, w->pe, w->dk + k0 * w->pe, w->pe);
     if (a->dq)
-        (k_sick ? careful_columns_add : product_columns_add)(a->e, QV, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
+        (k_sick ? careful_columns_add : product_columns_add)(a->e, qv, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
 }
 
 /* Lane l: the sum of x[l][column] y[l][column], for up to V_LANES rows; 0 beyond. */
@@ -93,7 +94,7 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
-static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows)
+V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
@@ -104,7 +105,7 @@ static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
     if (a->dv)
         pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
     vr log_sum[QV], d[QV];
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j < qv; j++) {
         log_sum[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
         d[j] = v_set(0);
     }
@@ -112,16 +113,25 @@ static void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
     for (int j = 0; j * V_LANES < rows; j++)
         d[j] = row_products(rows - j * V_LANES, a->f, dout + j * V_LANES * a->dout_step, a->dout_step,
                             a->out + head * a->f + (q0 + j * V_LANES) * a->out_step, a->out_step);
-    if (a->dq)
-        memset(w->dqt, 0, (size_t)(a->e * QUERIES) * sizeof *w->dqt);
+    for (int64_t i = 0; a->dq && i < a->e; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < qv; j++)
+            ((vr *)(w->dqt + i * QUERIES))[j] = v_set(0);
     int64_t limit = last_limit(a, q0, rows);
     for (int64_t k0 = 0; k0 < limit; k0 += KEYS)
-        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_sick, dout_sick, log_sum, d);
+        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_sick, dout_sick, log_sum, d, qv);
     if (a->dq) {
-        for (int64_t i = 0; i < a->e * QUERIES; i += V_LANES)
-            *(vr *)(w->dqt + i) *= a->scale;
+        for (int64_t i = 0; i < a->e; i++)
+#pragma GCC unroll 16
+            for (int j = 0; j < qv; j++)
+                ((vr *)(w->dqt + i * QUERIES))[j] *= a->scale;
         unpack_queries(rows, a->e, w->dqt, a->dq + head * a->e + q0 * a->dq_step, a->dq_step, a->dq_add);
     }
+}
+
+static void one_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows)
+{
+    WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
 }
 
 /* to[rows][columns] (+)= scale * from; rows from `filled` on have a gradient of 0. */
@@ -166,7 +176,7 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     memset(w.dv, 0, (size_t)(keys * w.pf) * sizeof *w.dv);
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = 0; q0 < a->queries; q0 += QUERIES)
-            query_tile(&w, head, q0, a->queries - q0 < QUERIES ? a->queries - q0 : QUERIES);
+            one_tile(&w, head, q0, a->queries - q0 < QUERIES ? a->queries - q0 : QUERIES);
     if (a->dk)
         write_rows(a->all_keys, keys, a->e, a->scale, w.dk, w.pe, a->dk, a->dk_step, a->dk_add);
     if (a->dv)

@@ -19,18 +19,18 @@ struct tile {
 };
 
 /* s becomes P; m and l as above. Returns true when O must be multiplied by factor. */
-V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t keys, vr m[QV], vr l[QV], vr factor[QV])
+V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t keys, vr m[QV], vr l[QV], vr factor[QV], const int qv)
 {
     vr top[QV], base[QV], sum[QV];
     vi change = v_seti(0);
 #pragma GCC unroll 16
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j < qv; j++) {
         top[j] = m[j];
         sum[j] = v_set(0);
     }
     for (int64_t i = 0; i < keys; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < QV; j++) {
+        for (int j = 0; j < qv; j++) {
             vr x = ((const vr *)(s + i * QUERIES))[j];
             if (some) {
                 x = v_select(((const vi *)(allow + i * QUERIES))[j], x, v_set(-V_INF));
@@ -39,7 +39,7 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t k
             top[j] = v_max(x, top[j]);
         }
 #pragma GCC unroll 16
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j < qv; j++) {
         /* Nothing to attend to yet: any finite number serves, the exponentials are 0. */
         base[j] = v_select((vi)(top[j] == -V_INF), v_set(0), top[j]);
         factor[j] = exp2_of(m[j] - base[j]);
@@ -48,27 +48,36 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t k
     }
     for (int64_t i = 0; i < keys; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < QV; j++) {
+        for (int j = 0; j < qv; j++) {
             vr p = exp2_of(((const vr *)(s + i * QUERIES))[j] - base[j]);
             ((vr *)(s + i * QUERIES))[j] = p;
             sum[j] += p;
         }
 #pragma GCC unroll 16
-    for (int j = 0; j < QV; j++)
+    for (int j = 0; j < qv; j++)
         l[j] = v_fma(l[j], factor[j], sum[j]);
     return v_any(change);
 }
 
-static void multiply_rows(int64_t rows, wf_real *x, const wf_real *by, int64_t by_step)
+V_INLINE void multiply_rows(int64_t rows, wf_real *x, const wf_real *by, int64_t by_step, const int qv)
 {
     for (int64_t i = 0; i < rows; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < QV; j++)
+        for (int j = 0; j < qv; j++)
             ((vr *)(x + i * QUERIES))[j] *= ((const vr *)(by + i * by_step))[j];
 }
 
+V_INLINE void clear_rows(int64_t rows, wf_real *x, const int qv)
+{
+    for (int64_t i = 0; i < rows; i++)
+#pragma GCC unroll 16
+        for (int j = 0; j < qv; j++)
+            ((vr *)(x + i * QUERIES))[j] = v_set(0);
+}
+
 /* The weights of these queries: once more through the keys, now that m and l are known. */
-static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_t rows, int64_t limit, const vr m[QV], const vr inverse[QV])
+static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_t rows, int64_t limit, const vr m[QV], const vr inverse[QV],
+                          int qv)
 {
     const struct wf_attention *a = t->a;
     wf_real *weights = a->weights + head * a->weights_head + q0 * a->all_keys;
@@ -78,9 +87,9 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
         enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, t->allow);
         if (which == ALLOWED_NONE)
             continue;
-        product_rows(keys, QV, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        product_rows(keys, qv, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
         for (int64_t i = 0; i < keys; i++)
-            for (int j = 0; j < QV; j++) {
+            for (int j = 0; j < qv; j++) {
                 vr *s = (vr *)(t->s + i * QUERIES) + j;
                 vr p = exp2_of(*s - m[j]) * inverse[j];
                 *s = which == ALLOWED_SOME ? v_select(((const vi *)(t->allow + i * QUERIES))[j], p, v_set(0)) : p;
@@ -89,49 +98,54 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     }
 }
 
-static void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
+V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = t->a;
     int64_t limit = last_limit(a, q0, rows);
     vr m[QV], l[QV], factor[QV];
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j < qv; j++) {
         m[j] = v_set(-V_INF);
         l[j] = v_set(0);
     }
     bool query_sick = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * LOG2_E, t->qt);
     (void)query_sick; /* a query's NaN stays in its lane */
-    memset(t->ot, 0, (size_t)(a->f * QUERIES) * sizeof *t->ot);
+    clear_rows(a->f, t->ot, qv);
     for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
         int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
         enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, t->allow);
         if (which == ALLOWED_NONE)
             continue;
-        product_rows(keys, QV, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
-        bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, keys, m, l, factor)
-                                             : softmax_tile(t->s, NULL, false, keys, m, l, factor);
+        product_rows(keys, qv, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, keys, m, l, factor, qv)
+                                             : softmax_tile(t->s, NULL, false, keys, m, l, factor, qv);
         if (rescale)
-            multiply_rows(a->f, t->ot, (const wf_real *)factor, 0);
+            multiply_rows(a->f, t->ot, (const wf_real *)factor, 0, qv);
         if (a->threshold) {
-            attention_dropout(a, head, q0, k0, keys, t->drop);
-            multiply_rows(keys, t->s, t->drop, QUERIES);
+            attention_dropout(a, head, q0, rows, k0, keys, t->drop);
+            multiply_rows(keys, t->s, t->drop, QUERIES, qv);
         }
-        (t->sick[k0 / KEYS] ? careful_columns_add : product_columns_add)(a->f, QV, keys, t->v + k0 * a->f, a->f, t->s, QUERIES, t->ot,
+        (t->sick[k0 / KEYS] ? careful_columns_add : product_columns_add)(a->f, qv, keys, t->v + k0 * a->f, a->f, t->s, QUERIES, t->ot,
                                                                          QUERIES);
     }
     vr inverse[QV], log_sum[QV];
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j < qv; j++) {
         vi none = (vi)(l[j] == 0);
         inverse[j] = v_select(none, v_set(0), 1 / l[j]);
         m[j] = v_select(none, v_set(0), m[j]);
         if (a->log_sum)
             log_sum[j] = v_select(none, v_set(V_INF), v_fma(v_log(l[j]), v_set(LOG2_E), m[j]));
     }
-    multiply_rows(a->f, t->ot, (const wf_real *)inverse, 0);
+    multiply_rows(a->f, t->ot, (const wf_real *)inverse, 0, qv);
     unpack_queries(rows, a->f, t->ot, a->out + head * a->f + q0 * a->out_step, a->out_step, false);
     if (a->log_sum)
         memcpy(a->log_sum + head * a->log_sum_head + q0, log_sum, (size_t)rows * sizeof(wf_real));
     if (a->weights)
-        write_weights(t, head, q0, rows, limit, m, inverse);
+        write_weights(t, head, q0, rows, limit, m, inverse, qv);
+}
+
+static void one_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
+{
+    WITH_REGISTERS(rows, forward_tile, t, head, q0, rows);
 }
 
 void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, int64_t end, wf_real *scratch)
@@ -155,5 +169,5 @@ void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, i
     }
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = begin; q0 < end; q0 += QUERIES)
-            forward_tile(&t, head, q0, end - q0 < QUERIES ? end - q0 : QUERIES);
+            one_tile(&t, head, q0, end - q0 < QUERIES ? end - q0 : QUERIES);
 }

@@ -67,28 +67,28 @@ enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 
-void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop)
+void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *drop)
 {
     const uint64_t key = philox_key(a->seed, a->step);
     const uint64_t row = a->first_row + (uint64_t)head * a->row_head + (uint64_t)q0 * a->row_query;
     const vi least = v_seti((v_lane)a->threshold), keep = (vi)v_set(a->keep_scale);
     enum { PER_LANE = sizeof(uint64_t) / sizeof(wf_real) };
-    for (int j = 0; j < QV; j++) {
+    for (int j = 0; j * V_LANES < rows; j++) {
         /* Lane i of register p holds query PER_LANE i + p, so that two registers join into one of 32-bit words in order. */
-        vu64 rows[PER_LANE];
+        vu64 lanes[PER_LANE];
         for (int p = 0; p < PER_LANE; p++) {
             uint64_t lane[V_BYTES / 8];
             for (int i = 0; i < V_BYTES / 8; i++)
                 lane[i] = row + (uint64_t)(j * V_LANES + PER_LANE * i + p) * a->row_query;
-            memcpy(&rows[p], lane, sizeof lane);
+            memcpy(&lanes[p], lane, sizeof lane);
         }
         for (int64_t i = 0; i < keys; i += 8) {
             vu64 word[PER_LANE][4];
 #pragma GCC unroll 2
             for (int p = 0; p < PER_LANE; p++) {
                 word[p][0] = philox_wide((uint64_t)(k0 + i) / 8); /* the counter of the kernel dropout: (block, row, call) */
-                word[p][1] = rows[p];
-                word[p][2] = rows[p] >> 32;
+                word[p][1] = lanes[p];
+                word[p][2] = lanes[p] >> 32;
                 word[p][3] = philox_wide(a->call);
                 philox_rounds(key, word[p]);
             }

@@ -132,13 +132,13 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
             v_store(to + l * QUERIES, r[l] * scale);
 }
 
-/* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows; lanes beyond the last row are 0. Returns true
- * if all values are finite. */
+/* to[column][QUERIES] = scale * from[row][column] for up to QUERIES rows, in the registers that hold them; lanes beyond the last
+ * row are 0. Returns true if all values are finite. */
 static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t columns, const wf_real *from, int64_t step, wf_real scale,
                                                            wf_real *to)
 {
     vi found = v_seti(0);
-    for (int64_t i = 0; i < QUERIES; i += V_LANES)
+    for (int64_t i = 0; i < rows; i += V_LANES)
         for (int64_t j = 0; j < columns; j += V_LANES) {
             const wf_real *square = from + i * step + j;
             if (i + V_LANES <= rows && j + V_LANES <= columns)

@@ -197,8 +197,20 @@ static __attribute__((noinline, unused)) void careful_rows_add(int64_t rows, int
 enum allowed { ALLOWED_NONE, ALLOWED_SOME, ALLOWED_ALL };
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow);
-/* drop[key][QUERIES] = 0 or keep_scale. */
-void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t k0, int64_t keys, wf_real *drop);
+/* drop[key][QUERIES] = 0 or keep_scale, in the registers that hold `rows` queries. */
+void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *drop);
+
+/* Calls f(..., n) with the number of registers that hold `rows` queries, as a constant: short sentences fill one, and what the
+ * others would hold is neither computed nor read. */
+#define WITH_REGISTERS(rows, f, ...)                                                                                                       \
+    do {                                                                                                                                   \
+        if ((rows) <= V_LANES)                                                                                                             \
+            f(__VA_ARGS__, 1);                                                                                                             \
+        else if (QV > 2 && (rows) <= 2 * V_LANES)                                                                                          \
+            f(__VA_ARGS__, 2);                                                                                                             \
+        else                                                                                                                               \
+            f(__VA_ARGS__, QV);                                                                                                            \
+    } while (0)
 
 /* Keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
 V_INLINE int64_t last_limit(const struct wf_attention *a, int64_t q0, int64_t rows)
