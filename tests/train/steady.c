@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* In the steady state a training step (next batch, forward, backward, update) allocates nothing and touches no new page: not
- * in Weft, and for nanogpt-char-small not in BLIS or libgomp either. This program counts every malloc of the process. */
+/* In the steady state a training step (next batch, forward, backward, update) allocates nothing and touches no new page, on crops
+ * of a text and on pairs: not in Weft, and for small models not in BLIS or libgomp either. This program counts every malloc of the process. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
 #include <weft/batches.h>
+#include <weft/file.h>
 #include <weft/models.h>
 #include <weft/optim.h>
+#include <weft/seq2seq.h>
 
 #include "check_weft.h"
 
@@ -116,6 +118,97 @@ static void steady(struct setting s)
     free(y);
 }
 
+/* --- pairs --------------------------------------------------------------------------------------------------------- */
+
+enum { PAIRS = 400, WORDS = 90 };
+
+static void write_lines(const char *path, unsigned seed)
+{
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < PAIRS; i++) {
+        for (unsigned k = 0, n = 3 + (unsigned)(i * 11) % 17; k < n; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            fprintf(f, "w%u ", i < WORDS && k == 0 ? (unsigned)i : (seed >> 16) % WORDS);
+        }
+        fputc('\n', f);
+    }
+    fclose(f);
+}
+
+/* The third epoch, after two that were not counted: its batches are other ones. */
+static void steady_pairs(int threads, int64_t parts)
+{
+    char folder[] = "/tmp/weft-steady-XXXXXX", source[64], target[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(source, sizeof source, "%s/source", folder);
+    snprintf(target, sizeof target, "%s/target", folder);
+    write_lines(source, 1);
+    write_lines(target, 2);
+    wf_error problem = {0};
+    struct wf_config config;
+    wf_tokenizer *tokenizer;
+    wf_bitext *bitext;
+    wf_pair_batches *batches;
+    struct wf_adam opt;
+    ck_ok(wf_init(error, .threads = threads));
+    ck_ok(wf_config_preset(&config, "multi30k", error));
+    config.encoder_layers = config.decoder_layers = 2;
+    config.d_model = 64;
+    ck_ok(wf_tokenizer_train_files((const char *const[]){source}, 1, &tokenizer, error, .kind = WF_TOKENIZER_WORD));
+    config.vocab_size = wf_tokenizer_vocab_size(tokenizer);
+    struct wf_bitext_options o = {.source = tokenizer, .target = tokenizer, .source_eos = true};
+    ck_ok(wf_bitext_open(source, target, &o, &bitext, error));
+    ck_ok(wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = 800, .window = 100, .seed = 3}, &batches, error));
+    wf_model *model = wf_model_new(&config, &problem);
+    wf_tape *tape = wf_tape_new(&problem);
+    ck_assert_msg(model && tape, "%s", problem.message);
+    ck_ok(wf_registry_build(wf_model_registry(model), 1, error));
+    ck_ok(wf_adam_init(&opt, wf_model_registry(model), error, .lr = 1e-3));
+    int64_t own = 0, epoch = 0, index = 0;
+    long all = 0;
+    bool fine = true, counting = false;
+    struct rusage before, after;
+    for (int64_t step = 0; fine; step++) {
+        wf_pair_batches_place(batches, &epoch, &index);
+        if (epoch == 3)
+            break;
+        if (epoch == 2 && !counting) {
+            counting = true;
+            own = wf_alloc_count();
+            all = atomic_load(&mallocs);
+            getrusage(RUSAGE_SELF, &before);
+        }
+        struct wf_pairs pairs, part;
+        fine = wf_pair_batches_next(batches, &pairs, &problem) == WF_OK;
+        for (int64_t i = 0; i < parts && fine; i++) {
+            wf_pair_batches_part(batches, i, parts, &part);
+            if (part.count == 0)
+                continue;
+            wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)step);
+            fine = wf_backward(wf_pairs_loss(model, tape, &part, .label_smoothing = 0.1)) == WF_OK;
+        }
+        fine = fine && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
+    }
+    getrusage(RUSAGE_SELF, &after);
+    own = wf_alloc_count() - own;
+    all = atomic_load(&mallocs) - all;
+    ck_assert_msg(fine && counting, "%s%s", wf_tape_error(tape)->message, problem.message);
+    ck_assert_int_eq(own, 0);
+    if (!sanitized()) {
+        ck_assert_int_eq(all, 0);
+        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
+    }
+    wf_adam_free(&opt);
+    wf_tape_free(tape);
+    wf_model_free(model);
+    wf_pair_batches_free(batches);
+    wf_bitext_close(bitext);
+    wf_tokenizer_free(tokenizer);
+    remove(source);
+    remove(target);
+    remove(folder);
+}
+
 START_TEST(the_counter_counts)
 {
     long before = atomic_load(&mallocs);
@@ -148,5 +241,16 @@ START_TEST(char_rms)
     steady((struct setting){"char-rms", 70, 0, 2});
 }
 END_TEST
+START_TEST(pairs)
+{
+    steady_pairs(2, 1);
+}
+END_TEST
+START_TEST(pairs_in_parts_one_thread)
+{
+    steady_pairs(1, 3);
+}
+END_TEST
 
-WF_TEST_MAIN("steady", the_counter_counts, nanogpt_char_small, nanogpt_char_small_dropout, nanogpt_char_small_one_thread, char_rms)
+WF_TEST_MAIN("steady", the_counter_counts, nanogpt_char_small, nanogpt_char_small_dropout, nanogpt_char_small_one_thread, char_rms, pairs,
+             pairs_in_parts_one_thread)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# weft average, and weft evaluate on pairs.
+. "$2/tests/cli/lib.sh"
+XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME
+cat >train.en <<'END'
+a man sleeps
+a dog runs
+two women sing
+a woman reads a book
+two dogs play
+the man sings
+END
+cat >train.de <<'END'
+ein Mann schläft
+ein Hund läuft
+zwei Frauen singen
+eine Frau liest ein Buch
+zwei Hunde spielen
+der Mann singt
+END
+"$weft" train seq2seq-tiny --train train.en,train.de --out run --set save_every=50 --set keep=3 2>log || failed "train: $(tail -1 log)"
+"$weft" average run --last 2 --out mean 2>log || failed "average: $(cat log)"
+grep -q 'mean of 2 checkpoints up to step 200' log || failed "average says: $(cat log)"
+for r in run mean; do
+    "$weft" evaluate $r --data train.en,train.de --no-bleu --json >$r.json 2>err || failed "evaluate $r: $(cat err)"
+    grep -q '^{"loss": [0-9.e-]*, "perplexity": [0-9.e+-]*, "tokens": 26}$' $r.json || failed "evaluate $r: $(cat $r.json)"
+done
+"$weft" evaluate run --data train.en,train.de --json >scored.json 2>err || failed "evaluate: $(cat err)"
+grep -q '"bleu": [0-9.]*, "chrf": [0-9.]*, "bleu_signature": "nrefs:1|case:mixed|eff:no|tok:13a' scored.json || failed "scores: $(cat scored.json)"
+"$weft" evaluate mean --data train.en,train.de --beam 3 >scored 2>err || failed "evaluate: $(cat err)"
+grep -q '^BLEU|' scored && grep -q '^chrF2|' scored || failed "scores: $(cat scored)"
+# the whole set is learnt by heart
+awk -F'"bleu": ' '{ exit !($2 + 0 > 99.9) }' scored.json || failed "BLEU of what was learnt: $(cat scored.json)"
+
+expect 2 'has 3 checkpoints, 4 are asked for' "$weft" average run --last 4 --out mean4
+expect 1 'is a run that is trained' "$weft" average run --last 2 --out run
+expect 1 'no folder of a run' "$weft" average nowhere --last 2 --out mean5
+expect 2 'needs --last' "$weft" average run --out mean5
+expect 2 'needs --out' "$weft" average run --last 2
+expect 2 'which run' "$weft" average --last 2 --out mean5
+expect 2 'one argument too many' "$weft" average run mean --last 2 --out mean5
+expect 2 'two files, source and target, not 1' "$weft" evaluate run --data train.en
+head -3 train.de >short.de
+expect 1 'short.de' "$weft" evaluate run --data train.en,short.de
+expect 1 'validated' "$weft" evaluate run --data train.en,train.de --weights best
+cp run/tokenizer.source.json run/tokenizer.target.json
+expect 1 "don't belong together" "$weft" evaluate run --data train.en,train.de
+"$weft" train char-rms --train "$story" --steps 1 --out language 2>err || failed "language: $(tail -1 err)"
+expect 2 'about translations' "$weft" evaluate language --data "$story" --no-bleu
+finish

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* Training on pairs: what it learns, what it leaves behind, broken and gone on with, in parts, and what it refuses. */
+#include "pairs_test.h"
+
+START_TEST(learns_and_leaves_a_run)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.steps = 150;
+    struct wf_train_result result;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_eq(seen.count[WF_EVENT_STEP], 150);
+    ck_assert_int_eq(seen.count[WF_EVENT_VALID], 15);
+    ck_assert_int_eq(seen.count[WF_EVENT_DATA], 2);
+    ck_assert_msg(strncmp(seen.data, "training: 100 pairs", 19) == 0, "%s", seen.data);
+    ck_assert_double_lt(seen.last_loss, seen.first_loss - 0.5);
+    ck_assert_double_lt(seen.last_valid, seen.first_valid - 0.3);
+    ck_assert(wf_file_exists(in_folder("run/tokenizer.source.json")) && wf_file_exists(in_folder("run/tokenizer.target.json")));
+    ck_assert(!wf_file_exists(in_folder("run/tokenizer.json")));
+    ck_assert(wf_file_exists(in_folder("run/best.safetensors")));
+    ck_assert(same_file(in_folder("run/model.safetensors"), in_folder("run/checkpoints/step-00000150.safetensors")));
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    ck_assert_ptr_ne(run.source_tokenizer, run.tokenizer);
+    ck_assert_int_eq(run.config.vocab_size, 9); /* six words and <pad> <bos> <eos> */
+    ck_assert_int_eq(run.config.source_vocab_size, 9);
+    wf_bitext *bitext;
+    struct wf_pairs_evaluation e;
+    wf_tape *tape = wf_tape_new(NULL);
+    ck_ok(wf_run_bitext(&run, o.valid[0], o.valid[1], NULL, &bitext, error));
+    ck_ok(wf_evaluate_pairs(run.model, tape, bitext, 0.1, &e, error));
+    ck_assert(e.loss == result.valid); /* the last validation, of the same weights */
+    ck_assert(e.smoothed > e.loss);
+    ck_assert_int_eq(e.pairs, 20);
+    wf_bitext_close(bitext);
+    wf_tape_free(tape);
+    wf_run_close(&run);
+    finish();
+}
+END_TEST
+
+/* Broken off in the middle of an epoch, with dropout, in three micro-batches; and with another number of threads. */
+START_TEST(cancel_and_resume_give_the_same_bytes)
+{
+    begin();
+    for (int shared = 0; shared < 2; shared++) {
+        struct seen straight = {0}, first = {.cancel_at = 17}, second = {.last_step = 17};
+        char a[32], b[32];
+        snprintf(a, sizeof a, "straight-%d", shared);
+        snprintf(b, sizeof b, "broken-%d", shared);
+        struct wf_train_options o = small(in_folder(a), &straight);
+        o.config.accumulate = 3;
+        o.config.shared = shared;
+        ck_ok(wf_init(error, .threads = 2));
+        ck_ok(wf_train(&o, NULL, error));
+        o.out = in_folder(b);
+        o.ctx = &first;
+        ck_ok(wf_init(error, .threads = 1));
+        ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+        ck_assert_int_eq(first.last_step, 17);
+        ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_EXISTS);
+        o.ctx = &second;
+        o.resume = true;
+        ck_ok(wf_init(error, .threads = 2));
+        ck_ok(wf_train(&o, NULL, error));
+        ck_assert_int_eq(second.count[WF_EVENT_STEP], 23);
+        const char *names[] = {"model.safetensors", "best.safetensors", "config.json", shared ? "tokenizer.json" : "tokenizer.source.json",
+                               "checkpoints/step-00000040.safetensors", "checkpoints/step-00000035.safetensors"};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            char x[96], y[96];
+            snprintf(x, sizeof x, "%s/%s", a, names[i]);
+            snprintf(y, sizeof y, "%s/%s", b, names[i]);
+            ck_assert_msg(same_file(in_folder(x), in_folder(y)), "shared %d: %s differs", shared, names[i]);
+        }
+    }
+    finish();
+}
+END_TEST
+
+/* Micro-batches see the dropout of the whole batch, so that only the order of additions differs. */
+START_TEST(accumulation_is_the_large_batch)
+{
+    begin();
+    double loss[4];
+    const int parts[] = {1, 2, 5, 64}; /* 64: more than pairs, so that some are empty */
+    for (int i = 0; i < 4; i++) {
+        struct seen seen = {0};
+        char name[32];
+        snprintf(name, sizeof name, "run-%d", parts[i]);
+        struct wf_train_options o = small(in_folder(name), &seen);
+        o.config.steps = 5;
+        o.config.accumulate = parts[i];
+        ck_ok(wf_train(&o, NULL, error));
+        loss[i] = seen.last_loss;
+        ck_assert_double_eq_tol(loss[i], loss[0], sizeof(wf_real) == 8 ? 1e-10 : 1e-4);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(patience_stops_early)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.steps = 400;
+    o.config.valid_every = 2;
+    o.config.patience = 2;
+    o.config.lr = 0.5; /* so that it does not learn */
+    struct wf_train_result result;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_lt(result.step, 400);
+    ck_assert_ptr_nonnull(strstr(seen.end, "stopped early"));
+    finish();
+}
+END_TEST
+
+START_TEST(without_validation)
+{
+    begin();
+    struct seen seen = {0};
+    wf_error problem = {0};
+    struct wf_train_result result;
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.valid_files = 0;
+    o.config.steps = 12;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert(isnan(result.valid) && isnan(result.best));
+    ck_assert_int_eq(seen.count[WF_EVENT_VALID], 0);
+    ck_assert(!wf_file_exists(in_folder("run/best.safetensors")) && wf_file_exists(in_folder("run/model.safetensors")));
+    o.out = in_folder("patient");
+    o.config.patience = 3;
+    ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "give --valid"), "%s", problem.message);
+    finish();
+}
+END_TEST
+
+START_TEST(checkpoints_are_kept_as_asked)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.save_every = 2;
+    o.config.keep = 3;
+    o.config.keep_every = 8;
+    ck_ok(wf_train(&o, NULL, error));
+    for (int step = 2; step <= 40; step += 2) {
+        char name[64];
+        snprintf(name, sizeof name, "run/checkpoints/step-%08d.safetensors", step);
+        ck_assert_msg(wf_file_exists(in_folder(name)) == (step % 8 == 0 || step > 34), "step %d", step);
+    }
+    /* none but those for good */
+    o.out = in_folder("few");
+    o.config.keep = 0;
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(wf_file_exists(in_folder("few/checkpoints/step-00000032.safetensors")));
+    ck_assert(!wf_file_exists(in_folder("few/checkpoints/step-00000038.safetensors")));
+    /* a checkpoint that a killed process did not come to is made up for */
+    ck_assert_int_eq(unlink(in_folder("run/checkpoints/step-00000040.safetensors")), 0);
+    o = small(in_folder("run"), &seen);
+    o.config.save_every = 2;
+    o.config.keep = 3;
+    o.config.keep_every = 8;
+    o.resume = true;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
+    finish();
+}
+END_TEST
+
+/* Checkpoints without a state belong to no run that could go on: the new ones don't mix with them. */
+START_TEST(checkpoints_of_a_lost_run_are_set_aside)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(unlink(in_folder("run/state.safetensors")), 0);
+    seen = (struct seen){0};
+    o.config.steps = 7;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(seen.count[WF_EVENT_WARNING], 3); /* best, model, checkpoints */
+    ck_assert(wf_file_exists(in_folder("run/checkpoints.previous-1/step-00000040.safetensors")));
+    ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000007.safetensors")));
+    ck_assert(!wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
+    finish();
+}
+END_TEST
+
+START_TEST(numbers_that_go_bad_name_the_tensor)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.lr = 1e18;
+    o.config.clip = 0;
+    o.config.accumulate = 2;
+    wf_error problem = {0};
+    wf_status status = wf_train(&o, NULL, &problem);
+    if (sizeof(wf_real) == 4)
+        ck_assert_int_eq(status, WF_ERR_NUMERIC);
+    if (status == WF_ERR_NUMERIC)
+        ck_assert_msg(strstr(problem.message, "is not finite") && strncmp(problem.message, "step ", 5) == 0, "%s", problem.message);
+    finish();
+}
+END_TEST
+
+/* --- what is refused ----------------------------------------------------------------------------------------------- */
+
+static void refused(const struct wf_train_options *o, wf_status code, const char *part)
+{
+    wf_error problem = {0};
+    wf_status status = wf_train(o, NULL, &problem);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part, problem.message);
+    ck_assert_ptr_null(strchr(problem.message, '\n'));
+}
+
+START_TEST(bad_input_is_named)
+{
+    begin();
+    struct seen seen = {0};
+    write_text("short.de", "eins\nzwei\n");
+    write_text("new.en", "one\ntwo seven\n");
+    write_text("empty.en", "\n\n");
+    const char *files[3];
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    files[0] = o.train[0];
+    files[1] = o.train[1];
+    files[2] = o.train[1];
+    o.train = files;
+    o.train_files = 1;
+    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not on 1");
+    o.train_files = 3;
+    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not on 3");
+    o.train_files = 2;
+    o.valid_files = 1;
+    refused(&o, WF_ERR_ARGUMENT, "validated on two files");
+    o.valid_files = 2;
+    files[1] = in_folder("short.de");
+    refused(&o, WF_ERR_FORMAT, "short.de");
+    files[1] = in_folder("nowhere.de");
+    refused(&o, WF_ERR_IO, "nowhere.de");
+    /* a word that no training sentence has, where the vocabulary has no unknown token */
+    files[1] = small("", &seen).train[1];
+    const char *valid[2] = {in_folder("new.en"), in_folder("short.de")};
+    o.valid = valid;
+    refused(&o, WF_ERR_FORMAT, "new.en:2");
+    refused(&o, WF_ERR_FORMAT, "seven");
+    valid[0] = in_folder("empty.en");
+    refused(&o, WF_ERR_FORMAT, "empty.en");
+    /* tokenizers */
+    o = small(in_folder("run"), &seen);
+    o.config.shared = true;
+    o.tokenizer = o.source_tokenizer = "tokenizer.json";
+    refused(&o, WF_ERR_ARGUMENT, "shares one tokenizer");
+    o = small(in_folder("run"), &seen);
+    o.config.tokenizer = WF_TOKENIZER_CHAR;
+    refused(&o, WF_ERR_ARGUMENT, "char");
+    o = small(in_folder("run"), &seen);
+    o.config.tokenizer = WF_TOKENIZER_BPE;
+    o.config.vocab_size = 5;
+    refused(&o, WF_ERR_ARGUMENT, "vocab");
+    finish();
+}
+END_TEST
+
+START_TEST(a_resume_with_something_else_is_refused)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.steps = 8;
+    ck_ok(wf_train(&o, NULL, error));
+    o.resume = true;
+    o.config.steps = 12;
+    struct wf_train_options other = o;
+    other.config.dropout = 0.3;
+    refused(&other, WF_ERR_ARGUMENT, "dropout");
+    other = o;
+    other.config.batch_tokens = 100;
+    refused(&other, WF_ERR_ARGUMENT, "batch_tokens");
+    other = o;
+    other.seed = 6;
+    refused(&other, WF_ERR_ARGUMENT, "seed");
+    other = o;
+    other.valid_files = 0;
+    refused(&other, WF_ERR_ARGUMENT, "validated on another text");
+    write_pairs("more.en", "more.de", 30, 3);
+    const char *files[2] = {in_folder("more.en"), in_folder("more.de")};
+    other = o;
+    other.train = files;
+    refused(&other, WF_ERR_ARGUMENT, "trained on another text");
+    other = o;
+    other.tokenizer = in_folder("run/tokenizer.source.json"); /* not the target's */
+    refused(&other, WF_ERR_ARGUMENT, "another tokenizer");
+    other = o;
+    other.tokenizer = in_folder("run/tokenizer.target.json");
+    other.source_tokenizer = in_folder("run/tokenizer.source.json");
+    seen.last_step = 8;
+    ck_ok(wf_train(&other, NULL, error)); /* its own, named again */
+    finish();
+}
+END_TEST
+
+static bool cancel_at_once(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+START_TEST(given_tokenizers)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("first"), &seen);
+    o.config.steps = 3;
+    ck_ok(wf_train(&o, NULL, error));
+    o.out = in_folder("second");
+    o.source_tokenizer = in_folder("first/tokenizer.source.json");
+    o.tokenizer = in_folder("first/tokenizer.target.json");
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(same_file(in_folder("first/model.safetensors"), in_folder("second/model.safetensors")));
+    /* one for both sides, with embeddings of their own */
+    const char *both[2] = {o.train[1], o.train[1]};
+    o.out = in_folder("third");
+    o.source_tokenizer = NULL;
+    o.train = o.valid = both;
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, NULL, error));
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder("third"), NULL, error));
+    wf_run_close(&run);
+    o.resume = true;
+    o.config.steps = 5;
+    ck_ok(wf_train(&o, NULL, error));
+    /* stopped while the data is read: nothing is there yet */
+    o = small(in_folder("stopped"), &seen);
+    seen = (struct seen){0};
+    o.cancelled = cancel_at_once;
+    wf_error problem = {0};
+    wf_status status = wf_train(&o, NULL, &problem);
+    ck_assert_int_eq(status, WF_ERR_CANCELLED);
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch,
+             patience_stops_early, without_validation, checkpoints_are_kept_as_asked, checkpoints_of_a_lost_run_are_set_aside,
+             numbers_that_go_bad_name_the_tensor, bad_input_is_named, a_resume_with_something_else_is_refused, given_tokenizers)
