@@ -4,9 +4,9 @@
  * the most frequent pair; of equally frequent ones that of the smallest ids.
  *
  * Pair counts are kept up to date: a merge changes the words that hold its pair and the counts of what stood beside it there. A
- * candidate for a merge carries the words in which its pair came up. Two merges may make the same piece ("ab" + "c", "a" + "bc");
- * then a pair of that piece comes up in two rounds and has two candidates, each with words of its own. The package merges both, one after
- * the other, and keeps the later place in the list: so do we. */
+ * candidate for a merge carries the words in which its pair came up, all of them in the round that made the newer of its pieces:
+ * merges are the same in all words, so that a string between two borders of pieces is cut in the same way wherever it stands,
+ * and two merges never make the same piece. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,7 +33,6 @@ struct trainer {
     int64_t touches, touch_room;
     struct tokenizer_merge *merge;
     int64_t merges, merge_room;
-    bool twice; /* a pair was merged more than once */
     char *joined;
     int64_t joined_room;
     int32_t round;
@@ -116,19 +115,37 @@ static bool count_pairs(struct trainer *t)
     return end_round(t);
 }
 
+enum { STEP = 16 };
+
+/* Where the pair stands next in s[at .. n-1]; n where it does not. A word may be a page without a blank: sixteen symbols at a time. */
+static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32_t right)
+{
+    for (; n - at > STEP; at += STEP) {
+        int32_t found = 0;
+        for (int32_t i = 0; i < STEP; i++)
+            found |= (s[at + i] == left) & (s[at + i + 1] == right);
+        if (found)
+            break;
+    }
+    for (; at + 1 < n; at++)
+        if (s[at] == left && s[at + 1] == right)
+            return at;
+    return n;
+}
+
 /* Replaces the pair in a word, from the left, and notes what changes beside it. */
 static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t right, int32_t joined)
 {
     struct bpe_words *w = &t->words;
-    int32_t *s = w->symbol + w->start[word], n = w->length[word], to = 0, at = 0;
+    int32_t *s = w->symbol + w->start[word], n = w->length[word], to = 0;
     int64_t times = w->times[word];
-    while (to + 1 < n && !(s[to] == left && s[to + 1] == right))
-        to++;
-    for (at = to; at < n;) {
-        if (s[at] != left || at + 1 == n || s[at + 1] != right) {
-            s[to++] = s[at++];
-            continue;
-        }
+    for (int32_t at = 0, next; at < n;) {
+        next = find(s, at, n, left, right);
+        if (to != at)
+            memmove(s + to, s + at, (size_t)(next - at) * sizeof *s);
+        to += next - at;
+        if (next == n)
+            break;
         if (!room_for(t, 2))
             return false;
         if (to > 0) {
@@ -136,7 +153,7 @@ static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t ri
             came_up(t, pair_key(s[to - 1], joined), word, times);
         }
         s[to++] = joined;
-        at += 2;
+        at = next + 2;
         if (at < n) {
             pairs_get(&t->pairs, pair_key(right, s[at]))->count -= times;
             came_up(t, pair_key(joined, s[at]), word, times);
@@ -146,7 +163,7 @@ static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t ri
     return true;
 }
 
-/* The piece of two others, new or one that is there. -1 without memory. */
+/* The piece of two others: new, but where a special token is spelled like it. -1 without memory. */
 static int64_t join(struct trainer *t, int32_t left, int32_t right)
 {
     struct word_counts *p = &t->pieces;
@@ -197,21 +214,6 @@ static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
     return status != WF_OK ? status : train_tick(&clock, "merging", t->pieces.count - first, vocab_size - first, true, error);
 }
 
-/* Of a pair that was merged more than once the last time counts. */
-static void drop_repeats(struct trainer *t)
-{
-    enum { KEPT = -2 };
-    int64_t to = t->merges;
-    for (int64_t i = t->merges - 1; i >= 0; i--) {
-        struct pair *p = pairs_get(&t->pairs, pair_key(t->merge[i].left, t->merge[i].right));
-        if (p->head != KEPT)
-            t->merge[--to] = t->merge[i];
-        p->head = KEPT;
-    }
-    t->merges -= to;
-    memmove(t->merge, t->merge + to, (size_t)t->merges * sizeof *t->merge);
-}
-
 wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                               struct tokenizer_table *out, wf_error *error)
 {
@@ -234,7 +236,6 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
     if (status == WF_OK)
         status = train(&t, vocab_size, error);
     if (status == WF_OK) {
-        drop_repeats(&t);
         out->merge = t.merge;
         out->merges = t.merges;
         t.merge = NULL;
