@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* Encoder-decoders: parameters and their first values, the loss of fresh models, decoding step by step, weights, errors. */
+#include "pairs_test.h"
+
+#include <weft/op.h>
+
+/* Counted in PyTorch on models of the same shapes. */
+START_TEST(parameter_counts)
+{
+    static const struct {
+        const char *name;
+        int64_t source_vocab, vocab, count;
+    } cases[] = {
+        {"seq2seq-tiny", 41, 37, 63237},
+        {"seq2seq-postnorm", 0, 1000, 1182696},
+        {"transformer-base", 0, 37000, 63084544},
+        {"transformer-big", 0, 37000, 214249472},
+        {"multi30k", 0, 10000, 2605568},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        struct wf_config c = preset(cases[i].name);
+        wf_error error = {0};
+        c.vocab_size = cases[i].vocab;
+        c.source_vocab_size = cases[i].source_vocab;
+        wf_model *m = wf_model_new(&c, &error);
+        ck_assert_msg(m != NULL, "%s", error.message);
+        ck_assert_msg(wf_registry_parameters(wf_model_registry(m)) == cases[i].count, "%s: %lld", cases[i].name,
+                      (long long)wf_registry_parameters(wf_model_registry(m)));
+        ck_assert_ptr_null(wf_registry_values(wf_model_registry(m)));
+        ck_assert(wf_model_translates(m));
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+static void has(const wf_model *m, const char *name, int64_t rows, int64_t columns)
+{
+    wf_tensor *t = wf_registry_find(wf_model_registry(m), name);
+    ck_assert_msg(t != NULL, "there is no %s", name);
+    wf_shape s = wf_shape_of(t);
+    ck_assert_msg(s.ndim == (columns ? 2 : 1) && s.dim[0] == rows && (!columns || s.dim[1] == columns), "%s has another shape", name);
+}
+
+START_TEST(names_and_shapes)
+{
+    struct wf_config c = small_pairs_config("seq2seq-tiny", 0);
+    c.source_vocab_size = 17;
+    wf_model *m = model_of(&c, 1);
+    has(m, "source_embed.weight", 17, 24);
+    has(m, "target_embed.weight", 29, 24);
+    has(m, "positions.table", 64, 24); /* a buffer */
+    has(m, "encoder.1.attn.qkv.weight", 72, 24);
+    has(m, "encoder.1.attn.out.bias", 24, 0);
+    has(m, "encoder.1.norm1.weight", 24, 0);
+    has(m, "encoder.1.ffn.up.weight", 40, 24);
+    has(m, "encoder.1.norm2.bias", 24, 0);
+    has(m, "encoder_norm.weight", 24, 0);
+    has(m, "decoder.0.self.qkv.weight", 72, 24);
+    has(m, "decoder.0.norm1.weight", 24, 0);
+    has(m, "decoder.0.cross.q.weight", 24, 24);
+    has(m, "decoder.0.cross.kv.weight", 48, 24);
+    has(m, "decoder.0.cross.out.weight", 24, 24);
+    has(m, "decoder.0.norm2.weight", 24, 0);
+    has(m, "decoder.0.ffn.down.weight", 24, 40);
+    has(m, "decoder.0.norm3.weight", 24, 0);
+    has(m, "decoder_norm.bias", 24, 0);
+    has(m, "head.weight", 29, 24);
+    has(m, "head.bias", 29, 0);
+    ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 3 + 2 * 12 + 2 + 2 * 20 + 2 + 2);
+    wf_model_free(m);
+    c = small_pairs_config("multi30k", 0);
+    m = model_of(&c, 1);
+    has(m, "embed.weight", 29, 24);
+    ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 12 + 2 + 2 * 20 + 2);
+    wf_model_free(m);
+}
+END_TEST
+
+/* The values of rows begin .. of a matrix lie in +-bound evenly, or with that deviation about 0. */
+static void spread(const wf_model *m, const char *name, int64_t begin, int64_t rows, double bound, bool normal)
+{
+    const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value;
+    const wf_real *w = (const wf_real *)a->data + begin * a->stride[0];
+    int64_t n = rows * (a->ndim > 1 ? a->dim[1] : 1);
+    double sum = 0, square = 0, most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)w[i];
+        square += (double)w[i] * (double)w[i];
+        most = fmax(most, fabs((double)w[i]));
+    }
+    double deviation = normal ? bound : bound / sqrt(3);
+    ck_assert_msg(fabs(sqrt(square / (double)n) / deviation - 1) < 4 / sqrt((double)n), "%s: deviation %g, not %g", name,
+                  sqrt(square / (double)n), deviation);
+    ck_assert_msg(fabs(sum / (double)n) < 5 * deviation / sqrt((double)n), "%s: mean %g", name, sum / (double)n);
+    ck_assert_msg(normal || (most <= bound && most > 0.99 * bound), "%s: up to %g, not %g", name, most, bound);
+}
+
+/* q, k and v are three matrices for Xavier, though they stand in one. */
+START_TEST(initialisation)
+{
+    struct wf_config c = preset("multi30k");
+    c.vocab_size = 3000;
+    wf_model *m = model_of(&c, 5);
+    const double square = sqrt(6.0 / 256), wide = sqrt(6.0 / 384);
+    spread(m, "embed.weight", 0, 3000, 1 / sqrt(128.0), true);
+    for (int i = 0; i < 3; i++)
+        spread(m, "encoder.2.attn.qkv.weight", 128 * i, 128, square, false);
+    spread(m, "encoder.0.attn.out.weight", 0, 128, square, false);
+    spread(m, "decoder.3.self.qkv.weight", 0, 384, square, false);
+    spread(m, "decoder.3.cross.q.weight", 0, 128, square, false);
+    for (int i = 0; i < 2; i++)
+        spread(m, "decoder.3.cross.kv.weight", 128 * i, 128, square, false);
+    spread(m, "decoder.1.ffn.up.weight", 0, 256, wide, false);
+    spread(m, "decoder.1.ffn.down.weight", 0, 128, wide, false);
+    for (int i = 0; i < wf_registry_count(wf_model_registry(m)); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(wf_model_registry(m), i));
+        size_t n = strlen(info->name);
+        double value = n > 5 && strcmp(info->name + n - 5, ".bias") == 0 ? 0 : 1;
+        for (int64_t k = 0; info->value.ndim == 1 && k < wf_array_count(&info->value); k++)
+            ck_assert(((const wf_real *)info->value.data)[k] == (wf_real)value);
+    }
+    wf_model_free(m);
+    c = preset("seq2seq-postnorm"); /* PyTorch's defaults */
+    c.positions = 0;
+    m = model_of(&c, 5);
+    spread(m, "embed.weight", 0, 1000, 1, true);
+    spread(m, "encoder.0.attn.qkv.weight", 0, 384, 1 / sqrt(128.0), false);
+    spread(m, "decoder.1.cross.kv.bias", 0, 256, 1 / sqrt(128.0), false);
+    spread(m, "decoder.1.ffn.down.weight", 0, 128, 1 / sqrt(512.0), false);
+    spread(m, "head.weight", 0, 1000, 1 / sqrt(128.0), false);
+    wf_model_free(m);
+}
+END_TEST
+
+/* A batch of the document that the preset is from: 2 pairs of 5 random ids a side. Targets are the ids after the inputs. */
+static void document_batch(struct some_pairs *p, uint64_t seed)
+{
+    int32_t source[10], target[12];
+    random_ids(source, 10, 1000, 2 * seed);
+    random_ids(target, 12, 1000, 2 * seed + 1);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 5; k++) {
+            p->source[5 * i + k] = source[5 * i + k];
+            p->input[5 * i + k] = target[6 * i + k];
+            p->target[5 * i + k] = target[6 * i + k + 1];
+        }
+    for (int i = 0; i <= 2; i++)
+        p->source_offsets[i] = p->target_offsets[i] = 5 * i;
+    p->pairs = (struct wf_pairs){.count = 2, .source = p->source, .source_offsets = p->source_offsets, .input = p->input,
+                                 .target = p->target, .target_offsets = p->target_offsets};
+}
+
+static double loss_of(const wf_model *m, wf_tape *tape, const struct wf_pairs *pairs, wf_mode mode, uint64_t step)
+{
+    double value = 0;
+    wf_tape_reset(tape, mode, .seed = 1, .step = step);
+    wf_tensor *loss = wf_pairs_loss(m, tape, pairs);
+    ck_assert_msg((mode == WF_INFER || wf_backward(loss) == WF_OK) && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(tape)->message);
+    return value;
+}
+
+START_TEST(first_loss_of_fresh_models)
+{
+    enum { MODELS = sizeof(wf_real) == 8 ? 10 : 100 };
+    static struct some_pairs p;
+    struct wf_config c = preset("seq2seq-postnorm");
+    c.positions = c.max_length = 8; /* rows of the table that nobody looks at */
+    wf_tape *tape = new_tape();
+    double sum = 0, least = 1e9, most = 0;
+    for (int i = 0; i < MODELS; i++) {
+        wf_model *m = model_of(&c, 100 + (uint64_t)i);
+        document_batch(&p, (uint64_t)i);
+        double loss = loss_of(m, tape, &p.pairs, WF_INFER, 0);
+        sum += loss;
+        least = fmin(least, loss);
+        most = fmax(most, loss);
+        wf_model_free(m);
+    }
+    ck_assert_msg(fabs(sum / MODELS - 7.07) <= (MODELS < 100 ? 0.3 : 0.1), "mean of the first losses: %g (%g to %g)", sum / MODELS, least, most);
+    ck_assert(least > 6.3 && most < 7.9); /* four deviations of 0.18 */
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(the_loss_falls)
+{
+    static struct some_pairs p;
+    struct wf_config c = preset("seq2seq-postnorm");
+    struct wf_adam opt;
+    c.positions = c.max_length = 8;
+    wf_model *m = model_of(&c, 7);
+    wf_tape *tape = new_tape();
+    ck_ok(wf_adam_init(&opt, wf_model_registry(m), error, .lr = c.lr, .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps));
+    document_batch(&p, 3);
+    double first = 0, last = 1e9;
+    for (int s = 0; s < 60; s++) {
+        double loss = loss_of(m, tape, &p.pairs, WF_TRAIN, (uint64_t)s);
+        if (s % 20 == 0) {
+            ck_assert_msg(loss < last, "step %d: %g after %g", s, loss, last);
+            last = loss;
+        }
+        first = s == 0 ? loss : first;
+        ck_ok(wf_adam_step(&opt, c.clip, error));
+    }
+    ck_assert_msg(last < first - 2, "%g to %g", first, last);
+    wf_adam_free(&opt);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+static wf_real *logits_of(const wf_model *m, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
+{
+    int64_t n = p->target_offsets[p->count] * wf_model_config(m)->vocab_size;
+    wf_real *out = wf_alloc((size_t)n * sizeof *out);
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert_msg(wf_read(wf_pairs_logits(m, tape, p, weights), out, n) == WF_OK, "%s", wf_tape_error(tape)->message);
+    return out;
+}
+
+static void same(const wf_real *a, const wf_real *b, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(a[i] == b[i], "%s: number %lld is %.17g, not %.17g", what, (long long)i, (double)a[i], (double)b[i]);
+}
+
+/* A pair's logits have the same bits beside other pairs and alone. */
+START_TEST(neighbours_do_not_matter)
+{
+    static struct some_pairs p;
+    static const char *const names[] = {"seq2seq-tiny", "seq2seq-postnorm", "multi30k"};
+    for (int i = 0; i < 3; i++) {
+        struct wf_config c = small_pairs_config(names[i], 0);
+        wf_model *m = model_of(&c, 2);
+        wf_tape *tape = new_tape();
+        random_pairs(&p, 40, 30, c.vocab_size, c.vocab_size, 5);
+        wf_real *all = logits_of(m, tape, &p.pairs, NULL);
+        for (int64_t k = 0; k < p.pairs.count; k += 7) {
+            int32_t s[2], t[2];
+            struct wf_pairs one = part_of(&p.pairs, k, 1, s, t);
+            wf_real *alone = logits_of(m, tape, &one, NULL);
+            same(alone, all + p.target_offsets[k] * c.vocab_size, t[1] * c.vocab_size, names[i]);
+            wf_free(alone);
+        }
+        wf_free(all);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+/* Three sentences with 2, 0 and 3 rows: rows grow from prefixes by steps, are reordered within their sentence, and one sentence
+ * leaves; every step's logits are those of the whole targets, bit for bit. */
+static void step_by_step(const char *name)
+{
+    enum { SENTENCES = 3, ROWS = 5, T = 12 };
+    struct wf_config c = small_pairs_config(name, 0);
+    wf_model *m = model_of(&c, 4);
+    wf_tape *tape = new_tape();
+    struct wf_cache cache;
+    static struct some_pairs p;
+    int32_t row_of[ROWS] = {0, 0, 2, 2, 2}, row_offsets[SENTENCES + 1] = {0, 2, 2, 5}, text[ROWS][T], source_offsets[SENTENCES + 1];
+    int64_t rows = ROWS, done = 0, V = c.vocab_size;
+    random_pairs(&p, SENTENCES, 20, V, V, 8);
+    memcpy(source_offsets, p.source_offsets, sizeof source_offsets);
+    for (int r = 0; r < ROWS; r++)
+        random_ids(text[r], T, V, 50 + (uint64_t)r);
+    ck_ok(wf_model_cache(m, &cache, ROWS, error));
+    ck_assert(cache.layers == 2 && cache.capacity == c.max_length);
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *kv[2], *memory = wf_model_encode(m, tape, p.source, source_offsets, SENTENCES);
+    wf_model_memory(m, memory, kv);
+    wf_tape *other = new_tape();
+    wf_tape_mark mark = wf_tape_here(tape);
+    for (int step = 0; done < T; step++) {
+        int32_t ids[ROWS * T];
+        int64_t length = step == 0 ? 3 : step == 4 ? 2 : 1;
+        wf_real *have = wf_alloc((size_t)(rows * V) * sizeof *have);
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(ids + r * length, text[r] + done, (size_t)length * sizeof *ids);
+        wf_tensor *y = wf_model_decode(m, wf_ids(tape, ids, rows, length), &cache, kv, row_offsets, source_offsets, SENTENCES);
+        ck_assert_msg(wf_read(y, have, rows * V) == WF_OK, "%s", wf_tape_error(tape)->message);
+        wf_tape_rewind(tape, mark, NULL);
+        done += length;
+        for (int64_t r = 0; r < rows; r++) {
+            int32_t s[2], t[2];
+            struct wf_pairs whole = part_of(&p.pairs, row_of[r], 1, s, t);
+            whole.input = text[r];
+            t[1] = (int32_t)done;
+            wf_real *want = logits_of(m, other, &whole, NULL);
+            same(have + r * V, want + (done - 1) * V, V, name);
+            wf_free(want);
+        }
+        wf_free(have);
+        if (step == 1) { /* as a beam does */
+            static const int32_t from[ROWS] = {1, 1, 4, 2, 2};
+            int32_t copy[ROWS][T];
+            memcpy(copy, text, sizeof copy);
+            for (int r = 0; r < ROWS; r++) {
+                memcpy(text[r], copy[from[r]], (size_t)done * sizeof **text);
+                random_ids(text[r] + done, T - done, V, 70 + (uint64_t)r);
+            }
+            ck_ok(wf_cache_select(&cache, from, ROWS, error));
+        }
+        if (step == 2) { /* the first sentence is done: its rows go, the last one's stay */
+            ck_ok(wf_cache_select(&cache, (int32_t[]){2, 3, 4}, 3, error));
+            memmove(text[0], text[2], 3 * sizeof text[0]);
+            rows = 3;
+            row_of[0] = 2;
+            row_of[1] = 2;
+            row_offsets[1] = row_offsets[2] = 0;
+            row_offsets[3] = 3;
+        }
+    }
+    wf_cache_free(&cache);
+    wf_tape_free(tape);
+    wf_tape_free(other);
+    wf_model_free(m);
+}
+
+START_TEST(steps_equal_the_whole)
+{
+    step_by_step("seq2seq-tiny");
+    step_by_step("seq2seq-postnorm");
+    step_by_step("transformer-base");
+}
+END_TEST
+
+static void sums_to_one(wf_tensor *w, int64_t heads, int64_t T, int64_t S, bool causal)
+{
+    wf_array a;
+    ck_assert_int_eq(wf_view(w, &a), WF_OK);
+    ck_assert(a.ndim == 4 && a.dim[0] == 1 && a.dim[1] == heads && a.dim[2] == T && a.dim[3] == S);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t t = 0; t < T; t++) {
+            double sum = 0;
+            for (int64_t s = 0; s < S; s++) {
+                double x = (double)((const wf_real *)a.data)[h * a.stride[1] + t * a.stride[2] + s * a.stride[3]];
+                ck_assert(x >= 0 && (!causal || s <= t || x == 0));
+                sum += x;
+            }
+            ck_assert_msg(fabs(sum - 1) < 1e-5, "weights add up to %.9g", sum);
+        }
+}
+
+START_TEST(weights_of_a_pair)
+{
+    static struct some_pairs p;
+    for (int pre = 0; pre < 2; pre++) {
+        struct wf_config c = small_pairs_config(pre ? "multi30k" : "seq2seq-postnorm", 0);
+        wf_model *m = model_of(&c, 3);
+        wf_tape *tape = new_tape();
+        wf_tensor *encoder[2], *decoder[2], *cross[2];
+        struct wf_seq2seq_weights all = {encoder, decoder, cross}, one = {.cross = cross};
+        int32_t s[2], t[2];
+        random_pairs(&p, 6, 25, c.vocab_size, c.vocab_size, 9);
+        struct wf_pairs pair = part_of(&p.pairs, 3, 1, s, t);
+        wf_real *plain = logits_of(m, tape, &pair, NULL), *cross_only = logits_of(m, tape, &pair, &one);
+        wf_real *with = logits_of(m, tape, &pair, &all);
+        for (int i = 0; i < 2; i++) {
+            sums_to_one(encoder[i], c.heads, s[1], s[1], false);
+            sums_to_one(decoder[i], c.heads, t[1], t[1], true);
+            sums_to_one(cross[i], c.heads, t[1], s[1], false);
+        }
+        double apart = 0, norm = 0;
+        for (int64_t i = 0; i < t[1] * c.vocab_size; i++) {
+            apart = fmax(apart, fabs((double)(with[i] - plain[i])));
+            norm = fmax(norm, fabs((double)plain[i]));
+        }
+        ck_assert_msg(apart <= (sizeof(wf_real) == 8 ? 1e-13 : 1e-5) * norm, "looking changes the logits by %g", apart);
+        same(cross_only, with, t[1] * c.vocab_size, "with some of the weights");
+        wf_tape_reset(tape, WF_INFER);
+        ck_assert(wf_is_poison(wf_pairs_logits(m, tape, &p.pairs, &all)));
+        ck_assert_str_eq(wf_tape_error(tape)->message + strlen(c.model), ": attention weights are of one pair, not of 6: give one");
+        wf_free(plain);
+        wf_free(cross_only);
+        wf_free(with);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+static void poisoned(wf_tape *tape, const wf_tensor *x, const char *says)
+{
+    ck_assert(wf_is_poison(x));
+    ck_assert_msg(strstr(wf_tape_error(tape)->message, says), "\"%s\" lacks \"%s\"", wf_tape_error(tape)->message, says);
+    ck_assert(!strchr(wf_tape_error(tape)->message, '\n'));
+    wf_tape_reset(tape, WF_INFER);
+}
+
+/* A language model and an encoder-decoder, each asked for what the other does. */
+START_TEST(the_wrong_kind_of_model)
+{
+    static struct some_pairs p;
+    struct wf_config lm = small_config("char-rms", 16, 29), c = small_pairs_config("multi30k", 0);
+    wf_model *language = model_of(&lm, 1), *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    struct wf_cache cache;
+    int32_t ids[4] = {1, 2, 3, 4}, offsets[2] = {0, 4}, out[4];
+    int64_t count, tokens;
+    double loss;
+    wf_tensor *kv[2] = {0};
+    random_pairs(&p, 3, 5, 29, 29, 1);
+    ck_assert(!wf_model_translates(language) && wf_model_translates(m));
+    const char *no_pairs = "char-rms is a language model, no encoder-decoder";
+    poisoned(tape, wf_pairs_logits(language, tape, &p.pairs, NULL), no_pairs);
+    poisoned(tape, wf_pairs_loss(language, tape, &p.pairs), no_pairs);
+    poisoned(tape, wf_model_encode(language, tape, ids, offsets, 1), no_pairs);
+    ck_ok(wf_model_cache(language, &cache, 1, error));
+    poisoned(tape, wf_model_decode(language, wf_ids(tape, ids, 1, 1), &cache, kv, offsets, offsets, 1), no_pairs);
+    wf_cache_free(&cache);
+    const char *no_text = "multi30k is an encoder-decoder";
+    poisoned(tape, wf_model_logits(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
+    poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
+    ck_refused(wf_model_evaluate(m, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, no_text);
+    ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE, no_text);
+    wf_tape_free(tape);
+    wf_model_free(language);
+    wf_model_free(m);
+}
+END_TEST
+
+START_TEST(impossible_pairs)
+{
+    static struct some_pairs p;
+    struct wf_config c = small_pairs_config("multi30k", 0);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    struct wf_cache cache;
+    wf_tensor *kv[2];
+    int32_t long_offsets[2] = {0, 65}, falling[3] = {0, 4, 2}, late[2] = {1, 4}, ids[140] = {0};
+    random_pairs(&p, 2, 5, 29, 29, 1);
+    wf_tape_reset(tape, WF_INFER);
+    struct wf_pairs bad = p.pairs;
+    bad.source_offsets = falling;
+    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "offsets of the source must rise from 0, but 2 follows 4 at sentence 1");
+    bad = p.pairs, bad.count = 1, bad.target_offsets = late;
+    poisoned(tape, wf_pairs_loss(m, tape, &bad), "offsets of the target begin with 1, not with 0");
+    bad = p.pairs, bad.count = -1;
+    poisoned(tape, wf_pairs_loss(m, tape, &bad), "-1 sentences");
+    poisoned(tape, wf_model_encode(m, tape, ids, long_offsets, 1), "sequence 0 is 65 long, the model has 64 positions");
+    p.source[0] = 29;
+    poisoned(tape, wf_pairs_loss(m, tape, &p.pairs), "29");
+    p.source[0] = 0;
+    ck_ok(wf_model_cache(m, &cache, 2, error));
+    wf_tensor *memory = wf_model_encode(m, tape, p.source, p.source_offsets, 2);
+    wf_model_memory(m, memory, kv);
+    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 3, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2), "2 rows");
+    wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
+    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2), "row 3");
+    wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
+    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 65), &cache, kv, (int32_t[]){0, 1, 2}, p.source_offsets, 2), "65 positions");
+    ck_assert(cache.length[0] == 0 && cache.length[1] == 0);
+    wf_cache_free(&cache);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("pairs", parameter_counts, names_and_shapes, initialisation, first_loss_of_fresh_models, the_loss_falls,
+             neighbours_do_not_matter, steps_equal_the_whole, weights_of_a_pair, the_wrong_kind_of_model, impossible_pairs)
