@@ -219,6 +219,8 @@ static wf_status same_data(const struct trainer *t, const wf_safetensors *file, 
                               t->options->seed);
     if (status == WF_OK && (uint64_t)train != t->train_hash)
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained on another text than the one given: give the same files", path);
+    if (status == WF_OK && valid != 0 && !t->validates)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on a text, and none is given: give the same files", path);
     if (status == WF_OK && (uint64_t)valid != t->valid_hash)
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on another text than the one given: give the same files", path);
     return status;

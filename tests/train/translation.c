@@ -287,6 +287,9 @@ START_TEST(a_resume_with_something_else_is_refused)
     refused(&other, WF_ERR_ARGUMENT, "seed");
     other = o;
     other.valid_files = 0;
+    refused(&other, WF_ERR_ARGUMENT, "validated on a text, and none is given");
+    other = o;
+    other.valid = o.train;
     refused(&other, WF_ERR_ARGUMENT, "validated on another text");
     write_pairs("more.en", "more.de", 30, 3);
     const char *files[2] = {in_folder("more.en"), in_folder("more.de")};
