@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include <weft/internal/hash.h>
+#include <weft/internal/lines.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
-#include "lines.h"
 
 /* Words that each thread remembers, a side. A vocabulary of words has a long tail; this many are nine tenths of a text. */
 enum { WORDS = 1 << 15 };

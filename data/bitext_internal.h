@@ -66,8 +66,8 @@ void survey_scan_free(struct survey_scan *scan);
 wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[2], struct survey_call *call, wf_error *error) WF_CHECKED;
 
 /* --- survey_cache.c --- */
-/* Sets *found, the survey and the pairs, when the folder holds those of this content, these tokenizers and options; what is damaged or in the way
- * counts as not found. Only WF_ERR_MEMORY fails. */
+/* Sets *found, the survey and the pairs, when the folder holds those of this content, these tokenizers and options; what is damaged or in
+ * the way counts as not found. Only WF_ERR_MEMORY fails. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
 wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
 

@@ -2,10 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/lines.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
-
-#include "lines.h"
 
 /* Unicode's White_Space. The bytes need not be UTF-8: what is not ends the white space. */
 static bool space(uint32_t c)

@@ -30,7 +30,7 @@ struct wf_pair_batches {
     struct encoder *encoder; /* [workers] */
     struct fault *fault;     /* [workers] */
     _Atomic int64_t next;    /* pair of the batch that no worker has taken yet */
-    int64_t *chosen; /* [most_pairs] */
+    int64_t *chosen;         /* [most_pairs] */
     int32_t *source, *input, *target;
     struct offsets whole, part;
     struct wf_pairs last;
@@ -55,8 +55,8 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
                             "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
     int workers = wf_threads();
     size_t offsets = (size_t)(b->plan.most_pairs + 1) * sizeof(int32_t);
-    int64_t bytes = bitext->side[0].longest_bytes > bitext->side[1].longest_bytes ? bitext->side[0].longest_bytes
-                                                                                  : bitext->side[1].longest_bytes;
+    int64_t bytes =
+        bitext->side[0].longest_bytes > bitext->side[1].longest_bytes ? bitext->side[0].longest_bytes : bitext->side[1].longest_bytes;
     bool enough = (b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen)) &&
                   (b->source = wf_alloc((size_t)source * sizeof *b->source)) && (b->input = wf_alloc((size_t)target * sizeof *b->input)) &&
                   (b->target = wf_alloc((size_t)target * sizeof *b->target)) && (b->whole.source = wf_alloc(offsets)) &&
@@ -160,7 +160,8 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     const struct wf_encode_options options = {.cache = encoder->cache[k]};
     wf_status status = wf_tokenizer_encode_with(side->tokenizer, text, length, &options, ids, error);
     if (status == WF_OK && ids->count + side->bos + side->eos != pair->ids[k])
-        status = wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
+        status =
+            wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
     if (status != WF_OK)
         return status;
     size_t bytes = (size_t)ids->count * sizeof *ids->id;
@@ -233,8 +234,12 @@ wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_er
         b->whole.source[i + 1] = b->whole.source[i] + (int32_t)pair->ids[0];
         b->whole.target[i + 1] = b->whole.target[i] + (int32_t)pair->ids[1];
     }
-    b->last = (struct wf_pairs){.count = run->count, .source = b->source, .source_offsets = b->whole.source, .input = b->input,
-                                .target = b->target, .target_offsets = b->whole.target};
+    b->last = (struct wf_pairs){.count = run->count,
+                                .source = b->source,
+                                .source_offsets = b->whole.source,
+                                .input = b->input,
+                                .target = b->target,
+                                .target_offsets = b->whole.target};
     atomic_store(&b->next, 0);
     double ids = (double)b->whole.source[run->count] + b->whole.target[run->count];
     wf_parallel(b->workers, 60 * ids, encode_worker, b);

@@ -14,7 +14,7 @@ struct pair_plan {
     uint32_t *order, *spare;         /* [pairs]: the pairs, batch by batch; [window] */
     struct pair_run {
         uint32_t first, count; /* in `order` */
-    } *run;
+    } * run;
     int64_t runs, most_runs;
     int64_t most_pairs; /* of a batch */
 };

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include <weft/internal/hash.h>
+#include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
-#include "lines.h"
 
 bool survey_goes_on(struct survey_call *call, int64_t more)
 {
@@ -92,7 +92,7 @@ struct fault {
     wf_status status;
     wf_error error;
 };
-struct work { /* of a worker */
+struct work {           /* of a worker */
     struct fault fault; /* the first in its pieces */
     int64_t longest, longest_bytes;
 };
@@ -219,7 +219,8 @@ static void survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2])
     for (int64_t line = 0; line < s->lines; line++) {
         const struct pair *pair = bitext->pair + line;
         bool no_source = pair->ids[0] == 0, no_target = pair->ids[1] == 0;
-        bool long_source = s->max_length > 0 && pair->ids[0] > s->max_length, long_target = s->max_length > 0 && pair->ids[1] > s->max_length;
+        bool long_source = s->max_length > 0 && pair->ids[0] > s->max_length,
+             long_target = s->max_length > 0 && pair->ids[1] > s->max_length;
         if (no_source || no_target) {
             *(no_source && no_target ? &s->empty_both : no_source ? &s->empty_source : &s->empty_target) += 1;
         } else if (long_source || long_target) {
@@ -245,12 +246,17 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[
     for (int i = 0; i < 2; i++)
         if (wf_tokenizer_special(bitext->side[i].tokenizer, WF_SPECIAL_UNKNOWN) >= 0)
             enough = enough && (unknown[i] = wf_alloc_zero((size_t)lines, sizeof **unknown));
-    wf_status status = enough ? encoders_new(bitext, workers, 0, &encoder, error)
-                              : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].path,
-                                             lines);
+    wf_status status =
+        enough ? encoders_new(bitext, workers, 0, &encoder, error)
+               : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].path, lines);
     for (int i = 0; i < 2 && status == WF_OK; i++) {
-        struct encoding e = {.bitext = bitext, .which = i, .scan = scan + i, .max_length = call->options->max_length,
-                             .unknown = unknown[i], .encoder = encoder, .work = work};
+        struct encoding e = {.bitext = bitext,
+                             .which = i,
+                             .scan = scan + i,
+                             .max_length = call->options->max_length,
+                             .unknown = unknown[i],
+                             .encoder = encoder,
+                             .work = work};
         status = survey_side(&e, workers, call, error);
     }
     if (status == WF_OK) {

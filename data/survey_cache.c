@@ -13,8 +13,8 @@
 
 /* What a survey is a function of. The structs are written as they lie, without holes but behind `survey`'s last field. */
 struct key {
-    char magic[8];       /* "weftsrv" and the version of this format; */
-    int64_t layout;      /* a struct that grew is another format too */
+    char magic[8];  /* "weftsrv" and the version of this format; */
+    int64_t layout; /* a struct that grew is another format too */
     uint64_t content[2], tokenizer[2];
     int64_t bytes[2], max_length, marks;
 };
@@ -58,8 +58,7 @@ static uint64_t check_of(const struct head *head, const struct pair *pair, int64
 static bool sound(const struct wf_bitext *bitext, const struct head *head, const struct pair *pair, int64_t lines)
 {
     const struct wf_bitext_survey *s = &head->survey;
-    const int64_t count[] = {s->used,      s->empty_source, s->empty_target, s->empty_both,
-                             s->long_source, s->long_target,  s->long_both};
+    const int64_t count[] = {s->used, s->empty_source, s->empty_target, s->empty_both, s->long_source, s->long_target, s->long_both};
     const int64_t longest[2] = {s->longest_source, s->longest_target}, tokens[2] = {s->source_tokens, s->target_tokens};
     const int64_t unknown[2] = {s->source_unknown, s->target_unknown};
     int64_t sum = 0, ids[2] = {0, 0}, at[2] = {-1, -1};

@@ -21,9 +21,9 @@ WF_BEGIN_DECLS
  * (y1 .. yn </s>) alike. */
 struct wf_pairs {
     int64_t count;
-    const int32_t *source, *source_offsets;         /* offsets [count + 1] */
+    const int32_t *source, *source_offsets; /* offsets [count + 1] */
     const int32_t *input, *target, *target_offsets;
-    int64_t first_source, first_target;             /* ids of the whole batch that stand before these: of micro-batches */
+    int64_t first_source, first_target; /* ids of the whole batch that stand before these: of micro-batches */
 };
 
 typedef struct wf_bitext wf_bitext;
@@ -40,12 +40,12 @@ struct wf_bitext_options {
 struct wf_bitext_survey {
     int64_t lines, used;
     int64_t empty_source, empty_target, empty_both, long_source, long_target, long_both; /* together lines - used; empty goes first */
-    int64_t source_tokens, target_tokens;         /* of the used pairs: marks included; target as the loss counts it (with EOS, without BOS) */
-    int64_t source_unknown, target_unknown;       /* unknown tokens among them */
-    int64_t longest_source, longest_target;       /* of all lines, counted like the tokens */
-    int64_t max_length;                           /* as in the options */
-    uint64_t hash;                                /* of the content of both files */
-    bool cached;                                  /* it was found in the cache */
+    int64_t source_tokens, target_tokens;   /* of the used pairs: marks included; target as the loss counts it (with EOS, without BOS) */
+    int64_t source_unknown, target_unknown; /* unknown tokens among them */
+    int64_t longest_source, longest_target; /* of all lines, counted like the tokens */
+    int64_t max_length;                     /* as in the options */
+    uint64_t hash;                          /* of the content of both files */
+    bool cached;                            /* it was found in the cache */
 };
 /* Maps two files and surveys them on all threads; the result does not depend on their number. Close with wf_bitext_close; NULL on an error.
  * WF_ERR_FORMAT: an empty file, a different number of lines (both counts are in the message), bytes that are not UTF-8 and NUL
@@ -68,12 +68,12 @@ WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *tex
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */
 /* An epoch is every used pair once. The order of pairs is drawn from (seed, epoch); windows of it are sorted by target length, then source
  * length, pairs of equal lengths staying as drawn, and cut into batches that cost at most `tokens`; what a window leaves over
- * stays a batch; the batches of the epoch are then put into an order drawn from the seed. All of it is a function of (seed, epoch), the same
- * on every machine and for every number of threads, so that (epoch, index) is the whole place in the data. Besides the bitext's it holds 4
- * bytes a pair, 8 a batch and 4 for each pair of a window. */
+ * stays a batch; the batches of the epoch are then put into an order drawn from the seed. All of it is a function of (seed, epoch), the
+ * same on every machine and for every number of threads, so that (epoch, index) is the whole place in the data. Besides the bitext's it
+ * holds 4 bytes a pair, 8 a batch and 4 for each pair of a window. */
 typedef struct wf_pair_batches wf_pair_batches;
 struct wf_pair_batches_options {
-    int64_t tokens;    /* cost of a batch: pairs x (longest source + longest target). A pair that costs more is a batch. 0: all pairs are one */
+    int64_t tokens;    /* cost of a batch: pairs x (longest source + longest target). A pair that costs more is one. 0: all pairs are one */
     bool side;         /* pairs x the longer of both instead */
     int64_t tolerance; /* that much over `tokens` is allowed */
     int64_t window;    /* pairs; 0: all */
@@ -97,9 +97,9 @@ WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
 WF_API wf_status wf_pair_batches_next(wf_pair_batches *batches, struct wf_pairs *pairs, wf_error *error) WF_CHECKED;
 /* The pairs of the last batch: number i of it is used pair index[i] of the bitext. Valid until the next call of _next. */
 WF_API const int64_t *wf_pair_batches_index(const wf_pair_batches *batches);
-/* Micro-batch `part` (from 0) of `parts` of the last batch: a run of its pairs, all runs of about the same number of ids. A part may be empty
- * (count 0). Offsets begin at 0; first_source and first_target say how many ids of the batch stand before. Valid until the next call of this
- * function or of _next. */
+/* Micro-batch `part` (from 0) of `parts` of the last batch: a run of its pairs, all runs of about the same number of ids. A part may be
+ * empty (count 0). Offsets begin at 0; first_source and first_target say how many ids of the batch stand before. Valid until the next call
+ * of this function or of _next. */
 WF_API void wf_pair_batches_part(wf_pair_batches *batches, int64_t part, int64_t parts, struct wf_pairs *pairs);
 
 WF_END_DECLS

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "io_test.h"
+#include <weft/internal/map.h>
+
+static void overwrite(const char *path, const char *mode, const char *text)
+{
+    usleep(20000); /* clocks of file systems are coarse */
+    FILE *f = fopen(path, mode);
+    ck_assert_ptr_nonnull(f);
+    ck_assert(fputs(text, f) >= 0);
+    fclose(f);
+}
+
+START_TEST(shows_the_file)
+{
+    struct wf_map map;
+    const char *path = in_folder("text"), *empty = in_folder("empty");
+    write_file(path, "abc\0d", 5);
+    write_file(empty, "", 0);
+    ck_ok(wf_map_open(path, &map, error));
+    ck_assert(map.bytes == 5 && !memcmp(map.data, "abc\0d", 5));
+    wf_map_close(&map);
+    ck_assert(map.bytes == 0 && !map.data);
+    wf_map_close(&map);
+    ck_ok(wf_map_open(empty, &map, error));
+    ck_assert(map.bytes == 0 && map.data);
+    wf_map_close(&map);
+}
+END_TEST
+
+static void refused(const char *path, const char *part)
+{
+    struct wf_map map;
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_map_open(path, &map, &problem), WF_ERR_IO);
+    ck_assert_msg(strstr(problem.message, part) && strstr(problem.message, path), "%s", problem.message);
+    ck_assert(!map.data && map.bytes == 0);
+    wf_map_close(&map);
+}
+
+START_TEST(refuses_what_is_no_file)
+{
+    const char *pipe = in_folder("pipe");
+    ck_assert_int_eq(mkfifo(pipe, 0600), 0);
+    refused("/no/such/file", "cannot be opened: No such file or directory");
+    refused("/tmp", "is a folder");
+    refused("/dev/null", "is a device or a pipe");
+    refused(pipe, "is a device or a pipe");
+}
+END_TEST
+
+/* No file handle and no pages are left behind. */
+START_TEST(leaves_nothing_open)
+{
+    struct wf_map map;
+    const char *path = in_folder("text");
+    write_file(path, "abc", 3);
+    for (int i = 0; i < 3000; i++) {
+        ck_ok(wf_map_open(path, &map, error));
+        wf_map_close(&map);
+        wf_error problem = {0};
+        ck_assert_int_eq(wf_map_open("/tmp", &map, &problem), WF_ERR_IO);
+    }
+}
+END_TEST
+
+START_TEST(notices_writing_and_not_replacing)
+{
+    struct wf_map map;
+    int64_t bytes;
+    const char *path = in_folder("text"), *other = in_folder("other");
+    write_file(path, "first\n", 6);
+    ck_ok(wf_map_open(path, &map, error));
+    ck_assert(!wf_map_changed(&map, &bytes));
+    overwrite(path, "r+", "FIRST");
+    ck_assert(wf_map_changed(&map, &bytes) && bytes == 6);
+    ck_assert(!wf_map_changed(&map, &bytes)); /* said once */
+    ck_assert(!memcmp(map.data, "FIRST\n", 6));
+    overwrite(path, "a", "more");
+    ck_assert(wf_map_changed(&map, &bytes) && bytes == 10 && map.bytes == 6);
+    ck_assert(wf_map_changed(&map, &bytes)); /* another size stays one */
+    overwrite(path, "w", "x");
+    ck_assert(wf_map_changed(&map, &bytes) && bytes == 1);
+    wf_map_close(&map);
+
+    write_file(path, "first\n", 6);
+    ck_ok(wf_map_open(path, &map, error));
+    overwrite(other, "w", "second and longer\n");
+    ck_assert_int_eq(rename(other, path), 0);
+    ck_assert(!wf_map_changed(&map, &bytes));
+    ck_assert(!memcmp(map.data, "first\n", 6));
+    wf_map_close(&map);
+}
+END_TEST
+
+WF_TEST_MAIN("map", shows_the_file, refuses_what_is_no_file, leaves_nothing_open, notices_writing_and_not_replacing)
