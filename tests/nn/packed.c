@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Packed rows through the modules: positions, and cross-attention to a memory whose keys and values were computed before, are what each
+ * sequence alone gives; sequences without rows on one side too. */
+#include <math.h>
+
+#include <weft/nn.h>
+
+#include "check_weft.h"
+
+enum { D = 24, HEADS = 4, SEQUENCES = 5, MOST = 64 };
+
+/* Queries and keys of each sequence: none, few, and more than attention's short way takes. */
+static const int32_t q_offsets[SEQUENCES + 1] = {0, 3, 3, 20, 21, 25}, k_offsets[SEQUENCES + 1] = {0, 7, 9, 19, 20, 20};
+
+static wf_real x[MOST * D], memory[MOST * D], r[MOST * D];
+
+struct rig {
+    wf_registry *registry;
+    wf_tape *tape;
+    struct wf_positions positions;
+    struct wf_mha cross, self;
+};
+
+static struct rig start(void)
+{
+    struct rig rig = {0};
+    wf_error e = {0};
+    rig.registry = wf_registry_new(&e);
+    rig.tape = wf_tape_new(&e);
+    ck_assert_msg(rig.registry && rig.tape, "%s", e.message);
+    wf_scope s = wf_root(rig.registry);
+    wf_positions_init(wf_sub(s, "positions"), &rig.positions, 17, D);
+    wf_mha_init(wf_sub(s, "cross"), &rig.cross, D, HEADS, .cross = true);
+    wf_mha_init(wf_sub(s, "self"), &rig.self, D, HEADS);
+    ck_ok(wf_registry_build(rig.registry, 4, error));
+    wf_fill_normal(x, MOST * D, 0, 1, 1, 1);
+    wf_fill_normal(memory, MOST * D, 0, 1, 1, 2);
+    wf_fill_normal(r, MOST * D, 0, 1, 1, 3);
+    return rig;
+}
+
+static void stop(struct rig *rig)
+{
+    wf_tape_free(rig->tape);
+    wf_registry_free(rig->registry);
+}
+
+static void read(struct rig *rig, const wf_tensor *y, wf_real *out, int64_t count)
+{
+    ck_assert_msg(wf_read(y, out, count) == WF_OK, "%s", wf_tape_error(rig->tape)->message);
+}
+
+static void same(const wf_real *have, const wf_real *want, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_msg(have[i] == want[i], "%s: number %lld is %.17g, not %.17g", what, (long long)i, (double)have[i], (double)want[i]);
+}
+
+START_TEST(positions)
+{
+    struct rig g = start();
+    wf_real packed[25 * D], alone[17 * D];
+    wf_tape_reset(g.tape, WF_INFER);
+    read(&g, wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), q_offsets, SEQUENCES), packed, 25 * D);
+    for (int i = 0; i < SEQUENCES; i++) {
+        int64_t n = q_offsets[i + 1] - q_offsets[i];
+        if (n == 0)
+            continue;
+        read(&g, wf_positions_forward(&g.positions, wf_input(g.tape, x + q_offsets[i] * D, WF_SHAPE(1, n, D), false), NULL), alone, n * D);
+        same(packed + q_offsets[i] * D, alone, n * D, "positions");
+    }
+    static const struct {
+        int32_t offsets[3];
+        const char *says;
+    } bad[] = {{{0, 18, 25}, "positions: sequence 0 is 18 long, the model has 17 positions: shorten it"},
+               {{0, 26, 25}, "positions: the offsets must rise, but 26 follows 0"},
+               {{1, 9, 25}, "is not [N,d] with offsets from 0 to N"},
+               {{0, 9, 24}, "is not [N,d] with offsets from 0 to N"},
+               {{0, -3, 25}, "positions: the offsets must rise, but -3 follows 0"}};
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        wf_tape_reset(g.tape, WF_INFER);
+        ck_assert(wf_is_poison(wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), bad[i].offsets, 2)));
+        ck_assert_msg(strstr(wf_tape_error(g.tape)->message, bad[i].says), "%s", wf_tape_error(g.tape)->message);
+    }
+    stop(&g);
+}
+END_TEST
+
+START_TEST(a_memory_computed_once)
+{
+    struct rig g = start();
+    wf_real packed[25 * D], plain[25 * D], alone[17 * D];
+    wf_tape_reset(g.tape, WF_INFER);
+    wf_tensor *query = wf_input(g.tape, x, WF_SHAPE(25, D), false), *keys = wf_input(g.tape, memory, WF_SHAPE(20, D), false);
+    wf_tensor *kv = wf_mha_memory(&g.cross, keys);
+    for (int twice = 0; twice < 2; twice++) {
+        read(&g, wf_mha_forward(&g.cross, query, .memory_kv = kv, .q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = SEQUENCES),
+             packed, 25 * D);
+        read(&g, wf_mha_forward(&g.cross, query, .memory = keys, .q_offsets = q_offsets, .k_offsets = k_offsets, .sequences = SEQUENCES),
+             plain, 25 * D);
+        same(packed, plain, 25 * D, "the memory itself");
+    }
+    for (int i = 0; i < SEQUENCES; i++) {
+        int64_t n = q_offsets[i + 1] - q_offsets[i], m = k_offsets[i + 1] - k_offsets[i];
+        if (n == 0 || m == 0)
+            continue;
+        wf_tensor *q = wf_input(g.tape, x + q_offsets[i] * D, WF_SHAPE(1, n, D), false);
+        wf_tensor *k = wf_input(g.tape, memory + k_offsets[i] * D, WF_SHAPE(1, m, D), false);
+        read(&g, wf_mha_forward(&g.cross, q, .memory = k), alone, n * D);
+        same(packed + q_offsets[i] * D, alone, n * D, "a sequence alone");
+    }
+    /* Nothing to attend to: what is left is the output's bias. */
+    const wf_real *bias = wf_parameter_info(g.cross.out.bias)->value.data;
+    for (int64_t t = q_offsets[4]; t < q_offsets[5]; t++)
+        same(packed + t * D, bias, D, "a sequence without keys");
+    wf_tape_reset(g.tape, WF_INFER);
+    ck_assert(wf_is_poison(wf_mha_memory(&g.self, wf_input(g.tape, memory, WF_SHAPE(20, D), false))));
+    ck_assert_str_eq(wf_tape_error(g.tape)->message, "attention: only cross-attention has a memory");
+    stop(&g);
+}
+END_TEST
+
+/* Gradients of the packed call are the sums of those of the sequences. */
+START_TEST(gradients)
+{
+    struct rig g = start();
+    const double tolerance = sizeof(wf_real) == 8 ? 1e-13 : 1e-5;
+    static double slab[2][16 * D * D];
+    int64_t size = wf_registry_slab(g.registry);
+    ck_assert_int_le(size, 16 * D * D);
+    static wf_real d[2][2][MOST * D];
+    for (int apart = 0; apart < 2; apart++) {
+        wf_grads_zero(wf_registry_grads(g.registry));
+        for (int i = 0; i < (apart ? SEQUENCES : 1); i++) {
+            int64_t q0 = apart ? q_offsets[i] : 0, n = apart ? q_offsets[i + 1] - q0 : 25, k0 = apart ? k_offsets[i] : 0,
+                    m = apart ? k_offsets[i + 1] - k0 : 20;
+            const int32_t both[2][2] = {{0, (int32_t)n}, {0, (int32_t)m}};
+            wf_array view;
+            if (n == 0)
+                continue;
+            wf_tape_reset(g.tape, WF_TRAIN);
+            wf_tensor *q = wf_input(g.tape, x + q0 * D, WF_SHAPE(n, D), true), *k = wf_input(g.tape, memory + k0 * D, WF_SHAPE(m, D), true);
+            wf_tensor *y = wf_mha_forward(&g.cross, q, .memory_kv = wf_mha_memory(&g.cross, k), .q_offsets = apart ? both[0] : q_offsets,
+                                          .k_offsets = apart ? both[1] : k_offsets, .sequences = apart ? 1 : SEQUENCES);
+            ck_assert_msg(wf_backward(wf_sum(wf_mul(y, wf_input(g.tape, r + q0 * D, WF_SHAPE(n, D), false)))) == WF_OK, "%s",
+                          wf_tape_error(g.tape)->message);
+            ck_assert_int_eq(wf_grad(q, &view), WF_OK);
+            for (int64_t e = 0; e < n * D; e++)
+                d[apart][0][q0 * D + e] = ((const wf_real *)view.data)[e / D * view.stride[0] + e % D * view.stride[1]];
+            ck_assert_int_eq(wf_grad(k, &view), WF_OK);
+            for (int64_t e = 0; e < m * D; e++)
+                d[apart][1][k0 * D + e] = ((const wf_real *)view.data)[e / D * view.stride[0] + e % D * view.stride[1]];
+        }
+        for (int i = 0; i < wf_registry_count(g.registry); i++) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(g.registry, i));
+            for (int64_t e = 0; strncmp(info->name, "cross", 5) == 0 && e < wf_array_count(&info->value); e++)
+                slab[apart][info->offset + e] = (double)wf_registry_grads(g.registry)->slab[info->offset + e];
+        }
+    }
+    double difference = 0, norm = 0;
+    for (int64_t e = 0; e < size; e++) {
+        difference += pow(slab[0][e] - slab[1][e], 2);
+        norm += pow(slab[0][e], 2);
+    }
+    ck_assert_msg(norm > 1 && sqrt(difference / norm) <= tolerance, "parameters: %g of %g", sqrt(difference), sqrt(norm));
+    for (int side = 0; side < 2; side++)
+        for (int64_t e = 0; e < (side ? 20 : 25) * D; e++)
+            ck_assert(fabs((double)(d[0][side][e] - d[1][side][e])) <= 10 * tolerance);
+    for (int64_t e = 7 * D; e < 9 * D; e++)
+        ck_assert(d[0][1][e] == 0); /* keys that nobody looked at */
+    stop(&g);
+}
+END_TEST
+
+WF_TEST_MAIN("packed", positions, a_memory_computed_once, gradients)
