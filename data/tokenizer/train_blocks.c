@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "train_blocks.h"
+#include <weft/internal/lines.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -156,8 +157,7 @@ static void next_of_memory(struct train_blocks *b)
 
 wf_status train_blocks_next(struct train_blocks *b, wf_error *error)
 {
-    for (const char *p = b->data, *end = b->data + b->length; b->length > 0 && (p = memchr(p, '\n', (size_t)(end - p))); p++)
-        b->line++;
+    b->line += line_ends(b->data, b->length);
     b->begin += b->length;
     b->done += b->length + b->mark;
     b->mark = b->length = 0;

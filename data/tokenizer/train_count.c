@@ -2,9 +2,9 @@
 /* Counting the words of a text: every block is cut into as many shares as there are threads, each with a table of its own. */
 #include <string.h>
 
-#include "../lines.h"
 #include "train_blocks.h"
 #include "word_counts.h"
+#include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
