@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+#include "lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
+
+enum { CHUNK = 1 << 16 };
+
+static wf_status refused(const struct lines *in, const char *what, int number, wf_error *error)
+{
+    const char *reason = strerrordesc_np(number); /* in English, whatever the locale */
+    if (number == EISDIR)
+        return wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", in->name);
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", in->name, what, reason ? reason : "unknown error");
+}
+
+wf_status lines_open(struct lines *in, const char *path, wf_error *error)
+{
+    *in = (struct lines){.fd = STDIN_FILENO, .name = path ? path : "standard input"};
+    if (path && (in->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        return refused(in, "opened", errno, error);
+    return WF_OK;
+}
+
+void lines_close(struct lines *in)
+{
+    if (in->fd > STDIN_FILENO)
+        close(in->fd);
+    wf_free(in->data);
+    *in = (struct lines){.fd = -1};
+}
+
+/* Reads on behind what is there. */
+static wf_status read_more(struct lines *in, wf_error *error)
+{
+    if (in->begin > 0) {
+        memmove(in->data, in->data + in->begin, (size_t)(in->end - in->begin));
+        in->end -= in->begin;
+        in->begin = 0;
+    }
+    if (in->room - in->end < CHUNK) {
+        int64_t room = in->room * 2 + 2 * CHUNK;
+        char *data = wf_realloc(in->data, (size_t)room);
+        if (!data)
+            return wf_error_set(error, WF_ERR_MEMORY, "%s:%lld: no memory for a line of %lld bytes", in->name, (long long)in->line + 1,
+                                (long long)room);
+        in->data = data;
+        in->room = room;
+    }
+    fflush(stdout); /* a failure stays noted in the stream */
+    ssize_t got = read(in->fd, in->data + in->end, CHUNK);
+    if (got < 0 && errno != EINTR)
+        return refused(in, "read", errno, error);
+    in->ended = got == 0;
+    in->end += got > 0 ? got : 0;
+    return WF_OK;
+}
+
+wf_status lines_next(struct lines *in, char **text, int64_t *length, wf_error *error)
+{
+    char *newline = NULL;
+    *text = NULL;
+    *length = 0;
+    for (int64_t seen = 0; !in->ended || in->end > in->begin;) {
+        if (in->end - in->begin > seen)
+            newline = memchr(in->data + in->begin + seen, '\n', (size_t)(in->end - in->begin - seen));
+        seen = in->end - in->begin;
+        if (newline || in->ended)
+            break;
+        wf_status status = read_more(in, error);
+        if (status != WF_OK)
+            return status;
+    }
+    if (in->end == in->begin)
+        return WF_OK;
+    *text = in->data + in->begin;
+    *length = newline ? newline - *text : in->end - in->begin;
+    in->begin += *length + (newline != NULL);
+    in->mark = in->line == 0 && *length > 2 && !memcmp(*text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    in->line++;
+    *text += in->mark;
+    *length -= in->mark;
+    if (newline && *length > 0 && newline[-1] == '\r')
+        --*length;
+    return WF_OK;
+}
+
+wf_status lines_fault(const struct lines *in, int64_t offset, wf_error *error, const char *format, ...)
+{
+    char message[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s:%lld:%lld: %s", in->name, (long long)in->line, (long long)(offset + in->mark + 1),
+                        message);
+}
+
+wf_status lines_check(const struct lines *in, const char *text, int64_t length, wf_error *error)
+{
+    int64_t bad = wf_utf8_check(text, length);
+    return bad < 0 ? WF_OK
+                   : lines_fault(in, bad, error, "not UTF-8: byte 0x%02X: %s", (unsigned char)text[bad],
+                                 wf_utf8_fault(text + bad, length - bad));
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]: lengths in ids. */
+#include "tokenizer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lines.h"
+
+enum { KEY_MAX = 1000, KEY_BATCH, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
+
+static const struct argp_option options[] = {
+    {"max-length", KEY_MAX, "N", 0, "a side of more ids is over-long; pairs with one are left out", 0},
+    {"batch-tokens", KEY_BATCH, "N", 0,
+     "of two files: share of padding in batches of at most N padded positions, source and target together", 0},
+    {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s>", 0},
+    {"source-eos", KEY_EOS, NULL, 0, "of two files: the source ends with </s>", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {0},
+};
+
+struct arguments {
+    const char *tokenizer, *text;
+    int64_t max_length, batch_tokens, threads;
+    bool bos, eos;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_MAX:
+        fine = parse_int("max-length", value, 1, INT32_MAX, &a->max_length);
+        break;
+    case KEY_BATCH:
+        fine = parse_int("batch-tokens", value, 1, INT32_MAX, &a->batch_tokens);
+        break;
+    case KEY_BOS:
+        a->bos = true;
+        break;
+    case KEY_EOS:
+        a->eos = true;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
+    case ARGP_KEY_ARG:
+        if (a->text)
+            return fail_usage("'%s' is one argument too many: two texts that belong together are given as FILE,FILE", value), EINVAL;
+        *(a->tokenizer ? &a->text : &a->tokenizer) = value;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {
+    options,
+    parse_option,
+    "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+    "Prints how long the lines of a text are in ids, or those of two texts, aligned by line, of a translation.",
+    NULL,
+    NULL,
+    NULL};
+
+/* --- lengths ------------------------------------------------------------------------------------------------------- */
+
+/* How many lines have each length. */
+struct lengths {
+    int64_t *lines; /* [room] */
+    int64_t room, count, tokens, longest;
+};
+
+static bool lengths_add(struct lengths *l, int64_t length)
+{
+    if (length >= l->room) {
+        int64_t room = length + length / 2 + 256;
+        int64_t *lines = wf_realloc(l->lines, (size_t)room * sizeof *lines);
+        if (!lines)
+            return false;
+        memset(lines + l->room, 0, (size_t)(room - l->room) * sizeof *lines);
+        l->lines = lines;
+        l->room = room;
+    }
+    l->lines[length]++;
+    l->count++;
+    l->tokens += length;
+    l->longest = length > l->longest ? length : l->longest;
+    return true;
+}
+
+/* The smallest length that so many per mille of the lines do not exceed. */
+static int64_t quantile(const struct lengths *l, int64_t mille)
+{
+    int64_t length = 0;
+    for (int64_t seen = l->lines[0]; seen * 1000 < l->count * mille; seen += l->lines[length])
+        length++;
+    return length;
+}
+
+static void lengths_print(const struct lengths *l, const char *what)
+{
+    printf("%s: %lld ids; a line has %.1f in the mean, 50 %% at most %lld, 90 %% %lld, 99 %% %lld, 99.9 %% %lld, the longest %lld\n", what,
+           (long long)l->tokens, (double)l->tokens / (double)l->count, (long long)quantile(l, 500), (long long)quantile(l, 900),
+           (long long)quantile(l, 990), (long long)quantile(l, 999), (long long)l->longest);
+}
+
+/* --- one file ------------------------------------------------------------------------------------------------------ */
+
+static wf_status survey_lines(struct lines *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
+{
+    struct wf_tokens ids = {0};
+    int64_t empty = 0, unknown = 0, length;
+    char *text;
+    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error)};
+    wf_status status = o.cache ? WF_OK : error->code;
+    while (status == WF_OK && (status = lines_next(in, &text, &length, error)) == WF_OK && text) {
+        if (interrupted(NULL)) {
+            status = wf_error_set(error, WF_ERR_CANCELLED, "%s: interrupted after %lld lines", in->name, (long long)l->count);
+            break;
+        }
+        empty += length == 0;
+        ids.count = 0;
+        if ((status = lines_check(in, text, length, error)) != WF_OK)
+            break;
+        if ((status = wf_tokenizer_encode_with(t, text, length, &o, &ids, error)) != WF_OK)
+            wf_error_prefix(error, "%s:%lld", in->name, (long long)in->line);
+        else if (!lengths_add(l, ids.count))
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
+    }
+    if (status == WF_OK && l->count == 0)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", in->name);
+    if (status == WF_OK) {
+        printf("%lld lines, %lld empty\n", (long long)l->count, (long long)empty);
+        lengths_print(l, in->name);
+        if (unknown > 0)
+            printf("%lld unknown tokens, %.3f %%\n", (long long)unknown, 100.0 * (double)unknown / (double)l->tokens);
+        int64_t over = 0;
+        for (int64_t n = a->max_length + 1; a->max_length && n < l->room; n++)
+            over += l->lines[n];
+        if (a->max_length)
+            printf("%lld lines longer than %lld\n", (long long)over, (long long)a->max_length);
+    }
+    wf_token_cache_free(o.cache);
+    wf_tokens_free(&ids);
+    return status;
+}
+
+static wf_status survey_one(const struct arguments *a, const char *path, const wf_tokenizer *t, wf_error *error)
+{
+    struct lines in;
+    struct lengths l = {0};
+    wf_status status = lines_open(&in, path, error);
+    if (status == WF_OK)
+        status = survey_lines(&in, a, t, &l, error);
+    lines_close(&in);
+    wf_free(l.lines);
+    return status;
+}
+
+/* --- two files ----------------------------------------------------------------------------------------------------- */
+
+static bool show(void *ctx, int64_t done, int64_t total)
+{
+    (void)ctx;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%.1f of %.1f MB%s", (double)done / 1e6, (double)total / 1e6, done == total ? "\r\033[K" : "");
+    return !interrupted(NULL);
+}
+
+static wf_status print_lengths(const wf_bitext *bitext, wf_error *error)
+{
+    struct lengths source = {0}, target = {0};
+    bool memory = true;
+    for (int64_t i = 0; memory && i < wf_bitext_survey(bitext)->used; i++) {
+        int64_t s, t;
+        wf_bitext_lengths(bitext, i, &s, &t);
+        memory = lengths_add(&source, s) && lengths_add(&target, t);
+    }
+    if (memory) {
+        lengths_print(&source, "source");
+        lengths_print(&target, "target");
+    }
+    wf_free(source.lines);
+    wf_free(target.lines);
+    return memory ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
+}
+
+static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_error *error)
+{
+    wf_pair_batches *batches;
+    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .window = WINDOW, .seed = 1};
+    wf_status status = wf_pair_batches_new(bitext, &o, &batches, error);
+    int64_t count = 0, positions = 0, most = 0, tokens = wf_bitext_survey(bitext)->source_tokens + wf_bitext_survey(bitext)->target_tokens;
+    for (int64_t epoch = 0, index = 0; status == WF_OK; count++) {
+        struct wf_pairs pairs;
+        wf_pair_batches_place(batches, &epoch, &index);
+        if (epoch > 0)
+            break;
+        if ((status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
+            break;
+        int64_t source = 0, target = 0;
+        for (int64_t i = 0; i < pairs.count; i++) {
+            int64_t s = pairs.source_offsets[i + 1] - pairs.source_offsets[i], t = pairs.target_offsets[i + 1] - pairs.target_offsets[i];
+            source = s > source ? s : source;
+            target = t > target ? t : target;
+        }
+        int64_t cost = pairs.count * (source + target);
+        positions += cost;
+        most = cost > most ? cost : most;
+    }
+    if (status == WF_OK)
+        printf("batches of %lld: %lld of them, %.1f ids a batch; %.2f %% of the positions would be padding; the largest has %lld\n",
+               (long long)a->batch_tokens, (long long)count, (double)tokens / (double)count,
+               100.0 * (double)(positions - tokens) / (double)positions, (long long)most);
+    wf_pair_batches_free(batches);
+    return status;
+}
+
+static wf_status survey_two(const struct arguments *a, char **path, const wf_tokenizer *source, const wf_tokenizer *target, wf_error *error)
+{
+    char text[512], *cache = cache_folder();
+    wf_bitext *bitext;
+    const struct wf_bitext_options o = {.source = source,
+                                        .target = target,
+                                        .source_bos = a->bos,
+                                        .source_eos = a->eos,
+                                        .max_length = a->max_length,
+                                        .cache = cache,
+                                        .progress = show};
+    wf_status status = wf_bitext_open(path[0], path[1], &o, &bitext, error);
+    wf_free(cache);
+    if (status != WF_OK)
+        return status;
+    puts(wf_bitext_describe(wf_bitext_survey(bitext), text, sizeof text));
+    status = print_lengths(bitext, error);
+    if (status == WF_OK && a->batch_tokens)
+        status = print_padding(bitext, a, error);
+    wf_bitext_close(bitext);
+    return status;
+}
+
+static wf_status survey(const struct arguments *a, wf_error *error)
+{
+    struct file_list files = {0}, names = {0};
+    wf_tokenizer *t[2] = {NULL, NULL};
+    wf_status status = file_list_parse(a->text, &files, error);
+    if (status == WF_OK)
+        status = file_list_parse(a->tokenizer, &names, error);
+    if (status == WF_OK && (files.count > 2 || names.count > files.count))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizers for %lld texts: give one text, or two with one tokenizer or two",
+                              (long long)names.count, (long long)files.count);
+    if (status == WF_OK && files.count < 2 && (a->batch_tokens || a->bos || a->eos))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-tokens, --source-bos and --source-eos are for two texts, FILE,FILE");
+    for (int64_t i = 0; status == WF_OK && i < names.count; i++)
+        status = wf_tokenizer_load(names.path[i], &t[i], error);
+    if (status == WF_OK && files.count == 2)
+        status = start(a->threads, error);
+    if (status == WF_OK)
+        status = files.count == 2 ? survey_two(a, files.path, t[0], t[names.count - 1], error) : survey_one(a, files.path[0], t[0], error);
+    wf_tokenizer_free(t[0]);
+    wf_tokenizer_free(t[1]);
+    file_list_free(&files);
+    file_list_free(&names);
+    return status;
+}
+
+int run_tokenizer_survey(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    if (!a.text)
+        return fail_usage("which %s? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+                          a.tokenizer ? "text" : "tokenizer");
+    wf_error error = {0};
+    watch_interrupts();
+    return survey(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* weft tokenizer train --type T --out FILE TEXT... */
+#include "tokenizer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY_TYPE = 1000, KEY_SIZE, KEY_FREQUENCY, KEY_SPECIALS, KEY_SPLIT, KEY_OUT, KEY_THREADS };
+
+static const struct argp_option options[] = {
+    {"type", KEY_TYPE, "char|word|bpe|byte-bpe", 0, "kind of tokenizer", 0},
+    {"vocab-size", KEY_SIZE, "N", 0, "types in all, special tokens too (default: bpe 10000, word as many as there are)", 0},
+    {"min-frequency", KEY_FREQUENCY, "K", 0, "leave out words, or merges of pairs, that come less often", 0},
+    {"specials", KEY_SPECIALS, "LIST", 0,
+     "special tokens, with commas between; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
+     "byte-bpe <s>,<pad>,</s>)",
+     0},
+    {"pre-tokenizer", KEY_SPLIT, "metaspace|whitespace", 0, "how text becomes words (default: bpe metaspace, word whitespace)", 0},
+    {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
+    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {0},
+};
+
+struct arguments {
+    struct wf_tokenizer_options o;
+    const char *type, *out, *specials;
+    const char **file; /* in argv */
+    int64_t files, threads;
+};
+
+static bool parse_split(const char *value, struct arguments *a)
+{
+    a->o.other_pre_tokenizer = true;
+    a->o.pre_tokenizer = strcmp(value, "whitespace") == 0 ? WF_WHITESPACE : WF_METASPACE;
+    if (a->o.pre_tokenizer == WF_WHITESPACE || strcmp(value, "metaspace") == 0)
+        return true;
+    fail_usage("--pre-tokenizer: '%s' is neither metaspace nor whitespace", value);
+    return false;
+}
+
+static bool parse_type(const char *value, struct arguments *a)
+{
+    a->type = value;
+    if (wf_tokenizer_kind_parse(value, &a->o.kind) && a->o.kind != WF_TOKENIZER_WORDPIECE)
+        return true;
+    fail_usage("--type: '%s' is none of char, word, bpe and byte-bpe", value);
+    return false;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_TYPE:
+        fine = parse_type(value, a);
+        break;
+    case KEY_SIZE:
+        fine = parse_int("vocab-size", value, 1, INT32_MAX, &a->o.vocab_size);
+        break;
+    case KEY_FREQUENCY:
+        fine = parse_int("min-frequency", value, 1, INT64_MAX, &a->o.min_frequency);
+        break;
+    case KEY_SPECIALS:
+        a->specials = value;
+        break;
+    case KEY_SPLIT:
+        fine = parse_split(value, a);
+        break;
+    case KEY_OUT:
+        a->out = value;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
+    case ARGP_KEY_ARG:
+        a->file[a->files++] = value;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {
+    options,
+    parse_option,
+    "--type TYPE --out FILE TEXT...",
+    "Makes a tokenizer from files of text, of any size: what is held in memory is their distinct words (char: the text). "
+    "The same files and options give the same tokenizer.",
+    NULL,
+    NULL,
+    NULL};
+
+/* What one kind has no use for would be ignored in silence. */
+static int check(const struct arguments *a)
+{
+    bool words = a->o.kind == WF_TOKENIZER_WORD || a->o.kind == WF_TOKENIZER_BPE;
+    if (a->o.kind == WF_TOKENIZER_CHAR && (a->o.vocab_size || a->o.min_frequency || a->specials))
+        return fail_usage(
+            "--type char takes neither --vocab-size nor --min-frequency nor --specials: its vocabulary is the characters of the text");
+    if (a->o.other_pre_tokenizer && !words)
+        return fail_usage("--pre-tokenizer is for --type word and bpe; %s splits in its own way", a->type);
+    return -1;
+}
+
+/* --- progress ------------------------------------------------------------------------------------------------------ */
+
+struct meter {
+    bool terminal, drawn;
+    double begin, last;
+    const char *phase;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void draw(struct meter *m, const struct wf_tokenizer_progress *p)
+{
+    struct winsize w;
+    char text[96], bar[41] = "";
+    int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    double share = p->total > 0 ? (double)p->done / (double)p->total : 0;
+    if (p->phase[0] == 'r' && p->total > 0)
+        snprintf(text, sizeof text, "%s %.1f/%.1f MB", p->phase, (double)p->done / 1e6, (double)p->total / 1e6);
+    else if (p->phase[0] == 'r')
+        snprintf(text, sizeof text, "%s %.1f MB", p->phase, (double)p->done / 1e6);
+    else
+        snprintf(text, sizeof text, "%s %lld/%lld", p->phase, (long long)p->done, (long long)p->total);
+    if (!m->terminal) {
+        fprintf(stderr, "%s\n", text);
+        return;
+    }
+    int room = width - (int)strlen(text) - 4, bars = room > 40 ? 40 : room;
+    for (int i = 0; i < bars; i++)
+        bar[i] = i < (int)(share * bars) ? '#' : '.';
+    if (bars >= 4)
+        fprintf(stderr, "\r\033[K[%s] %s", bar, text);
+    else
+        fprintf(stderr, "\r\033[K%.*s", width - 1, text);
+    fflush(stderr);
+    m->drawn = true;
+}
+
+/* A terminal shows every call; elsewhere a line every ten seconds, and one at the end of a phase that took that long. */
+static bool progress(void *ctx, const struct wf_tokenizer_progress *p)
+{
+    struct meter *m = ctx;
+    double t = now();
+    if (m->phase != p->phase)
+        m->last = t;
+    m->phase = p->phase;
+    if (m->terminal || t - m->last >= 10) {
+        m->last = t;
+        draw(m, p);
+    }
+    return !interrupted(NULL);
+}
+
+/* --- the command --------------------------------------------------------------------------------------------------- */
+
+static wf_status report(const wf_tokenizer *t, const struct arguments *a, double seconds, wf_error *error)
+{
+    json_t *file = tokenizer_file(t, error);
+    if (!file)
+        return error->code;
+    long long types = wf_tokenizer_vocab_size(t), merges = tokenizer_merges(file);
+    json_decref(file);
+    if (a->o.kind == WF_TOKENIZER_BPE || a->o.kind == WF_TOKENIZER_BYTE_BPE)
+        fprintf(stderr, "%s: %s, %lld types, %lld merges, %.1f s\n", a->out, a->type, types, merges, seconds);
+    else
+        fprintf(stderr, "%s: %s, %lld types, %.1f s\n", a->out, a->type, types, seconds);
+    if (a->o.vocab_size && types < a->o.vocab_size)
+        fprintf(stderr, "the text has no more to give than %lld of the %lld types\n", types, (long long)a->o.vocab_size);
+    return WF_OK;
+}
+
+static wf_status train(struct arguments *a, wf_error *error)
+{
+    struct meter m = {.terminal = isatty(STDERR_FILENO), .begin = now()};
+    struct file_list specials = {0};
+    wf_tokenizer *t = NULL;
+    wf_status status = a->specials && a->specials[0] ? file_list_parse(a->specials, &specials, error) : WF_OK;
+    if (a->specials) {
+        a->o.specials = specials.path ? (const char *const *)specials.path : (const char *const[]){""}; /* none: not the default */
+        a->o.special_count = specials.count;
+    }
+    a->o.progress = progress;
+    a->o.ctx = &m;
+    if (status == WF_OK)
+        status = wf_tokenizer_train_files_with(a->file, a->files, &a->o, &t, error);
+    if (m.drawn)
+        fputs("\r\033[K", stderr);
+    if (status == WF_OK)
+        status = wf_tokenizer_save(t, a->out, error);
+    if (status == WF_OK)
+        status = report(t, a, now() - m.begin, error);
+    wf_tokenizer_free(t);
+    file_list_free(&specials);
+    return status;
+}
+
+int run_tokenizer_train(int argc, char **argv)
+{
+    struct arguments a = {.file = wf_alloc((size_t)argc * sizeof *a.file)};
+    int code = a.file ? parse(&argp, argc, argv, &a) : EXIT_FAILED;
+    if (code < 0 && !a.type)
+        code = fail_usage("weft tokenizer train needs --type char, word, bpe or byte-bpe");
+    if (code < 0 && !a.out)
+        code = fail_usage("weft tokenizer train needs --out FILE: the tokenizer.json to write");
+    if (code < 0 && !a.files)
+        code = fail_usage("weft tokenizer train needs files of text to make the tokenizer from");
+    if (code < 0)
+        code = check(&a);
+    if (code < 0) {
+        wf_error error = {0};
+        watch_interrupts();
+        bool fine = start(a.threads, &error) == WF_OK && train(&a, &error) == WF_OK;
+        code = fine ? EXIT_DONE : fail(&error);
+    }
+    wf_free(a.file);
+    return code;
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+# weft tokenizer: train, encode, decode, info, survey.
+. "$2/tests/cli/lib.sh"
+
+tokenizer() { "$weft" tokenizer "$@"; }
+# like FILE WANTED: the same bytes
+like() { cmp -s "$1" "$2" || failed "$3: $(diff "$1" "$2" | head -5)"; }
+
+printf 'low lower lowest\nnew newer newest  wide wider widest\n\n low\n' >text.txt
+
+# --- train, and back
+for type in bpe byte-bpe; do
+    tokenizer train --type $type --vocab-size 300 --out $type.json text.txt >out 2>err || failed "$type: $(tail -1 err)"
+    [ -s out ] && failed "$type: training prints on standard output"
+    tail -2 err | grep -q "$type.json: $type, [0-9]* types, [0-9]* merges, [0-9.]* s" || failed "$type: no summary: $(tail -2 err)"
+    tokenizer encode $type.json <text.txt >ids || failed "$type: encode"
+    [ "$(wc -l <ids)" = 4 ] || failed "$type: not a line for each line"
+    [ -z "$(sed -n 3p ids)" ] || failed "$type: an empty line does not give an empty line"
+    tokenizer decode $type.json <ids >back || failed "$type: decode"
+    [ $type = byte-bpe ] && like back text.txt "$type does not give back the text"
+done
+sed 's/^ //' text.txt >trimmed # Metaspace takes one blank at the beginning for the mark of the first word
+tokenizer decode bpe.json <<EOF >back
+$(tokenizer encode bpe.json <text.txt)
+EOF
+sed 's/^ //' back >back2
+like back2 trimmed 'bpe does not give back the text'
+tokenizer train --type char --out char.json text.txt 2>err || failed "char: $(tail -1 err)"
+tokenizer encode char.json <text.txt | tokenizer decode char.json >back
+like back text.txt 'char does not give back the text'
+tokenizer train --type word --out word.json text.txt 2>err || failed "word: $(tail -1 err)"
+[ "$(printf 'newest low\n' | tokenizer encode word.json --tokens)" = '["newest", "low"]' ] || failed 'tokens of words'
+[ "$(printf 'low\n' | tokenizer encode bpe.json --tokens)" = '["▁low"]' ] || failed 'tokens of bpe'
+[ "$(printf 'low\n' | tokenizer encode bpe.json --specials --tokens)" = '["<s>", "▁low", "</s>"]' ] || failed 'special tokens'
+[ "$(printf 'low\n' | tokenizer encode bpe.json --specials | tokenizer decode bpe.json)" = low ] || failed 'special tokens are printed'
+[ "$(printf 'low\n' | tokenizer encode bpe.json --specials | tokenizer decode --specials bpe.json)" != low ] || failed 'special tokens are not printed'
+printf 'low\r\nlow' | tokenizer encode bpe.json >ids
+[ "$(sort -u ids | wc -l)" = 1 ] && [ "$(wc -l <ids)" = 2 ] || failed 'DOS lines, or a last line without its end'
+printf '\357\273\277low\n' | tokenizer encode bpe.json >ids2
+head -1 ids >ids1 && like ids2 ids1 'a byte order mark is taken for text'
+: | tokenizer encode bpe.json >ids && [ ! -s ids ] || failed 'nothing does not give nothing'
+
+# --- options
+tokenizer train --type bpe --specials '<a>,<b>' --pre-tokenizer whitespace --min-frequency 3 --threads 1 --out small.json text.txt 2>err ||
+    failed "options: $(tail -1 err)"
+tokenizer info small.json >info || failed 'info'
+grep -q '^special token: <a> 0$' info && grep -q '^special token: <b> 1$' info || failed "special tokens: $(cat info)"
+grep -q '^pre-tokenizer: Whitespace$' info && grep -q '^kind: bpe$' info || failed "info: $(cat info)"
+merges=$(sed -n 's/^merges: //p' info)
+[ "$merges" -gt 0 ] && [ "$merges" -lt 20 ] || failed "merges of pairs that come 3 times: $merges"
+tokenizer info --json bpe.json | grep -q '{"kind":"bpe","types":[0-9]*,"merges":[0-9]*,.*"specials":{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3}' ||
+    failed "info --json: $(tokenizer info --json bpe.json)"
+tokenizer train --type bpe --specials '' --out none.json text.txt 2>err || failed "no special tokens: $(tail -1 err)"
+tokenizer info none.json | grep -q 'special token' && failed 'special tokens that nobody asked for'
+for n in 1 2; do
+    tokenizer train --type bpe --threads $n --vocab-size 2000 --out threads$n.json "$story" text.txt 2>/dev/null || failed "$n threads"
+done
+like threads1.json threads2.json 'the number of threads changes the tokenizer'
+
+# --- survey
+tokenizer survey bpe.json text.txt --max-length 2 >out || failed 'survey of a file'
+grep -q '^4 lines, 1 empty$' out && grep -q '^[0-9] lines longer than 2$' out || failed "survey: $(cat out)"
+head -2 text.txt >a.txt && head -2 text.txt >b.txt
+XDG_CACHE_HOME=$work tokenizer survey bpe.json,byte-bpe.json a.txt,b.txt --batch-tokens 100 >out 2>err || failed "survey of pairs: $(tail -1 err)"
+grep -q '^2 pairs' out && grep -q '% of the positions' out && grep -q '^target: ' out || failed "survey of pairs: $(cat out)"
+
+# --- usage
+expect 2 'did you mean train?' tokenizer trian
+expect 2 'needs --type' tokenizer train --out t.json text.txt
+expect 2 'needs --out' tokenizer train --type bpe text.txt
+expect 2 'needs files of text' tokenizer train --type bpe --out t.json
+expect 2 'none of char, word, bpe and byte-bpe' tokenizer train --type wordpiece --out t.json text.txt
+expect 2 'neither metaspace nor whitespace' tokenizer train --type bpe --pre-tokenizer x --out t.json text.txt
+expect 2 '--pre-tokenizer is for' tokenizer train --type byte-bpe --pre-tokenizer whitespace --out t.json text.txt
+expect 2 '--type char takes neither' tokenizer train --type char --vocab-size 9 --out t.json text.txt
+expect 2 '--vocab-size' tokenizer train --type bpe --vocab-size 0 --out t.json text.txt
+expect 2 'characters need at least' tokenizer train --type bpe --vocab-size 5 --out t.json text.txt
+expect 2 'given twice' tokenizer train --type bpe --specials a,a --out t.json text.txt
+expect 2 'which tokenizer?' tokenizer encode
+expect 2 'one argument too many' tokenizer encode bpe.json text.txt
+expect 2 'did you mean --tokens?' tokenizer encode bpe.json --token-s
+expect 2 'which text?' tokenizer survey bpe.json
+expect 2 'are for two texts' tokenizer survey bpe.json text.txt --batch-tokens 9
+expect 2 '2 tokenizers for 1 texts' tokenizer survey bpe.json,bpe.json text.txt
+"$weft" tokenizer >out 2>err && failed 'weft tokenizer alone passes'
+for sub in '' train encode decode info survey; do
+    # shellcheck disable=SC2086
+    tokenizer $sub --help 2>&1 >out | grep -q . && failed "$sub --help writes to standard error"
+    grep -q "Usage: weft tokenizer $sub" out || failed "$sub --help: $(head -1 out)"
+done
+[ ! -e t.json ] || failed 'a wrong call left a file behind'
+
+# --- bad input
+: >empty.txt
+printf 'one\ntwo \377 three\n' >bad.txt
+expect 1 'empty.txt' tokenizer train --type bpe --out t.json empty.txt
+expect 1 'bad.txt:2:5' tokenizer train --type bpe --out t.json text.txt bad.txt
+expect 1 'no-such.txt' tokenizer train --type word --out t.json text.txt no-such.txt
+expect 1 "$work" tokenizer train --type bpe --out t.json "$work"
+expect 1 'no-folder/t.json' tokenizer train --type bpe --out no-folder/t.json text.txt
+expect 1 'no-such.json' tokenizer info no-such.json
+expect 1 'text.txt' tokenizer info text.txt
+expect 1 'standard input:2:5: not UTF-8' sh -c '"$1" tokenizer encode bpe.json <bad.txt' sh "$weft"
+expect 1 'standard input:2:3: the id 99999999999' sh -c 'printf "1 2\n3 99999999999 4\n" | "$1" tokenizer decode bpe.json' sh "$weft"
+expect 1 'standard input:1:3: no id' sh -c 'printf "1 x\n" | "$1" tokenizer decode bpe.json' sh "$weft"
+expect 1 'standard input:1:1: no id' sh -c 'printf "%s\n" -1 | "$1" tokenizer decode bpe.json' sh "$weft"
+expect 1 'standard input:2' sh -c 'printf "low\nhigh\n" | "$1" tokenizer encode word.json' sh "$weft"
+expect 1 'standard output' sh -c 'printf "low\n" | "$1" tokenizer encode bpe.json >/dev/full' sh "$weft"
+printf 'a\n' >c.txt
+XDG_CACHE_HOME=$work expect 1 'c.txt' tokenizer survey bpe.json a.txt,c.txt
+[ ! -e t.json ] || failed 'a failure left a file behind'
+
+# --- streams: an answer comes before the next question
+mkfifo question
+tokenizer encode bpe.json <question >answer &
+child=$!
+exec 3>question
+printf 'low\n' >&3
+n=0
+while [ ! -s answer ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+like answer ids1 'no answer to a line while the next is awaited'
+exec 3>&-
+wait $child || failed 'a stream ends with an error'
+
+# --- Ctrl-C leaves no file
+awk 'BEGIN { srand(1); for (i = 0; i < 60000; i++) { s = ""; for (k = 0; k < 12; k++) s = s sprintf("%c%d%c ", 97 + int(26 * rand()), int(1e6 * rand()), 97 + int(26 * rand())); print s } }' >long.txt
+cp bpe.json before.json
+tokenizer train --type bpe --vocab-size 1000000 --out bpe.json long.txt long.txt long.txt 2>err &
+child=$!
+n=0
+while ! grep -q thread err && [ $n -lt 100 ]; do sleep 0.05; n=$((n + 1)); done
+sleep 0.2
+kill -INT $child
+status=0
+wait $child || status=$?
+[ $status = 1 ] || failed "Ctrl-C: exit code $status: $(tail -1 err)"
+grep -q 'stopped' err || failed "Ctrl-C: $(tail -1 err)"
+like bpe.json before.json 'Ctrl-C changed the file that was there'
+[ "$(find . -name '*.tmp*' | wc -l)" = 0 ] || failed "Ctrl-C left files behind: $(ls)"
+finish
