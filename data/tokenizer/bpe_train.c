@@ -15,6 +15,8 @@
 #include "word_counts.h"
 #include <weft/memory.h>
 
+enum { STEP = 16 }; /* symbols that are looked at together */
+
 /* A word in which a pair came up, and the one before it in which it did. */
 struct event {
     int32_t word, next;
@@ -107,15 +109,14 @@ static bool count_pairs(struct trainer *t)
     struct bpe_words *w = &t->words;
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
-        if (!room_for(t, w->length[i]))
-            return false;
-        for (int32_t k = 0; k + 1 < w->length[i]; k++)
+        for (int32_t k = 0; k + 1 < w->length[i]; k++) {
+            if (k % STEP == 0 && !room_for(t, STEP)) /* not for all of a long word: its pairs repeat */
+                return false;
             came_up(t, pair_key(s[k], s[k + 1]), (int32_t)i, w->times[i]);
+        }
     }
     return end_round(t);
 }
-
-enum { STEP = 16 };
 
 /* Where the pair stands next in s[at .. n-1]; n where it does not. A word may be a page without a blank: sixteen symbols at a time. */
 static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32_t right)
