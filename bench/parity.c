@@ -15,6 +15,7 @@
 #include <weft/optim.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
+#include <weft/seq2seq.h>
 
 struct parity {
     const struct wf_bench_case *c;
@@ -24,7 +25,9 @@ struct parity {
     wf_tape *tape;
     wf_safetensors_writer *writer;
     int64_t updates;
-    int32_t *x, *y; /* [updates, batch, length] */
+    int32_t *x, *y; /* [updates, batch, length]; of pairs: source and target, each update's end to end */
+    int32_t *input, *offsets[2]; /* of pairs: [updates, batch, length]; source's and target's [updates, batch + 1] */
+    bool loss_only;
     double loss, *losses;
 };
 
@@ -58,10 +61,48 @@ static void make_batches(struct parity *p)
     }
 }
 
+/* As the case says, or to compare everything with lengths that differ in any case; a target is a function of its input and of the source's first id. */
+static void make_pairs(struct parity *p)
+{
+    int64_t rows = p->c->batch, length = p->c->length, least = p->c->shortest > 0 ? p->c->shortest : p->loss_only ? length : (length + 1) / 2;
+    uint64_t types = (uint64_t)p->c->vocab_size - 1;
+    wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
+    int32_t **ids[] = {&p->x, &p->y, &p->input};
+    for (int i = 0; i < 3; i++)
+        *ids[i] = room(p->updates * rows * length, sizeof(int32_t));
+    for (int i = 0; i < 2; i++)
+        p->offsets[i] = room(p->updates * (rows + 1), sizeof(int32_t));
+    for (int64_t u = 0; u < p->updates; u++) {
+        int32_t *x = p->x + u * rows * length, *y = p->y + u * rows * length, *input = p->input + u * rows * length;
+        for (int64_t i = 0; i < rows; i++) {
+            int32_t *s = p->offsets[0] + u * (rows + 1) + i, *t = p->offsets[1] + u * (rows + 1) + i;
+            s[1] = s[0] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(length - least + 1)));
+            t[1] = t[0] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(length - least + 1)));
+            for (int32_t k = s[0]; k < s[1]; k++)
+                x[k] = 1 + (int32_t)wf_rng_below(&rng, types);
+            for (int32_t k = t[0]; k < t[1]; k++) {
+                input[k] = 1 + (int32_t)wf_rng_below(&rng, types);
+                y[k] = 1 + (int32_t)(((int64_t)3 * input[k] + x[s[0]]) % (int64_t)types);
+            }
+        }
+    }
+}
+
+static struct wf_pairs pairs_of(const struct parity *p, int64_t update)
+{
+    int64_t rows = p->c->batch, at = update * rows * p->c->length;
+    return (struct wf_pairs){.count = rows, .source = p->x + at, .source_offsets = p->offsets[0] + update * (rows + 1),
+                             .input = p->input + at, .target = p->y + at, .target_offsets = p->offsets[1] + update * (rows + 1)};
+}
+
 static wf_tensor *loss_of(struct parity *p, int64_t update)
 {
     int64_t rows = p->c->batch, length = p->c->length, at = update * rows * length;
     wf_tape_reset(p->tape, WF_TRAIN);
+    if (p->c->pairs) {
+        struct wf_pairs pairs = pairs_of(p, update);
+        return wf_pairs_loss(p->model, p->tape, &pairs, .label_smoothing = p->c->label_smoothing);
+    }
     return wf_model_loss(p->model, wf_ids(p->tape, p->x + at, rows, length), wf_ids(p->tape, p->y + at, rows, length));
 }
 
@@ -82,10 +123,20 @@ static void put_numbers(struct parity *p, const char *name, const double *x, int
     put(p, "", name, &a);
 }
 
+static void put_weights(struct parity *p)
+{
+    for (int i = 0; i < wf_registry_count(p->registry); i++)
+        if (!wf_registry_is_buffer(p->registry, i)) {
+            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(p->registry, i));
+            put(p, "weights.", info->name, &info->value);
+        }
+}
+
 static void put_text(struct parity *p)
 {
     static const char *const keys[] = {"model", "family", "layers", "heads", "activation", "lr", "min_lr", "warmup", "steps", "schedule",
-                                       "weight_decay", "beta1", "beta2", "eps", "clip"};
+                                       "weight_decay", "beta1", "beta2", "eps", "clip", "encoder_layers", "decoder_layers", "norm",
+                                       "final_norm", "scale_embeddings"};
     for (int i = 0; i < (int)(sizeof keys / sizeof *keys); i++) {
         char text[256];
         if (strcmp(keys[i], "model") == 0 || strcmp(keys[i], "family") == 0)
@@ -94,25 +145,55 @@ static void put_text(struct parity *p)
             continue;
         wf_safetensors_put_metadata(p->writer, keys[i], text);
     }
+    char number[32];
+    snprintf(number, sizeof number, "%.17g", p->c->label_smoothing);
+    wf_safetensors_put_metadata(p->writer, "smoothing", number);
     wf_safetensors_put_metadata(p->writer, "isa", wf_isa());
     wf_safetensors_put_metadata(p->writer, "precision", sizeof(wf_real) == 8 ? "float64" : "float32");
 }
 
-static wf_status first(struct parity *p, bool loss_only)
+static void put_ids(struct parity *p, const char *name, int32_t *ids, wf_shape shape)
+{
+    wf_array a = wf_array_dense(ids, WF_I32, &shape);
+    put(p, "", name, &a);
+}
+
+/* The batches of all updates; of pairs the ids stand end to end in the room of an update. Then the first batch once more. */
+static void put_batches(struct parity *p)
+{
+    int64_t rows = p->c->batch, n = rows * p->c->length;
+    put_ids(p, "batches", p->x, (wf_shape){3, {p->updates, rows, p->c->length}});
+    put_ids(p, "targets", p->y, (wf_shape){3, {p->updates, rows, p->c->length}});
+    if (!p->c->pairs) {
+        put_ids(p, "x", p->x, (wf_shape){2, {rows, p->c->length}});
+        put_ids(p, "y", p->y, (wf_shape){2, {rows, p->c->length}});
+        return;
+    }
+    put_ids(p, "inputs", p->input, (wf_shape){2, {p->updates, n}});
+    put_ids(p, "offsets.source", p->offsets[0], (wf_shape){2, {p->updates, rows + 1}});
+    put_ids(p, "offsets.target", p->offsets[1], (wf_shape){2, {p->updates, rows + 1}});
+    put_ids(p, "source", p->x, (wf_shape){1, {p->offsets[0][rows]}});
+    put_ids(p, "input", p->input, (wf_shape){1, {p->offsets[1][rows]}});
+    put_ids(p, "target", p->y, (wf_shape){1, {p->offsets[1][rows]}});
+    put_ids(p, "source_offsets", p->offsets[0], (wf_shape){1, {rows + 1}});
+    put_ids(p, "target_offsets", p->offsets[1], (wf_shape){1, {rows + 1}});
+    put_numbers(p, "label_smoothing", &p->c->label_smoothing, 1);
+}
+
+static wf_tensor *logits_of(struct parity *p)
+{
+    struct wf_pairs pairs = pairs_of(p, 0);
+    return p->c->pairs ? wf_pairs_logits(p->model, p->tape, &pairs, NULL)
+                       : wf_model_logits(p->model, wf_ids(p->tape, p->x, p->c->batch, p->c->length), NULL);
+}
+
+static wf_status first(struct parity *p)
 {
     wf_array view;
-    wf_shape shape = {2, {p->c->batch, p->c->length}};
-    wf_array x = wf_array_dense(p->x, WF_I32, &shape), y = wf_array_dense(p->y, WF_I32, &shape);
-    for (int i = 0; i < wf_registry_count(p->registry); i++)
-        if (!wf_registry_is_buffer(p->registry, i)) {
-            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(p->registry, i));
-            put(p, "weights.", info->name, &info->value);
-        }
-    put(p, "", "x", &x);
-    put(p, "", "y", &y);
-    if (!loss_only) {
+    put_weights(p);
+    if (!p->loss_only) {
         wf_tape_reset(p->tape, WF_INFER);
-        wf_status status = wf_view(wf_model_logits(p->model, wf_ids(p->tape, p->x, p->c->batch, p->c->length), NULL), &view);
+        wf_status status = wf_view(logits_of(p), &view);
         if (status != WF_OK)
             return status;
         put(p, "", "logits", &view);
@@ -120,7 +201,7 @@ static wf_status first(struct parity *p, bool loss_only)
     wf_tensor *loss = loss_of(p, 0);
     wf_status status = wf_item(loss, &p->loss);
     put_numbers(p, "loss", &p->loss, 1);
-    if (status != WF_OK || loss_only)
+    if (status != WF_OK || p->loss_only)
         return status;
     status = wf_backward(loss);
     for (int i = 0; status == WF_OK && i < wf_registry_count(p->registry); i++)
@@ -138,7 +219,7 @@ static wf_status train(struct parity *p, wf_error *error)
     const struct wf_schedule schedule = {(enum wf_schedule_kind)c->schedule, c->lr, c->min_lr, c->warmup, c->steps};
     struct wf_adam opt;
     wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
-                                     .weight_decay = c->weight_decay);
+                                     .weight_decay = c->weight_decay); /* without decay it is Adam */
     if (status != WF_OK)
         return status;
     wf_adam_decay_matrices_only(&opt);
@@ -152,10 +233,6 @@ static wf_status train(struct parity *p, wf_error *error)
             status = wf_adam_step(&opt, c->clip, error);
     }
     wf_adam_free(&opt);
-    wf_shape shape = {3, {p->updates, p->c->batch, p->c->length}};
-    wf_array x = wf_array_dense(p->x, WF_I32, &shape), y = wf_array_dense(p->y, WF_I32, &shape);
-    put(p, "", "batches", &x);
-    put(p, "", "targets", &y);
     put_numbers(p, "losses", p->losses, p->updates);
     return status;
 }
@@ -165,7 +242,6 @@ int main(int argc, char **argv)
     struct parity p = {.updates = 20};
     wf_error error = {0};
     int threads = 0, letter;
-    bool loss_only = false;
     while ((letter = getopt(argc, argv, "t:n:l")) != -1)
         switch (letter) {
         case 't':
@@ -175,7 +251,7 @@ int main(int argc, char **argv)
             p.updates = atoll(optarg);
             break;
         case 'l':
-            loss_only = true;
+            p.loss_only = true;
             break;
         default:
             return 2;
@@ -187,9 +263,9 @@ int main(int argc, char **argv)
         return fail("no such training case");
     if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(p.c, 0, &p.config, &error) != WF_OK)
         return fail(error.message);
-    if (loss_only)
+    if (p.loss_only)
         p.updates = 1;
-    make_batches(&p);
+    (p.c->pairs ? make_pairs : make_batches)(&p);
     p.model = wf_model_new(&p.config, &error);
     p.tape = wf_tape_new(&error);
     p.writer = wf_safetensors_writer_new();
@@ -197,10 +273,11 @@ int main(int argc, char **argv)
         return fail(error.message);
     p.registry = wf_model_registry(p.model);
     put_text(&p);
+    put_batches(&p);
     wf_status status = wf_registry_build(p.registry, 1, &error);
     if (status == WF_OK)
-        status = first(&p, loss_only);
-    if (status == WF_OK && !loss_only)
+        status = first(&p);
+    if (status == WF_OK && !p.loss_only)
         status = train(&p, &error);
     if (status != WF_OK)
         return fail(error.code != WF_OK ? error.message : wf_tape_error(p.tape)->message);

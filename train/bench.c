@@ -15,6 +15,7 @@
 #include <weft/optim.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
+#include <weft/seq2seq.h>
 
 static const struct wf_bench_case cases[] = {
     {"char-rms", "char-rms", "16 x 256, 70 types, 1 layer of 64", 16, 256, 70, false, false},
@@ -23,6 +24,12 @@ static const struct wf_bench_case cases[] = {
     {"nanogpt-char", "nanogpt-char", "64 x 256, 65 types, 6 layers of 384", 64, 256, 65, false, true},
     {"gpt2-4x64", "gpt2", "4 x 64, 50257 types, 12 layers of 768", 4, 64, 50257, false, true},
     {"gpt2-1x1024", "gpt2", "1 x 1024, 50257 types, 12 layers of 768", 1, 1024, 50257, false, true},
+    {"seq2seq-tiny", "seq2seq-tiny", "6 pairs of 6 + 6, 30 types, 2 + 2 layers of 32", 6, 6, 30, false, false, .pairs = true},
+    {"seq2seq-postnorm", "seq2seq-postnorm", "2 pairs of 5 + 5, 1000 types, 2 + 2 layers of 128", 2, 5, 1000, false, false, .pairs = true},
+    {"multi30k", "multi30k", "200 pairs of 8 to 20 a side, 10000 types, 4 + 4 layers of 128; as the preset with --dropout 0.2", 200, 20,
+     10000, false, false, .pairs = true, .shortest = 8, .label_smoothing = 0.1},
+    {"transformer-base", "transformer-base", "32 pairs of 32 + 32, 37000 types, 6 + 6 layers of 512", 32, 32, 37000, false, false,
+     .pairs = true, .label_smoothing = 0.1},
     {"generate-nanogpt-char-small", "nanogpt-char-small", "256 tokens, one after another", 1, 256, 65, true, false},
     {"generate-nanogpt-char", "nanogpt-char", "100 tokens, one after another", 1, 100, 65, true, false},
 };
@@ -52,7 +59,10 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
         return error ? error->code : WF_ERR_ARGUMENT;
     config->dropout = dropout;
     config->vocab_size = c->vocab_size;
-    config->batch = c->batch;
+    if (c->pairs)
+        config->source_vocab_size = config->shared ? 0 : c->vocab_size;
+    else
+        config->batch = c->batch;
     config->accumulate = 1;
     config->activation = config->activation == WF_GELU_TANH ? WF_GELU : config->activation; /* as the other libraries' cases */
     return wf_config_check(config, error);
@@ -68,6 +78,8 @@ struct bench {
     wf_tape *tape;
     struct wf_adam adam;
     int32_t *x, *y; /* [batch, length] */
+    int32_t *input, *source_offsets, *target_offsets;
+    struct wf_pairs pairs; /* of the five above */
     uint64_t step;
     double loss;
     double *sample; /* ms, sorted at the end */
@@ -90,8 +102,9 @@ static wf_status of_tape(const struct bench *b, wf_error *error)
 static wf_status train_once(struct bench *b, wf_error *error)
 {
     wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
-    wf_tensor *loss = wf_model_loss(b->model, wf_ids(b->tape, b->x, b->c->batch, b->c->length),
-                                    wf_ids(b->tape, b->y, b->c->batch, b->c->length));
+    wf_tensor *loss = b->c->pairs ? wf_pairs_loss(b->model, b->tape, &b->pairs, .label_smoothing = b->c->label_smoothing)
+                                  : wf_model_loss(b->model, wf_ids(b->tape, b->x, b->c->batch, b->c->length),
+                                                  wf_ids(b->tape, b->y, b->c->batch, b->c->length));
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return of_tape(b, error);
     return wf_adam_step(&b->adam, 0, error);
@@ -104,6 +117,39 @@ static wf_status generate_once(struct bench *b, wf_error *error)
     return wf_generate_with(b->model, b->tape, b->x, 1, &o, b->y, &count, error);
 }
 
+static void random_ids(wf_rng *rng, int64_t n, int64_t types, int32_t *ids)
+{
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = (int32_t)wf_rng_below(rng, (uint64_t)types);
+}
+
+/* Rows of one length each, or pairs packed end to end. */
+static wf_status make_batch(struct bench *b, wf_error *error)
+{
+    const struct wf_bench_case *c = b->c;
+    int64_t n = c->batch * c->length;
+    b->x = wf_alloc_zero((size_t)n, sizeof *b->x);
+    b->y = wf_alloc_zero((size_t)n, sizeof *b->y);
+    b->input = wf_alloc_zero((size_t)n, sizeof *b->input);
+    b->source_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->source_offsets);
+    b->target_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->target_offsets);
+    if (!b->x || !b->y || !b->input || !b->source_offsets || !b->target_offsets)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a batch of %lld ids", (long long)n);
+    if (c->generate)
+        return WF_OK;
+    wf_rng rng = wf_rng_new(b->options->seed, wf_stream_of("bench"));
+    for (int64_t i = 0, least = c->shortest > 0 ? c->shortest : c->length; i < c->batch; i++) {
+        b->source_offsets[i + 1] = b->source_offsets[i] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(c->length - least + 1)));
+        b->target_offsets[i + 1] = b->target_offsets[i] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(c->length - least + 1)));
+    }
+    random_ids(&rng, b->source_offsets[c->batch], c->vocab_size, b->x);
+    random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->y);
+    random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->input);
+    b->pairs = (struct wf_pairs){.count = c->batch, .source = b->x, .source_offsets = b->source_offsets, .input = b->input,
+                                 .target = b->y, .target_offsets = b->target_offsets};
+    return WF_OK;
+}
+
 static wf_status setup(struct bench *b, wf_error *error)
 {
     wf_status status = wf_bench_config(b->c, b->options->dropout, &b->config, error);
@@ -114,19 +160,7 @@ static wf_status setup(struct bench *b, wf_error *error)
     if (status == WF_OK && !b->c->generate)
         status = wf_adam_init(&b->adam, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0,
                               .decoupled = b->c->decoupled);
-    int64_t n = b->c->batch * b->c->length;
-    b->x = wf_alloc_zero((size_t)n, sizeof *b->x);
-    b->y = wf_alloc_zero((size_t)n, sizeof *b->y);
-    if (status == WF_OK && (!b->x || !b->y))
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a batch of %lld ids", (long long)n);
-    if (status != WF_OK)
-        return status;
-    wf_rng rng = wf_rng_new(b->options->seed, wf_stream_of("bench"));
-    for (int64_t i = 0; !b->c->generate && i < n; i++) {
-        b->x[i] = (int32_t)wf_rng_below(&rng, (uint64_t)b->c->vocab_size);
-        b->y[i] = (int32_t)wf_rng_below(&rng, (uint64_t)b->c->vocab_size);
-    }
-    return WF_OK;
+    return status == WF_OK ? make_batch(b, error) : status;
 }
 
 static wf_status measure(struct bench *b, wf_error *error)
@@ -161,6 +195,26 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int64_t tokens(const struct bench *b)
+{
+    return b->c->pairs ? b->source_offsets[b->c->batch] + b->target_offsets[b->c->batch] : b->c->batch * b->c->length;
+}
+
+/* The decoder's keys and values of cross-attention are made of the source's tokens. */
+static double pair_operations(const struct bench *b, double ffn)
+{
+    const struct wf_config *c = &b->config;
+    double d = (double)c->d_model, encoder = (double)c->encoder_layers, decoder = (double)c->decoder_layers;
+    double source = b->source_offsets[b->c->batch], target = b->target_offsets[b->c->batch], scores = 0;
+    for (int64_t i = 0; i < b->c->batch; i++) {
+        double s = b->source_offsets[i + 1] - b->source_offsets[i], t = b->target_offsets[i + 1] - b->target_offsets[i];
+        scores += encoder * s * s + decoder * (t * t + t * s);
+    }
+    double products = source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) +
+                      target * (decoder * (6 * d * d + ffn) + d * (double)c->vocab_size);
+    return 1e-9 * (6 * products + 12 * d * scores);
+}
+
 /* Matrix products alone; attention over the full square, as such counts usually are. */
 static double operations(const struct bench *b)
 {
@@ -169,6 +223,8 @@ static double operations(const struct bench *b)
     double ffn = (c->activation == WF_SWIGLU ? 3 : 2) * d * (double)c->d_ff;
     double matrices = layers * (2 * d * d + 2 * d * kv + ffn) + d * (double)c->vocab_size;
     double rows = (double)b->c->batch, T = (double)b->c->length;
+    if (b->c->pairs)
+        return pair_operations(b, ffn);
     if (b->c->generate)
         return 1e-9 * 2 * matrices * T; /* what each token sees is small beside it */
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
@@ -204,7 +260,7 @@ static void report(struct bench *b, struct wf_bench_result *r)
 {
     qsort(b->sample, (size_t)b->samples, sizeof *b->sample, compare);
     *r = (struct wf_bench_result){.name = b->c->name, .parameters = wf_registry_parameters(wf_model_registry(b->model)),
-                                  .tokens = b->c->batch * b->c->length, .steps = b->samples, .ms = b->sample[b->samples / 2],
+                                  .tokens = tokens(b), .steps = b->samples, .ms = b->sample[b->samples / 2],
                                   .ms_min = b->sample[0], .ms_max = b->sample[b->samples - 1], .gflop = operations(b),
                                   .peak_rss_mib = peak_rss_mib(), .loss = b->loss, .threads = wf_threads(), .isa = wf_isa()};
     r->gflops = r->gflop / (r->ms * 1e-3);
@@ -233,6 +289,9 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
     wf_model_free(b.model);
     wf_free(b.x);
     wf_free(b.y);
+    wf_free(b.input);
+    wf_free(b.source_offsets);
+    wf_free(b.target_offsets);
     wf_free(b.sample);
     return status;
 }

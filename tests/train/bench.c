@@ -24,7 +24,8 @@ START_TEST(cases_have_models)
         ck_ok(wf_bench_config(c, 0.1, &config, error));
         ck_assert_double_eq(config.dropout, 0.1);
         ck_assert_int_eq(config.vocab_size, c->vocab_size);
-        ck_assert(c->generate || c->length <= config.context);
+        ck_assert(c->generate || c->length <= (c->pairs ? config.max_length : config.context));
+        ck_assert(c->shortest >= 0 && c->shortest <= c->length);
     }
 }
 END_TEST
@@ -85,6 +86,19 @@ START_TEST(training_and_generation)
     ck_assert(fabs(r.gflop - 2.1244) < 0.02);
     r = run("generate-nanogpt-char-small", 0);
     ck_assert_int_eq(r.tokens, 256);
+    /* 6 x (36 (2 (4 d^2 + 8 d^2) + 2 x 2 d^2) + 36 (2 (6 d^2 + 8 d^2) + 30 d)) + 12 d (6 x 36)(2 + 2 + 2), d = 32 */
+    r = run("seq2seq-tiny", 0);
+    ck_assert_int_eq(r.parameters, 62430);
+    ck_assert_int_eq(r.tokens, 72);
+    ck_assert(fabs(r.gflop - 1e-9 * (6. * 36 * (28 + 28) * 1024 + 6. * 36 * 30 * 32 + 12. * 32 * 6 * 36 * 6)) < 1e-9);
+    ck_assert(r.loss > 3 && r.loss < 5); /* about log 30 */
+    plain = r.loss;
+    r = run("seq2seq-tiny", 0.1);
+    ck_assert(r.loss != plain);
+    r = run("seq2seq-postnorm", 0);
+    ck_assert_int_eq(r.parameters, 1182696);
+    ck_assert_int_eq(r.tokens, 20);
+    ck_assert_int_eq(wf_bench_find("transformer-base")->vocab_size, 37000);
 }
 END_TEST
 

@@ -17,6 +17,10 @@ struct wf_bench_case {
     int64_t batch, length, vocab_size; /* rows and tokens a row of a step; generation: 1 and the new tokens */
     bool generate;       /* tokens with a cache, the most likely one each time, instead of training steps */
     bool decoupled;      /* AdamW, else Adam */
+    /* `batch` pairs of sentences of `length` ids a side, for a model that translates */
+    bool pairs;
+    int64_t shortest;    /* lengths are drawn from shortest .. length instead; 0: all are alike */
+    double label_smoothing;
 };
 WF_API int wf_bench_count(void);
 WF_API const struct wf_bench_case *wf_bench_at(int index);
@@ -34,10 +38,11 @@ struct wf_bench_options {
 };
 struct wf_bench_result {
     const char *name;
-    int64_t parameters, tokens;  /* of the model; of a step, or generated */
+    int64_t parameters, tokens;  /* of the model; of a step (of pairs: both sides), or generated */
     int64_t steps;               /* measured, after two that were not */
     double ms, ms_min, ms_max;   /* of a step, or of generating all tokens: median, least, most */
-    double gflop;                /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention */
+    double gflop;                /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention; of
+                                    pairs of different lengths those that are done, not what padding would add */
     double gflops;               /* gflop a second, at the median */
     double peak_rss_mib;         /* of the process while this case ran, where the system tells; else since its start */
     double loss;                 /* of the last step; generation: 0 */
