@@ -53,7 +53,7 @@ void encoders_free(struct encoder *encoders, int count)
 const char *bitext_sentence(const struct bitext_side *side, int64_t at, int64_t *length)
 {
     int64_t from, to;
-    line_at(side->map.data, side->map.bytes, at, &from, &to);
+    wf_line_at(side->map.data, side->map.bytes, at, &from, &to);
     *length = to - from;
     return side->map.data + from;
 }
@@ -107,7 +107,7 @@ static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2]
             status = wf_map_open(side->path, &side->map, error);
         if (status != WF_OK)
             return status;
-        if (side->map.bytes == line_first(side->map.data, side->map.bytes))
+        if (side->map.bytes == wf_line_first(side->map.data, side->map.bytes))
             return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", side->path);
     }
     return WF_OK;

@@ -39,7 +39,7 @@ static int64_t skip_space_back(const char *text, int64_t from, int64_t to)
     return to;
 }
 
-int64_t line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to)
+int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to)
 {
     const char *newline = memchr(text + begin, '\n', (size_t)(bytes - begin));
     int64_t end = newline ? newline - text : bytes;
@@ -48,19 +48,19 @@ int64_t line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, i
     return newline ? end + 1 : end;
 }
 
-int64_t line_first(const char *text, int64_t bytes)
+int64_t wf_line_first(const char *text, int64_t bytes)
 {
     return bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
 }
 
-int64_t line_fault(const char *text, int64_t begin, int64_t end)
+int64_t wf_line_fault(const char *text, int64_t begin, int64_t end)
 {
     int64_t bad = wf_utf8_check(text + begin, end - begin);
     const char *nul = memchr(text + begin, 0, (size_t)(bad < 0 ? end - begin : bad));
     return nul ? nul - text : bad < 0 ? -1 : begin + bad;
 }
 
-wf_status line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error)
+wf_status wf_line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error)
 {
     if (bytes > 1 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2)))
         return wf_error_set(error, WF_ERR_FORMAT,
@@ -77,7 +77,7 @@ wf_status line_refuse(const char *path, const char *text, int64_t bytes, int64_t
                         line + 1, column, (unsigned char)text[offset], offset, wf_utf8_fault(text + offset, bytes - offset));
 }
 
-int64_t line_ends(const char *text, int64_t bytes)
+int64_t wf_line_ends(const char *text, int64_t bytes)
 {
     int64_t count = 0;
     while (bytes > 0) {

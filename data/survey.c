@@ -47,7 +47,7 @@ static void scan_piece(void *ctx, int64_t block)
     int64_t piece = s->first + block, bytes = piece_bytes(s->map, piece);
     const char *text = s->map->data + piece * SURVEY_PIECE;
     s->hash[piece] = wf_hash(text, bytes, 0);
-    s->ends[piece + 1] = line_ends(text, bytes);
+    s->ends[piece + 1] = wf_line_ends(text, bytes);
 }
 
 wf_status survey_scan(const struct bitext_side *side, struct survey_call *call, struct survey_scan *out, uint64_t *content, wf_error *error)
@@ -114,10 +114,10 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     const char *text = side->map.data;
     struct pair *pair = e->bitext->pair + line;
     int64_t from, to, unknown = 0;
-    *next = line_at(text, side->map.bytes, begin, &from, &to);
-    int64_t bad = line_fault(text, begin, *next);
+    *next = wf_line_at(text, side->map.bytes, begin, &from, &to);
+    int64_t bad = wf_line_fault(text, begin, *next);
     if (bad >= 0)
-        return line_refuse(side->path, text, side->map.bytes, line, begin, bad, error);
+        return wf_line_refuse(side->path, text, side->map.bytes, line, begin, bad, error);
     pair->at[e->which] = from;
     pair->ids[e->which] = 0;
     if (from == to)
@@ -152,7 +152,7 @@ static void survey_piece(struct encoding *e, struct encoder *encoder, struct wor
     const struct wf_map *map = &e->bitext->side[e->which].map;
     int64_t begin = piece * SURVEY_PIECE, limit = begin + piece_bytes(map, piece), line = 0;
     if (piece == 0) {
-        begin = line_first(map->data, map->bytes);
+        begin = wf_line_first(map->data, map->bytes);
     } else {
         const char *newline = memchr(map->data + begin, '\n', (size_t)(limit - begin));
         begin = newline ? newline + 1 - map->data : limit + 1;

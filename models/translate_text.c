@@ -157,7 +157,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
                         struct wf_translator_counts *counts, wf_error *error)
 {
     int64_t first = t->ids.count, most = wf_model_config(t->model)->max_length, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
-    int64_t fault = line_fault(text, from, to), unknown = 0;
+    int64_t fault = wf_line_fault(text, from, to), unknown = 0;
     if (fault >= 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s 0x%02X; convert the text to UTF-8", t->name, line,
                             fault - begin + 1, text[fault] ? "not UTF-8: byte" : "not text: a NUL byte,", (unsigned char)text[fault]);
@@ -195,12 +195,12 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
 static wf_status read_lines(wf_translator *t, const char *text, int64_t length, int64_t *sentences, struct wf_translator_counts *counts,
                             wf_error *fault, wf_error *error)
 {
-    int64_t at = t->counts.lines == 0 ? line_first(text, length) : 0;
+    int64_t at = t->counts.lines == 0 ? wf_line_first(text, length) : 0;
     *sentences = 0;
     t->ids.count = 0;
     while (at < length) {
         int64_t from, to, begin = t->counts.lines + counts->lines == 0 ? 0 : at;
-        at = line_at(text, length, at, &from, &to);
+        at = wf_line_at(text, length, at, &from, &to);
         if (!room_for(&t->sentence, &t->sentence_room, counts->lines + 1, sizeof *t->sentence) ||
             !room_for(&t->offsets, &t->offset_room, *sentences + 2, sizeof *t->offsets))
             return no_memory(error);

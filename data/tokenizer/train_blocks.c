@@ -157,7 +157,7 @@ static void next_of_memory(struct train_blocks *b)
 
 wf_status train_blocks_next(struct train_blocks *b, wf_error *error)
 {
-    b->line += line_ends(b->data, b->length);
+    b->line += wf_line_ends(b->data, b->length);
     b->begin += b->length;
     b->done += b->length + b->mark;
     b->mark = b->length = 0;

@@ -34,7 +34,7 @@ static void count_share(void *ctx, int64_t block)
     struct share *s = (struct share *)ctx + block;
     const char *data = s->data + s->begin;
     int64_t length = s->end - s->begin;
-    s->fault = line_fault(s->data, s->begin, s->end);
+    s->fault = wf_line_fault(s->data, s->begin, s->end);
     if (s->fault >= 0)
         return;
     for (int64_t at = 0; at < length && s->status == WF_OK;) {

@@ -8,18 +8,18 @@
 /* The line that begins at text[begin], begin < bytes, of a text of `bytes` bytes: it ends at "\n" or where the text does, and at nothing else,
  * for the other file's lines would no longer be beside it. Its sentence, text[from .. to-1], is what lies between the
  * white space (Unicode's White_Space) at its edges; a "\r" before the "\n" is such. Returns where the next line begins. */
-int64_t line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to);
+int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to);
 
 /* Where a file's first line begins: behind a byte order mark. */
-int64_t line_first(const char *text, int64_t bytes);
+int64_t wf_line_first(const char *text, int64_t bytes);
 
 /* Whether the bytes begin .. end-1, which belong to one line, are UTF-8 without NUL; the offset of the first that is not, else -1. */
-int64_t line_fault(const char *text, int64_t begin, int64_t end);
+int64_t wf_line_fault(const char *text, int64_t begin, int64_t end);
 
-/* WF_ERR_FORMAT for the byte at `offset`, which line_fault found in line number `line` (from 0) that begins at `begin`. */
-wf_status line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error);
+/* WF_ERR_FORMAT for the byte at `offset`, which wf_line_fault found in line number `line` (from 0) that begins at `begin`. */
+wf_status wf_line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error);
 
 /* The number of "\n" in so many bytes. */
-int64_t line_ends(const char *text, int64_t bytes);
+int64_t wf_line_ends(const char *text, int64_t bytes);
 
 #endif
