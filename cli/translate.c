@@ -188,7 +188,8 @@ static wf_status stream(wf_translator *translator, const struct arguments *a, st
     }
     if (status == WF_ERR_CANCELLED) {
         wf_error_clear(error);
-        wf_error_set(error, status, "interrupted after %lld lines", (long long)wf_translator_counts(translator).lines);
+        int64_t done = wf_translator_counts(translator).lines;
+        wf_error_set(error, status, "interrupted after %lld line%s", (long long)done, done == 1 ? "" : "s");
     }
     return status;
 }
