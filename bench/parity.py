@@ -2,7 +2,7 @@
 """Every element of logits and gradients, and the losses of 20 updates, of Weft against PyTorch, live: same weights, same batches.
 libweft-f64 against torch.float64, libweft against torch.float32; and for scale torch.float32 against torch.float64 on the float weights.
 
-    python bench/parity.py [--build build] [--threads 2] [--updates 20] [CASE...]     default: nanogpt-char-small char-rms
+    python bench/parity.py [--build build] [--threads 2] [--updates 20] [CASE...]     default: the small ones
 
 Allowed: double 1e-9 of the norm for loss, logits and each gradient; float: norm of the difference of each gradient at most
 1e-5 x max(norm of that gradient, 1e-3 x norm of all), losses within 1e-4. Exit status 1 if something is past that."""
@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 import torch_reference as R
 
 ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-ap.add_argument('case', nargs='*', default=['nanogpt-char-small', 'char-rms'])
+ap.add_argument('case', nargs='*', default=['nanogpt-char-small', 'char-rms', 'seq2seq-tiny', 'seq2seq-postnorm', 'multi30k'])
 ap.add_argument('--build', default=str(ROOT / 'build'))
 ap.add_argument('--threads', type=int, default=2)
 ap.add_argument('--updates', type=int, default=20)
@@ -35,13 +35,38 @@ def dump(case, precision):
         with safe_open(path, 'pt') as f:
             return {k: f.get_tensor(k) for k in f.keys()}, f.metadata()
 
-def compute(weights, meta, x, y):
+def packed(ids, offsets):
+    """Rows that stand end to end, padded: [B, longest], lengths."""
+    rows = [ids[a:b] for a, b in zip(offsets.tolist(), offsets.tolist()[1:])]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), torch.tensor([len(r) for r in rows])
+
+def batches_of(t, meta):
+    """Pairs (input of the model, targets), one an update."""
+    if meta['family'] != 'seq2seq':
+        return list(zip(t['batches'].long(), t['targets'].long().flatten(1)))
+    flat = lambda k: t[k].long().flatten(1)
+    out = []
+    for source, given, target, so, to in zip(*map(flat, ('batches', 'inputs', 'targets', 'offsets.source', 'offsets.target'))):
+        out.append(((*packed(source, so), *packed(given, to)), target[:int(to[-1])]))
+    return out
+
+def model_of(meta):
+    """(parameters, input) -> logits of all positions that count, [N,V]."""
+    if meta['family'] != 'seq2seq':
+        return lambda p, x: R.MODELS[meta['family']](p, x, int(meta['heads']), int(meta['layers']), meta['activation']).flatten(0, 1)
+    c = {k: int(meta[k]) for k in ('heads', 'encoder_layers', 'decoder_layers')} | {k: meta[k] == 'true' for k in ('final_norm', 'scale_embeddings')}
+    c |= {k: meta[k] for k in ('norm', 'activation')}
+    def run(p, x):
+        y = R.seq2seq(p, c, *x)
+        return torch.cat([row[:n] for row, n in zip(y, x[3].tolist())])
+    return run
+
+def compute(weights, meta, batch):
     p = {k: v.detach().clone().requires_grad_() for k, v in weights.items()}
-    model = lambda q, ids: R.MODELS[meta['family']](q, ids, int(meta['heads']), int(meta['layers']), meta['activation'])
-    logits = model(p, x)
-    loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
+    logits = model_of(meta)(p, batch[0])
+    loss = F.cross_entropy(logits, batch[1], label_smoothing=float(meta['smoothing']))
     loss.backward()
-    return model, logits.detach(), loss.item(), {k: v.grad for k, v in p.items()}
+    return logits.detach(), loss.item(), {k: v.grad for k, v in p.items()}
 
 norm = lambda t: float(t.double().norm())
 
@@ -63,25 +88,28 @@ for case in A.case:
         weights = {k[8:]: v for k, v in t.items() if k.startswith('weights.')}
         grads = {k[5:]: v for k, v in t.items() if k.startswith('grad.')}
         assert grads.keys() == weights.keys() and all(v.dtype == dtype for v in weights.values())
-        x, y = t['x'].long(), t['y'].long()
-        model, logits, loss, want = compute(weights, meta, x, y)
+        batches = batches_of(t, meta)
+        logits, loss, want = compute(weights, meta, batches[0])
+        t['logits'] = t['logits'].flatten(0, -2)
         print(f'{case}, {meta["precision"]}, {meta["isa"]}, {A.threads} threads: {sum(v.numel() for v in weights.values())} parameters, loss {loss:.6f}')
         line('loss, relative', abs(float(t['loss'][0]) - loss) / loss, 1e-9 if precision == 'f64' else 1e-6)
         line('logits, |difference| / |logits|', norm(t['logits'].double() - logits.double()) / norm(logits), far)
         line('logits, largest difference / largest logit', float((t['logits'].double() - logits.double()).abs().max() / logits.abs().max()), None)
         line('gradients, worst |difference| / |gradient|', gradients(grads, want)[0], far, gradients(grads, want)[1])
         if precision == 'f32':
-            truth = compute({k: v.double() for k, v in weights.items()}, meta, x, y)[3]
+            truth = compute({k: v.double() for k, v in weights.items()}, meta, batches[0])[2]
             line('  Weft float32 against torch float64', *gradients(grads, truth)[:1], None, gradients(grads, truth)[1])
             line('  torch float32 against torch float64', *gradients(want, truth)[:1], None, gradients(want, truth)[1])
         number = lambda k: float(meta[k])
         if meta['schedule'] == 'cosine':
             rate = lambda s: R.cosine(number('lr'), number('min_lr'), int(meta['warmup']), int(meta['steps']), s)
+        elif meta['schedule'] == 'inverse_sqrt':
+            rate = lambda s: R.inverse_sqrt(number('lr'), int(meta['warmup']), s)
         else:
             assert meta['schedule'] == 'constant' and int(meta['warmup']) == 0
             rate = lambda s: number('lr')
-        batches = list(zip(t['batches'].long(), t['targets'].long()))
-        losses = R.train(model, weights, batches, rate, number('weight_decay'), (number('beta1'), number('beta2')), number('clip'))[0]
+        losses = R.train(model_of(meta), weights, batches, rate, number('weight_decay'), (number('beta1'), number('beta2')), number('clip') or math.inf,
+                         number('eps'), number('smoothing'))[0]
         line(f'losses of {A.updates} updates, worst relative', max(abs(a - b) / b for a, b in zip(t['losses'].tolist(), losses)),
              1e-9 if precision == 'f64' else 1e-4, f'{losses[0]:.4f} -> {losses[-1]:.4f}')
 sys.exit(bad)

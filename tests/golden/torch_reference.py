@@ -160,17 +160,17 @@ def groups(parameters, decay):
     p = list(parameters)
     return [{'params': [v for v in p if v.dim() > 1], 'weight_decay': decay}, {'params': [v for v in p if v.dim() < 2], 'weight_decay': 0.0}]
 
-def train(model, p, batches, rate, decay, betas, clip):
-    """Losses of AdamW steps on batches [(x, y)], in the dtype of the parameters p, which change."""
+def train(model, p, batches, rate, decay, betas, clip, eps=1e-8, smoothing=0.0):
+    """Losses of AdamW steps (without decay: Adam) on batches [(x, y)], in the dtype of the parameters p, which change."""
     p = {k: v.detach().clone().requires_grad_() for k, v in p.items()}
-    opt = torch.optim.AdamW(groups(p.values(), decay), lr=1e-3, betas=betas, eps=1e-8)
+    opt = torch.optim.AdamW(groups(p.values(), decay), lr=1e-3, betas=betas, eps=eps)
     losses = []
     for t, (x, y) in enumerate(batches):
         for g in opt.param_groups:
             g['lr'] = rate(t)
         opt.zero_grad(set_to_none=True)
         logits = model(p, x)
-        loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
+        loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), label_smoothing=smoothing)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(list(p.values()), clip)
         opt.step()
