@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of parallel text share. */
+#ifndef TESTS_DATA_BITEXT_TEST_H
+#define TESTS_DATA_BITEXT_TEST_H
+
+#include "data_test.h"
+
+/* Words w0 .. w59 on both sides; the ids of w0 and the marks are those of the specials in front of it. */
+static inline wf_tokenizer *words(bool unknown)
+{
+    static const char *const specials[] = {"<s>", "<pad>", "</s>", "<unk>"};
+    char text[1000] = "";
+    for (int i = 0; i < 60; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "w%d ", i);
+    wf_tokenizer *t = NULL;
+    if (unknown)
+        ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials,
+                                 .special_count = 4));
+    else
+        ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &t, error, .kind = WF_TOKENIZER_WORD));
+    return t;
+}
+
+/* A file whose name stays valid. */
+static inline char *keep_file(const char *name, const char *data, int64_t bytes)
+{
+    char *path = wf_strdup(test_file(name, data, (size_t)bytes));
+    ck_assert_ptr_nonnull(path);
+    return path;
+}
+
+/* A corpus of `lines` pairs of 1 to `most` words a side, the same for the same seed. */
+static inline void make_corpus(int64_t lines, int most, uint64_t seed, char **source, char **target)
+{
+    char **path[2] = {source, target};
+    for (int side = 0; side < 2; side++) {
+        wf_rng rng = wf_rng_new(seed, (uint64_t)side + 1);
+        struct wf_string text = {0};
+        text.data = malloc((size_t)(lines * most * 4 + 1));
+        for (int64_t i = 0; i < lines; i++) {
+            int count = 1 + (int)wf_rng_below(&rng, (uint64_t)most);
+            for (int k = 0; k < count; k++)
+                text.length += sprintf(text.data + text.length, "%sw%d", k ? " " : "", (int)wf_rng_below(&rng, 60));
+            text.data[text.length++] = '\n';
+        }
+        *path[side] = keep_file(side ? "corpus.target" : "corpus.source", text.data, text.length);
+        free(text.data);
+    }
+}
+
+struct corpus {
+    wf_tokenizer *tokenizer;
+    char *source, *target;
+    wf_bitext *bitext;
+};
+
+static inline void open_corpus(struct corpus *c, int64_t lines, int most)
+{
+    c->tokenizer = words(false);
+    make_corpus(lines, most, 7, &c->source, &c->target);
+    const struct wf_bitext_options options = {.source = c->tokenizer, .target = c->tokenizer, .source_eos = true};
+    ck_ok(wf_bitext_open(c->source, c->target, &options, &c->bitext, error));
+}
+
+static inline void close_corpus(struct corpus *c)
+{
+    wf_bitext_close(c->bitext);
+    wf_tokenizer_free(c->tokenizer);
+    wf_free(c->source);
+    wf_free(c->target);
+    remove_test_files();
+}
+
+#endif
