@@ -16,7 +16,7 @@ static const struct argp_option options[] = {
     {"n-best", KEY_N_BEST, "N", 0, "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam", 0},
     {"max-tokens", KEY_MAX, "N", 0, "the most tokens of a translation", 0},
     {"batch", KEY_BATCH, "N", 0, "sentences translated side by side (default 64); does not change the result", 0},
-    {"too-long", KEY_TOO_LONG, "error|truncate", 0, "what becomes of a line longer than the model takes (default error)", 0},
+    {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes loses its end (default), or is an error", 0},
     {"language", KEY_LANGUAGE, "LANG", 0, "of the translations: en, fr, it, cs; how the words of a word-level model are put together", 0},
     {"keep-tokens", KEY_TOKENS, NULL, 0, "leave blanks between the words of a word-level model", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
@@ -27,7 +27,7 @@ static const struct argp_option options[] = {
 struct arguments {
     const char *run, *weights, *language;
     int64_t beam, n_best, max_tokens, batch, threads; /* 0: as the run says */
-    bool has_penalty, truncate, keep_tokens;
+    bool has_penalty, refuse, keep_tokens;
     double penalty;
 };
 
@@ -45,9 +45,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_MAX: fine = parse_int("max-tokens", value, 1, INT64_C(1000000000), &a->max_tokens); break;
     case KEY_BATCH: fine = parse_int("batch", value, 1, 65536, &a->batch); break;
     case KEY_TOO_LONG:
-        a->truncate = strcmp(value, "truncate") == 0;
-        if (!a->truncate && strcmp(value, "error") != 0)
-            return fail_usage("--too-long: '%s' is neither error nor truncate", value), EINVAL;
+        a->refuse = strcmp(value, "error") == 0;
+        if (!a->refuse && strcmp(value, "truncate") != 0)
+            return fail_usage("--too-long: '%s' is neither truncate nor error", value), EINVAL;
         break;
     case KEY_LANGUAGE: a->language = value; break;
     case KEY_TOKENS: a->keep_tokens = true; break;
@@ -209,7 +209,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
                    .n_best = a->n_best,
                    .batch = a->batch,
                    .cancelled = interrupted},
-        .truncate = a->truncate,
+        .truncate = !a->refuse,
         .keep_tokens = a->keep_tokens,
         .language = a->language,
         .name = "standard input",
