@@ -83,6 +83,10 @@ START_TEST(counts_go_on)
     ck_ok(wf_bleu_add(bleu, segment("a b"), two, 1, error));
     ck_ok(wf_bleu_result(bleu, &s, error));
     ck_assert_ptr_nonnull(strstr(s.signature, "nrefs:var|"));
+    wf_bleu_reset(bleu);
+    ck_ok(wf_bleu_add(bleu, (struct wf_segment){"\0a", 2}, &(struct wf_segment){"a", 1}, 1, error)); /* a NUL is a character */
+    ck_ok(wf_bleu_result(bleu, &s, error));
+    ck_assert_int_eq(s.matches[0], 0);
     wf_bleu_free(bleu);
 }
 END_TEST

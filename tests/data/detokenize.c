@@ -44,6 +44,7 @@ START_TEST(rules)
     expect("cs", "Je - li to 3 . 14 a 2 , 5 .", "Je-li to 3.14 a 2,5.");
     expect("cs", "pošli e - mail hned", "pošli e-mail hned");
     expect("cs", "„ ano “ a „ ne “", "„ano“ a „ne“");
+    expect("fr", "l' été l' 5 l'", "l'été l' 5 l'");
     expect("xx", "a\tb\nc \r d", "a b c d");
     expect("en", "", "");
     expect("en", " ", "");
