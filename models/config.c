@@ -130,17 +130,19 @@ static wf_status check_size(const struct wf_config *c, wf_error *error)
     double layers = (double)c->layers + (double)c->encoder_layers + (double)c->decoder_layers;
     if (d * rows + layers * layer <= 0x1p40)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "d_model %lld, d_ff %lld and %.0f layers make %.3g parameters, more than 2^40: choose smaller ones",
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "d_model %lld, d_ff %lld and %.0f layers make %.3g parameters, more than 2^40: choose smaller ones",
                         (long long)c->d_model, (long long)c->d_ff, layers, d * rows + layers * layer);
 }
 
 static wf_status check_pairs(const struct wf_config *c, wf_error *error)
 {
     if (c->shared && c->source_vocab_size > 0 && c->source_vocab_size != c->vocab_size)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "source_vocab_size: source and target share one embedding, which has vocab_size %lld rows: set shared=false, or "
-                            "source_vocab_size 0",
-                            (long long)c->vocab_size);
+        return wf_error_set(
+            error, WF_ERR_ARGUMENT,
+            "source_vocab_size: source and target share one embedding, which has vocab_size %lld rows: set shared=false, or "
+            "source_vocab_size 0",
+            (long long)c->vocab_size);
     if (c->positions > 0 && c->positions < c->max_length)
         return wf_error_set(error, WF_ERR_ARGUMENT, "positions: %lld are fewer than max_length %lld: raise them, or set 0",
                             (long long)c->positions, (long long)c->max_length);

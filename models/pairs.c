@@ -18,45 +18,43 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
                         model->config.model);
 }
 
-/* Ids end to end, or of one sentence as [1,T]. NULL and an error when the offsets can't be. */
-static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *what, const int32_t *ids, const int32_t *offsets,
+/* Ids end to end, or of one sentence as [1,T]; poison when the offsets can't be. */
+static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, const int32_t *offsets,
                              int64_t count, bool alone, struct packed *out)
 {
-    if (count < 0 || count > INT32_MAX - 1)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences", model->config.model, (long long)count), NULL;
+    const char *name = model->config.model;
+    if (count < 0 || count >= INT32_MAX)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences", name, (long long)count);
     if (alone && count != 1)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of one pair, not of %lld: give one", model->config.model,
-                            (long long)count), NULL;
-    for (int64_t i = 0; i < count; i++)
-        if (offsets[i] < 0 || offsets[i + 1] < offsets[i])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s must rise from 0, but %d follows %d at sentence %lld",
-                                model->config.model, what, offsets[i + 1], offsets[i], (long long)i), NULL;
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of one pair, not of %lld: give one", name, (long long)count);
     if (offsets[0] != 0)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s begin with %d, not with 0", model->config.model, what, offsets[0]), NULL;
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s begin with %d, not with 0", name, side, offsets[0]);
+    for (int64_t i = 0; i < count; i++)
+        if (offsets[i + 1] < offsets[i])
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s must rise, but %d follows %d at sentence %lld", name, side,
+                                offsets[i + 1], offsets[i], (long long)i);
     *out = alone ? (struct packed){0} : (struct packed){offsets, (int)count};
     return alone ? wf_ids(tape, ids, 1, offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(offsets[count]));
 }
 
 /* What the head sees of all targets: [N,d], or [1,T,d] when weights are wanted. Source rows and target rows are counted apart. */
-static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
+static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
+    const struct family *family = model->family;
+    const struct wf_seq2seq_weights w = weights ? *weights : (struct wf_seq2seq_weights){0};
+    bool alone = w.encoder || w.decoder || w.cross;
+    struct decoding d = {.weights = w.decoder, .cross_weights = w.cross};
     wf_tensor *refused = refuse(model, tape);
     if (refused)
         return refused;
-    const struct family *family = model->family;
-    bool alone = weights && (weights->encoder || weights->decoder || weights->cross);
-    struct packed source, target;
-    wf_tensor *from = packed_ids(model, tape, "source", pairs->source, pairs->source_offsets, pairs->count, alone, &source);
-    wf_tensor *input = from ? packed_ids(model, tape, "target", pairs->input, pairs->target_offsets, pairs->count, alone, &target) : NULL;
-    if (!input)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: these are no pairs", model->config.model);
-    wf_tape_first_row(tape, (uint64_t)pairs->first_source);
-    wf_tensor *memory = family->encode(model->body, from, &source, weights ? weights->encoder : NULL);
-    wf_tape_first_row(tape, (uint64_t)pairs->first_target);
-    return family->decode(model->body, input,
-                          &(struct decoding){.target = target, .source = source, .memory = memory,
-                                             .weights = weights ? weights->decoder : NULL,
-                                             .cross_weights = weights ? weights->cross : NULL});
+    wf_tensor *source = packed_ids(model, tape, "source", p->source, p->source_offsets, p->count, alone, &d.source);
+    wf_tensor *input = packed_ids(model, tape, "target", p->input, p->target_offsets, p->count, alone, &d.target);
+    if (wf_is_poison(source) || wf_is_poison(input))
+        return wf_is_poison(source) ? source : input;
+    wf_tape_first_row(tape, (uint64_t)p->first_source);
+    d.memory = family->encode(model->body, source, &d.source, w.encoder);
+    wf_tape_first_row(tape, (uint64_t)p->first_target);
+    return family->decode(model->body, input, &d);
 }
 
 wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
@@ -89,9 +87,7 @@ wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *
     if (refused)
         return refused;
     wf_tensor *from = packed_ids(model, tape, "source", ids, offsets, count, false, &source);
-    if (!from)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: these are no sentences", model->config.model);
-    return model->family->encode(model->body, from, &source, NULL);
+    return wf_is_poison(from) ? from : model->family->encode(model->body, from, &source, NULL);
 }
 
 void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
@@ -124,13 +120,12 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
         return wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for offsets", name);
     for (int64_t i = 0; i <= count; i++) {
         if (row_offsets[i] < 0 || row_offsets[i] > rows)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %d of sentence %lld is not among %lld rows", name, row_offsets[i], (long long)i,
-                                (long long)rows);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %d of sentence %lld is not among %lld rows", name, row_offsets[i],
+                                (long long)i, (long long)rows);
         offsets[i] = row_offsets[i] * (int32_t)length;
     }
-    wf_tensor *x = model->family->decode(model->body, ids,
-                                         &(struct decoding){.target = {offsets, (int)count}, .source = {source_offsets, (int)count},
-                                                            .kv = kv, .cache = cache}); /* [R T,d] */
+    struct decoding d = {.target = {offsets, (int)count}, .source = {source_offsets, (int)count}, .kv = kv, .cache = cache};
+    wf_tensor *x = model->family->decode(model->body, ids, &d); /* [R T,d] */
     if (wf_is_poison(x))
         return x;
     wf_cache_advance(cache, length);

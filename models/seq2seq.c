@@ -65,8 +65,8 @@ static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm
 
 static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct packed *source, wf_tensor **weights)
 {
-    wf_tensor *y = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count,
-                                  .weights = weights);
+    wf_tensor *y =
+        wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count, .weights = weights);
     x = leave(b, &b->norm1, x, y); /* [M,d] */
     return feed_forward(b, &b->norm2, x);
 }
@@ -134,7 +134,8 @@ static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embe
                         const struct wf_cache *cache)
 {
     wf_tensor *x = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
-    x = at->offsets && !cache ? wf_positions_packed(&m->positions, x, at->offsets, at->count) : wf_positions_forward(&m->positions, x, cache);
+    x = at->offsets && !cache ? wf_positions_packed(&m->positions, x, at->offsets, at->count)
+                              : wf_positions_forward(&m->positions, x, cache);
     return wf_dropout_forward(&m->drop, x);
 }
 

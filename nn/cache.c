@@ -10,13 +10,12 @@
 wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                         wf_error *error)
 {
-    *cache = (struct wf_cache){.layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width,
-                                .most_rows = rows};
+    *cache = (struct wf_cache){
+        .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
     int64_t tokens, width, each, all;
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
-        __builtin_mul_overflow(rows + 1, capacity, &tokens) ||
-        __builtin_add_overflow(key_width, value_width, &width) || __builtin_mul_overflow(tokens, width, &each) ||
-        __builtin_mul_overflow(each, (int64_t)layers, &all))
+        __builtin_mul_overflow(rows + 1, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
+        __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all))
         return wf_error_set(error, WF_ERR_ARGUMENT, "a cache of %d layers, %lld rows and %lld tokens is not possible", layers,
                             (long long)rows, (long long)capacity);
     cache->layer = wf_alloc_zero((size_t)layers, sizeof *cache->layer);
@@ -25,7 +24,8 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
     cache->memory = wf_alloc_zero((size_t)all, sizeof(wf_real));
     if (!cache->layer || !cache->length || !cache->scratch || !cache->memory) {
         wf_cache_free(cache);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache of %lld rows and %lld tokens", (long long)rows, (long long)capacity);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache of %lld rows and %lld tokens", (long long)rows,
+                            (long long)capacity);
     }
     wf_real *at = cache->memory;
     for (int i = 0; i < layers; i++) {

@@ -23,8 +23,7 @@ void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t leng
         m->weight = wf_parameter(scope, "weight", &shape,
                                  .init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1));
     else
-        m->weight = wf_parameter(scope, "table", &shape, .buffer = true,
-                                 .init = {.kind = WF_INIT_FUNCTION, .fill = sinusoidal});
+        m->weight = wf_parameter(scope, "table", &shape, .buffer = true, .init = {.kind = WF_INIT_FUNCTION, .fill = sinusoidal});
 }
 
 wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache)

@@ -11,11 +11,8 @@ START_TEST(parameter_counts)
         const char *name;
         int64_t source_vocab, vocab, count;
     } cases[] = {
-        {"seq2seq-tiny", 41, 37, 63237},
-        {"seq2seq-postnorm", 0, 1000, 1182696},
-        {"transformer-base", 0, 37000, 63084544},
-        {"transformer-big", 0, 37000, 214249472},
-        {"multi30k", 0, 10000, 2605568},
+        {"seq2seq-tiny", 41, 37, 63237},          {"seq2seq-postnorm", 0, 1000, 1182696}, {"transformer-base", 0, 37000, 63084544},
+        {"transformer-big", 0, 37000, 214249472}, {"multi30k", 0, 10000, 2605568},
     };
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         struct wf_config c = preset(cases[i].name);
@@ -146,8 +143,12 @@ static void document_batch(struct some_pairs *p, uint64_t seed)
         }
     for (int i = 0; i <= 2; i++)
         p->source_offsets[i] = p->target_offsets[i] = 5 * i;
-    p->pairs = (struct wf_pairs){.count = 2, .source = p->source, .source_offsets = p->source_offsets, .input = p->input,
-                                 .target = p->target, .target_offsets = p->target_offsets};
+    p->pairs = (struct wf_pairs){.count = 2,
+                                 .source = p->source,
+                                 .source_offsets = p->source_offsets,
+                                 .input = p->input,
+                                 .target = p->target,
+                                 .target_offsets = p->target_offsets};
 }
 
 static double loss_of(const wf_model *m, wf_tape *tape, const struct wf_pairs *pairs, wf_mode mode, uint64_t step)
@@ -176,7 +177,8 @@ START_TEST(first_loss_of_fresh_models)
         most = fmax(most, loss);
         wf_model_free(m);
     }
-    ck_assert_msg(fabs(sum / MODELS - 7.07) <= (MODELS < 100 ? 0.3 : 0.1), "mean of the first losses: %g (%g to %g)", sum / MODELS, least, most);
+    ck_assert_msg(fabs(sum / MODELS - 7.07) <= (MODELS < 100 ? 0.3 : 0.1), "mean of the first losses: %g (%g to %g)", sum / MODELS, least,
+                  most);
     ck_assert(least > 6.3 && most < 7.9); /* four deviations of 0.18 */
     wf_tape_free(tape);
 }
@@ -415,7 +417,8 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
     ck_refused(wf_model_evaluate(m, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, no_text);
-    ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE, no_text);
+    ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
+               no_text);
     wf_tape_free(tape);
     wf_model_free(language);
     wf_model_free(m);
@@ -435,7 +438,7 @@ START_TEST(impossible_pairs)
     wf_tape_reset(tape, WF_INFER);
     struct wf_pairs bad = p.pairs;
     bad.source_offsets = falling;
-    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "offsets of the source must rise from 0, but 2 follows 4 at sentence 1");
+    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "offsets of the source must rise, but 2 follows 4 at sentence 1");
     bad = p.pairs, bad.count = 1, bad.target_offsets = late;
     poisoned(tape, wf_pairs_loss(m, tape, &bad), "offsets of the target begin with 1, not with 0");
     bad = p.pairs, bad.count = -1;

@@ -48,8 +48,12 @@ static inline void random_pairs(struct some_pairs *p, int64_t count, int64_t lon
             p->target[k] = (int32_t)((3 * p->input[k] + p->source[p->source_offsets[i]]) % vocab);
         }
     }
-    p->pairs = (struct wf_pairs){.count = count, .source = p->source, .source_offsets = p->source_offsets, .input = p->input,
-                                 .target = p->target, .target_offsets = p->target_offsets};
+    p->pairs = (struct wf_pairs){.count = count,
+                                 .source = p->source,
+                                 .source_offsets = p->source_offsets,
+                                 .input = p->input,
+                                 .target = p->target,
+                                 .target_offsets = p->target_offsets};
 }
 
 /* Pairs begin .. begin+count-1 of p, with offsets of their own in s and t (room for count + 1), as a micro-batch. */
@@ -60,8 +64,13 @@ static inline struct wf_pairs part_of(const struct wf_pairs *p, int64_t begin, i
         s[i] = p->source_offsets[begin + i] - s0;
         t[i] = p->target_offsets[begin + i] - t0;
     }
-    return (struct wf_pairs){.count = count, .source = p->source + s0, .source_offsets = s, .input = p->input + t0,
-                             .target = p->target + t0, .target_offsets = t, .first_source = p->first_source + s0,
+    return (struct wf_pairs){.count = count,
+                             .source = p->source + s0,
+                             .source_offsets = s,
+                             .input = p->input + t0,
+                             .target = p->target + t0,
+                             .target_offsets = t,
+                             .first_source = p->first_source + s0,
                              .first_target = p->first_target + t0};
 }
 

@@ -42,12 +42,30 @@ struct subject {
 
 static struct wf_config config_of(const struct subject_case *c)
 {
-    return (struct wf_config){.model = "golden", .family = "seq2seq", .d_model = D, .heads = HEADS, .d_ff = FF,
-                              .encoder_layers = c->encoder_layers, .decoder_layers = c->decoder_layers, .max_length = LONGEST,
-                              .vocab_size = VOCAB, .source_vocab_size = c->apart ? c->source_vocab : 0, .norm = c->norm,
-                              .final_norm = c->final_norm, .shared = !c->apart, .tied = c->tied, .scale_embeddings = c->scale,
-                              .bias = !c->no_bias, .activation = c->activation, .steps = 1, .accumulate = 1, .lr = 1, .beta1 = 0.9,
-                              .beta2 = 0.98, .eps = 1e-9, .beam = 1};
+    return (struct wf_config){.model = "golden",
+                              .family = "seq2seq",
+                              .d_model = D,
+                              .heads = HEADS,
+                              .d_ff = FF,
+                              .encoder_layers = c->encoder_layers,
+                              .decoder_layers = c->decoder_layers,
+                              .max_length = LONGEST,
+                              .vocab_size = VOCAB,
+                              .source_vocab_size = c->apart ? c->source_vocab : 0,
+                              .norm = c->norm,
+                              .final_norm = c->final_norm,
+                              .shared = !c->apart,
+                              .tied = c->tied,
+                              .scale_embeddings = c->scale,
+                              .bias = !c->no_bias,
+                              .activation = c->activation,
+                              .steps = 1,
+                              .accumulate = 1,
+                              .lr = 1,
+                              .beta1 = 0.9,
+                              .beta2 = 0.98,
+                              .eps = 1e-9,
+                              .beam = 1};
 }
 
 /* As weight() in make_seq2seq.py. */
@@ -108,8 +126,12 @@ static void batch(struct subject *s, int step)
             s->target[to[0] + k] = (3 * s->input[to[0] + k] + s->source[so[0]]) % VOCAB;
         }
     }
-    s->pairs = (struct wf_pairs){.count = PAIRS, .source = s->source, .source_offsets = s->source_offsets, .input = s->input,
-                                 .target = s->target, .target_offsets = s->target_offsets};
+    s->pairs = (struct wf_pairs){.count = PAIRS,
+                                 .source = s->source,
+                                 .source_offsets = s->source_offsets,
+                                 .input = s->input,
+                                 .target = s->target,
+                                 .target_offsets = s->target_offsets};
 }
 
 static double read_one(const struct subject *s, const char *what)
@@ -216,7 +238,8 @@ START_TEST(schedule_and_adam)
             wf_tape_reset(s.tape, WF_TRAIN);
             wf_tensor *loss = wf_pairs_loss(s.model, s.tape, &s.pairs, .label_smoothing = s.c->smoothing);
             ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
-            ck_assert_msg(fabs(value - want[t]) <= far * want[t], "%s: the loss of step %d is %.12g, not %.12g", s.c->name, t, value, want[t]);
+            ck_assert_msg(fabs(value - want[t]) <= far * want[t], "%s: the loss of step %d is %.12g, not %.12g", s.c->name, t, value,
+                          want[t]);
             opt.lr = wf_schedule_lr(&schedule, t);
             ck_ok(wf_adam_step(&opt, 1.0, error));
         }
