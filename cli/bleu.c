@@ -7,8 +7,8 @@
 #include "cli.h"
 
 /* In the order of the options. */
-enum { KEY_METRIC = 1000, KEY_TOKENIZE, KEY_SMOOTH, KEY_SMOOTH_VALUE, KEY_EFFECTIVE, KEY_LOWERCASE, KEY_CHAR_ORDER, KEY_WORD_ORDER, KEY_BETA,
-       KEY_WHITESPACE, KEY_EPS, KEY_WIDTH, KEY_SCORE_ONLY, KEY_JSON };
+enum { KEY_METRIC = 1000, KEY_TOKENIZE, KEY_SMOOTH, KEY_SMOOTH_VALUE, KEY_EFFECTIVE, KEY_LOWERCASE, KEY_CHAR_ORDER, KEY_WORD_ORDER,
+       KEY_BETA, KEY_WHITESPACE, KEY_EPS, KEY_WIDTH, KEY_SCORE_ONLY, KEY_JSON };
 
 static const struct argp_option options[] = {
     {"metric", KEY_METRIC, "bleu|chrf", 0, "what to compute: bleu (the default), chrf, or bleu,chrf", 0},

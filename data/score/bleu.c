@@ -26,10 +26,10 @@ struct wf_bleu {
 
 /* --- names ----------------------------------------------------------------------------------------------------------- */
 
-static const char *const tokenizer_names[] = {[WF_BLEU_13A] = "13a", [WF_BLEU_INTL] = "intl", [WF_BLEU_NONE] = "none",
-                                              [WF_BLEU_CHAR] = "char"};
-static const char *const smooth_names[] = {[WF_SMOOTH_EXP] = "exp", [WF_SMOOTH_FLOOR] = "floor", [WF_SMOOTH_ADD_K] = "add-k",
-                                           [WF_SMOOTH_NONE] = "none"};
+static const char *const tokenizer_names[] = {
+    [WF_BLEU_13A] = "13a", [WF_BLEU_INTL] = "intl", [WF_BLEU_NONE] = "none", [WF_BLEU_CHAR] = "char"};
+static const char *const smooth_names[] = {
+    [WF_SMOOTH_EXP] = "exp", [WF_SMOOTH_FLOOR] = "floor", [WF_SMOOTH_ADD_K] = "add-k", [WF_SMOOTH_NONE] = "none"};
 
 const char *wf_bleu_tokenizer_name(enum wf_bleu_tokenizer tokenizer)
 {
@@ -207,8 +207,10 @@ static void compute(const struct wf_bleu_options *o, struct wf_bleu_score *s)
 
 wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_error *error)
 {
-    *out = (struct wf_bleu_score){.hypothesis_length = bleu->counts.hypothesis_length, .reference_length = bleu->counts.reference_length,
-                                  .segments = bleu->segments, .pre_tokenized = bleu->pre_tokenized};
+    *out = (struct wf_bleu_score){.hypothesis_length = bleu->counts.hypothesis_length,
+                                  .reference_length = bleu->counts.reference_length,
+                                  .segments = bleu->segments,
+                                  .pre_tokenized = bleu->pre_tokenized};
     if (bleu->segments == 0)
         return wf_error_set(error, WF_ERR_STATE, "BLEU of no segments: add some first");
     memcpy(out->matches, bleu->counts.matches, sizeof out->matches);
@@ -245,7 +247,8 @@ wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments
 
 char *wf_bleu_line(const struct wf_bleu_score *s, bool signature, int width, char *text, size_t size)
 {
-    return score_format(text, size, "BLEU%s%s = %.*f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %" PRId64 " ref_len = %" PRId64 ")",
+    return score_format(text, size,
+                        "BLEU%s%s = %.*f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %" PRId64 " ref_len = %" PRId64 ")",
                         signature ? "|" : "", signature ? s->signature : "", width, s->score, s->precisions[0], s->precisions[1],
                         s->precisions[2], s->precisions[3], s->brevity_penalty, s->ratio, s->hypothesis_length, s->reference_length);
 }

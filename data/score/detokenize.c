@@ -27,9 +27,8 @@ struct line {
 /* --- what was escaped ------------------------------------------------------------------------------------------------ */
 
 /* The entities of Moses' tokenizer, older ones too. &amp; comes last: "&amp;lt;" is the text "&lt;". */
-static const char *const entities[][2] = {{"&bar;", "|"},  {"&#124;", "|"}, {"&lt;", "<"},  {"&gt;", ">"},  {"&bra;", "["},
-                                          {"&ket;", "]"},  {"&quot;", "\""}, {"&apos;", "'"}, {"&#91;", "["}, {"&#93;", "]"},
-                                          {"&amp;", "&"}};
+static const char *const entities[][2] = {{"&bar;", "|"},   {"&#124;", "|"}, {"&lt;", "<"},  {"&gt;", ">"},  {"&bra;", "["}, {"&ket;", "]"},
+                                          {"&quot;", "\""}, {"&apos;", "'"}, {"&#91;", "["}, {"&#93;", "]"}, {"&amp;", "&"}};
 
 /* In one pass: no replacement begins an entity but that of &amp;, which is not looked at again. */
 static bool unescape(const char *text, int64_t length, struct wf_string *out)
@@ -87,7 +86,7 @@ static bool letter_or_digit(uint32_t point)
 
 static bool cjk(uint32_t point)
 {
-    static const uint32_t ranges[][2] = {{0x1100, 0x11FF}, {0x2E80, 0xA4CF}, {0xA840, 0xA87F},   {0xAC00, 0xD7AF},
+    static const uint32_t ranges[][2] = {{0x1100, 0x11FF}, {0x2E80, 0xA4CF}, {0xA840, 0xA87F}, {0xAC00, 0xD7AF},
                                          {0xF900, 0xFAFF}, {0xFE30, 0xFE4F}, {0xFF65, 0xFFDC}, {0x20000, 0x2FFFF}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (point >= ranges[i][0] && point <= ranges[i][1])
@@ -129,7 +128,8 @@ static uint32_t last(const struct line *l, int64_t i, int64_t skip)
     const char *word = l->text + l->word[i].start;
     int64_t end = l->word[i].length - skip, at = end;
     uint32_t point = 0;
-    while (at > 0 && ((unsigned char)word[--at] & 0xC0) == 0x80) { }
+    while (at > 0 && ((unsigned char)word[--at] & 0xC0) == 0x80) {
+    }
     if (end > 0)
         wf_utf8_decode(word + at, end - at, &point);
     return point;

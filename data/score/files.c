@@ -47,7 +47,8 @@ static wf_status add_lines(struct lines *file, struct wf_segment *line, int64_t 
     return WF_OK;
 }
 
-wf_status wf_score_files(const char *hypotheses, const char *const *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf, wf_error *error)
+wf_status wf_score_files(const char *hypotheses, const char *const *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
+                         wf_error *error)
 {
     if (count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no file of references to compare with");

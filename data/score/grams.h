@@ -8,13 +8,13 @@
 
 struct gram {
     uint32_t parent, symbol;
-    uint32_t reference;             /* what `seen` is of */
+    uint32_t reference; /* what `seen` is of */
     int32_t order;
-    int64_t count;                  /* in the hypothesis */
-    int64_t seen, most;             /* in the reference, in any of the references */
+    int64_t count;      /* in the hypothesis */
+    int64_t seen, most; /* in the reference, in any of the references */
 };
 struct gram_slot {
-    uint32_t stamp, index;          /* of another stamp: empty */
+    uint32_t stamp, index; /* of another stamp: empty */
 };
 struct grams {
     struct gram *gram;

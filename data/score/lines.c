@@ -98,8 +98,7 @@ wf_status lines_next(struct lines *l, struct wf_segment *out, wf_error *error)
     int64_t bad = wf_utf8_check(out->text, out->length);
     if (bad >= 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s; convert the file to UTF-8",
-                            l->name, l->line, bad + 1, (unsigned char)out->text[bad],
-                            wf_utf8_fault(out->text + bad, out->length - bad));
+                            l->name, l->line, bad + 1, (unsigned char)out->text[bad], wf_utf8_fault(out->text + bad, out->length - bad));
     out->length = score_trim(out->text, out->length);
     return WF_OK;
 }

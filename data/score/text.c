@@ -50,7 +50,8 @@ static uint32_t before(const char *text, int64_t *at)
 {
     int64_t end = *at;
     uint32_t point = 0;
-    while (*at > 0 && ((unsigned char)text[--*at] & 0xC0) == 0x80) { }
+    while (*at > 0 && ((unsigned char)text[--*at] & 0xC0) == 0x80) {
+    }
     wf_utf8_decode(text + *at, end - *at, &point);
     return point;
 }
@@ -91,11 +92,13 @@ static bool case_ignorable(uint32_t point)
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK: return true;
-    default: break;
+    case UTF8PROC_CATEGORY_SK:
+        return true;
+    default:
+        break;
     }
-    static const uint32_t within[] = {'\'', '.', ':', 0xB7, 0x387, 0x55F, 0x5F4, 0x2018, 0x2019, 0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55,
-                                      0xFF07, 0xFF0E, 0xFF1A};
+    static const uint32_t within[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
+                                      0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
     for (size_t i = 0; i < sizeof within / sizeof *within; i++)
         if (point == within[i])
             return true;
@@ -108,10 +111,12 @@ static bool cased(uint32_t point)
     switch (utf8proc_category((utf8proc_int32_t)point)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT: return true;
-    default: break;
+    case UTF8PROC_CATEGORY_LT:
+        return true;
+    default:
+        break;
     }
-    static const uint32_t other[][2] = {{0xAA, 0xAA},     {0xBA, 0xBA},       {0x2160, 0x217F},   {0x24B6, 0x24E9},
+    static const uint32_t other[][2] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
                                         {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (point >= other[i][0] && point <= other[i][1])
@@ -157,8 +162,8 @@ bool score_lower(const char *text, int64_t length, struct wf_string *out)
             out->length += 3;
             continue;
         }
-        uint32_t lower = point == 0x3A3 ? (final_sigma(text, length, start, i) ? 0x3C2 : 0x3C3)
-                                        : (uint32_t)utf8proc_tolower((utf8proc_int32_t)point);
+        uint32_t lower =
+            point == 0x3A3 ? (final_sigma(text, length, start, i) ? 0x3C2 : 0x3C3) : (uint32_t)utf8proc_tolower((utf8proc_int32_t)point);
         out->length += wf_utf8_encode(lower, out->data + out->length);
     }
     return true;

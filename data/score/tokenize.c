@@ -94,10 +94,10 @@ static bool dashes_after_digit(const struct wf_string *in, struct wf_string *out
 
 static bool tokenize_13a(const char *text, int64_t length, struct wf_string *out, struct wf_string *scratch)
 {
-    static const char *const changes[][2] = {{"<skipped>", ""}, {"-\n", ""},     {"\n", " "},   {"&quot;", "\""},
+    static const char *const changes[][2] = {{"<skipped>", ""}, {"-\n", ""},   {"\n", " "},  {"&quot;", "\""},
                                              {"&amp;", "&"},    {"&lt;", "<"}, {"&gt;", ">"}};
     static bool (*const steps[])(const struct wf_string *in, struct wf_string *out) = {signs, stops_after_no_digit, stops_before_no_digit,
-                                                                                      dashes_after_digit};
+                                                                                       dashes_after_digit};
     out->length = 0;
     if (!score_add(out, text, length))
         return false;
@@ -128,19 +128,23 @@ static int class_of(uint32_t point)
     switch (utf8proc_category((utf8proc_int32_t)point)) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return NUMBER;
+    case UTF8PROC_CATEGORY_NO:
+        return NUMBER;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO: return PUNCTUATION;
+    case UTF8PROC_CATEGORY_PO:
+        return PUNCTUATION;
     case UTF8PROC_CATEGORY_SM:
     case UTF8PROC_CATEGORY_SC:
     case UTF8PROC_CATEGORY_SK:
-    case UTF8PROC_CATEGORY_SO: return SYMBOL;
-    default: return 0;
+    case UTF8PROC_CATEGORY_SO:
+        return SYMBOL;
+    default:
+        return 0;
     }
 }
 
@@ -217,10 +221,15 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
 {
     struct wf_string in = {.data = (char *)text, .length = length};
     switch (tokenizer) {
-    case WF_BLEU_13A: return tokenize_13a(text, length, out, scratch);
-    case WF_BLEU_INTL: return tokenize_intl(&in, out, scratch);
-    case WF_BLEU_CHAR: out->length = 0; return singles(&in, out, any);
-    case WF_BLEU_NONE: break;
+    case WF_BLEU_13A:
+        return tokenize_13a(text, length, out, scratch);
+    case WF_BLEU_INTL:
+        return tokenize_intl(&in, out, scratch);
+    case WF_BLEU_CHAR:
+        out->length = 0;
+        return singles(&in, out, any);
+    case WF_BLEU_NONE:
+        break;
     }
     out->length = 0;
     return score_add(out, text, length);

@@ -5,7 +5,8 @@
 static struct wf_bleu_options options_of(const json_t *test)
 {
     struct wf_bleu_options o = {.lowercase = score_int(test, "lowercase"), .effective_order = score_int(test, "effective_order")};
-    const char *tokenize = json_string_value(json_object_get(test, "tokenize")), *smooth = json_string_value(json_object_get(test, "smooth_method"));
+    const char *tokenize = json_string_value(json_object_get(test, "tokenize")),
+               *smooth = json_string_value(json_object_get(test, "smooth_method"));
     ck_assert(!tokenize || wf_bleu_tokenizer_parse(tokenize, &o.tokenizer));
     ck_assert(!smooth || wf_bleu_smooth_parse(smooth, &o.smooth));
     o.smooth_value = json_number_value(json_object_get(test, "smooth_value"));
@@ -18,7 +19,8 @@ START_TEST(equals_sacrebleu)
     size_t i;
     int64_t count = 0;
     static struct corpus c;
-    json_array_foreach(json_object_get(all, "cases"), i, test) {
+    json_array_foreach(json_object_get(all, "cases"), i, test)
+    {
         if (strcmp(json_string_value(json_object_get(test, "metric")), "bleu") != 0)
             continue;
         struct wf_bleu_options o = options_of(test);

@@ -8,7 +8,8 @@ START_TEST(equals_sacrebleu)
     size_t i;
     int64_t count = 0;
     static struct corpus c;
-    json_array_foreach(json_object_get(all, "cases"), i, test) {
+    json_array_foreach(json_object_get(all, "cases"), i, test)
+    {
         if (strcmp(json_string_value(json_object_get(test, "metric")), "chrf") != 0)
             continue;
         struct wf_chrf_options o = {score_int(test, "char_order"), score_int(test, "word_order"), score_int(test, "beta"),
@@ -57,7 +58,8 @@ START_TEST(what_is_refused)
     ck_fails(wf_chrf_new(&(struct wf_chrf_options){.char_order = -1}, &chrf, error), WF_ERR_ARGUMENT, "char_order is -1");
     ck_fails(wf_chrf_new(&(struct wf_chrf_options){.word_order = WF_CHRF_MAX_ORDER + 1}, &chrf, error), WF_ERR_ARGUMENT, "word_order 33");
     ck_fails(wf_chrf_new(&(struct wf_chrf_options){.beta = 1001}, &chrf, error), WF_ERR_ARGUMENT, "1001");
-    ck_ok(wf_chrf_new(&(struct wf_chrf_options){.char_order = WF_CHRF_MAX_ORDER, .word_order = WF_CHRF_MAX_ORDER, .beta = 1000}, &chrf, error));
+    ck_ok(wf_chrf_new(&(struct wf_chrf_options){.char_order = WF_CHRF_MAX_ORDER, .word_order = WF_CHRF_MAX_ORDER, .beta = 1000}, &chrf,
+                      error));
     ck_fails(wf_chrf_result(chrf, &s, error), WF_ERR_STATE, "no segments");
     ck_ok(wf_chrf_add(chrf, r, &r, 1, error));
     ck_fails(wf_chrf_add(chrf, segment("\xC0\x80"), &r, 1, error), WF_ERR_FORMAT, "hypothesis 2, byte 1: not UTF-8");

@@ -62,20 +62,20 @@ WF_API bool wf_bleu_smooth_parse(const char *name, enum wf_bleu_smooth *out);
 struct wf_bleu_options {
     enum wf_bleu_tokenizer tokenizer;
     enum wf_bleu_smooth smooth;
-    double smooth_value;  /* of floor and add-k; 0: their default */
+    double smooth_value; /* of floor and add-k; 0: their default */
     bool lowercase;
     bool effective_order; /* orders that the hypotheses are too short for don't count: for single sentences */
 };
 
 struct wf_bleu_score {
-    double score;                              /* 0 .. 100 */
-    double precisions[WF_BLEU_ORDER];          /* in percent, after smoothing */
-    double brevity_penalty, ratio;             /* ratio: hypothesis_length / reference_length, 0 without references' words */
+    double score;                                          /* 0 .. 100 */
+    double precisions[WF_BLEU_ORDER];                      /* in percent, after smoothing */
+    double brevity_penalty, ratio;                         /* ratio: hypothesis_length / reference_length, 0 without references' words */
     int64_t matches[WF_BLEU_ORDER], totals[WF_BLEU_ORDER]; /* of n-grams, before smoothing */
     int64_t hypothesis_length, reference_length;           /* in tokens; of several references the closest length, the shorter of two */
     int64_t segments;
-    int64_t pre_tokenized;                     /* hypotheses that end in " ."; 100 tell that the text was split already */
-    char signature[128];                       /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */
+    int64_t pre_tokenized; /* hypotheses that end in " ."; 100 tell that the text was split already */
+    char signature[128];   /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */
 };
 
 typedef struct wf_bleu wf_bleu;
@@ -103,9 +103,9 @@ WF_API char *wf_bleu_line(const struct wf_bleu_score *score, bool signature, int
 enum { WF_CHRF_MAX_ORDER = 32 };
 
 struct wf_chrf_options {
-    int char_order;     /* longest n-gram of characters. 0: 6 */
-    int word_order;     /* longest n-gram of words. 0: none; 2 makes it chrF++ */
-    int beta;           /* how many times recall weighs as much as precision. 0: 2 */
+    int char_order; /* longest n-gram of characters. 0: 6 */
+    int word_order; /* longest n-gram of words. 0: none; 2 makes it chrF++ */
+    int beta;       /* how many times recall weighs as much as precision. 0: 2 */
     bool lowercase;
     bool whitespace;    /* white space counts as characters; else it is left out */
     bool eps_smoothing; /* the mean of all orders' F scores with 1e-16 for what is undefined, instead of the F of the mean precision and
@@ -113,10 +113,10 @@ struct wf_chrf_options {
 };
 
 struct wf_chrf_score {
-    double score;         /* 0 .. 100 */
+    double score; /* 0 .. 100 */
     int64_t segments;
-    char name[64];        /* "chrF2", "chrF2++" */
-    char signature[128];  /* "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0" */
+    char name[64];       /* "chrF2", "chrF2++" */
+    char signature[128]; /* "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:weft-0.1.0" */
 };
 
 typedef struct wf_chrf wf_chrf;
