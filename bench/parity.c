@@ -61,10 +61,12 @@ static void make_batches(struct parity *p)
     }
 }
 
-/* As the case says, or to compare everything with lengths that differ in any case; a target is a function of its input and of the source's first id. */
+/* Lengths as the case says; to compare everything they differ in any case. A target is a function of its input and of the source's
+ * first id. */
 static void make_pairs(struct parity *p)
 {
-    int64_t rows = p->c->batch, length = p->c->length, least = p->c->shortest > 0 ? p->c->shortest : p->loss_only ? length : (length + 1) / 2;
+    int64_t rows = p->c->batch, length = p->c->length, least = p->loss_only ? length : (length + 1) / 2;
+    least = p->c->shortest > 0 ? p->c->shortest : least;
     uint64_t types = (uint64_t)p->c->vocab_size - 1;
     wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
     int32_t **ids[] = {&p->x, &p->y, &p->input};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json. Its keys are those of the table in config_keys.c that the family uses, besides weft_version, model_type, model and family. */
+/* config.json. Its keys are those of the table in config_keys.c that the family uses, besides weft_version, model_type, model
+ * and family. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -337,4 +337,5 @@ START_TEST(without_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, neighbours_do_not_matter, errors, without_memory)
+WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, neighbours_do_not_matter, errors,
+             without_memory)

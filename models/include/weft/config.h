@@ -73,19 +73,21 @@ WF_API const struct wf_preset *wf_preset_at(int index);
 /* A preset's configuration by name. An unknown name is WF_ERR_ARGUMENT, with the nearest name in the message. */
 WF_API wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 
-/* Sets one key from text ("dropout", "0.1"). Unknown keys (the nearest is named), text that is no value of the key's kind
- * and values out of the key's range are WF_ERR_ARGUMENT. Numbers are read the same in every locale. */
+/* Sets one key from text ("dropout", "0.1"). Unknown keys (the nearest is named), keys that the configuration's family has no use for
+ * (with those that are meant), text that is no value of the key's kind and values out of the key's range are WF_ERR_ARGUMENT. Numbers
+ * are read the same in every locale. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* What holds between keys: heads divide d_model, kv_heads divide heads, sizes whose product is a model that no machine
- * holds (2^40 parameters), min_lr <= lr, accumulate <= batch; and every key's range and the family. A warm-up longer than the
+ * holds (2^40 parameters), min_lr <= lr, accumulate <= batch; of encoder-decoders: one source_vocab_size where the embedding is
+ * shared, positions for max_length; and every key's range (0 where the family has no use for it) and the family. A warm-up longer than the
  * training is allowed: a preset can be tried for a few steps. */
 WF_API wf_status wf_config_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
-/* The value of a key as text; false if there is no such key. */
+/* The value of a key as text; false if there is no such key, or the configuration's family has no use for it. */
 WF_API bool wf_config_get(const struct wf_config *config, const char *key, char *text, size_t size);
-WF_API int wf_config_key_count(void);
+WF_API int wf_config_key_count(void); /* of all families */
 WF_API const char *wf_config_key_at(int index);
 
-/* config.json: every key with its name, model and family, "weft_version", and for readers of Hugging Face's layout
+/* config.json: every key of the family with its name, model and family, "weft_version", and for readers of Hugging Face's layout
  * "model_type". Reading is strict: a missing or unknown key, a wrong type or range is WF_ERR_FORMAT with file and key. */
 WF_API wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;

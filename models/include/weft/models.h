@@ -11,7 +11,7 @@
 
 WF_BEGIN_DECLS
 
-/* A decoder-only language model. */
+/* A decoder-only language model; or an encoder-decoder, for which the functions on ids [B,T] below are an error: <weft/seq2seq.h>. */
 typedef struct wf_model wf_model;
 
 /* Declares the model of a checked configuration with vocab_size > 0: names and shapes, no memory for weights yet. Then
@@ -31,7 +31,7 @@ WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_t
 #define wf_model_loss(model, ids, targets, ...) \
     wf_model_loss_with(model, ids, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
-/* An empty cache for `rows` rows of this model's context. */
+/* An empty cache for `rows` rows of this model's context, or of an encoder-decoder's max_length. */
 WF_API wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error) WF_CHECKED;
 
 /* Mean loss in nats over every target of a sequence of ids, in windows of the context side by side (wf_windows). The tape is
