@@ -3,7 +3,6 @@
  * go before the next. */
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include <utf8proc.h>
 
@@ -183,14 +182,22 @@ static bool czech_decimal(const struct line *l, int64_t i)
     return i > 1 && all(l, i - 2, digit) && (is(l, i - 1, ".") || is(l, i - 1, ",")) && all(l, i, digit);
 }
 
+/* Whether the word begins with `small`, in ASCII of either case. */
+static bool begins(const struct line *l, int64_t i, const char *small)
+{
+    const char *word = l->text + l->word[i].start;
+    int64_t length = 0;
+    while (small[length] && length < l->word[i].length && (word[length] | 0x20) == small[length])
+        length++;
+    return !small[length];
+}
+
 /* "je - li", "e - mail" with a word behind them */
 static bool czech_dash(const struct line *l, int64_t i)
 {
     if (i + 3 >= l->count || !letter(last(l, i, 0)) || !is_dash(l, i + 1))
         return false;
-    const struct word *next = &l->word[i + 2];
-    const char *text = l->text + next->start;
-    return (next->length == 2 && strncasecmp(text, "li", 2) == 0) || (next->length >= 4 && strncasecmp(text, "mail", 4) == 0);
+    return (begins(l, i + 2, "li") && l->word[i + 2].length == 2) || begins(l, i + 2, "mail");
 }
 
 /* Opening and closing by turns, counted for each kind of mark by itself. */

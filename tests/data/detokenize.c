@@ -42,7 +42,8 @@ START_TEST(rules)
     expect("en", "I do n't know", "I don't know");
     expect("en", "( n't", "(n't");
     expect("cs", "Je - li to 3 . 14 a 2 , 5 .", "Je-li to 3.14 a 2,5.");
-    expect("cs", "pošli e - mail hned", "pošli e-mail hned");
+    expect("cs", "pošli e - Mailem hned", "pošli e-Mailem hned");
+    expect("cs", "a - lin b c - mai d", "a - lin b c - mai d");
     expect("cs", "„ ano “ a „ ne “", "„ano“ a „ne“");
     expect("fr", "l' été l' 5 l'", "l'été l' 5 l'");
     expect("xx", "a\tb\nc \r d", "a b c d");
