@@ -29,6 +29,8 @@ CASES = {  # as tests/models/seq2seq_golden.c
 }
 TRAINED = {'base': (2e-2, 8), 'pre_tied': (1e-2, 30)}  # peak and warm-up: one of them passes its peak
 
+WATCHED = {'pre': 1, 'base': 3}  # pairs whose attention weights are written
+
 def shapes_of(c):
     lin = lambda name, o, i: {name + '.weight': (o, i)} | ({name + '.bias': (o,)} if c['bias'] else {})
     norm = lambda name: {name + '.weight': (D,)} | ({name + '.bias': (D,)} if c['bias'] else {})
@@ -110,6 +112,14 @@ def evaluate(model, case, c, step=0):
     loss.backward()
     return logits.detach(), loss.item(), F.cross_entropy(logits, target).item(), {n: v.grad for n, v in p.items()}
 
+def attention(case, c, pair):
+    """The weights of one pair: {layer.attention: [1,H,T,S]}."""
+    source, sl, given, tl, _ = batch(case, c, 0)
+    keep, one = {}, slice(pair, pair + 1)
+    with torch.no_grad():
+        R.seq2seq({n: weight(case, n, s) for n, s in shapes_of(c).items()}, c, source[one, :sl[pair]], sl[one], given[one, :tl[pair]], tl[one], keep)
+    return keep
+
 def train(case, c, peak, warmup):
     p = {n: weight(case, n, s).requires_grad_() for n, s in shapes_of(c).items()}
     opt = torch.optim.Adam(p.values(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
@@ -138,6 +148,8 @@ if __name__ == '__main__':
             print(f'{case}: nn.Transformer differs by {apart:.1e}')
             assert apart < 1e-12
             out |= {f'{case}/module/logits': m_logits, f'{case}/module/loss': np.array([m_loss])}
+        if case in WATCHED:
+            out |= {f'{case}/weights.{n}': w for n, w in attention(case, c, WATCHED[case]).items()}
         if case in TRAINED:
             out[f'{case}/losses'] = np.array(train(case, c, *TRAINED[case]))
             print(case, 'trained:', out[f'{case}/losses'][[0, -1]])

@@ -116,9 +116,9 @@ def key_mask(lengths, n):
     """[B,1,1,n]: the first lengths[b] keys of row b."""
     return (torch.arange(n) < lengths.view(-1, 1)).view(len(lengths), 1, 1, n)
 
-def seq2seq(p, c, source, source_lengths, target, target_lengths):
+def seq2seq(p, c, source, source_lengths, target, target_lengths, keep=None):
     """Padded ids [B,S] and [B,T] with their lengths -> logits [B,T,V]; what stands in the padding does not matter. c: the names of
-    Weft's config.json."""
+    Weft's config.json. keep: a dict that receives the attention weights of every layer."""
     e = p['source_embed.weight'] if 'source_embed.weight' in p else p['embed.weight']
     t = p['target_embed.weight'] if 'target_embed.weight' in p else e
     d, heads, pre = e.shape[1], c['heads'], c['norm'] == 'pre'
@@ -126,20 +126,25 @@ def seq2seq(p, c, source, source_lengths, target, target_lengths):
     def embed(table, x):
         h = table[x] * (math.sqrt(d) if c['scale_embeddings'] else 1.0)
         return h + sinusoidal(x.shape[1], d).to(h.dtype)
+    def attend(name, x, allowed, memory=None):
+        y, w = mha(p, name + '.', x, heads, memory=memory, allowed=allowed)
+        if keep is not None:
+            keep[name] = w
+        return y
     def sublayer(name, x, f):
         return x + f(norm(name, x)) if pre else norm(name, x + f(x))
     seen, own = key_mask(source_lengths, source.shape[1]), key_mask(target_lengths, target.shape[1]) & causal_mask(*[target.shape[1]] * 2)
     m = embed(e, source)
     for i in range(c['encoder_layers']):
         b = f'encoder.{i}.'
-        m = sublayer(b + 'norm1', m, lambda x: mha(p, b + 'attn.', x, heads, allowed=seen)[0])
+        m = sublayer(b + 'norm1', m, lambda x: attend(b + 'attn', x, seen))
         m = sublayer(b + 'norm2', m, lambda x: ffn(p, b + 'ffn.', x, c['activation']))
     m = norm('encoder_norm', m) if c['final_norm'] else m
     y = embed(t, target)
     for i in range(c['decoder_layers']):
         b = f'decoder.{i}.'
-        y = sublayer(b + 'norm1', y, lambda x: mha(p, b + 'self.', x, heads, allowed=own)[0])
-        y = sublayer(b + 'norm2', y, lambda x: mha(p, b + 'cross.', x, heads, memory=m, allowed=seen)[0])
+        y = sublayer(b + 'norm1', y, lambda x: attend(b + 'self', x, own))
+        y = sublayer(b + 'norm2', y, lambda x: attend(b + 'cross', x, seen, m))
         y = sublayer(b + 'norm3', y, lambda x: ffn(p, b + 'ffn.', x, c['activation']))
     y = norm('decoder_norm', y) if c['final_norm'] else y
     return F.linear(y, p.get('head.weight', t), p.get('head.bias'))

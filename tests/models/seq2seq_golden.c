@@ -9,7 +9,7 @@
 
 enum { D = 12, HEADS = 3, FF = 20, PAIRS = 5, STEPS = 20, LONGEST = 8 };
 
-/* As CASES and TRAINED in make_seq2seq.py. */
+/* As CASES, TRAINED and WATCHED in make_seq2seq.py. */
 static const struct subject_case {
     const char *name;
     enum wf_norm_place norm;
@@ -19,14 +19,14 @@ static const struct subject_case {
     double smoothing;
     bool module;
     double lr;
-    int warmup;
+    int warmup, watched; /* watched: the pair whose attention weights the file has; 0: none */
 } cases[] = {
-    {"post", WF_NORM_POST, false, false, false, false, false, WF_RELU, 2, 2, 11, 0, false, 0, 0},
-    {"pre", WF_NORM_PRE, true, true, false, false, false, WF_RELU, 2, 2, 7, 0.1, true, 0, 0},
-    {"base", WF_NORM_POST, true, false, true, true, false, WF_RELU, 2, 2, 11, 0.1, true, 2e-2, 8},
-    {"pre_tied", WF_NORM_PRE, true, false, true, true, false, WF_GELU, 2, 2, 11, 0.1, true, 1e-2, 30},
-    {"no_bias", WF_NORM_PRE, false, false, false, false, true, WF_SWIGLU, 1, 2, 11, 0, false, 0, 0},
-    {"target_tied", WF_NORM_POST, true, true, true, false, false, WF_GELU, 2, 1, 7, 0.3, true, 0, 0},
+    {"post", WF_NORM_POST, false, false, false, false, false, WF_RELU, 2, 2, 11, 0, false, 0, 0, 0},
+    {"pre", WF_NORM_PRE, true, true, false, false, false, WF_RELU, 2, 2, 7, 0.1, true, 0, 0, 1},
+    {"base", WF_NORM_POST, true, false, true, true, false, WF_RELU, 2, 2, 11, 0.1, true, 2e-2, 8, 3},
+    {"pre_tied", WF_NORM_PRE, true, false, true, true, false, WF_GELU, 2, 2, 11, 0.1, true, 1e-2, 30, 0},
+    {"no_bias", WF_NORM_PRE, false, false, false, false, true, WF_SWIGLU, 1, 2, 11, 0, false, 0, 0, 0},
+    {"target_tied", WF_NORM_POST, true, true, true, false, false, WF_GELU, 2, 1, 7, 0.3, true, 0, 0, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases, VOCAB = 11 };
 
@@ -211,9 +211,44 @@ START_TEST(variants)
         ck_assert(fabs(plain_value - read_one(&s, "plain")) <= loss_tolerance * plain_value);
         if (s.c->module)
             ck_assert(fabs(value - read_one(&s, "module/loss")) <= loss_tolerance * value);
-        tensors += compare_gradients(&s) + 3 + 2 * s.c->module + (s.c->lr > 0);
+        tensors += compare_gradients(&s) + 3 + 2 * s.c->module + (s.c->lr > 0) + 6 * (s.c->watched > 0);
         if (i == CASES - 1) /* nothing in the file was left out */
             ck_assert_int_eq(wf_safetensors_count(s.file), tensors);
+        drop(&s);
+    }
+}
+END_TEST
+
+/* Attention weights of every layer of one pair. */
+START_TEST(weights)
+{
+    for (int i = 0; i < CASES; i++) {
+        struct subject s;
+        if (!cases[i].watched)
+            continue;
+        make(&s, &cases[i]);
+        batch(&s, 0);
+        const int32_t *so = s.source_offsets + s.c->watched, *to = s.target_offsets + s.c->watched;
+        const int32_t source_offsets[2] = {0, so[1] - so[0]}, target_offsets[2] = {0, to[1] - to[0]};
+        const struct wf_pairs one = {.count = 1,
+                                     .source = s.source + so[0],
+                                     .source_offsets = source_offsets,
+                                     .input = s.input + to[0],
+                                     .target = s.target + to[0],
+                                     .target_offsets = target_offsets};
+        wf_tensor *encoder[2], *decoder[2], *cross[2], **kinds[] = {encoder, decoder, cross};
+        static const char *const names[] = {"encoder.%d.attn", "decoder.%d.self", "decoder.%d.cross"};
+        wf_tape_reset(s.tape, WF_INFER);
+        ck_assert(!wf_is_poison(wf_pairs_logits(s.model, s.tape, &one, &(struct wf_seq2seq_weights){encoder, decoder, cross})));
+        for (int k = 0; k < 3; k++)
+            for (int layer = 0; layer < 2; layer++) {
+                char name[32], key[64];
+                wf_array view;
+                snprintf(name, sizeof name, names[k], layer);
+                snprintf(key, sizeof key, "%s/weights.%s", s.c->name, name);
+                ck_assert_int_eq(wf_view(kinds[k][layer], &view), WF_OK);
+                golden_near(s.file, key, &view, tolerance);
+            }
         drop(&s);
     }
 }
@@ -250,4 +285,4 @@ START_TEST(schedule_and_adam)
 }
 END_TEST
 
-WF_TEST_MAIN("seq2seq_golden", variants, schedule_and_adam)
+WF_TEST_MAIN("seq2seq_golden", variants, weights, schedule_and_adam)
