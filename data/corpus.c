@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 
-#include "tokenizer_internal.h"
+#include "tokenizer/internal.h"
 #include <weft/corpus.h>
 
 wf_status wf_text_encode(const struct wf_text *text, int64_t begin, int64_t end, const wf_tokenizer *tokenizer, struct wf_tokens *out,
                          wf_error *error)
 {
     struct encode_fault fault = {0};
-    wf_status status = tokenizer_encode(tokenizer, text->data + begin, end - begin, out, &fault);
+    wf_status status = tokenizer_encode(tokenizer, text->data + begin, end - begin, &(struct wf_encode_options){0}, out, &fault);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", end - begin);
     if (status == WF_ERR_FORMAT) {

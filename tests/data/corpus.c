@@ -157,7 +157,7 @@ static wf_status build(void *ctx, wf_error *error)
 START_TEST(no_memory)
 {
     struct wf_text text = text_of("thirty characters of some text", "text");
-    ck_assert_int_eq(sweep_memory(build, &text), 7);
+    ck_assert_int_eq(sweep_memory(build, &text), 12);
     wf_text_free(&text);
 }
 END_TEST

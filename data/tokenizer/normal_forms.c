@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+#include <utf8proc.h>
+
+#include "normal_forms.h"
+#include "unicode.h"
+
+/* Whether what stands before a character cannot change what becomes of it, and the other way round: then the text may be cut there.
+ * Not so: marks, which are reordered and composed; second halves of Hangul syllables and of Kirat Rai vowels; and what decomposes into one
+ * of these. */
+static bool starts_afresh(uint32_t point)
+{
+    if (point < 0x300)
+        return true;
+    if ((point >= 0x1160 && point <= 0x11FF) || (point >= 0x3130 && point <= 0x318F) || (point >= 0xFF9E && point <= 0xFFDC) ||
+        point == 0x16D67)
+        return false;
+    switch (utf8proc_category((utf8proc_int32_t)point)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+        return false;
+    default:
+        return utf8proc_get_property((utf8proc_int32_t)point)->combining_class == 0;
+    }
+}
+
+static int class_of(uint32_t point)
+{
+    return (int)utf8proc_get_property((utf8proc_int32_t)point)->combining_class;
+}
+
+/* Stable, by combining class: counting, for a text may be nothing but marks. */
+static void order_run(uint32_t *point, uint32_t *spare, int64_t count)
+{
+    int64_t place[257] = {0};
+    bool ordered = true;
+    for (int64_t i = 1; ordered && i < count; i++)
+        ordered = class_of(point[i - 1]) <= class_of(point[i]);
+    if (ordered)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        place[class_of(point[i]) + 1]++;
+    for (int k = 1; k < 257; k++)
+        place[k] += place[k - 1];
+    for (int64_t i = 0; i < count; i++)
+        spare[place[class_of(point[i])]++] = point[i];
+    memcpy(point, spare, (size_t)count * sizeof *point);
+}
+
+static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
+{
+    for (int64_t at = 0, end; at < count; at = end) {
+        end = at + 1;
+        if (class_of(point[at]) == 0)
+            continue;
+        while (end < count && class_of(point[end]) != 0)
+            end++;
+        order_run(point + at, spare, end - at);
+    }
+}
+
+/* text[begin .. end-1], which starts afresh and is followed by what does. */
+static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible, bool compose)
+{
+    enum { LONGEST = 32 }; /* the longest decomposition is of 18 characters */
+    int64_t count = 0, origin = view_origin(text, begin);
+    for (int64_t at = begin; at < end;) {
+        int size, boundary = 0;
+        uint32_t point = unicode_at(text->data, at, &size);
+        /* Twice: the second half is what reordering writes to. */
+        if (!scratch_room(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
+            return false;
+        utf8proc_option_t options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0);
+        utf8proc_ssize_t n = unicode_is_decomposed(point)
+                                 ? utf8proc_decompose_char((utf8proc_int32_t)point, (utf8proc_int32_t *)s->point + count, LONGEST, options, &boundary)
+                                 : 0;
+        if (n <= 0 || n > LONGEST) {
+            s->point[count] = point;
+            n = 1;
+        }
+        count += n;
+        at += size;
+    }
+    reorder(s->point, s->point + count, count);
+    if (compose)
+        count = utf8proc_normalize_utf32((utf8proc_int32_t *)s->point, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    for (int64_t i = 0; i < count; i++)
+        if (!flow_put_point(out, s->point[i], origin))
+            return false;
+    return true;
+}
+
+wf_status normal_form(struct scratch *s, struct view *text, bool compatible, bool compose)
+{
+    int64_t ascii = 0;
+    while (ascii < text->length && (unsigned char)text->data[ascii] < 0x80)
+        ascii++;
+    if (ascii == text->length)
+        return WF_OK;
+    struct flow *out = scratch_normalized(s);
+    for (int64_t at = 0, end; at < text->length; at = end) {
+        int size;
+        end = at;
+        while (end < text->length && (unsigned char)text->data[end] < 0x80)
+            end++;
+        if (end > at + 1) { /* the last may get a mark */
+            end--;
+            if (!flow_copy(out, text, at, end - at))
+                return WF_ERR_MEMORY;
+            continue;
+        }
+        unicode_at(text->data, at, &size);
+        for (end = at + size; end < text->length && !starts_afresh(unicode_at(text->data, end, &size));)
+            end += size;
+        if (!put_stretch(s, out, text, at, end, compatible, compose))
+            return WF_ERR_MEMORY;
+    }
+    *text = flow_view(out);
+    return WF_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What encoding writes on: text on its way through the pipeline, the words in it, and memory for the parts. One thread at a time. */
+#ifndef WEFT_DATA_TOKENIZER_SCRATCH_H
+#define WEFT_DATA_TOKENIZER_SCRATCH_H
+
+#include <weft/tokenizer.h>
+
+/* A stretch of text at some stage. Byte i came from offset origin[i] of the caller's text, or from base + i where origin is NULL (exact as
+ * long as nothing was rewritten, or when the scratch tracks). */
+struct view {
+    const char *data;
+    int64_t length;
+    const int64_t *origin;
+    int64_t base;
+};
+static inline int64_t view_origin(const struct view *view, int64_t at)
+{
+    return view->origin ? view->origin[at] : view->base + at;
+}
+
+/* Rewritten text in the making. */
+struct flow {
+    char *data;
+    int64_t length, capacity;
+    int64_t *origin; /* NULL unless it tracks */
+    int64_t origin_capacity;
+    bool tracked;
+    int64_t most; /* bytes: a file can ask for replacements of replacements */
+};
+bool flow_reserve(struct flow *flow, int64_t more);
+/* Bytes that came from one place. False without memory, here and below. */
+bool flow_put(struct flow *flow, const char *bytes, int64_t length, int64_t origin);
+bool flow_put_point(struct flow *flow, uint32_t point, int64_t origin);
+/* A stretch as it is. */
+bool flow_copy(struct flow *flow, const struct view *from, int64_t at, int64_t length);
+struct view flow_view(const struct flow *flow);
+
+struct span {
+    int64_t begin, end;
+};
+struct spans {
+    struct span *span;
+    int64_t count, capacity;
+};
+bool spans_add(struct spans *spans, int64_t begin, int64_t end);
+
+/* The words of a text so far: spans of it. */
+struct words {
+    struct view text;
+    struct spans spans;
+};
+
+struct scratch {
+    struct flow normalized[2], pre[2];
+    bool odd_normalized, odd_pre; /* which of the two is written next */
+    struct words words;
+    struct spans spare;   /* what the next list of words is written to */
+    struct spans matches; /* of a pattern */
+    uint32_t *point;      /* for the normal forms: characters of a stretch */
+    int64_t *point_order;
+    int64_t points_room;
+    struct symbol *symbol; /* for BPE: pieces of a word, and pairs of them in a heap */
+    uint64_t *heap;
+    int64_t symbols_room, heap_room;
+    struct wf_string piece; /* for pieces with a prefix or suffix */
+    void *match_data, *match_context; /* PCRE2's */
+    int64_t fault; /* where in the present text a pattern gave up */
+};
+/* Before a text of `length` bytes. */
+void scratch_start(struct scratch *s, int64_t length, bool tracked);
+void scratch_free(struct scratch *s);
+
+/* An empty flow to write the next stage of normalising (of splitting) into; the last one stays as it is. */
+struct flow *scratch_normalized(struct scratch *s);
+struct flow *scratch_pre(struct scratch *s);
+
+/* Grows *block to at least `needed` elements; contents are kept. */
+bool scratch_room(void *block, int64_t *capacity, int64_t needed, int64_t size);
+
+#endif

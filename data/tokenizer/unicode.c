@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <utf8proc.h>
+
+#include "unicode.h"
+
+/* The package takes BERT's classes from tables of Unicode 8 and marks and decompositions from tables of Unicode 9. Characters that
+ * came later have, for it, no such class: these ranges hold all of them (found by trying every code point against version 0.23). */
+struct range {
+    uint32_t first, last;
+};
+static const struct range after_8[] = {
+    {0x61D, 0x61D}, {0x7FD, 0x7FD}, {0x890, 0x8E2}, {0x9FD, 0x9FE}, {0xA76, 0xA76}, {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC3C},
+    {0xC77, 0xC77}, {0xC84, 0xC84}, {0xD00, 0xD00}, {0xD3B, 0xD3C}, {0xD81, 0xD81}, {0xEBA, 0xEBA}, {0xECE, 0xECE}, {0x180F, 0x1886},
+    {0x1ABF, 0x1ACE}, {0x1B7D, 0x1B7E}, {0x1DF6, 0x1DFB}, {0x2E43, 0x2E5D}, {0xA82C, 0xA82C}, {0xA8C5, 0xA8C5}, {0xA8FF, 0xA8FF},
+    {0xA9BD, 0xA9BD}, {0x10D24, 0x10F89}, {0x11070, 0x11074}, {0x110C2, 0x110CD}, {0x111C9, 0x111C9}, {0x111CF, 0x111CF},
+    {0x1123E, 0x11241}, {0x1133B, 0x1133B}, {0x11438, 0x1145E}, {0x11660, 0x1166C}, {0x116B9, 0x116B9}, {0x1182F, 0x11FFF},
+    {0x12FF1, 0x13455}, {0x16E97, 0x16F4F}, {0x16FE2, 0x16FE4}, {0x1CF00, 0x1CF46}, {0x1E000, 0x1E4EF}, {0x1E944, 0x1E95F},
+};
+static const struct range after_9[] = {
+    {0x7FD, 0x7FD}, {0x898, 0x8D3}, {0x9FE, 0x9FE}, {0xAFA, 0xAFF}, {0xB55, 0xB55}, {0xC04, 0xC3C}, {0xCF3, 0xD00}, {0xD3B, 0xD3C},
+    {0xD81, 0xD81}, {0xEBA, 0xEBA}, {0xECE, 0xECE}, {0x1715, 0x1715}, {0x180F, 0x180F}, {0x1ABF, 0x1ACE}, {0x1CF7, 0x1CF7},
+    {0x1DF6, 0x1DFA}, {0xA82C, 0xA82C}, {0xA8FF, 0xA8FF}, {0x10D24, 0x10F85}, {0x11070, 0x11074}, {0x110C2, 0x110C2}, {0x11145, 0x11146},
+    {0x111C9, 0x111C9}, {0x111CE, 0x111CF}, {0x11241, 0x11241}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x1182C, 0x11A99},
+    {0x11D31, 0x13455}, {0x16F4F, 0x16F4F}, {0x16F7F, 0x16F87}, {0x16FE4, 0x16FF1}, {0x1CF00, 0x1CF46}, {0x1E08F, 0x1E4EF},
+};
+static const struct range decomposed_later[] = {
+    {0x32FF, 0x32FF}, {0xA7F2, 0xA7F4}, {0xAB69, 0xAB69}, {0x10781, 0x107BA}, {0x11938, 0x11938}, {0x1E030, 0x1E06D},
+    {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9},
+};
+
+static int compare_range(const void *key, const void *member)
+{
+    uint32_t point = *(const uint32_t *)key;
+    const struct range *range = member;
+    return point < range->first ? -1 : point > range->last;
+}
+
+static bool in(uint32_t point, const struct range *range, size_t count)
+{
+    return bsearch(&point, range, count, sizeof *range, compare_range) != NULL;
+}
+#define IN(point, ranges) in(point, ranges, sizeof(ranges) / sizeof *(ranges))
+
+static unsigned class_of(uint32_t point)
+{
+    if ((point >= 9 && point <= 13) || point == 0x85)
+        return CHAR_SPACE;
+    switch (utf8proc_category((utf8proc_int32_t)point)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+        return CHAR_LETTER | CHAR_WORD;
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+        return CHAR_WORD | (point == 0x111C9 ? CHAR_PUNCTUATION : 0); /* it was punctuation */
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+        return CHAR_NUMBER | CHAR_WORD;
+    case UTF8PROC_CATEGORY_NO:
+        return CHAR_NUMBER;
+    case UTF8PROC_CATEGORY_PC:
+        return CHAR_PUNCTUATION | CHAR_WORD;
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+        return IN(point, after_8) ? 0 : CHAR_PUNCTUATION;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+        return CHAR_SPACE;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+        return point < 0x80 ? CHAR_PUNCTUATION : 0;
+    case UTF8PROC_CATEGORY_CF:
+        return point == 0x200C || point == 0x200D ? CHAR_WORD : 0;
+    case UTF8PROC_CATEGORY_SO: /* circled letters are alphabetic; the other was punctuation */
+        return (point >= 0x24B6 && point <= 0x24E9) || (point >= 0x1F130 && point <= 0x1F149) || (point >= 0x1F150 && point <= 0x1F169) ||
+                       (point >= 0x1F170 && point <= 0x1F189)
+                   ? CHAR_WORD
+               : point == 0x166D ? CHAR_PUNCTUATION
+                                 : 0;
+    default:
+        return 0;
+    }
+}
+
+unsigned unicode_class(uint32_t point)
+{
+    if (point < 0x80) {
+        if ((point | 32) - 'a' < 26)
+            return CHAR_LETTER | CHAR_WORD;
+        if (point - '0' < 10)
+            return CHAR_NUMBER | CHAR_WORD;
+        if (point == ' ')
+            return CHAR_SPACE;
+    }
+    return class_of(point);
+}
+
+bool unicode_is_control(uint32_t point)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
+    if (point == '\t' || point == '\n' || point == '\r')
+        return false;
+    return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CO ||
+           (category == UTF8PROC_CATEGORY_CF && !IN(point, after_8));
+}
+
+bool unicode_is_nonspacing(uint32_t point)
+{
+    return point == 0x1734 || (utf8proc_category((utf8proc_int32_t)point) == UTF8PROC_CATEGORY_MN && !IN(point, after_8));
+}
+
+bool unicode_is_mark(uint32_t point)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
+    bool mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
+    return point == 0x1CF2 || point == 0x1CF3 || (mark && !IN(point, after_9));
+}
+
+bool unicode_is_decomposed(uint32_t point)
+{
+    return !IN(point, decomposed_later);
+}
+
+bool unicode_is_ideograph(uint32_t point)
+{
+    static const struct range ideographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
+                                              {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+    return IN(point, ideographs);
+}
+
+/* The printable bytes are 33-126, 161-172 and 174-255; the others follow from U+0100 on, in order. */
+uint32_t unicode_of_byte(unsigned char byte)
+{
+    if (byte <= 32)
+        return 256 + byte;
+    if (byte >= 127 && byte <= 160)
+        return 256 + 33 + byte - 127;
+    return byte == 173 ? 256 + 67 : byte;
+}
+
+int unicode_to_byte(uint32_t point)
+{
+    if (point < 256)
+        return unicode_of_byte((unsigned char)point) == point ? (int)point : -1;
+    if (point <= 256 + 32)
+        return (int)point - 256;
+    if (point <= 256 + 66)
+        return (int)point - 256 - 33 + 127;
+    return point == 256 + 67 ? 173 : -1;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Classes of characters as the parts of a tokenizer mean them: Unicode's properties, from utf8proc, where \w, \s and "punctuation" are
+ * those of the package `tokenizers`. */
+#ifndef WEFT_DATA_TOKENIZER_UNICODE_H
+#define WEFT_DATA_TOKENIZER_UNICODE_H
+
+#include <weft/base.h>
+
+enum char_class {
+    CHAR_SPACE = 1,  /* White_Space */
+    CHAR_WORD = 2,   /* \w by UTS 18: letters, marks, decimal digits, connectors, joiners */
+    CHAR_LETTER = 4, /* L* */
+    CHAR_NUMBER = 8, /* N* */
+    CHAR_PUNCTUATION = 16 /* P* and ASCII's signs */
+};
+unsigned unicode_class(uint32_t point);
+
+/* The character at data[at], which is well-formed UTF-8; *size is its bytes. */
+static inline uint32_t unicode_at(const char *data, int64_t at, int *size)
+{
+    const unsigned char *p = (const unsigned char *)data + at;
+    if (p[0] < 0x80) {
+        *size = 1;
+        return p[0];
+    }
+    if (p[0] < 0xE0) {
+        *size = 2;
+        return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+    }
+    if (p[0] < 0xF0) {
+        *size = 3;
+        return (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+    }
+    *size = 4;
+    return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+}
+
+/* The bytes of the last character before data[at], at > 0. */
+static inline int unicode_before(const char *data, int64_t at)
+{
+    int size = 1;
+    while (size < at && size < 4 && (data[at - size] & 0xC0) == 0x80)
+        size++;
+    return size;
+}
+
+/* What BERT's normalizer drops or turns into a space, and what it strips as an accent. */
+bool unicode_is_control(uint32_t point);   /* Cc, Cf, Co but tab and line ends */
+bool unicode_is_nonspacing(uint32_t point); /* Mn */
+bool unicode_is_ideograph(uint32_t point); /* what it puts spaces around */
+/* M*: what StripAccents drops. */
+bool unicode_is_mark(uint32_t point);
+/* Whether the package decomposes it, whose tables are of Unicode 9. */
+bool unicode_is_decomposed(uint32_t point);
+
+/* GPT-2's 256 characters for bytes: itself where it is printable, else 256 and on. */
+uint32_t unicode_of_byte(unsigned char byte);
+int unicode_to_byte(uint32_t point); /* -1 when it stands for none */
+
+#endif
