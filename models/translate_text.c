@@ -287,6 +287,7 @@ wf_status wf_translator_lines(wf_translator *t, const char *text, int64_t length
         status = wf_translate_with(t->model, t->tape, t->ids.id, t->offsets, sentences, t->bos, t->eos, &t->options.search, &all, error);
     if (status == WF_OK)
         status = write_lines(t, &all, &counts, error);
+    int64_t n_best = all.n_best;
     wf_translations_free(&all);
     if (status != WF_OK)
         return status;
@@ -296,6 +297,6 @@ wf_status wf_translator_lines(wf_translator *t, const char *text, int64_t length
     t->counts.tokens += counts.tokens;
     t->counts.unknown += counts.unknown;
     t->counts.unfinished += counts.unfinished;
-    *out = (struct wf_line_translations){.translation = t->translation, .count = counts.lines, .n_best = all.n_best};
+    *out = (struct wf_line_translations){.translation = t->translation, .count = counts.lines, .n_best = n_best};
     return fault.code == WF_OK ? WF_OK : wf_error_set(error, fault.code, "%s", fault.message);
 }
