@@ -14,29 +14,47 @@
 /* Words that each thread remembers, a side. A vocabulary of words has a long tail; this many are nine tenths of a text. */
 enum { WORDS = 1 << 15 };
 
-wf_status encoders_new(const struct wf_bitext *bitext, int count, int64_t ids, struct encoder **out, wf_error *error)
+wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error)
 {
     struct encoder *encoder = *out = wf_alloc_zero((size_t)count, sizeof *encoder);
-    bool enough = encoder, one = bitext->side[0].tokenizer == bitext->side[1].tokenizer;
-    wf_status status = WF_OK;
-    for (int i = 0; i < count && enough && status == WF_OK; i++) {
-        if (ids > 0) {
-            enough = (encoder[i].ids.id = wf_alloc((size_t)ids * sizeof *encoder[i].ids.id));
-            encoder[i].ids.capacity = enough ? ids : 0;
-        }
-        for (int k = 0; k < 2 && enough && status == WF_OK; k++) {
-            encoder[i].cache[k] = k && one ? encoder[i].cache[0] : wf_token_cache_new(bitext->side[k].tokenizer, WORDS, error);
-            if (!encoder[i].cache[k])
-                status = WF_ERR_MEMORY;
+    bool one = bitext->side[0].tokenizer == bitext->side[1].tokenizer;
+    if (!encoder)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode its lines", bitext->side[0].path);
+    for (int i = 0; i < 2 * count; i++) {
+        wf_token_cache **cache = encoder[i / 2].cache;
+        cache[i % 2] = i % 2 && one ? cache[0] : wf_token_cache_new(bitext->side[i % 2].tokenizer, WORDS, error);
+        if (!cache[i % 2]) {
+            encoders_free(encoder, count);
+            *out = NULL;
+            return WF_ERR_MEMORY;
         }
     }
-    if (!enough)
-        status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode its lines", bitext->side[0].path);
-    if (status != WF_OK) {
-        encoders_free(encoder, count);
-        *out = NULL;
+    return WF_OK;
+}
+
+wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error)
+{
+    for (int k = 0; k < 2; k++) {
+        const struct bitext_side *side = bitext->side + k;
+        int64_t at[2] = {side->longest_at, 0};
+        uint32_t most = 0;
+        for (int64_t i = 0; i < bitext->survey.used; i++)
+            if (bitext->pair[i].ids[k] > most) {
+                most = bitext->pair[i].ids[k];
+                at[1] = bitext->pair[i].at[k];
+            }
+        for (int i = 0; i < 2 * count; i++) {
+            struct encoder *encoder = encoders + i / 2;
+            const struct wf_encode_options options = {.cache = encoder->cache[k]};
+            int64_t length;
+            const char *text = bitext_sentence(side, at[i % 2], &length);
+            encoder->ids.count = 0;
+            wf_error failure = {0}; /* other failures come up when the sentence's turn comes */
+            if (wf_tokenizer_encode_with(side->tokenizer, text, length, &options, &encoder->ids, &failure) == WF_ERR_MEMORY)
+                return wf_error_set(error, WF_ERR_MEMORY, "%s", failure.message);
+        }
     }
-    return status;
+    return WF_OK;
 }
 
 void encoders_free(struct encoder *encoders, int count)

@@ -18,8 +18,8 @@ struct bitext_side {
     const wf_tokenizer *tokenizer;
     bool bos, eos; /* marks that belong to the length: the target's is one */
     int32_t bos_id, eos_id;
-    uint64_t content;      /* hash */
-    int64_t longest_bytes; /* of the sentences that are short enough in ids */
+    uint64_t content;                  /* hash */
+    int64_t longest_bytes, longest_at; /* of the sentences that are short enough in ids, and where that is */
 };
 
 struct wf_bitext {
@@ -34,8 +34,9 @@ struct encoder {
     wf_token_cache *cache[2];
     struct wf_tokens ids;
 };
-/* Room for `ids` ids at once comes first, so that encoding need not allocate. */
-wf_status encoders_new(const struct wf_bitext *bitext, int count, int64_t ids, struct encoder **out, wf_error *error) WF_CHECKED;
+wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error) WF_CHECKED;
+/* Encodes the longest sentences in bytes and in ids with each, so that what encoding asks for is there from then on. */
+wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
 /* The sentence of a used pair. */

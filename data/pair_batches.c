@@ -55,8 +55,6 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
                             "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
     int workers = wf_threads();
     size_t offsets = (size_t)(b->plan.most_pairs + 1) * sizeof(int32_t);
-    int64_t bytes =
-        bitext->side[0].longest_bytes > bitext->side[1].longest_bytes ? bitext->side[0].longest_bytes : bitext->side[1].longest_bytes;
     bool enough = (b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen)) &&
                   (b->source = wf_alloc((size_t)source * sizeof *b->source)) && (b->input = wf_alloc((size_t)target * sizeof *b->input)) &&
                   (b->target = wf_alloc((size_t)target * sizeof *b->target)) && (b->whole.source = wf_alloc(offsets)) &&
@@ -66,8 +64,9 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens", bitext->side[0].path,
                             source, target);
     b->workers = workers;
-    /* A tokenizer may ask for more room than it fills: a token a byte, and a few. */
-    status = encoders_new(bitext, b->workers, 2 * bytes + 64, &b->encoder, error);
+    status = encoders_new(bitext, b->workers, &b->encoder, error);
+    if (status == WF_OK)
+        status = encoders_warm(bitext, b->workers, b->encoder, error);
     if (status != WF_OK)
         return status;
     pair_plan_epoch(&b->plan, 0);

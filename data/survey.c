@@ -2,6 +2,7 @@
 /* The survey of parallel text: one walk over the bytes of each file, for content and number of lines, and one that encodes every line. */
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/hash.h>
@@ -11,6 +12,7 @@
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
+#include "tokenizer/internal.h"
 
 bool survey_goes_on(struct survey_call *call, int64_t more)
 {
@@ -94,7 +96,7 @@ struct fault {
 };
 struct work {           /* of a worker */
     struct fault fault; /* the first in its pieces */
-    int64_t longest, longest_bytes;
+    int64_t longest, longest_bytes, longest_at;
 };
 struct encoding {
     struct wf_bitext *bitext;
@@ -124,10 +126,15 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         return WF_OK;
     encoder->ids.count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[e->which], .unknown = &unknown};
-    wf_status status = wf_tokenizer_encode_with(side->tokenizer, text + from, to - from, &options, &encoder->ids, error);
+    struct encode_fault fault = {0};
+    wf_status status = tokenizer_encode(side->tokenizer, text + from, to - from, &options, &encoder->ids, &fault);
+    if (status == WF_ERR_MEMORY)
+        return wf_error_set(error, status, "%s:%" PRId64 ": no memory for the tokens of %" PRId64 " bytes", side->path, line + 1,
+                            to - from);
     if (status != WF_OK) {
-        wf_error_prefix(error, "%s:%" PRId64, side->path, line + 1);
-        return status;
+        char place[1024];
+        snprintf(place, sizeof place, "%s:%" PRId64 ":%" PRId64, side->path, line + 1, from + fault.offset - (line ? begin : 0) + 1);
+        return tokenizer_fault(side->tokenizer, text + from, to - from, &fault, place, error);
     }
     int64_t ids = encoder->ids.count;
     if (ids == 0) /* nothing that the tokenizer keeps */
@@ -141,8 +148,10 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         e->unknown[line] = (uint32_t)unknown;
     if (ids > work->longest)
         work->longest = ids;
-    if (to - from > work->longest_bytes && (!e->max_length || ids <= e->max_length))
+    if (to - from > work->longest_bytes && (!e->max_length || ids <= e->max_length)) {
         work->longest_bytes = to - from;
+        work->longest_at = from;
+    }
     return WF_OK;
 }
 
@@ -181,7 +190,7 @@ static void survey_worker(void *ctx, int64_t block)
 static wf_status survey_side(struct encoding *e, int workers, struct survey_call *call, wf_error *error)
 {
     struct wf_bitext *bitext = e->bitext;
-    const struct bitext_side *side = bitext->side + e->which;
+    struct bitext_side *side = bitext->side + e->which;
     for (int64_t first = 0; first < e->scan->pieces; first = e->end) {
         int64_t bytes = 0;
         wf_status status = bitext_verify(bitext, error);
@@ -205,8 +214,11 @@ static wf_status survey_side(struct encoding *e, int workers, struct survey_call
     for (int i = 0; i < workers; i++) {
         struct work *work = e->work + i;
         *longest = work->longest > *longest ? work->longest : *longest;
-        if (work->longest_bytes > side->longest_bytes)
-            bitext->side[e->which].longest_bytes = work->longest_bytes;
+        if (work->longest_bytes > side->longest_bytes ||
+            (work->longest_bytes == side->longest_bytes && work->longest_at < side->longest_at)) {
+            side->longest_bytes = work->longest_bytes;
+            side->longest_at = work->longest_at;
+        }
         *work = (struct work){0};
     }
     return WF_OK;
@@ -247,7 +259,7 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[
         if (wf_tokenizer_special(bitext->side[i].tokenizer, WF_SPECIAL_UNKNOWN) >= 0)
             enough = enough && (unknown[i] = wf_alloc_zero((size_t)lines, sizeof **unknown));
     wf_status status =
-        enough ? encoders_new(bitext, workers, 0, &encoder, error)
+        enough ? encoders_new(bitext, workers, &encoder, error)
                : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].path, lines);
     for (int i = 0; i < 2 && status == WF_OK; i++) {
         struct encoding e = {.bitext = bitext,

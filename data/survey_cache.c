@@ -21,7 +21,7 @@ struct key {
 struct head {
     struct key key;
     struct wf_bitext_survey survey;
-    int64_t longest_bytes[2];
+    int64_t longest_bytes[2], longest_at[2];
     uint64_t check; /* of everything else in the file */
 };
 _Static_assert(sizeof(struct key) == 80 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
@@ -81,7 +81,7 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
         }
     for (int k = 0; k < 2; k++)
         if (ids[k] != tokens[k] || unknown[k] < 0 || unknown[k] > tokens[k] || longest[k] > INT32_MAX || head->longest_bytes[k] < 1 ||
-            head->longest_bytes[k] > bitext->side[k].map.bytes)
+            head->longest_at[k] < 0 || head->longest_at[k] > bitext->side[k].map.bytes - head->longest_bytes[k])
             return false;
     return true;
 }
@@ -107,8 +107,10 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
         if (head->survey.used == rest / (int64_t)sizeof *pair && head->survey.max_length == key.max_length &&
             head->survey.hash == bitext->survey.hash && sound(bitext, head, pair, lines)) {
             bitext->survey = head->survey;
-            bitext->side[0].longest_bytes = head->longest_bytes[0];
-            bitext->side[1].longest_bytes = head->longest_bytes[1];
+            for (int i = 0; i < 2; i++) {
+                bitext->side[i].longest_bytes = head->longest_bytes[i];
+                bitext->side[i].longest_at = head->longest_at[i];
+            }
             bitext->memory = head;
             bitext->pair = (void *)(head + 1);
             *found = true;
@@ -121,7 +123,10 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
 
 wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error)
 {
-    struct head head = {.key = key_of(bitext), .longest_bytes = {bitext->side[0].longest_bytes, bitext->side[1].longest_bytes}};
+    const struct bitext_side *side = bitext->side;
+    struct head head = {.key = key_of(bitext),
+                        .longest_bytes = {side[0].longest_bytes, side[1].longest_bytes},
+                        .longest_at = {side[0].longest_at, side[1].longest_at}};
     memcpy(&head.survey, &bitext->survey, sizeof head.survey);
     head.check = check_of(&head, bitext->pair, bitext->survey.used);
     char *path = path_of(folder, &head.key, error);

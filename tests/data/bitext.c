@@ -220,9 +220,10 @@ START_TEST(words_that_the_vocabulary_lacks)
     wf_tokenizer *t = words(false);
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
-    ck_fails(open_texts(TEXTS("w1\nw2\nw3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:3");
-    ck_fails(open_texts(TEXTS("w1\nw2\nw3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "zebra");
-    ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 w3 yak\n"), &options, &b, error), WF_ERR_FORMAT, "b.de:2");
+    ck_fails(open_texts(TEXTS("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:3:5: ");
+    ck_fails(open_texts(TEXTS("w1\nw2\n w3 zebra\nzzz\n", "w1\nw2\nw3\nw4\n"), &options, &b, error), WF_ERR_FORMAT, "zebra");
+    ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 w3 yak\n"), &options, &b, error), WF_ERR_FORMAT, "b.de:2:7: ");
+    ck_fails(open_texts(TEXTS("\xEF\xBB\xBFw1 q\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:1:7: ");
     wf_tokenizer_free(t);
     remove_test_files();
 }

@@ -92,8 +92,8 @@ WF_API void wf_pair_batches_place(const wf_pair_batches *batches, int64_t *epoch
 WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, int64_t index, wf_error *error) WF_CHECKED;
 /* The number of batches of the epoch of the last batch (before the first: of the place). It differs a little from epoch to epoch. */
 WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
-/* The next batch, into the next epoch where one ends; valid until the next call. Nothing is allocated. Its pairs are sorted by
- * length, the shortest targets first. WF_ERR_FORMAT: a file was changed since it was opened. After an error the place is as before. */
+/* The next batch, into the next epoch where one ends; valid until the next call. Its pairs are sorted by length, the shortest targets
+ * first. Nothing is allocated, unless a tokenizer wants more for a sentence than it did for the longest. WF_ERR_FORMAT: a file was changed since it was opened. After an error the place is as before. */
 WF_API wf_status wf_pair_batches_next(wf_pair_batches *batches, struct wf_pairs *pairs, wf_error *error) WF_CHECKED;
 /* The pairs of the last batch: number i of it is used pair index[i] of the bitext. Valid until the next call of _next. */
 WF_API const int64_t *wf_pair_batches_index(const wf_pair_batches *batches);
