@@ -23,6 +23,7 @@ int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
 int run_average(int argc, char **argv);
 int run_bleu(int argc, char **argv);
+int run_tokenizer(int argc, char **argv);
 int run_inspect(int argc, char **argv);
 int run_bench(int argc, char **argv);
 

@@ -15,6 +15,7 @@ static const struct command commands[] = {
     {"evaluate", "loss of a model on a text; of translations BLEU and chrF too", run_evaluate},
     {"average", "mean of a run's last checkpoints", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},
+    {"tokenizer", "make tokenizers, text to ids and back", run_tokenizer},
     {"inspect", "what is in a run or a safetensors file", run_inspect},
     {"bench", "time of a training step", run_bench},
 };

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lines.h"
+#include "line_input.h"
 
 enum { KEY_MAX = 1000, KEY_BATCH, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 
@@ -110,21 +110,21 @@ static void lengths_print(const struct lengths *l, const char *what)
 
 /* --- one file ------------------------------------------------------------------------------------------------------ */
 
-static wf_status survey_lines(struct lines *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
+static wf_status survey_lines(struct line_input *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
 {
     struct wf_tokens ids = {0};
     int64_t empty = 0, unknown = 0, length;
     char *text;
     struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error)};
     wf_status status = o.cache ? WF_OK : error->code;
-    while (status == WF_OK && (status = lines_next(in, &text, &length, error)) == WF_OK && text) {
+    while (status == WF_OK && (status = line_input_next(in, &text, &length, error)) == WF_OK && text) {
         if (interrupted(NULL)) {
             status = wf_error_set(error, WF_ERR_CANCELLED, "%s: interrupted after %lld lines", in->name, (long long)l->count);
             break;
         }
         empty += length == 0;
         ids.count = 0;
-        if ((status = lines_check(in, text, length, error)) != WF_OK)
+        if ((status = line_input_check(in, text, length, error)) != WF_OK)
             break;
         if ((status = wf_tokenizer_encode_with(t, text, length, &o, &ids, error)) != WF_OK)
             wf_error_prefix(error, "%s:%lld", in->name, (long long)in->line);
@@ -151,12 +151,12 @@ static wf_status survey_lines(struct lines *in, const struct arguments *a, const
 
 static wf_status survey_one(const struct arguments *a, const char *path, const wf_tokenizer *t, wf_error *error)
 {
-    struct lines in;
+    struct line_input in;
     struct lengths l = {0};
-    wf_status status = lines_open(&in, path, error);
+    wf_status status = line_input_open(&in, path, error);
     if (status == WF_OK)
         status = survey_lines(&in, a, t, &l, error);
-    lines_close(&in);
+    line_input_close(&in);
     wf_free(l.lines);
     return status;
 }

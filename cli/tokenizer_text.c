@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lines.h"
+#include "line_input.h"
 
 enum { KEY_SPECIALS = 1000, KEY_TOKENS, CACHED_WORDS = 1 << 16 };
 
@@ -65,7 +65,7 @@ struct state {
     const struct arguments *arguments;
     wf_tokenizer *tokenizer;
     wf_token_cache *cache;
-    struct lines in;
+    struct line_input in;
     struct wf_tokens ids;
     struct wf_string text;
 };
@@ -98,7 +98,7 @@ static void print_number(int32_t n)
 static wf_status encode_line(struct state *s, const char *text, int64_t length, wf_error *error)
 {
     const struct wf_encode_options o = {.specials = s->arguments->specials, .cache = s->cache};
-    wf_status status = lines_check(&s->in, text, length, error);
+    wf_status status = line_input_check(&s->in, text, length, error);
     s->ids.count = 0;
     if (status != WF_OK)
         return status;
@@ -143,11 +143,11 @@ static wf_status read_ids(struct state *s, const char *text, int64_t length, wf_
         for (; at < length && text[at] >= '0' && text[at] <= '9'; at++)
             id = id < INT32_MAX ? id * 10 + (text[at] - '0') : id;
         if (at == begin || (at < length && !blank(text[at])))
-            return lines_fault(&s->in, begin, error, "no id stands here; ids are whole numbers from 0 to %lld with blanks between",
-                               (long long)types - 1);
+            return line_input_fault(&s->in, begin, error, "no id stands here; ids are whole numbers from 0 to %lld with blanks between",
+                                    (long long)types - 1);
         if (id >= types)
-            return lines_fault(&s->in, begin, error, "the id %.*s is none of the vocabulary, 0 to %lld",
-                               (int)(at - begin < 20 ? at - begin : 20), text + begin, (long long)types - 1);
+            return line_input_fault(&s->in, begin, error, "the id %.*s is none of the vocabulary, 0 to %lld",
+                                    (int)(at - begin < 20 ? at - begin : 20), text + begin, (long long)types - 1);
         if (s->ids.count == s->ids.capacity) {
             int64_t capacity = s->ids.capacity * 2 + 256;
             int32_t *grown = wf_realloc(s->ids.id, (size_t)capacity * sizeof *grown);
@@ -182,10 +182,10 @@ static wf_status stream(struct state *s, wf_status (*line)(struct state *, const
 {
     char *text;
     int64_t length;
-    wf_status status = lines_open(&s->in, NULL, error);
-    while (status == WF_OK && !ferror(stdout) && (status = lines_next(&s->in, &text, &length, error)) == WF_OK && text)
+    wf_status status = line_input_open(&s->in, NULL, error);
+    while (status == WF_OK && !ferror(stdout) && (status = line_input_next(&s->in, &text, &length, error)) == WF_OK && text)
         status = line(s, text, length, error);
-    lines_close(&s->in);
+    line_input_close(&s->in);
     return status;
 }
 

@@ -112,7 +112,7 @@ XDG_CACHE_HOME=$work expect 1 'c.txt' tokenizer survey bpe.json a.txt,c.txt
 
 # --- streams: an answer comes before the next question
 mkfifo question
-tokenizer encode bpe.json <question >answer &
+"$weft" tokenizer encode bpe.json <question >answer &
 child=$!
 exec 3>question
 printf 'low\n' >&3
@@ -125,7 +125,7 @@ wait $child || failed 'a stream ends with an error'
 # --- Ctrl-C leaves no file
 awk 'BEGIN { srand(1); for (i = 0; i < 60000; i++) { s = ""; for (k = 0; k < 12; k++) s = s sprintf("%c%d%c ", 97 + int(26 * rand()), int(1e6 * rand()), 97 + int(26 * rand())); print s } }' >long.txt
 cp bpe.json before.json
-tokenizer train --type bpe --vocab-size 1000000 --out bpe.json long.txt long.txt long.txt 2>err &
+"$weft" tokenizer train --type bpe --vocab-size 1000000 --out bpe.json long.txt long.txt long.txt 2>err &
 child=$!
 n=0
 while ! grep -q thread err && [ $n -lt 100 ]; do sleep 0.05; n=$((n + 1)); done

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "lines.h"
+#include "line_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 enum { CHUNK = 1 << 16 };
 
-static wf_status refused(const struct lines *in, const char *what, int number, wf_error *error)
+static wf_status refused(const struct line_input *in, const char *what, int number, wf_error *error)
 {
     const char *reason = strerrordesc_np(number); /* in English, whatever the locale */
     if (number == EISDIR)
@@ -21,24 +21,24 @@ static wf_status refused(const struct lines *in, const char *what, int number, w
     return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", in->name, what, reason ? reason : "unknown error");
 }
 
-wf_status lines_open(struct lines *in, const char *path, wf_error *error)
+wf_status line_input_open(struct line_input *in, const char *path, wf_error *error)
 {
-    *in = (struct lines){.fd = STDIN_FILENO, .name = path ? path : "standard input"};
+    *in = (struct line_input){.fd = STDIN_FILENO, .name = path ? path : "standard input"};
     if (path && (in->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
         return refused(in, "opened", errno, error);
     return WF_OK;
 }
 
-void lines_close(struct lines *in)
+void line_input_close(struct line_input *in)
 {
     if (in->fd > STDIN_FILENO)
         close(in->fd);
     wf_free(in->data);
-    *in = (struct lines){.fd = -1};
+    *in = (struct line_input){.fd = -1};
 }
 
 /* Reads on behind what is there. */
-static wf_status read_more(struct lines *in, wf_error *error)
+static wf_status read_more(struct line_input *in, wf_error *error)
 {
     if (in->begin > 0) {
         memmove(in->data, in->data + in->begin, (size_t)(in->end - in->begin));
@@ -63,7 +63,7 @@ static wf_status read_more(struct lines *in, wf_error *error)
     return WF_OK;
 }
 
-wf_status lines_next(struct lines *in, char **text, int64_t *length, wf_error *error)
+wf_status line_input_next(struct line_input *in, char **text, int64_t *length, wf_error *error)
 {
     char *newline = NULL;
     *text = NULL;
@@ -92,7 +92,7 @@ wf_status lines_next(struct lines *in, char **text, int64_t *length, wf_error *e
     return WF_OK;
 }
 
-wf_status lines_fault(const struct lines *in, int64_t offset, wf_error *error, const char *format, ...)
+wf_status line_input_fault(const struct line_input *in, int64_t offset, wf_error *error, const char *format, ...)
 {
     char message[512];
     va_list list;
@@ -103,10 +103,10 @@ wf_status lines_fault(const struct lines *in, int64_t offset, wf_error *error, c
                         message);
 }
 
-wf_status lines_check(const struct lines *in, const char *text, int64_t length, wf_error *error)
+wf_status line_input_check(const struct line_input *in, const char *text, int64_t length, wf_error *error)
 {
     int64_t bad = wf_utf8_check(text, length);
     return bad < 0 ? WF_OK
-                   : lines_fault(in, bad, error, "not UTF-8: byte 0x%02X: %s", (unsigned char)text[bad],
-                                 wf_utf8_fault(text + bad, length - bad));
+                   : line_input_fault(in, bad, error, "not UTF-8: byte 0x%02X: %s", (unsigned char)text[bad],
+                                      wf_utf8_fault(text + bad, length - bad));
 }
