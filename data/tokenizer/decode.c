@@ -71,8 +71,8 @@ int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
     return -1;
 }
 
-/* Which ids are special tokens; added tokens are sorted by id. */
-static bool is_special(const wf_tokenizer *t, int32_t id)
+/* The added token with this id, or NULL; they are sorted by it. */
+static const struct added_token *added(const wf_tokenizer *t, int32_t id)
 {
     int64_t low = 0, high = t->added_count;
     while (low < high) {
@@ -82,11 +82,11 @@ static bool is_special(const wf_tokenizer *t, int32_t id)
         else
             high = middle;
     }
-    return low < t->added_count && t->added[low].id == id && t->added[low].special;
+    return low < t->added_count && t->added[low].id == id ? t->added + low : NULL;
 }
 
-/* Pieces that are joined as they are need no list. */
-static wf_status join(const wf_tokenizer *t, const int32_t *ids, int64_t count, bool specials, struct wf_string *out)
+/* Characters need no list of pieces. */
+static wf_status join(const wf_tokenizer *t, const int32_t *ids, int64_t count, struct wf_string *out)
 {
     int64_t bytes = 0, length;
     for (int64_t i = 0; i < count; i++) {
@@ -97,8 +97,7 @@ static wf_status join(const wf_tokenizer *t, const int32_t *ids, int64_t count, 
         return WF_ERR_MEMORY;
     for (int64_t i = 0; i < count; i++) {
         const char *piece = vocab_piece(&t->vocab, ids[i], &length);
-        if (specials || !is_special(t, ids[i]))
-            string_add(out, piece, length);
+        string_add(out, piece, length);
     }
     return WF_OK;
 }
@@ -110,7 +109,14 @@ static wf_status decode(const wf_tokenizer *t, const int32_t *ids, int64_t count
     for (int64_t i = 0; status == WF_OK && i < count; i++) {
         int64_t length;
         const char *piece = vocab_piece(&t->vocab, ids[i], &length);
-        if ((specials || !is_special(t, ids[i])) && !(pieces_begin(&pieces) && pieces_add(&pieces, piece, length)))
+        const struct added_token *token = added(t, ids[i]);
+        if (token && token->special && !specials)
+            continue;
+        if (token) { /* as it stands in the normalised text */
+            piece = token->match;
+            length = token->match_length;
+        }
+        if (!pieces_begin(&pieces) || !pieces_add(&pieces, piece, length))
             status = WF_ERR_MEMORY;
     }
     if (status == WF_OK && pieces.count > 0)
@@ -128,7 +134,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
             return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " of %" PRId64 " is %d, outside the vocabulary 0 .. %" PRId64, i + 1,
                                 count, (int)ids[i], t->vocab.count - 1);
     int64_t before = out->length;
-    wf_status status = decoder_is_fuse(t->decoder) ? join(t, ids, count, options->specials, out) : decode(t, ids, count, options->specials, out);
+    wf_status status = t->kind == WF_TOKENIZER_CHAR ? join(t, ids, count, out) : decode(t, ids, count, options->specials, out);
     if (status == WF_OK)
         return WF_OK;
     out->length = before;

@@ -8,9 +8,10 @@
 #include "regex.h"
 #include <weft/memory.h>
 
-/* Members of a class, as Oniguruma 6.9 has them (found by trying every code point). */
-#define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}" \
-             "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+/* Members of a class, as Oniguruma 6.9 has them (found by trying every code point): outside of brackets \w holds the six numbers of Latin-1
+ * too. */
+#define WORD "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+#define BARE WORD "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define SPACE "\\t-\\r\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define HEX "0-9a-fA-F"
 
@@ -74,14 +75,14 @@ static const struct escape {
     char letter;
     const char *outside, *inside;
 } escapes[] = {
-    {'w', "[" WORD "]", WORD},
-    {'W', "[^" WORD "]", ""},
+    {'w', "[" BARE "]", WORD},
+    {'W', "[^" BARE "]", ""},
     {'s', "[" SPACE "]", SPACE},
     {'S', "[^" SPACE "]", "\\S\\x{180e}"},
     {'h', "[" HEX "]", HEX},
     {'H', "[^" HEX "]", ""},
-    {'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", NULL},
-    {'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", ""},
+    {'b', "(?:(?<=[" BARE "])(?![" BARE "])|(?<![" BARE "])(?=[" BARE "]))", NULL},
+    {'B', "(?:(?<=[" BARE "])(?=[" BARE "])|(?<![" BARE "])(?![" BARE "]))", ""},
     {'v', "\\x0b", "\\x0b"},
     {'R', "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])", ""},
     {'d', NULL, NULL},
@@ -143,7 +144,8 @@ static void class(struct translation *t)
 {
     static const struct {
         const char *name, *becomes;
-    } posix[] = {{"[:space:]", SPACE}, {"[:digit:]", "\\p{Nd}"}, {"[:xdigit:]", HEX}, {"[:alpha:]", "\\p{Alphabetic}"}};
+    } posix[] = {{"[:space:]", SPACE}, {"[:digit:]", "\\p{Nd}"}, {"[:xdigit:]", HEX}, {"[:alpha:]", "\\p{Alphabetic}"},
+                  {"[:word:]", WORD}};
     put_text(t, "[");
     t->at++;
     if (next_is(t, "^")) {
