@@ -67,6 +67,26 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
                      : wf_tokenizer_train_with(text, length, &o, out, t->error);
 }
 
+static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the %s's tokenizer has no token for the %s: it is not one of a translation model", name, side, mark);
+}
+
+wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
+                           wf_error *error)
+{
+    static const char begin[] = "start of a sentence (<s>, <bos>, [CLS])", end[] = "end of a sentence (</s>, <eos>, [SEP])";
+    if (wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS) < 0)
+        return no_mark(name, "target", begin, error);
+    if (wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS) < 0)
+        return no_mark(name, "target", end, error);
+    if (config->source_bos && wf_tokenizer_special(source, WF_SPECIAL_BOS) < 0)
+        return no_mark(name, "source", begin, error);
+    if (config->source_eos && wf_tokenizer_special(source, WF_SPECIAL_EOS) < 0)
+        return no_mark(name, "source", end, error);
+    return WF_OK;
+}
+
 /* --- files --------------------------------------------------------------------------------------------------------- */
 
 /* One name, or two where source and target have embeddings of their own. */
@@ -114,13 +134,5 @@ wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf
         status = load_one(folder, "tokenizer.source.json", source_types, source, error);
     else if (status == WF_OK && config_translates(config))
         *source = *tokenizer;
-    if (status == WF_OK && config_translates(config)) {
-        bool bos = wf_tokenizer_special(*tokenizer, WF_SPECIAL_BOS) >= 0, eos = wf_tokenizer_special(*tokenizer, WF_SPECIAL_EOS) >= 0;
-        bool source_bos = !config->source_bos || wf_tokenizer_special(*source, WF_SPECIAL_BOS) >= 0;
-        bool source_eos = !config->source_eos || wf_tokenizer_special(*source, WF_SPECIAL_EOS) >= 0;
-        if (!bos || !eos || !source_bos || !source_eos)
-            status = wf_error_set(error, WF_ERR_FORMAT, "the tokenizer in %s has no mark of %s (<s> or <bos>, </s> or <eos>): it is not one of a translation model",
-                                  folder, !bos || !source_bos ? "beginning" : "end");
-    }
-    return status;
+    return status == WF_OK && config_translates(config) ? tokenizers_check(config, *tokenizer, *source, folder, error) : status;
 }

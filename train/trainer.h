@@ -75,6 +75,9 @@ wf_status tokenizers_save(const char *folder, const struct wf_config *config, co
 /* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */
 wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
                           wf_error *error);
+/* Whether they have the marks that a translation model needs; `name` stands for them in the message. */
+wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
+                           wf_error *error);
 /* One of the kind and size of the config, from files or, with none, from a text. */
 wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
                          wf_tokenizer **out);

@@ -81,6 +81,8 @@ static wf_status open(struct trainer *t, bool resuming)
         status = tokenizers_find(t, resuming, &missing);
     if (status == WF_OK && missing)
         status = make_tokenizers(t);
+    if (status == WF_OK && o->tokenizer)
+        status = tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error);
     if (status != WF_OK)
         return status;
     t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);

@@ -109,8 +109,8 @@ expect 2 'vocab' $t --train train.en,train.de --set tokenizer=bpe --set vocab_si
 expect 2 'shares one tokenizer' $t --train train.en,train.de --set shared=true --tokenizer straight/tokenizer.source.json,straight/tokenizer.target.json
 expect 2 'not 3' $t --train train.en,train.de --tokenizer a,b,c
 expect 2 'one tokenizer, not two' "$weft" train char-rms --train "$story" --out no --tokenizer a,b
-"$weft" tokenizer train --type char --out char.json train.en 2>/dev/null || true
-[ ! -f char.json ] || expect 2 'char.json' $t --train train.en,train.de --tokenizer char.json
+"$weft" train char-rms --train "$story" --out language --steps 1 2>log || failed "language: $(tail -1 log)"
+expect 1 'language/tokenizer.json: the target' $t --train train.en,train.de --tokenizer language/tokenizer.json
 # shellcheck disable=SC2086
 expect 2 'another text' "$weft" train seq2seq-tiny --train valid.en,valid.de --valid valid.en,valid.de --out straight --steps 61 $small --resume
 # shellcheck disable=SC2086

@@ -65,7 +65,7 @@ START_TEST(what_does_not_belong_together)
     ck_ok(wf_tokenizer_train("abcdefghi", 9, &letters, error));
     ck_ok(wf_tokenizer_save(letters, in_folder("run/tokenizer.target.json"), error));
     copy(in_folder("source"), in_folder("run/tokenizer.source.json"));
-    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "no mark of beginning");
+    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "no token for the start");
     ck_assert_int_eq(unlink(in_folder("run/tokenizer.target.json")), 0);
     open_refused(in_folder("run"), NULL, WF_ERR_IO, "tokenizer.target.json");
     wf_tokenizer_free(small_one);
