@@ -21,35 +21,36 @@ START_TEST(company_changes_nothing)
         c.positions = 0;
         wf_model *m = decided_model(&c, (uint64_t)which, c.tied ? 1.25 : 2);
         struct sentences s, mixed;
-        random_sentences(&s, &c, 70, 18, (uint64_t)which);
+        const int n = which < 4 ? 70 : 20;
+        random_sentences(&s, &c, n, 18, (uint64_t)which);
         for (int wide = 0; wide < 2; wide++) {
             struct wf_translations first, t;
             int64_t n_best = wide ? 3 : 1;
             struct wf_translate_options o = {.beam = wide ? 4 : 1, .n_best = n_best, .batch = 1};
             ck_ok(wf_set_threads(1, error));
             translate(m, tape, &s, o, &first);
-            for (int round = 0; round < 6; round++) {
+            for (int round = 0; round < 5; round++) {
                 int order[70];
                 wf_rng rng = wf_rng_new((uint64_t)round, 5);
-                for (int i = 0; i < 70; i++) {
+                for (int i = 0; i < n; i++) {
                     int64_t at = round % 3 ? (int64_t)wf_rng_below(&rng, (uint64_t)i + 1) : i;
                     order[i] = order[at];
                     order[at] = i;
                 }
                 reorder(&s, order, &mixed);
                 o.batch = round % 2 ? 7 : 64;
-                ck_ok(wf_set_threads(1 + round / 3, error));
+                ck_ok(wf_set_threads(1 + round / 2 % 2, error));
                 translate(m, tape, &mixed, o, &t);
-                for (int i = 0; i < 70; i++)
+                for (int i = 0; i < n; i++)
                     for (int64_t k = 0; k < n_best; k++)
                         ck_assert_msg(same_hypothesis(&t.hypothesis[i * n_best + k], &first.hypothesis[order[i] * n_best + k]),
                                       "model %d, beam %d, round %d: hypothesis %d of sentence %d", which, (int)o.beam, round, (int)k, order[i]);
                 wf_translations_free(&t);
             }
             int different = 0;
-            for (int i = 1; i < 70; i++)
+            for (int i = 1; i < n; i++)
                 different += !same_hypothesis(&first.hypothesis[i * n_best], &first.hypothesis[0]);
-            ck_assert_int_gt(different, 30);
+            ck_assert_int_gt(different, n / 2);
             wf_translations_free(&first);
         }
         wf_model_free(m);

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: MIT
+# weft translate: a stream of lines.
+. "$2/tests/cli/lib.sh"
+
+cat >train.en <<'END'
+The cat is sleeping on the warm roof.
+Where does this old road lead?
+She gave her brother a red bicycle.
+We never drink coffee in the evening.
+The children are building a boat, too.
+Winter came early, and the lake froze.
+END
+cat >train.de <<'END'
+Die Katze schläft auf dem warmen Dach.
+Wohin führt diese alte Straße?
+Sie schenkte ihrem Bruder ein rotes Fahrrad.
+Abends trinken wir nie Kaffee.
+Auch die Kinder bauen ein Boot.
+Der Winter kam früh, und der See fror zu.
+END
+"$weft" train seq2seq-tiny --train train.en,train.de --out run --seed 1 2>log || failed "training: $(tail -2 log)"
+translate() { "$weft" translate run "$@" 2>err; }
+
+# every target comes back, at any beam, batch and number of threads, and without a line end at the end of the input
+translate <train.en >out || failed "translate: $(cat err)"
+cmp -s out train.de || failed "not the targets: $(cat out)"
+[ "$(grep -c . err)" = 1 ] || failed "more than the line of the start: $(cat err)"
+for o in '--beam 1' '--beam 5' '--beam 5 --batch 2' '--beam 2 --length-penalty 0' '--threads 1' '--max-tokens 20'; do
+    # shellcheck disable=SC2086
+    translate $o <train.en | cmp -s - train.de || failed "other translations with $o"
+done
+printf '%s' "$(cat train.en)" | translate | cmp -s - train.de || failed 'the last line without its end'
+# line for line: empty lines, CR, white space at the edges, no-break spaces, a byte order mark
+printf '\357\273\277The cat is sleeping on the warm roof.\r\n\n \302\240\t\r\n\302\240Where does this old road lead? \n\n' | translate >out ||
+    failed "line for line: $(cat err)"
+printf 'Die Katze schläft auf dem warmen Dach.\n\n\nWohin führt diese alte Straße?\n\n' | cmp -s - out || failed "line for line: $(cat out)"
+translate </dev/null >out || failed 'nothing'
+[ ! -s out ] || failed 'nothing gave something'
+# words stay apart when asked to; otherwise by the rules of Moses
+[ "$(head -1 train.en | translate --keep-tokens)" = 'Die Katze schläft auf dem warmen Dach .' ] || failed 'keep-tokens'
+[ "$(head -1 train.en | translate --language de)" = 'Die Katze schläft auf dem warmen Dach.' ] || failed 'language'
+# n-best lists
+head -2 train.en | translate --beam 4 --n-best 3 >out || failed "n-best: $(cat err)"
+[ "$(wc -l <out)" = 6 ] || failed "n-best: $(cat out)"
+grep -q '^0 ||| Die Katze schläft auf dem warmen Dach\. ||| -0\.[0-9]*$' out || failed "n-best: $(cat out)"
+[ "$(sed -n 4p out | cut -d'|' -f1-4)" = '1 ||| Wohin führt diese alte Straße? ' ] || failed "n-best: $(sed -n 4p out)"
+printf '\nWe never drink coffee in the evening.\n' | translate --beam 2 --n-best 1 >out
+[ "$(head -1 out)" = '0 |||  ||| 0.000000' ] || failed "n-best of an empty line: $(head -1 out)"
+expect 2 'at most the beam, which is 1' "$weft" translate run --n-best 3 <train.en
+# a limit that cuts is said
+head -1 train.en | translate --max-tokens 3 >out
+[ "$(cat out)" = 'Die Katze schläft' ] || failed "max-tokens: $(cat out)"
+grep -q '1 of 1 translations' err || failed "cut translations are not counted: $(cat err)"
+
+# a conversation: a line is answered before the next one comes
+mkfifo to from
+"$weft" translate run <to >from 2>/dev/null &
+talk=$!
+exec 3>to 4<from
+for i in 1 3; do
+    sed -n ${i}p train.en >&3
+    read -r answer <&4
+    [ "$answer" = "$(sed -n ${i}p train.de)" ] || failed "conversation: $answer"
+done
+exec 3>&-
+wait $talk || failed 'the conversation does not end well'
+exec 4<&-
+
+# more lines than a window holds, in order
+i=0
+while [ $i -lt 500 ]; do
+    cat train.en
+    i=$((i + 1))
+done >many.en
+translate --batch 256 <many.en >out || failed "many: $(cat err)"
+[ "$(wc -l <out)" = 3000 ] && [ "$(sort -u out | wc -l)" = 6 ] && tail -6 out | cmp -s - train.de || failed 'many lines'
+
+# what is wrong is said in one line, and what came before it is translated
+expect 1 'standard input:2' "$weft" translate run <<'END'
+The cat is sleeping on the warm roof.
+The dog is sleeping on the warm roof.
+END
+grep -q 'dog' message || failed "the new word is not named: $(cat message)"
+cmp -s out - <<'END' || failed "the line before the new word: $(cat out)"
+Die Katze schläft auf dem warmen Dach.
+END
+printf 'The cat\n\377\n' >bad
+expect 1 'standard input:2:1: not UTF-8' "$weft" translate run <bad
+i=0
+while [ $i -lt 600 ]; do
+    printf 'cat '
+    i=$((i + 1))
+done >long
+echo >>long
+expect 1 'standard input:1: the line has 600 ids, the model takes 512' "$weft" translate run --too-long error <long
+cat train.en long >both
+translate --max-tokens 20 <both >out || failed "truncation: $(cat err)"
+[ "$(wc -l <out)" = 7 ] && head -6 out | cmp -s - train.de || failed 'truncation'
+[ "$(grep -c 'lost their end' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
+expect 2 'neither truncate nor error' "$weft" translate run --too-long cut <train.en
+expect 2 'which run' "$weft" translate <train.en
+expect 2 'one argument too many' "$weft" translate run train.en </dev/null
+expect 2 'did you mean --beam' "$weft" translate run --bean 3 <train.en
+expect 2 "--beam: '0'" "$weft" translate run --beam 0 <train.en
+expect 2 "--length-penalty: 'x'" "$weft" translate run --length-penalty x <train.en
+expect 1 'is no folder of a run' "$weft" translate nowhere <train.en
+expect 1 'is not there' "$weft" translate run --weights none.safetensors <train.en
+"$weft" translate run --weights run/model.safetensors <train.en 2>/dev/null | cmp -s - train.de || failed 'weights by name'
+expect 1 "standard input can't be read" "$weft" translate run <&-
+expect 1 "standard output can't be written" sh -c "'$weft' translate run <train.en >/dev/full"
+"$weft" train char-rms --train "$story" --out language --steps 1 2>/dev/null || failed 'a language model'
+expect 2 'does not translate' "$weft" translate language <train.en
+# Ctrl-C ends it with a message
+mkfifo wait
+"$weft" translate run <wait >out 2>err &
+talk=$!
+exec 3>wait
+head -1 train.en >&3
+i=0
+while [ ! -s out ] && [ $i -lt 100 ]; do
+    sleep 0.1
+    i=$((i + 1))
+done
+kill -INT $talk 2>/dev/null || true
+status=0
+wait $talk || status=$?
+exec 3>&-
+# a shell without job control starts background commands with SIGINT ignored; handlers are set all the same
+[ "$status" = 1 ] || failed "interrupted: exit code $status"
+grep -q 'interrupted after 1 line' err || failed "interrupted: $(cat err)"
+"$weft" translate --help 2>&1 | tr -s ' \n' '  ' | grep -q 'INDEX ||| TEXT ||| SCORE' || failed 'help'
+finish

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines of text through a translator: the same as the ids by hand, whatever the cuts; what lines may hold; what is refused. */
+#include "translate_test.h"
+
+static const char words[] = "red green blue one two three four five six seven eight nine ten house , . !";
+
+static wf_tokenizer *word_tokenizer(const char *const *specials, int64_t count)
+{
+    wf_tokenizer *t = NULL;
+    ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = count));
+    return t;
+}
+
+struct setting {
+    wf_tokenizer *source, *target;
+    struct wf_config config;
+    wf_model *model;
+    wf_tape *tape;
+};
+
+static void setting_make(struct setting *s, bool marks, bool unknown)
+{
+    static const char *const specials[] = {"<bos>", "<pad>", "<eos>", "<unk>"};
+    s->source = word_tokenizer(specials, unknown ? 4 : 3);
+    s->target = word_tokenizer(specials, 3); /* BOS and EOS of translate_test.h */
+    s->config = pairs_config("seq2seq-tiny", wf_tokenizer_vocab_size(s->target));
+    s->config.source_vocab_size = wf_tokenizer_vocab_size(s->source);
+    s->config.source_bos = s->config.source_eos = marks;
+    s->config.beam = 3;
+    s->model = decided_model(&s->config, 3, 2);
+    s->tape = new_tape();
+}
+
+static void setting_free(struct setting *s)
+{
+    wf_tokenizer_free(s->source);
+    wf_tokenizer_free(s->target);
+    wf_model_free(s->model);
+    wf_tape_free(s->tape);
+}
+
+static wf_translator *translator_of(const struct setting *s, struct wf_translator_options o)
+{
+    wf_error error = {0};
+    wf_translator *t = wf_translator_new(s->model, s->source, s->target, &o, &error);
+    ck_assert_msg(t != NULL, "%s", error.message);
+    return t;
+}
+
+static void lines_of(wf_translator *t, const char *text, struct wf_line_translations *out)
+{
+    ck_ok(wf_translator_lines(t, text, (int64_t)strlen(text), out, error));
+}
+
+/* What the line must become: its ids with marks through wf_translate, decoded. */
+static void by_hand(const struct setting *s, const char *line, bool keep_tokens, int most, struct wf_string *text, double *score)
+{
+    struct wf_tokens ids = {0}, all = {0};
+    struct wf_string tokens = {0};
+    struct wf_translations t;
+    int32_t packed[100], n = 0, offsets[2] = {0};
+    ck_ok(wf_tokenizer_encode(s->source, line, (int64_t)strlen(line), &ids, error));
+    int32_t marks = 2 * s->config.source_bos;
+    if (s->config.source_bos)
+        packed[n++] = BOS;
+    for (int i = 0; i < ids.count && i < most - marks; i++)
+        packed[n++] = ids.id[i];
+    if (s->config.source_eos)
+        packed[n++] = EOS;
+    offsets[1] = n;
+    ck_ok(wf_translate(s->model, s->tape, packed, offsets, 1, BOS, EOS, &t, error));
+    text->length = 0;
+    ck_ok(wf_tokenizer_decode(s->target, t.hypothesis->ids, t.hypothesis->length, &tokens, error));
+    if (tokens.length == 0)
+        ;
+    else if (keep_tokens)
+        ck_ok(wf_tokenizer_decode(s->target, t.hypothesis->ids, t.hypothesis->length, text, error));
+    else
+        ck_ok(wf_detokenize(tokens.data, tokens.length, NULL, text, error));
+    *score = t.hypothesis->score;
+    wf_translations_free(&t);
+    wf_tokens_free(&ids);
+    wf_tokens_free(&all);
+    wf_string_free(&tokens);
+}
+
+static void ck_line(const struct wf_line_translation *l, const struct wf_string *text, double score)
+{
+    ck_assert_ptr_nonnull(l->text);
+    ck_assert_int_eq((int64_t)strlen(l->text), l->length);
+    ck_assert_int_eq(l->length, text->length);
+    ck_assert_str_eq(l->text, text->length ? text->data : "");
+    ck_assert(l->score == score);
+}
+
+static const char *const lines[] = {"red house .", "one two three , four !", "ten ten ten", "six", "blue green red , nine eight seven .",
+                                    "five house five house", "!", "two , two , two"};
+enum { LINES = sizeof lines / sizeof *lines };
+
+START_TEST(the_same_as_by_hand)
+{
+    int different = 0;
+    for (int round = 0; round < 4; round++) {
+        struct setting s;
+        setting_make(&s, round % 2, false);
+        struct wf_string text = {0};
+        struct wf_line_translations out;
+        char all[1000] = "", crlf[1000] = "\xEF\xBB\xBF";
+        for (int i = 0; i < LINES; i++) {
+            strcat(strcat(all, lines[i]), "\n");
+            strcat(strcat(strcat(crlf, i % 2 ? "\xC2\xA0 " : "\t"), lines[i]), i == LINES - 1 ? "\xE3\x80\x80" : " \r\n");
+        }
+        for (int form = 0; form < 3; form++) { /* all at once, with other white space, and line by line */
+            wf_translator *t = translator_of(&s, (struct wf_translator_options){.keep_tokens = round / 2, .search.batch = form});
+            if (form < 2)
+                lines_of(t, form ? crlf : all, &out);
+            for (int i = 0; i < LINES; i++) {
+                double score;
+                by_hand(&s, lines[i], round / 2, 20, &text, &score);
+                if (form == 2)
+                    lines_of(t, lines[i], &out);
+                ck_assert_int_eq(out.count, form < 2 ? LINES : 1);
+                ck_assert_int_eq(out.n_best, 1);
+                ck_line(&out.translation[form < 2 ? i : 0], &text, score);
+                different += text.length > 0 && strcmp(text.data, lines[i]) != 0;
+            }
+            struct wf_translator_counts c = wf_translator_counts(t);
+            ck_assert_int_eq(c.lines, LINES);
+            ck_assert_int_eq(c.tokens, 3 + 6 + 3 + 1 + 8 + 4 + 1 + 5);
+            ck_assert_int_eq(c.empty + c.unknown + c.truncated, 0);
+            wf_translator_free(t);
+        }
+        wf_string_free(&text);
+        setting_free(&s);
+    }
+    ck_assert_int_gt(different, 20);
+}
+END_TEST
+
+START_TEST(empty_lines_stay_empty)
+{
+    struct setting s;
+    setting_make(&s, true, false);
+    wf_translator *t = translator_of(&s, (struct wf_translator_options){.search.n_best = 2});
+    struct wf_line_translations out;
+    lines_of(t, "\nred\n \t\r\n\xC2\xA0\xE2\x80\x83\nblue\n\r\n", &out);
+    ck_assert_int_eq(out.count, 6);
+    ck_assert_int_eq(out.n_best, 2);
+    for (int i = 0; i < 6; i++) {
+        const struct wf_line_translation *l = &out.translation[2 * i];
+        bool empty = i != 1 && i != 4;
+        ck_assert_ptr_nonnull(l[0].text);
+        ck_assert((l[0].length == 0 && l[0].score == 0 && !l[1].text) == empty);
+        ck_assert(empty || (l[1].text && l[0].score >= l[1].score));
+    }
+    ck_assert_int_eq(wf_translator_counts(t).empty, 4);
+    ck_assert_int_eq(wf_translator_counts(t).lines, 6);
+    ck_ok(wf_translator_lines(t, "", 0, &out, error));
+    ck_assert_int_eq(out.count, 0);
+    lines_of(t, "\n", &out); /* nothing to translate at all */
+    ck_assert_int_eq(out.count, 1);
+    ck_assert_str_eq(out.translation[0].text, "");
+    wf_translator_free(t);
+    setting_free(&s);
+}
+END_TEST
+
+START_TEST(long_lines)
+{
+    struct setting s;
+    struct wf_string text = {0};
+    struct wf_line_translations out;
+    double score;
+    char longest[500] = "", longer[500] = "", all[1200];
+    for (int i = 0; i < 18; i++) /* with the marks, 20 */
+        strcat(strcat(longest, i ? " " : ""), i % 3 ? "one" : "two");
+    strcat(strcat(longer, longest), " red blue");
+    setting_make(&s, true, false);
+    snprintf(all, sizeof all, "%s\nred\n%s\nblue\n", longest, longer);
+    wf_translator *t = translator_of(&s, (struct wf_translator_options){.name = "a.txt"});
+    lines_of(t, longest, &out);
+    ck_refused(wf_translator_lines(t, all, (int64_t)strlen(all), &out, error), WF_ERR_FORMAT,
+               "a.txt:4: the line has 22 ids, the model takes 20");
+    ck_assert_int_eq(out.count, 2); /* those before it */
+    ck_assert_int_eq(wf_translator_counts(t).lines, 3);
+    ck_assert_int_eq(wf_translator_counts(t).tokens, 18 + 18 + 1);
+    ck_assert_int_eq(wf_translator_counts(t).truncated, 0);
+    wf_translator_free(t);
+    t = translator_of(&s, (struct wf_translator_options){.truncate = true});
+    lines_of(t, all, &out);
+    ck_assert_int_eq(out.count, 4);
+    by_hand(&s, longer, false, 20, &text, &score);
+    ck_line(&out.translation[2], &text, score);
+    ck_line(&out.translation[0], &text, score); /* what is left of it */
+    ck_assert_int_eq(wf_translator_counts(t).truncated, 1);
+    ck_assert_int_eq(wf_translator_counts(t).tokens, 18 + 1 + 18 + 1);
+    wf_translator_free(t);
+    wf_string_free(&text);
+    setting_free(&s);
+}
+END_TEST
+
+START_TEST(what_is_no_text)
+{
+    static const struct {
+        const char *bytes;
+        int64_t length;
+        const char *place;
+    } cases[] = {
+        {"red\nblue\xFF\n", 10, "in:2:5: not UTF-8: byte 0xFF"},
+        {"red\n\n \xC3(", 8, "in:3:2: not UTF-8: byte 0xC3"},
+        {"one\ntwo\0three\n", 14, "in:2:4: not text: a NUL byte"},
+        {"\xEF\xBB\xBFred \xED\xA0\x80\n", 11, "in:1:8: not UTF-8: byte 0xED"},
+        {"red\nyellow house\n", 17, "in:2"},
+        {"red\nyellow house\n", 17, "yellow"},
+    };
+    struct setting s;
+    setting_make(&s, false, false);
+    for (int i = 0; i < 6; i++) {
+        wf_translator *t = translator_of(&s, (struct wf_translator_options){.name = "in"});
+        struct wf_line_translations out;
+        ck_refused(wf_translator_lines(t, cases[i].bytes, cases[i].length, &out, error), WF_ERR_FORMAT, cases[i].place);
+        ck_assert_int_eq(out.count, i == 1 ? 2 : i != 3);
+        ck_assert_int_eq(wf_translator_counts(t).lines, out.count);
+        lines_of(t, "red", &out); /* it goes on */
+        ck_assert_int_eq(out.count, 1);
+        wf_translator_free(t);
+    }
+    setting_free(&s);
+}
+END_TEST
+
+START_TEST(unknown_words_are_counted)
+{
+    struct setting s;
+    struct wf_line_translations out;
+    setting_make(&s, true, true);
+    wf_translator *t = translator_of(&s, (struct wf_translator_options){0});
+    lines_of(t, "yellow house , yellow\nred\nviolet", &out);
+    ck_assert_int_eq(wf_translator_counts(t).unknown, 3);
+    ck_assert_int_eq(wf_translator_counts(t).tokens, 6);
+    wf_translator_free(t);
+    setting_free(&s);
+}
+END_TEST
+
+/* A token may hold a line's end; its translation stays one line. */
+START_TEST(a_translation_is_one_line)
+{
+    static const char json[] = "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\"normalizer\":null,"
+                               "\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"post_processor\":null,\"decoder\":null,\"model\":{"
+                               "\"type\":\"WordLevel\",\"vocab\":{\"<bos>\":0,\"<pad>\":1,\"<eos>\":2,\"a\\nb\\r\":3},\"unk_token\":\"<pad>\"}}";
+    struct setting s;
+    struct wf_line_translations out;
+    setting_make(&s, true, false);
+    wf_tokenizer *target;
+    ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "target", &target, error));
+    s.config.vocab_size = 4;
+    wf_model *m = model_of(&s.config, 1);
+    wf_array view;
+    ck_assert_int_eq(wf_view(wf_registry_find(wf_model_registry(m), "head.bias"), &view), WF_OK);
+    ((wf_real *)view.data)[3] = 1000;
+    wf_error problem = {0};
+    wf_translator *t = wf_translator_new(m, s.source, target, &(struct wf_translator_options){.keep_tokens = true, .search = {.beam = 1, .max_tokens = 2}}, &problem);
+    ck_assert_msg(t != NULL, "%s", problem.message);
+    lines_of(t, "red\nblue\n", &out);
+    ck_assert_int_eq(out.count, 2);
+    ck_assert_str_eq(out.translation[0].text, "a b  a b ");
+    ck_assert(!out.translation[1].finished);
+    ck_assert_int_eq(wf_translator_counts(t).unfinished, 2);
+    wf_translator_free(t);
+    wf_model_free(m);
+    wf_tokenizer_free(target);
+    setting_free(&s);
+}
+END_TEST
+
+#define ck_none(status, text, ...)                                                                                                         \
+    do {                                                                                                                                   \
+        wf_error none_error = {0};                                                                                                         \
+        ck_assert_ptr_null(wf_translator_new(__VA_ARGS__, &none_error));                                                                   \
+        ck_assert_int_eq(none_error.code, status);                                                                                         \
+        ck_assert_msg(strstr(none_error.message, text), "\"%s\" lacks \"%s\"", none_error.message, text);                                  \
+    } while (0)
+
+START_TEST(what_does_not_fit)
+{
+    struct setting s;
+    setting_make(&s, true, true);
+    const struct wf_translator_options o = {0}, wide = {.search.n_best = 4};
+    ck_none(WF_ERR_ARGUMENT, "the source tokenizer has 20 types, the model 21", s.model, s.target, s.target, &o);
+    ck_none(WF_ERR_ARGUMENT, "the target tokenizer has 21 types, the model 20", s.model, s.source, s.source, &o);
+    ck_none(WF_ERR_ARGUMENT, "at most the beam, which is 3", s.model, s.source, s.target, &wide);
+    wf_tokenizer *chars;
+    ck_ok(wf_tokenizer_train("abcdefghijklmnopqrst", 20, &chars, error, .kind = WF_TOKENIZER_CHAR));
+    ck_none(WF_ERR_ARGUMENT, "the target tokenizer has no token for the beginning", s.model, s.source, chars, &o);
+    struct wf_config c = small_config("nanogpt-char-small", 16, 20);
+    wf_model *m = model_of(&c, 1);
+    ck_none(WF_ERR_ARGUMENT, "does not translate", m, NULL, chars, &o);
+    wf_model_free(m);
+    wf_tokenizer_free(chars);
+    setting_free(&s);
+}
+END_TEST
+
+START_TEST(memory)
+{
+    struct setting s;
+    struct wf_line_translations out;
+    static const char text[] = "red house .\n\none two three , four !\nten ten ten\nsix\n";
+    setting_make(&s, true, false);
+    wf_translator *t = translator_of(&s, (struct wf_translator_options){.search.n_best = 2});
+    int64_t calls[4];
+    for (int i = 0; i < 4; i++) {
+        int64_t before = wf_alloc_count();
+        lines_of(t, text, &out);
+        calls[i] = wf_alloc_count() - before;
+    }
+    ck_assert_int_eq(calls[2], calls[3]);
+    wf_translator_free(t);
+    for (int warm = 0; warm < 2; warm++)
+        for (int n = 0;; n++) {
+            wf_error problem = {0};
+            int64_t live = wf_alloc_live();
+            wf_alloc_fail_after(n);
+            t = wf_translator_new(s.model, s.source, s.target, &(struct wf_translator_options){.language = "de"}, &problem);
+            wf_status status = t ? wf_translator_lines(t, text, (int64_t)strlen(text), &out, &problem) : problem.code;
+            wf_alloc_fail_after(-1);
+            ck_assert(status == WF_OK || out.count == 0 || !t);
+            wf_translator_free(t);
+            if (warm)
+                ck_assert_int_eq(wf_alloc_live(), live);
+            if (status == WF_OK)
+                break;
+            ck_assert_msg(status == WF_ERR_MEMORY, "%d: %d %s", n, status, problem.message);
+            ck_assert_int_lt(n, 1000);
+        }
+    setting_free(&s);
+}
+END_TEST
+
+WF_TEST_MAIN("models/translate_text", the_same_as_by_hand, empty_lines_stay_empty, long_lines, what_is_no_text, unknown_words_are_counted,
+             a_translation_is_one_line, what_does_not_fit, memory)
