@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
+
+#include "tokenizer/internal.h"
 
 /* Unicode's White_Space. The bytes need not be UTF-8: what is not ends the white space. */
 static bool space(uint32_t c)
@@ -75,6 +78,20 @@ wf_status wf_line_refuse(const char *path, const char *text, int64_t bytes, int6
     return wf_error_set(error, WF_ERR_FORMAT,
                         "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X (offset %" PRId64 "): %s; convert the file to UTF-8", path,
                         line + 1, column, (unsigned char)text[offset], offset, wf_utf8_fault(text + offset, bytes - offset));
+}
+
+wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const char *text, int64_t line, int64_t begin, int64_t from,
+                         int64_t to, const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error)
+{
+    struct encode_fault fault = {0};
+    wf_status status = tokenizer_encode(tokenizer, text + from, to - from, options, out, &fault);
+    if (status == WF_ERR_MEMORY)
+        return wf_error_set(error, status, "%s:%" PRId64 ": no memory for the tokens of %" PRId64 " bytes", path, line + 1, to - from);
+    if (status == WF_OK)
+        return WF_OK;
+    char place[1024];
+    snprintf(place, sizeof place, "%s:%" PRId64 ":%" PRId64, path, line + 1, from + fault.offset - (line ? begin : 0) + 1);
+    return tokenizer_fault(tokenizer, text + from, to - from, &fault, place, error);
 }
 
 int64_t wf_line_ends(const char *text, int64_t bytes)

@@ -2,7 +2,6 @@
 /* The survey of parallel text: one walk over the bytes of each file, for content and number of lines, and one that encodes every line. */
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/hash.h>
@@ -12,7 +11,6 @@
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
-#include "tokenizer/internal.h"
 
 bool survey_goes_on(struct survey_call *call, int64_t more)
 {
@@ -126,16 +124,10 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         return WF_OK;
     encoder->ids.count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[e->which], .unknown = &unknown};
-    struct encode_fault fault = {0};
-    wf_status status = tokenizer_encode(side->tokenizer, text + from, to - from, &options, &encoder->ids, &fault);
-    if (status == WF_ERR_MEMORY)
-        return wf_error_set(error, status, "%s:%" PRId64 ": no memory for the tokens of %" PRId64 " bytes", side->path, line + 1,
-                            to - from);
-    if (status != WF_OK) {
-        char place[1024];
-        snprintf(place, sizeof place, "%s:%" PRId64 ":%" PRId64, side->path, line + 1, from + fault.offset - (line ? begin : 0) + 1);
-        return tokenizer_fault(side->tokenizer, text + from, to - from, &fault, place, error);
-    }
+    wf_status status =
+        wf_line_encode(side->tokenizer, side->path, text, line, begin, from, to, &options, &encoder->ids, error);
+    if (status != WF_OK)
+        return status;
     int64_t ids = encoder->ids.count;
     if (ids == 0) /* nothing that the tokenizer keeps */
         return WF_OK;

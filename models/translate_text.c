@@ -6,6 +6,7 @@
 
 #include <weft/detokenize.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 #include <weft/translate.h>
 
@@ -151,21 +152,24 @@ static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
     return WF_OK;
 }
 
-/* The sentence text[from .. to-1] of line number `line` (from 1), which begins at `begin`, with its marks. Leaves no ids of a line that
+/* The sentence text[from .. to-1] of line number `line` (from 0), which begins at `begin`, with its marks. Leaves no ids of a line that
  * turns out to be empty. */
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
                         struct wf_translator_counts *counts, wf_error *error)
 {
     int64_t first = t->ids.count, most = wf_model_config(t->model)->max_length, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
     int64_t fault = wf_line_fault(text, from, to), unknown = 0;
+    if (fault >= 0 && !text[fault])
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": a NUL byte: this is not text, or it is in UTF-16", t->name,
+                            line + 1, fault - begin + 1);
     if (fault >= 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s 0x%02X; convert the text to UTF-8", t->name, line,
-                            fault - begin + 1, text[fault] ? "not UTF-8: byte" : "not text: a NUL byte,", (unsigned char)text[fault]);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s; convert the text to UTF-8",
+                            t->name, line + 1, fault - begin + 1, (unsigned char)text[fault], wf_utf8_fault(text + fault, to - fault));
     wf_status status = t->source_bos >= 0 ? push(&t->ids, t->source_bos, error) : WF_OK;
     struct wf_encode_options o = {.unknown = &unknown, .cache = t->cache};
     int64_t start = t->ids.count;
-    if (status == WF_OK && (status = wf_tokenizer_encode_with(t->source, text + from, to - from, &o, &t->ids, error)) != WF_OK)
-        wf_error_prefix(error, "%s:%" PRId64, t->name, line);
+    if (status == WF_OK)
+        status = wf_line_encode(t->source, t->name, text, line, begin, from, to, &o, &t->ids, error);
     int64_t length = t->ids.count - start;
     if (status == WF_OK && length == 0) { /* nothing is left of what the tokenizer normalises */
         t->ids.count = first;
@@ -176,7 +180,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
             status = wf_error_set(error, WF_ERR_FORMAT,
                                   "%s:%" PRId64 ": the line has %" PRId64 " ids, the model takes %" PRId64
                                   ": shorten it, or have long lines truncated",
-                                  t->name, line, length + marks, most);
+                                  t->name, line + 1, length + marks, most);
         t->ids.count = start + most - marks;
         counts->truncated++;
     }
@@ -185,7 +189,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     if (status == WF_OK && t->source_eos >= 0)
         status = push(&t->ids, t->source_eos, error);
     if (status == WF_OK && t->ids.count > INT32_MAX)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line);
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line + 1);
     if (status != WF_OK)
         t->ids.count = first;
     return status;
@@ -206,7 +210,7 @@ static wf_status read_lines(wf_translator *t, const char *text, int64_t length, 
             return no_memory(error);
         t->offsets[*sentences] = (int32_t)t->ids.count;
         struct wf_translator_counts before = *counts;
-        if (from < to && encode(t, text, begin, from, to, t->counts.lines + counts->lines + 1, counts, fault) != WF_OK) {
+        if (from < to && encode(t, text, begin, from, to, t->counts.lines + counts->lines, counts, fault) != WF_OK) {
             *counts = before;
             return fault->code == WF_ERR_MEMORY ? wf_error_set(error, WF_ERR_MEMORY, "%s", fault->message) : WF_OK;
         }

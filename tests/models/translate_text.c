@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of text through a translator: the same as the ids by hand, whatever the cuts; what lines may hold; what is refused. */
 #include "translate_test.h"
+#include <weft/detokenize.h>
 
 static const char words[] = "red green blue one two three four five six seven eight nine ten house , . !";
 
@@ -209,9 +210,9 @@ START_TEST(what_is_no_text)
     } cases[] = {
         {"red\nblue\xFF\n", 10, "in:2:5: not UTF-8: byte 0xFF"},
         {"red\n\n \xC3(", 8, "in:3:2: not UTF-8: byte 0xC3"},
-        {"one\ntwo\0three\n", 14, "in:2:4: not text: a NUL byte"},
+        {"one\ntwo\0three\n", 14, "in:2:4: a NUL byte"},
         {"\xEF\xBB\xBFred \xED\xA0\x80\n", 11, "in:1:8: not UTF-8: byte 0xED"},
-        {"red\nyellow house\n", 17, "in:2"},
+        {"red\nyellow house\n", 17, "in:2:1: the word"},
         {"red\nyellow house\n", 17, "yellow"},
     };
     struct setting s;
