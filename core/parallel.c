@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
@@ -148,12 +149,53 @@ static void work(struct region *r, int thread)
     }
 }
 
+/* Where other programs run too, a thread that the system has set aside makes a region of microseconds last as long as another
+ * program's turn, milliseconds. A region that takes far longer than its cost is the sign: after it the caller works alone for a
+ * while, which doubles as long as the signs go on and shrinks again with every good region. `pace` is what a region takes of its
+ * cost at best, where that is more than half: costs are of a fast machine. */
+enum { STALL = 400000, FAR = 8, FIRST_PAUSE = 4000000, LONGEST_PAUSE = 256000000, LARGE = 20000000, SLOWLY = 6, PACE = 1024 };
+static _Atomic int64_t alone_until, next_pause, pace = PACE / 2;
+
+/* Nanoseconds, more or less, for the price of a few. */
+static int64_t clock_now(void)
+{
+#if defined __x86_64__
+    return (int64_t)(__builtin_ia32_rdtsc() / 3);
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+#endif
+}
+
+static void judge(int64_t begin, double cost, bool alone)
+{
+    int64_t now = clock_now(), pause = atomic_load_explicit(&next_pause, memory_order_relaxed);
+    double took = (double)(now - begin), known = (double)atomic_load_explicit(&pace, memory_order_relaxed), this = PACE * took / cost;
+    double better = this < known ? this : known + known / (1 << SLOWLY) + 1;
+    atomic_store_explicit(&pace, better < PACE / 2 ? PACE / 2 : (int64_t)better, memory_order_relaxed);
+    if (alone)
+        return;
+    if (took > FAR * known / PACE * cost + STALL) {
+        pause = pause < FIRST_PAUSE ? FIRST_PAUSE : pause;
+        atomic_store_explicit(&alone_until, now + pause, memory_order_relaxed);
+        atomic_store_explicit(&next_pause, pause < LONGEST_PAUSE ? 2 * pause : pause, memory_order_relaxed);
+    } else if (pause != 0) {
+        atomic_store_explicit(&next_pause, pause < FIRST_PAUSE ? 0 : pause - (pause >> SLOWLY), memory_order_relaxed);
+    }
+}
+
 void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx)
 {
     int count = wf_parallel_threads();
-    if (blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel()) {
+    bool alone = blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel();
+    int64_t begin = alone ? 0 : clock_now();
+    bool waits = !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed);
+    if (alone || waits) {
         for (int64_t block = 0; block < blocks; block++)
             body(ctx, block);
+        if (waits)
+            judge(begin, cost, true);
         return;
     }
     struct share share[MAX_THREADS];
@@ -171,6 +213,7 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
         if (thread < r.shares)
             work(&r, thread);
     }
+    judge(begin, cost, false);
 }
 
 struct ranges {

@@ -249,6 +249,33 @@ START_TEST(cutoff)
 }
 END_TEST
 
+static void late(void *ctx, int64_t block)
+{
+    (void)ctx, (void)block;
+    usleep(20000);
+}
+
+/* A region that lasts far longer than its cost makes the next ones stay with the caller, for some milliseconds. */
+START_TEST(after_a_stall)
+{
+    ck_ok(wf_set_threads(2, error));
+    struct tally t = {.owner = pthread_self(), .foreign = 1};
+    for (int tries = 0; tries < 50 && t.foreign > 0; tries++) { /* the machine may take these milliseconds away */
+        t = (struct tally){.owner = pthread_self(), .sleepy = true};
+        wf_parallel(2, 100000, late, NULL);
+        wf_parallel(40, 100000, note, &t);
+        for (int i = 0; i < BLOCKS; i++)
+            ck_assert_int_eq(t.seen[i], i < 40);
+    }
+    ck_assert_int_eq(t.foreign, 0);
+    for (int tries = 0; tries < 50 && t.foreign == 0; tries++) {
+        usleep(20000);
+        wf_parallel(40, 100000, note, &t);
+    }
+    ck_assert_int_gt(t.foreign, 0);
+}
+END_TEST
+
 static void same_thread(void *ctx, int64_t block)
 {
     (void)block;
@@ -317,5 +344,5 @@ START_TEST(start_from_threads)
 }
 END_TEST
 
-WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, nested, user_threads,
-             start_from_threads)
+WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, after_a_stall, nested,
+             user_threads, start_from_threads)
