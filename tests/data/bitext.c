@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bitext_test.h"
 
-static wf_status open_texts(const char *source, int64_t source_bytes, const char *target, int64_t target_bytes,
-                            const struct wf_bitext_options *options, wf_bitext **out, wf_error *error)
-{
-    char *a = keep_file("a.en", source, source_bytes), *b = keep_file("b.de", target, target_bytes);
-    wf_status status = wf_bitext_open(a, b, options, out, error);
-    wf_free(a);
-    wf_free(b);
-    ck_assert((status == WF_OK) == (*out != NULL));
-    return status;
-}
-
-#define TEXTS(source, target) source, (int64_t)sizeof(source) - 1, target, (int64_t)sizeof(target) - 1
-
 static void ck_text(const wf_bitext *b, int64_t pair, int side, const char *expected)
 {
     int64_t length;
@@ -215,6 +202,54 @@ START_TEST(marks_that_a_tokenizer_lacks)
 }
 END_TEST
 
+/* The tokenizer with `text` in its file instead of "NAME": null. */
+static wf_tokenizer *with(const wf_tokenizer *t, const char *name, const char *text)
+{
+    struct wf_string json = {0};
+    wf_tokenizer *out;
+    char find[40];
+    ck_ok(wf_tokenizer_json(t, &json, error));
+    int length = snprintf(find, sizeof find, "\"%s\": null", name);
+    char *at = strstr(json.data, find);
+    ck_assert_ptr_nonnull(at);
+    char *all = wf_format("%.*s\"%s\": %s%s", (int)(at - json.data), json.data, name, text, at + length);
+    ck_ok(wf_tokenizer_parse(all, (int64_t)strlen(all), "edited", &out, error));
+    wf_free(all);
+    wf_string_free(&json);
+    return out;
+}
+
+START_TEST(tokenizers_that_change_sentences)
+{
+    static const char *const padding = "{\"strategy\": %s, \"direction\": \"Right\", \"pad_to_multiple_of\": %s, \"pad_id\": 1, "
+                                       "\"pad_type_id\": 0, \"pad_token\": \"<pad>\"}";
+    static const char *const cut = "{\"direction\": \"Right\", \"max_length\": 3, \"strategy\": \"LongestFirst\", \"stride\": 0}";
+    wf_tokenizer *plain = words(true);
+    for (int what = 0; what < 4; what++) {
+        char *text = what == 0   ? wf_format("%s", cut)
+                     : what == 1 ? wf_format(padding, "{\"Fixed\": 9}", "null")
+                     : what == 2 ? wf_format(padding, "\"BatchLongest\"", "8")
+                                 : wf_format(padding, "\"BatchLongest\"", "null");
+        wf_tokenizer *t = with(plain, what == 0 ? "truncation" : "padding", text);
+        const struct wf_bitext_options source = {.source = t, .target = plain}, target = {.source = plain, .target = t};
+        wf_bitext *b;
+        if (what < 3) {
+            ck_fails(open_texts(TEXTS("w1 w2 w3 w4\n", "w1\n"), &source, &b, error), WF_ERR_ARGUMENT,
+                     what == 0 ? "a.en: its tokenizer cuts sentences at 3 tokens" : "a.en: its tokenizer pads each sentence");
+            ck_fails(open_texts(TEXTS("w1\n", "w1 w2 w3 w4\n"), &target, &b, error), WF_ERR_ARGUMENT, "b.de: its tokenizer ");
+        } else { /* the longest of a batch of one is itself */
+            ck_ok(open_texts(TEXTS("w1 w2 w3 w4\n", "w1\n"), &source, &b, error));
+            ck_assert_int_eq(wf_bitext_survey(b)->source_tokens, 4);
+            wf_bitext_close(b);
+        }
+        wf_tokenizer_free(t);
+        wf_free(text);
+    }
+    wf_tokenizer_free(plain);
+    remove_test_files();
+}
+END_TEST
+
 START_TEST(words_that_the_vocabulary_lacks)
 {
     wf_tokenizer *t = words(false);
@@ -229,215 +264,5 @@ START_TEST(words_that_the_vocabulary_lacks)
 }
 END_TEST
 
-/* Some pieces of the survey long, with a line longer than a piece, a fault far inside: whatever the threads. */
-START_TEST(many_lines_on_any_threads)
-{
-    wf_tokenizer *t = words(true);
-    const struct wf_bitext_options options = {.source = t, .target = t, .source_eos = true};
-    enum { LINES = 150000, LONG = 70000 };
-    wf_rng rng = wf_rng_new(3, 3);
-    char *text[2] = {malloc(6000000), malloc(6000000)};
-    int64_t *begin[2] = {malloc((LINES + 1) * 8), malloc((LINES + 1) * 8)}, bytes[2] = {0, 0};
-    for (int side = 0; side < 2; side++)
-        for (int i = 0; i < LINES; i++) {
-            int count = i == LONG ? 100000 : (int)wf_rng_below(&rng, 8);
-            begin[side][i] = bytes[side];
-            for (int k = 0; k < count; k++)
-                bytes[side] += sprintf(text[side] + bytes[side], "%sw%d", k ? " " : "", (int)wf_rng_below(&rng, 90)); /* a third unknown */
-            text[side][bytes[side]++] = '\n';
-        }
-    struct wf_bitext_survey first = {0};
-    for (int threads = 1; threads <= 4; threads *= 2) {
-        wf_bitext *b;
-        ck_ok(wf_set_threads(threads, error));
-        ck_ok(open_texts(text[0], bytes[0], text[1], bytes[1], &options, &b, error));
-        const struct wf_bitext_survey *s = wf_bitext_survey(b);
-        if (threads == 1)
-            first = *s;
-        ck_assert_int_eq(memcmp(&first, s, offsetof(struct wf_bitext_survey, cached)), 0);
-        ck_assert(s->lines == LINES && s->longest_source == 100001 && s->source_unknown > 100000);
-        int64_t pair = 0, ids[2] = {0, 0};
-        for (int i = 0; i < LINES; i++) {
-            int64_t end[2], length;
-            for (int side = 0; side < 2; side++)
-                end[side] = (i + 1 < LINES ? begin[side][i + 1] : bytes[side]) - 1;
-            if (end[0] == begin[0][i] || end[1] == begin[1][i])
-                continue;
-            for (int side = 0; side < 2; side++) {
-                const char *got = wf_bitext_text(b, pair, side, &length);
-                if (length != end[side] - begin[side][i] || memcmp(got, text[side] + begin[side][i], (size_t)length))
-                    ck_abort_msg("line %d, side %d: \"%.*s\"", i, side, (int)length, got);
-            }
-            int64_t a, z;
-            wf_bitext_lengths(b, pair++, &a, &z);
-            ids[0] += a;
-            ids[1] += z;
-        }
-        ck_assert(pair == s->used && ids[0] == s->source_tokens && ids[1] == s->target_tokens);
-        wf_bitext_close(b);
-        /* Of several faults in different pieces the first is told. */
-        char place[60], kept[4];
-        for (int i = 0; i < 4; i++) {
-            char *at = text[0] + begin[0][LONG + 1 + 20000 * i];
-            kept[i] = *at;
-            *at = '\xFF';
-        }
-        snprintf(place, sizeof place, "a.en:%d:1: not UTF-8", LONG + 2);
-        ck_fails(open_texts(text[0], bytes[0], text[1], bytes[1], &options, &b, error), WF_ERR_FORMAT, place);
-        for (int i = 0; i < 4; i++)
-            text[0][begin[0][LONG + 1 + 20000 * i]] = kept[i];
-    }
-    for (int side = 0; side < 2; side++) {
-        free(text[side]);
-        free(begin[side]);
-    }
-    wf_tokenizer_free(t);
-    remove_test_files();
-}
-END_TEST
-
-/* A line that ends, or begins, with the last byte of a piece of 2^18. */
-START_TEST(lines_at_the_edges_of_pieces)
-{
-    enum { MOST = 600000 };
-    wf_tokenizer *t = words(false);
-    const struct wf_bitext_options options = {.source = t, .target = t};
-    char *text = malloc(MOST);
-    for (int shift = 0; shift < 5; shift++) {
-        wf_bitext *b;
-        int64_t bytes = 0, lines = 1;
-        for (int i = 0; i < 4 + shift; i++)
-            text[bytes++] = i < 2 ? "w1"[i] : ' ';
-        for (text[bytes++] = '\n'; bytes + 4 < MOST; lines++)
-            bytes += sprintf(text + bytes, "w%d\n", 10 + (int)(lines % 50));
-        ck_ok(open_texts(text, bytes, text, bytes, &options, &b, error));
-        ck_assert_int_eq(wf_bitext_survey(b)->used, lines);
-        for (int64_t i = 1; i < lines; i++) {
-            int64_t length;
-            const char *word = wf_bitext_text(b, i, 1, &length);
-            ck_assert(length == 3 && word[1] == '1' + (char)(i % 50 / 10) && word[2] == '0' + (char)(i % 10));
-        }
-        wf_bitext_close(b);
-    }
-    free(text);
-    wf_tokenizer_free(t);
-    remove_test_files();
-}
-END_TEST
-
-struct progress {
-    int64_t calls, last, total, stop;
-};
-
-static bool note(void *ctx, int64_t done, int64_t total)
-{
-    struct progress *p = ctx;
-    ck_assert(done >= p->last && done <= total);
-    p->last = done;
-    p->total = total;
-    return ++p->calls != p->stop;
-}
-
-START_TEST(tells_how_far_it_is_and_stops)
-{
-    struct progress all = {0};
-    wf_tokenizer *t = words(false);
-    char *source, *target;
-    make_corpus(60000, 12, 1, &source, &target);
-    struct wf_bitext_options options = {.source = t, .target = t, .progress = note, .ctx = &all};
-    wf_bitext *b;
-    ck_ok(wf_set_threads(1, error));
-    int64_t live = wf_alloc_live();
-    ck_ok(wf_bitext_open(source, target, &options, &b, error));
-    wf_bitext_close(b);
-    ck_assert(all.calls > 4 && all.last == all.total && all.total > 2000000);
-    for (int64_t stop = 1; stop <= all.calls; stop++) {
-        struct progress p = {.stop = stop};
-        options.ctx = &p;
-        ck_fails(wf_bitext_open(source, target, &options, &b, error), WF_ERR_CANCELLED, "cancelled");
-        ck_assert_int_eq(p.calls, stop);
-        ck_assert_int_eq(wf_alloc_live(), live);
-    }
-    wf_free(source);
-    wf_free(target);
-    wf_tokenizer_free(t);
-    remove_test_files();
-}
-END_TEST
-
-static void overwrite(const char *path, const char *mode, const char *data, size_t bytes)
-{
-    FILE *f = fopen(path, mode);
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(data, 1, bytes, f), bytes);
-    fclose(f);
-}
-
-/* A file that is touched, or replaced beside it, goes on; one that is written to is noticed before its pages are read. */
-START_TEST(files_that_change_in_use)
-{
-    wf_tokenizer *t = words(false);
-    for (int how = 0; how < 5; how++) {
-        char *source = keep_file("a", "w1 w2\nw3\n", 9), *target = keep_file("b", "w4\nw5\n", 6), *other = wf_format("%s.new", target);
-        const struct wf_bitext_options options = {.source = t, .target = t};
-        wf_bitext *b;
-        wf_pair_batches *batches;
-        struct wf_pairs pairs;
-        ck_ok(wf_bitext_open(source, target, &options, &b, error));
-        ck_ok(wf_pair_batches_new(b, &(struct wf_pair_batches_options){.in_order = true}, &batches, error));
-        ck_ok(wf_pair_batches_next(batches, &pairs, error));
-        usleep(20000); /* clocks of file systems are coarse */
-        if (how == 0)
-            overwrite(target, "r+", "w4\nw5\n", 6);
-        if (how == 1)
-            overwrite(target, "r+", "w4\nw6\n", 6);
-        if (how == 2)
-            overwrite(target, "w", "w4\n", 3);
-        if (how == 3)
-            overwrite(target, "a", "w7\n", 3);
-        if (how == 4) {
-            overwrite(other, "w", "zz", 2);
-            ck_assert_int_eq(rename(other, target), 0);
-        }
-        for (int again = 0; again < 2; again++)
-            if (how == 0 || how == 4) {
-                ck_ok(wf_pair_batches_next(batches, &pairs, error));
-                ck_assert(pairs.count == 2 && pairs.target[0] == wf_tokenizer_id(t, "w5", 2));
-            } else {
-                ck_fails(wf_pair_batches_next(batches, &pairs, error), WF_ERR_FORMAT, "b: the file was changed while it was in use");
-                ck_assert_int_eq(pairs.count, 0);
-            }
-        wf_pair_batches_free(batches);
-        wf_bitext_close(b);
-        wf_free(source);
-        wf_free(target);
-        wf_free(other);
-    }
-    wf_tokenizer_free(t);
-    remove_test_files();
-}
-END_TEST
-
-static wf_status open_once(void *ctx, wf_error *error)
-{
-    struct corpus *c = ctx;
-    wf_bitext *b;
-    struct wf_bitext_options options = {.source = c->tokenizer, .target = c->tokenizer};
-    wf_status status = wf_bitext_open(c->source, c->target, &options, &b, error);
-    ck_assert((status == WF_OK) == (b != NULL));
-    wf_bitext_close(b);
-    return status;
-}
-
-START_TEST(no_memory)
-{
-    struct corpus c;
-    open_corpus(&c, 50, 5);
-    ck_assert_int_gt(sweep_memory(open_once, &c), 8);
-    close_corpus(&c);
-}
-END_TEST
-
 WF_TEST_MAIN("bitext", lines_are_aligned, counts_by_reason, files_that_do_not_pair_up, bytes_that_are_no_text, files_that_are_no_files,
-             marks_that_a_tokenizer_lacks, words_that_the_vocabulary_lacks, many_lines_on_any_threads, lines_at_the_edges_of_pieces,
-             tells_how_far_it_is_and_stops, files_that_change_in_use, no_memory)
+             marks_that_a_tokenizer_lacks, tokenizers_that_change_sentences, words_that_the_vocabulary_lacks)

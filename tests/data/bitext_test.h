@@ -29,6 +29,20 @@ static inline char *keep_file(const char *name, const char *data, int64_t bytes)
     return path;
 }
 
+/* Opens two texts; TEXTS gives the first four arguments of string literals. */
+static inline wf_status open_texts(const char *source, int64_t source_bytes, const char *target, int64_t target_bytes,
+                                   const struct wf_bitext_options *options, wf_bitext **out, wf_error *error)
+{
+    char *a = keep_file("a.en", source, source_bytes), *b = keep_file("b.de", target, target_bytes);
+    wf_status status = wf_bitext_open(a, b, options, out, error);
+    wf_free(a);
+    wf_free(b);
+    ck_assert((status == WF_OK) == (*out != NULL));
+    return status;
+}
+
+#define TEXTS(source, target) source, (int64_t)sizeof(source) - 1, target, (int64_t)sizeof(target) - 1
+
 /* A corpus of `lines` pairs of 1 to `most` words a side, the same for the same seed. */
 static inline void make_corpus(int64_t lines, int most, uint64_t seed, char **source, char **target)
 {

@@ -51,7 +51,7 @@ struct wf_bitext_survey {
  * WF_ERR_FORMAT: an empty file, a different number of lines (both counts are in the message), bytes that are not UTF-8 and NUL
  * (file:line:byte), no pair that can be used (with the counts by reason). Words that the vocabulary lacks, where it has no
  * unknown token: file:line and the word. WF_ERR_IO: a file can't be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a
- * tokenizer lacks a mark that is asked for. A cache that can't be read or written is done without. */
+ * tokenizer lacks a mark that is asked for, or its file makes it cut or pad sentences. A cache that can't be read or written is done without. */
 WF_API wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out,
                                 wf_error *error) WF_CHECKED;
 WF_API void wf_bitext_close(wf_bitext *bitext); /* NULL is fine */
