@@ -48,10 +48,10 @@ struct wf_bitext_survey {
     bool cached;                            /* it was found in the cache */
 };
 /* Maps two files and surveys them on all threads; the result does not depend on their number. Close with wf_bitext_close; NULL on an error.
- * WF_ERR_FORMAT: an empty file, a different number of lines (both counts are in the message), bytes that are not UTF-8 and NUL
- * (file:line:byte), no pair that can be used (with the counts by reason). Words that the vocabulary lacks, where it has no
- * unknown token: file:line and the word. WF_ERR_IO: a file can't be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a
- * tokenizer lacks a mark that is asked for, or its file makes it cut or pad sentences. A cache that can't be read or written is done without. */
+ * WF_ERR_FORMAT: an empty file, a different number of lines (both counts are in the message), bytes that are not UTF-8, NUL and words that
+ * a vocabulary without an unknown token lacks (file:line:byte), no pair that can be used (with the counts by reason).
+ * WF_ERR_IO: a file can't be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a tokenizer lacks a mark that is asked for, or
+ * its file makes it cut or pad sentences. A cache that can't be read or written is done without. */
 WF_API wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out,
                                 wf_error *error) WF_CHECKED;
 WF_API void wf_bitext_close(wf_bitext *bitext); /* NULL is fine */
@@ -93,7 +93,8 @@ WF_API wf_status wf_pair_batches_seek(wf_pair_batches *batches, int64_t epoch, i
 /* The number of batches of the epoch of the last batch (before the first: of the place). It differs a little from epoch to epoch. */
 WF_API int64_t wf_pair_batches_count(const wf_pair_batches *batches);
 /* The next batch, into the next epoch where one ends; valid until the next call. Its pairs are sorted by length, the shortest targets
- * first. Nothing is allocated, unless a tokenizer wants more for a sentence than it did for the longest. WF_ERR_FORMAT: a file was changed since it was opened. After an error the place is as before. */
+ * first. Nothing is allocated, unless a tokenizer wants more for a sentence than it did for the longest. WF_ERR_FORMAT: a file was
+ * changed since it was opened. After an error the place is as before. */
 WF_API wf_status wf_pair_batches_next(wf_pair_batches *batches, struct wf_pairs *pairs, wf_error *error) WF_CHECKED;
 /* The pairs of the last batch: number i of it is used pair index[i] of the bitext. Valid until the next call of _next. */
 WF_API const int64_t *wf_pair_batches_index(const wf_pair_batches *batches);
