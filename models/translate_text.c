@@ -19,18 +19,18 @@ struct wf_translator {
     char *name, *language;
     wf_tape *tape;
     wf_token_cache *cache;
-    int64_t types;                         /* of the source */
-    int32_t source_bos, source_eos;        /* -1: no such mark */
+    int64_t types;                  /* of the source */
+    int32_t source_bos, source_eos; /* -1: no such mark */
     int32_t bos, eos;
     struct wf_translator_counts counts;
 
     /* of the last call */
     struct wf_tokens ids;
-    int32_t *offsets;                      /* of the sentences in ids */
+    int32_t *offsets; /* of the sentences in ids */
     int64_t offset_room;
-    int64_t *sentence;                     /* of each line, -1: it is empty */
+    int64_t *sentence; /* of each line, -1: it is empty */
     int64_t sentence_room;
-    struct wf_string text, words;          /* all translations; one before it is detokenised */
+    struct wf_string text, words; /* all translations; one before it is detokenised */
     struct wf_line_translation *translation;
     int64_t translation_room;
 };
@@ -189,7 +189,8 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     if (status == WF_OK && t->source_eos >= 0)
         status = push(&t->ids, t->source_eos, error);
     if (status == WF_OK && t->ids.count > INT32_MAX)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line + 1);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line + 1);
     if (status != WF_OK)
         t->ids.count = first;
     return status;

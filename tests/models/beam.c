@@ -24,11 +24,12 @@ static void next_of(const wf_model *m, wf_tape *tape, const int32_t *source, int
     input[0] = BOS;
     if (length > 0)
         memcpy(input + 1, ids, (size_t)length * sizeof *ids);
-    struct wf_pairs pairs = {.count = 1, .source = source, .source_offsets = source_offsets, .input = input, .target = target,
-                             .target_offsets = target_offsets};
+    struct wf_pairs pairs = {
+        .count = 1, .source = source, .source_offsets = source_offsets, .input = input, .target = target, .target_offsets = target_offsets};
     wf_real *logits = wf_alloc((size_t)((length + 1) * types) * sizeof *logits), *last = logits + length * types;
     wf_tape_reset(tape, WF_INFER);
-    ck_assert_msg(wf_read(wf_pairs_logits(m, tape, &pairs, NULL), logits, (length + 1) * types) == WF_OK, "%s", wf_tape_error(tape)->message);
+    ck_assert_msg(wf_read(wf_pairs_logits(m, tape, &pairs, NULL), logits, (length + 1) * types) == WF_OK, "%s",
+                  wf_tape_error(tape)->message);
     double most = last[0], sum = 0;
     for (int64_t i = 0; i < types; i++)
         most = last[i] > most ? last[i] : most;
@@ -189,7 +190,8 @@ START_TEST(equals_a_search_without_a_cache)
 END_TEST
 
 /* All sequences of up to `limit` tokens that end with EOS. */
-static void enumerate(const wf_model *m, wf_tape *tape, const int32_t *source, int length, double a, int limit, struct hyp *h, struct found *out)
+static void enumerate(const wf_model *m, wf_tape *tape, const int32_t *source, int length, double a, int limit, struct hyp *h,
+                      struct found *out)
 {
     int types = (int)wf_model_config(m)->vocab_size;
     double p[8];

@@ -4,7 +4,8 @@
 
 static const char *const names[] = {"seq2seq-tiny", "seq2seq-postnorm", "transformer-base", "multi30k"};
 
-static void translate(const wf_model *m, wf_tape *tape, const struct sentences *s, struct wf_translate_options o, struct wf_translations *out)
+static void translate(const wf_model *m, wf_tape *tape, const struct sentences *s, struct wf_translate_options o,
+                      struct wf_translations *out)
 {
     ck_ok(wf_translate_with(m, tape, s->ids, s->offsets, s->count, BOS, EOS, &o, out, error));
     ck_assert_int_eq(out->count, s->count);
@@ -44,7 +45,8 @@ START_TEST(company_changes_nothing)
                 for (int i = 0; i < n; i++)
                     for (int64_t k = 0; k < n_best; k++)
                         ck_assert_msg(same_hypothesis(&t.hypothesis[i * n_best + k], &first.hypothesis[order[i] * n_best + k]),
-                                      "model %d, beam %d, round %d: hypothesis %d of sentence %d", which, (int)o.beam, round, (int)k, order[i]);
+                                      "model %d, beam %d, round %d: hypothesis %d of sentence %d", which, (int)o.beam, round, (int)k,
+                                      order[i]);
                 wf_translations_free(&t);
             }
             int different = 0;

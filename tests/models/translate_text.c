@@ -8,7 +8,8 @@ static const char words[] = "red green blue one two three four five six seven ei
 static wf_tokenizer *word_tokenizer(const char *const *specials, int64_t count)
 {
     wf_tokenizer *t = NULL;
-    ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = count));
+    ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials,
+                             .special_count = count));
     return t;
 }
 
@@ -94,8 +95,9 @@ static void ck_line(const struct wf_line_translation *l, const struct wf_string 
     ck_assert(l->score == score);
 }
 
-static const char *const lines[] = {"red house .", "one two three , four !", "ten ten ten", "six", "blue green red , nine eight seven .",
-                                    "five house five house", "!", "two , two , two"};
+static const char *const lines[] = {
+    "red house .", "one two three , four !", "ten ten ten", "six", "blue green red , nine eight seven .", "five house five house",
+    "!",           "two , two , two"};
 enum { LINES = sizeof lines / sizeof *lines };
 
 START_TEST(the_same_as_by_hand)
@@ -208,12 +210,9 @@ START_TEST(what_is_no_text)
         int64_t length;
         const char *place;
     } cases[] = {
-        {"red\nblue\xFF\n", 10, "in:2:5: not UTF-8: byte 0xFF"},
-        {"red\n\n \xC3(", 8, "in:3:2: not UTF-8: byte 0xC3"},
-        {"one\ntwo\0three\n", 14, "in:2:4: a NUL byte"},
-        {"\xEF\xBB\xBFred \xED\xA0\x80\n", 11, "in:1:8: not UTF-8: byte 0xED"},
-        {"red\nyellow house\n", 17, "in:2:1: the word"},
-        {"red\nyellow house\n", 17, "yellow"},
+        {"red\nblue\xFF\n", 10, "in:2:5: not UTF-8: byte 0xFF"}, {"red\n\n \xC3(", 8, "in:3:2: not UTF-8: byte 0xC3"},
+        {"one\ntwo\0three\n", 14, "in:2:4: a NUL byte"},         {"\xEF\xBB\xBFred \xED\xA0\x80\n", 11, "in:1:8: not UTF-8: byte 0xED"},
+        {"red\nyellow house\n", 17, "in:2:1: the word"},         {"red\nyellow house\n", 17, "yellow"},
     };
     struct setting s;
     setting_make(&s, false, false);
@@ -248,9 +247,10 @@ END_TEST
 /* A token may hold a line's end; its translation stays one line. */
 START_TEST(a_translation_is_one_line)
 {
-    static const char json[] = "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\"normalizer\":null,"
-                               "\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"post_processor\":null,\"decoder\":null,\"model\":{"
-                               "\"type\":\"WordLevel\",\"vocab\":{\"<bos>\":0,\"<pad>\":1,\"<eos>\":2,\"a\\nb\\r\":3},\"unk_token\":\"<pad>\"}}";
+    static const char json[] =
+        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\"normalizer\":null,"
+        "\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"post_processor\":null,\"decoder\":null,\"model\":{"
+        "\"type\":\"WordLevel\",\"vocab\":{\"<bos>\":0,\"<pad>\":1,\"<eos>\":2,\"a\\nb\\r\":3},\"unk_token\":\"<pad>\"}}";
     struct setting s;
     struct wf_line_translations out;
     setting_make(&s, true, false);
@@ -262,7 +262,8 @@ START_TEST(a_translation_is_one_line)
     ck_assert_int_eq(wf_view(wf_registry_find(wf_model_registry(m), "head.bias"), &view), WF_OK);
     ((wf_real *)view.data)[3] = 1000;
     wf_error problem = {0};
-    wf_translator *t = wf_translator_new(m, s.source, target, &(struct wf_translator_options){.keep_tokens = true, .search = {.beam = 1, .max_tokens = 2}}, &problem);
+    wf_translator *t = wf_translator_new(
+        m, s.source, target, &(struct wf_translator_options){.keep_tokens = true, .search = {.beam = 1, .max_tokens = 2}}, &problem);
     ck_assert_msg(t != NULL, "%s", problem.message);
     lines_of(t, "red\nblue\n", &out);
     ck_assert_int_eq(out.count, 2);

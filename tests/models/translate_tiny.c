@@ -8,12 +8,12 @@
 enum { PAIRS = 6, STEPS = 200 };
 
 static const char *const english[PAIRS] = {
-    "The cat is sleeping on the warm roof.", "Where does this old road lead?",        "She gave her brother a red bicycle.",
+    "The cat is sleeping on the warm roof.", "Where does this old road lead?",         "She gave her brother a red bicycle.",
     "We never drink coffee in the evening.", "The children are building a boat, too.", "Winter came early, and the lake froze.",
 };
 static const char *const german[PAIRS] = {
-    "Die Katze schläft auf dem warmen Dach.", "Wohin führt diese alte Straße?",     "Sie schenkte ihrem Bruder ein rotes Fahrrad.",
-    "Abends trinken wir nie Kaffee.",         "Auch die Kinder bauen ein Boot.",    "Der Winter kam früh, und der See fror zu.",
+    "Die Katze schläft auf dem warmen Dach.", "Wohin führt diese alte Straße?",  "Sie schenkte ihrem Bruder ein rotes Fahrrad.",
+    "Abends trinken wir nie Kaffee.",         "Auch die Kinder bauen ein Boot.", "Der Winter kam früh, und der See fror zu.",
 };
 
 struct side {
@@ -82,8 +82,8 @@ START_TEST(every_target_comes_back)
     side_make(&de, german);
     int32_t input[200], target[200], offsets[PAIRS + 1];
     mark(&de, input, target, offsets);
-    struct wf_pairs pairs = {.count = PAIRS, .source = en.ids.id, .source_offsets = en.offsets, .input = input, .target = target,
-                             .target_offsets = offsets};
+    struct wf_pairs pairs = {
+        .count = PAIRS, .source = en.ids.id, .source_offsets = en.offsets, .input = input, .target = target, .target_offsets = offsets};
     struct wf_config c = preset("seq2seq-tiny");
     c.source_vocab_size = wf_tokenizer_vocab_size(en.tokenizer);
     c.vocab_size = wf_tokenizer_vocab_size(de.tokenizer);
@@ -106,7 +106,8 @@ START_TEST(every_target_comes_back)
         wf_translations_free(&t);
 
         wf_error problem = {0};
-        wf_translator *translator = wf_translator_new(m, en.tokenizer, de.tokenizer, &(struct wf_translator_options){.language = "de"}, &problem);
+        wf_translator *translator =
+            wf_translator_new(m, en.tokenizer, de.tokenizer, &(struct wf_translator_options){.language = "de"}, &problem);
         ck_assert_msg(translator != NULL, "%s", problem.message);
         struct wf_line_translations lines;
         for (int i = 0; i < PAIRS; i++) {

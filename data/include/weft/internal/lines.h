@@ -5,8 +5,8 @@
 
 #include <weft/tokenizer.h>
 
-/* The line that begins at text[begin], begin < bytes, of a text of `bytes` bytes: it ends at "\n" or where the text does, and at nothing else,
- * for the other file's lines would no longer be beside it. Its sentence, text[from .. to-1], is what lies between the
+/* The line that begins at text[begin], begin < bytes, of a text of `bytes` bytes: it ends at "\n" or where the text does, and at
+ * nothing else, for the other file's lines would no longer be beside it. Its sentence, text[from .. to-1], is what lies between the
  * white space (Unicode's White_Space) at its edges; a "\r" before the "\n" is such. Returns where the next line begins. */
 int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to);
 
@@ -19,8 +19,8 @@ int64_t wf_line_fault(const char *text, int64_t begin, int64_t end);
 /* WF_ERR_FORMAT for the byte at `offset`, which wf_line_fault found in line number `line` (from 0) that begins at `begin`. */
 wf_status wf_line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error);
 
-/* wf_tokenizer_encode_with of the sentence text[from .. to-1] of line number `line` (from 0) that begins at `begin`; what the vocabulary lacks is
- * placed as path:line:byte. */
+/* wf_tokenizer_encode_with of the sentence text[from .. to-1] of line number `line` (from 0) that begins at `begin`; what the
+ * vocabulary lacks is placed as path:line:byte. */
 wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const char *text, int64_t line, int64_t begin, int64_t from,
                          int64_t to, const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error);
 
