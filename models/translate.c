@@ -11,7 +11,7 @@
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
 /* A batch that was not asked for is kept so small that its caches take no more than this. */
-static const double cache_bytes = (double)((int64_t)1 << 30);
+static const double cache_bytes = (double)((int64_t)1 << 29);
 
 /* --- what is asked for --------------------------------------------------------------------------------------------- */
 

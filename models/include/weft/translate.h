@@ -14,7 +14,7 @@ struct wf_translate_options {
     double length_penalty; /* score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); length counts EOS. Else the model's */
     int64_t max_tokens;    /* the most ids of a hypothesis, EOS included; 0: the model's. Never more than its max_length */
     int64_t n_best;        /* hypotheses that are returned, at most `beam`. 0: 1 */
-    int64_t batch;         /* sentences decoded side by side; 0: 64, or fewer where their caches would take over 1 GiB. Does not
+    int64_t batch;         /* sentences decoded side by side; 0: 64, or fewer where their caches would take over 512 MiB. Does not
                               change the result. */
     bool (*cancelled)(void *ctx); /* looked at after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
