@@ -75,12 +75,13 @@ static void shuffle_runs(struct pair_run *x, int64_t n, wf_rng rng)
     }
 }
 
-/* By target, then source; stable. A radix sort takes the least digit first: the source's. */
+/* By target, then source; stable. A radix sort takes the least digit first: the source's. Where the longer side alone counts, sources of
+ * every length stay together, as they were drawn: sorted by both, the same few pairs would meet in each epoch. */
 static void sort_window(const struct pair_plan *plan, uint32_t *order, int64_t n)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };
     uint32_t *from = order, *to = plan->spare;
-    for (int k = 0; k < 2; k++)
+    for (int k = plan->side ? 1 : 0; k < 2; k++)
         for (int shift = 0; plan->longest[k] >> shift > 0; shift += BITS) {
             uint32_t place[DIGITS] = {0}, sum = 0;
             for (int64_t i = 0; i < n; i++)
