@@ -80,7 +80,8 @@ wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t 
     if (status == WF_OK)
         status = checkpoint_steps(folder, &steps, &count, error);
     if (status == WF_OK && count < last)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, %" PRId64 " are asked for: train with keep=%" PRId64 ", or ask for fewer",
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " are asked for: train with keep=%" PRId64 ", or ask for fewer",
                               folder, count, count == 1 ? "" : "s", last, last);
     for (int64_t i = count - last; status == WF_OK && i < count; i++) {
         wf_free(path);

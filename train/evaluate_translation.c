@@ -73,8 +73,8 @@ static wf_status score(struct scoring *s, const struct wf_run *run, const char *
         return status;
     int64_t total = lines_of(&s->source), others = lines_of(&s->target);
     if (total != others)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " lines, %s has %" PRId64 ": they must be aligned line by line", source, total,
-                            target, others);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " lines, %s has %" PRId64 ": they must be aligned line by line", source,
+                            total, target, others);
     struct wf_translator_options o = options ? *options : (struct wf_translator_options){0};
     int64_t n_best = o.search.n_best > 0 ? o.search.n_best : 1;
     if (!o.name)

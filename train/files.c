@@ -150,7 +150,8 @@ static wf_status set_aside(struct trainer *t, const char *stem, const char *suff
             status = WF_ERR_MEMORY;
         else if (!is_there(to)) {
             if (rename(from, to) != 0)
-                status = wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: a training that starts here would replace it", from, to);
+                status =
+                    wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: a training that starts here would replace it", from, to);
             else
                 break;
         }

@@ -25,10 +25,18 @@ static wf_status set_survey(json_t *line, const struct wf_bitext_survey *s, wf_s
     const struct {
         const char *key;
         int64_t value;
-    } number[] = {{"lines", s->lines}, {"used", s->used}, {"empty_source", s->empty_source}, {"empty_target", s->empty_target},
-                  {"empty_both", s->empty_both}, {"long_source", s->long_source}, {"long_target", s->long_target},
-                  {"long_both", s->long_both}, {"source_tokens", s->source_tokens}, {"target_tokens", s->target_tokens},
-                  {"source_unknown", s->source_unknown}, {"target_unknown", s->target_unknown}};
+    } number[] = {{"lines", s->lines},
+                  {"used", s->used},
+                  {"empty_source", s->empty_source},
+                  {"empty_target", s->empty_target},
+                  {"empty_both", s->empty_both},
+                  {"long_source", s->long_source},
+                  {"long_target", s->long_target},
+                  {"long_both", s->long_both},
+                  {"source_tokens", s->source_tokens},
+                  {"target_tokens", s->target_tokens},
+                  {"source_unknown", s->source_unknown},
+                  {"target_unknown", s->target_unknown}};
     for (size_t i = 0; status == WF_OK && i < sizeof number / sizeof *number; i++)
         status = wf_json_set_int(line, number[i].key, number[i].value, error);
     return status;
@@ -93,9 +101,9 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
 
 static wf_status send(struct trainer *t, const struct wf_event *e)
 {
-    static const char *const names[] = {[WF_EVENT_DATA] = "data",   [WF_EVENT_START] = "start", [WF_EVENT_STEP] = "step",
-                                        [WF_EVENT_VALID] = "valid", [WF_EVENT_SAVE] = "save",   [WF_EVENT_WARNING] = "warning",
-                                        [WF_EVENT_END] = "end"};
+    static const char *const names[] = {
+        [WF_EVENT_DATA] = "data", [WF_EVENT_START] = "start",     [WF_EVENT_STEP] = "step", [WF_EVENT_VALID] = "valid",
+        [WF_EVENT_SAVE] = "save", [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end"};
     if (t->options->event)
         t->options->event(t->options->ctx, e);
     bool quiet = e->kind == WF_EVENT_STEP && t->step % LOG_EVERY != 0 && t->step != 1 && t->step != t->config.steps;

@@ -12,7 +12,8 @@
 #include "trainer.h"
 
 /* Weights say which tokenizers they were trained with: two of the same size are told apart. Weights from elsewhere don't. */
-static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer, wf_error *error)
+static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
+                                wf_error *error)
 {
     const char *was = wf_safetensors_metadata(file, key);
     char now[32];
@@ -21,8 +22,9 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
     snprintf(now, sizeof now, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
     if (strcmp(was, now) == 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the %s one in the run's folder: they don't belong together",
-                        path, key[0] == 's' ? "source" : "target");
+    return wf_error_set(error, WF_ERR_FORMAT,
+                        "%s was trained with another tokenizer than the %s one in the run's folder: they don't belong together", path,
+                        key[0] == 's' ? "source" : "target");
 }
 
 static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)

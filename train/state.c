@@ -41,8 +41,8 @@ static void put_double(wf_safetensors_writer *w, const char *key, double value)
 /* Keys that may differ between a run and its resume: they do not change the steps that were made. */
 static bool may_change(const char *key)
 {
-    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "keep_every", "patience", "temperature", "top_p",
-                                            "top_k", "max_tokens", "beam", "length_penalty", "extra_tokens"};
+    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "keep_every",     "patience",    "temperature",
+                                            "top_p", "top_k",      "max_tokens",  "beam", "length_penalty", "extra_tokens"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (strcmp(free_keys[i], key) == 0)
             return true;
@@ -128,7 +128,8 @@ static wf_status check_format(const wf_safetensors *file, const char *path, wf_e
     const char *format = wf_safetensors_metadata(file, "format");
     if (format && strcmp(format, FORMAT) == 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path, format ? format : "unknown", FORMAT);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path, format ? format : "unknown",
+                        FORMAT);
 }
 
 wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error)
@@ -139,7 +140,8 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
     char *path = run_path(folder, "state.safetensors", error);
     wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
     wf_status status = file ? WF_OK : error->code;
-    const char *model = file ? wf_safetensors_metadata(file, "model") : NULL, *family = file ? wf_safetensors_metadata(file, "family") : NULL;
+    const char *model = file ? wf_safetensors_metadata(file, "model") : NULL,
+               *family = file ? wf_safetensors_metadata(file, "family") : NULL;
     *config = (struct wf_config){0};
     if (file)
         status = check_format(file, path, error);
@@ -267,8 +269,9 @@ wf_status state_load(struct trainer *t)
     if (status == WF_OK)
         status = get_double(file, path, "loss", &loss, t->error);
     if (status == WF_OK && step > t->config.steps)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " steps already, %" PRId64 " are asked for: give more --steps",
-                              t->options->out, step, t->config.steps);
+        status =
+            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " steps already, %" PRId64 " are asked for: give more --steps",
+                         t->options->out, step, t->config.steps);
     if (status == WF_OK && (step < 0 || stale < 0))
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
     if (status == WF_OK && t->task->get)

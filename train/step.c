@@ -37,7 +37,8 @@ static wf_status explain(struct trainer *t, const char *what)
                          (long long)t->step + 1, what, wf_tape_error(t->tape)->message, advice);
     }
     wf_tape_check_finite(t->tape, false);
-    return wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the forward is, the first gradient that went bad is that of %s: %s",
+    return wf_error_set(t->error, WF_ERR_NUMERIC,
+                        "step %lld: %s is not finite; the forward is, the first gradient that went bad is that of %s: %s",
                         (long long)t->step + 1, what, gradient ? gradient : "an inner tensor", advice);
 }
 

@@ -21,8 +21,9 @@ static wf_status same_as(struct trainer *t, const char *path, const wf_tokenizer
     wf_tokenizer *given = NULL;
     wf_status status = wf_tokenizer_load(path, &given, t->error);
     if (status == WF_OK && wf_tokenizer_hash(given) != wf_tokenizer_hash(own))
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with another tokenizer than %s: leave it out, or choose another --out",
-                              t->options->out, path);
+        status =
+            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with another tokenizer than %s: leave it out, or choose another --out",
+                         t->options->out, path);
     wf_tokenizer_free(given);
     return status;
 }
@@ -61,15 +62,19 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
 {
     const struct wf_config *c = &t->config;
     /* A vocabulary of characters has no size to choose. */
-    struct wf_tokenizer_options o = {.kind = c->tokenizer, .vocab_size = c->tokenizer == WF_TOKENIZER_CHAR ? 0 : vocab_size,
-                                     .min_frequency = c->min_frequency, .progress = training_progress, .ctx = t};
+    struct wf_tokenizer_options o = {.kind = c->tokenizer,
+                                     .vocab_size = c->tokenizer == WF_TOKENIZER_CHAR ? 0 : vocab_size,
+                                     .min_frequency = c->min_frequency,
+                                     .progress = training_progress,
+                                     .ctx = t};
     return count > 0 ? wf_tokenizer_train_files_with(paths, count, &o, out, t->error)
                      : wf_tokenizer_train_with(text, length, &o, out, t->error);
 }
 
 static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the %s's tokenizer has no token for the %s: it is not one of a translation model", name, side, mark);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the %s's tokenizer has no token for the %s: it is not one of a translation model", name,
+                        side, mark);
 }
 
 wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <weft/file.h>
-#include <weft/memory.h>
 #include <weft/internal/runtime.h>
+#include <weft/memory.h>
 
 #include "trainer.h"
 
@@ -27,7 +27,8 @@ static wf_status enter_folder(struct trainer *t)
     }
     wf_free(path);
     if (status == WF_OK && state_exists(t) && !t->options->resume)
-        status = wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: --resume goes on with it, another --out starts a new one", out);
+        status =
+            wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: --resume goes on with it, another --out starts a new one", out);
     if (status == WF_OK)
         status = wf_file_sweep(out, NULL, t->error);
     char *checkpoints = run_path(out, "checkpoints", t->error);
@@ -55,8 +56,8 @@ static wf_status build(struct trainer *t, bool resuming)
     if (status != WF_OK)
         return status;
     wf_adam_decay_matrices_only(&t->adam);
-    t->schedule = (struct wf_schedule){.kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup,
-                                       .steps = c->steps};
+    t->schedule = (struct wf_schedule){
+        .kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup, .steps = c->steps};
     return WF_OK;
 }
 
@@ -117,9 +118,11 @@ static wf_status validate(struct trainer *t, bool *stop)
         return status;
     if (!isfinite(t->valid))
         return wf_error_set(t->error, WF_ERR_NUMERIC,
-                            "step %" PRId64 ": the validation loss is %g, though all weights are finite; nothing of it was saved; lower lr, or set clip",
+                            "step %" PRId64
+                            ": the validation loss is %g, though all weights are finite; nothing of it was saved; lower lr, or set clip",
                             t->step, t->valid);
-    t->saved = false; /* best and stale are part of the state */
+    /* best and stale are part of the state */
+    t->saved = false;
     if (!(t->valid >= t->best)) { /* the first, too: best is NaN before it */
         t->best = t->valid;
         t->stale = 0;
@@ -159,11 +162,13 @@ static wf_status loop(struct trainer *t)
     bool finished = t->step >= c->steps;
     status = save(t, finished || stop || due(c->save_every, t->step));
     if (status == WF_OK)
-        status = report(t, WF_EVENT_END, 0, finished ? "trained to the end" : stop ? "stopped early: the validation loss no longer falls"
-                                                                                  : "cancelled: --resume goes on from here");
+        status = report(t, WF_EVENT_END, 0,
+                        finished ? "trained to the end"
+                        : stop   ? "stopped early: the validation loss no longer falls"
+                                 : "cancelled: --resume goes on from here");
     if (status == WF_OK && cancelled && !finished && !stop)
-        status = wf_error_set(t->error, WF_ERR_CANCELLED, "cancelled after step %lld of %lld; --resume goes on from there", (long long)t->step,
-                              (long long)c->steps);
+        status = wf_error_set(t->error, WF_ERR_CANCELLED, "cancelled after step %lld of %lld; --resume goes on from there",
+                              (long long)t->step, (long long)c->steps);
     return status;
 }
 
@@ -205,8 +210,14 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)
 {
     wf_error local = {0};
-    struct trainer t = {.options = options, .config = options->config, .best = NAN, .loss = NAN, .smoothed = NAN, .valid = NAN,
-                        .valid_smoothed = NAN, .error = error ? error : &local};
+    struct trainer t = {.options = options,
+                        .config = options->config,
+                        .best = NAN,
+                        .loss = NAN,
+                        .smoothed = NAN,
+                        .valid = NAN,
+                        .valid_smoothed = NAN,
+                        .error = error ? error : &local};
     t.task = config_translates(&t.config) ? &translation_task : &language_task;
     clock_gettime(CLOCK_MONOTONIC, &t.start);
     wf_status status = wf_init_default(t.error);

@@ -19,20 +19,22 @@ static wf_status check(const struct trainer *t)
 {
     const struct wf_train_options *o = t->options;
     if (o->train_files != 2)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is trained on two files, source and target, not on %lld", t->config.model,
-                            (long long)o->train_files);
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is trained on two files, source and target, not on %lld",
+                            t->config.model, (long long)o->train_files);
     if (o->valid_files != 0 && o->valid_files != 2)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is validated on two files, source and target, not on %lld",
                             t->config.model, (long long)o->valid_files);
     if (o->valid_files == 0 && t->config.patience > 0)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                            "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
-                            (long long)t->config.patience);
+        return wf_error_set(
+            t->error, WF_ERR_ARGUMENT,
+            "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
+            (long long)t->config.patience);
     if (o->source_tokenizer && t->config.shared)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);
     if (!o->tokenizer && (t->config.tokenizer == WF_TOKENIZER_CHAR || t->config.tokenizer == WF_TOKENIZER_WORDPIECE))
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",
+        return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                            "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",
                             wf_tokenizer_kind_name(t->config.tokenizer));
     return WF_OK;
 }
@@ -46,8 +48,8 @@ static wf_status make_tokenizers(struct trainer *t)
         t->source_tokenizer = t->tokenizer;
         return status;
     }
-    wf_status status = tokenizer_make(t, files, 1, NULL, 0, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size,
-                                      &t->source_tokenizer);
+    wf_status status =
+        tokenizer_make(t, files, 1, NULL, 0, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, &t->source_tokenizer);
     return status == WF_OK ? tokenizer_make(t, files + 1, 1, NULL, 0, c->vocab_size, &t->tokenizer) : status;
 }
 
@@ -196,5 +198,5 @@ static void end(struct trainer *t)
     t->data = NULL;
 }
 
-const struct task translation_task = {.open = open, .tell = tell, .next = next, .forward = forward, .evaluate = evaluate, .put = put,
-                                      .get = get, .free = end};
+const struct task translation_task = {
+    .open = open, .tell = tell, .next = next, .forward = forward, .evaluate = evaluate, .put = put, .get = get, .free = end};

@@ -33,6 +33,16 @@ grep -q '^BLEU|' scored && grep -q '^chrF2|' scored || failed "scores: $(cat sco
 # the whole set is learnt by heart
 awk -F'"bleu": ' '{ exit !($2 + 0 > 99.9) }' scored.json || failed "BLEU of what was learnt: $(cat scored.json)"
 
+# the same scores as by hand, of a model that makes mistakes
+"$weft" train seq2seq-tiny --train train.en,train.de --out early --steps 40 2>log || failed "early: $(tail -1 log)"
+"$weft" evaluate early --data train.en,train.de --beam 2 >scored 2>err || failed "early: $(cat err)"
+"$weft" translate early --beam 2 <train.en >hypotheses 2>err || failed "translate: $(cat err)"
+"$weft" bleu --width 2 train.de <hypotheses >bleu 2>err || failed "bleu: $(cat err)"
+"$weft" bleu --width 2 --metric chrf train.de <hypotheses >chrf 2>err || failed "chrf: $(cat err)"
+cmp hypotheses train.de >/dev/null && failed 'the early model makes no mistake: the comparison says nothing'
+grep '^BLEU' scored | cmp - bleu || failed "BLEU: $(grep '^BLEU' scored), $(cat bleu)"
+grep '^chrF' scored | cmp - chrf || failed "chrF: $(grep '^chrF' scored), $(cat chrf)"
+
 expect 2 'has 3 checkpoints, 4 are asked for' "$weft" average run --last 4 --out mean4
 expect 1 'is a run that is trained' "$weft" average run --last 2 --out run
 expect 1 'no folder of a run' "$weft" average nowhere --last 2 --out mean5

@@ -23,7 +23,8 @@ static void open_refused(const char *folder_name, const char *weights, wf_status
     struct wf_run run;
     wf_error problem = {0};
     wf_status status = wf_run_open(&run, folder_name, weights, &problem);
-    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part, problem.message);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
+                  problem.message);
     ck_assert(!run.model && !run.tokenizer && !run.source_tokenizer);
 }
 
@@ -146,7 +147,8 @@ static void average_refused(const char *run, int64_t last, const char *out, wf_s
 {
     wf_error problem = {0};
     wf_status status = wf_average(run, last, out, NULL, &problem);
-    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part, problem.message);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
+                  problem.message);
 }
 
 START_TEST(averages_that_cant_be)
@@ -259,7 +261,8 @@ START_TEST(scores_are_of_all_lines)
     ck_assert_int_eq(scores.bleu.reference_length, 5);
     ck_assert_int_eq(scores.counts.empty, 1);
     ck_assert(scores.bleu.score >= 0 && scores.bleu.score <= 100);
-    ck_assert_int_eq(wf_evaluate_translation(&run, in_folder("a.en"), in_folder("b.de"), NULL, NULL, NULL, &scores, &problem), WF_ERR_FORMAT);
+    ck_assert_int_eq(wf_evaluate_translation(&run, in_folder("a.en"), in_folder("b.de"), NULL, NULL, NULL, &scores, &problem),
+                     WF_ERR_FORMAT);
     ck_assert_msg(strstr(problem.message, "3 lines") && strstr(problem.message, "has 1"), "%s", problem.message);
     wf_run_close(&run);
     finish();

@@ -65,8 +65,12 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
         ck_ok(wf_init(error, .threads = 2));
         ck_ok(wf_train(&o, NULL, error));
         ck_assert_int_eq(second.count[WF_EVENT_STEP], 23);
-        const char *names[] = {"model.safetensors", "best.safetensors", "config.json", shared ? "tokenizer.json" : "tokenizer.source.json",
-                               "checkpoints/step-00000040.safetensors", "checkpoints/step-00000035.safetensors"};
+        const char *names[] = {"model.safetensors",
+                               "best.safetensors",
+                               "config.json",
+                               shared ? "tokenizer.json" : "tokenizer.source.json",
+                               "checkpoints/step-00000040.safetensors",
+                               "checkpoints/step-00000035.safetensors"};
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
             char x[96], y[96];
             snprintf(x, sizeof x, "%s/%s", a, names[i]);
@@ -214,7 +218,8 @@ static void refused(const struct wf_train_options *o, wf_status code, const char
 {
     wf_error problem = {0};
     wf_status status = wf_train(o, NULL, &problem);
-    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part, problem.message);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
+                  problem.message);
     ck_assert_ptr_null(strchr(problem.message, '\n'));
 }
 
