@@ -11,8 +11,8 @@
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-/* Words of up to WORD bytes and IDS tokens, which is nearly all: two cache lines each. */
-enum { CACHE_WORD = 62, CACHE_IDS = 16, MOST_CACHED = 1 << 24 };
+/* Words of up to so many bytes and tokens, which is nearly all: a cache line each. */
+enum { CACHE_WORD = 30, CACHE_IDS = 8, MOST_CACHED = 1 << 24 };
 struct cached {
     uint8_t length, count; /* length 0: empty */
     char word[CACHE_WORD];

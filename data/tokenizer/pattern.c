@@ -14,7 +14,9 @@
 #include <weft/memory.h>
 
 #define EVERY_CHARACTER "[\\s\\S]"
-enum { MOST_BYTES = 65536, MATCH_LIMIT = 1000000, HEAP_KIB = 65536 };
+enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
+/* Steps of one match: enough for a pattern that goes over a long text some times, not for one that tries all ways to cut it. */
+enum { MATCH_STEPS = 1000000, MATCH_STEPS_A_BYTE = 16 };
 
 static void *allocate(size_t bytes, void *ctx)
 {
@@ -175,9 +177,10 @@ wf_status pattern_find(const struct pattern *p, struct scratch *s, const char *d
         pcre2_general_context_free(general);
         if (!s->match_data || !s->match_context)
             return WF_ERR_MEMORY;
-        pcre2_set_match_limit(s->match_context, MATCH_LIMIT);
         pcre2_set_heap_limit(s->match_context, HEAP_KIB);
     }
+    int64_t steps = end - begin > INT32_MAX / MATCH_STEPS_A_BYTE ? INT32_MAX : (end - begin) * MATCH_STEPS_A_BYTE;
+    pcre2_set_match_limit(s->match_context, (uint32_t)steps + MATCH_STEPS);
     return find_regex(p, s, data, begin, end, s->match_context);
 }
 

@@ -42,7 +42,7 @@ static bool in(uint32_t point, const struct range *range, size_t count)
 }
 #define IN(point, ranges) in(point, ranges, sizeof(ranges) / sizeof *(ranges))
 
-static unsigned class_of(uint32_t point)
+unsigned unicode_class_of(uint32_t point)
 {
     if ((point >= 9 && point <= 13) || point == 0x85)
         return CHAR_SPACE;
@@ -92,18 +92,13 @@ static unsigned class_of(uint32_t point)
     }
 }
 
-unsigned unicode_class(uint32_t point)
-{
-    if (point < 0x80) {
-        if ((point | 32) - 'a' < 26)
-            return CHAR_LETTER | CHAR_WORD;
-        if (point - '0' < 10)
-            return CHAR_NUMBER | CHAR_WORD;
-        if (point == ' ')
-            return CHAR_SPACE;
-    }
-    return class_of(point);
-}
+/* What unicode_class_of gives for these. */
+const uint8_t unicode_ascii[128] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    1, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 16, 16, 16, 16, 16, 16,
+    16, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 16, 16, 16, 16, 18,
+    16, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 16, 16, 16, 16, 0,
+};
 
 bool unicode_is_control(uint32_t point)
 {

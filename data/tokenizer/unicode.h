@@ -13,7 +13,12 @@ enum char_class {
     CHAR_NUMBER = 8, /* N* */
     CHAR_PUNCTUATION = 16 /* P* and ASCII's signs */
 };
-unsigned unicode_class(uint32_t point);
+unsigned unicode_class_of(uint32_t point);
+extern const uint8_t unicode_ascii[128];
+static inline unsigned unicode_class(uint32_t point)
+{
+    return point < 0x80 ? unicode_ascii[point] : unicode_class_of(point);
+}
 
 /* The character at data[at], which is well-formed UTF-8; *size is its bytes. */
 static inline uint32_t unicode_at(const char *data, int64_t at, int *size)
