@@ -18,7 +18,9 @@ enum {
     ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
     IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed, */
     IN_PLACE = 1024,
-    IN_PLACE_ALL = 1 << 19, /* and columns and elements of a transposed A */
+    IN_PLACE_ALL = 1 << 19, /* and columns and elements of a transposed A; any number of them for so few columns of B and steps of k */
+    IN_PLACE_FEW = 256,
+    IN_PLACE_K = 512,
 };
 static const double item_flops = 1.5e6; /* some microseconds */
 static const double flops_per_ns = 150; /* of one core, for the cost of a region */
@@ -106,7 +108,9 @@ static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
         return true;
     if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
         return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * wf_gemm_isa->nr;
-    return g->a_rs == 1 && g->m <= IN_PLACE && g->a_cs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 && g->m * g->k <= IN_PLACE_ALL;
+    if (g->a_rs != 1 || g->a_cs * (int64_t)sizeof(wf_real) % ROW_CLASH == 0)
+        return false;
+    return (g->m <= IN_PLACE && g->m * g->k <= IN_PLACE_ALL) || (columns <= IN_PLACE_FEW && g->k <= IN_PLACE_K);
 }
 
 static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
