@@ -18,7 +18,9 @@ static const struct argp_option options[] = {
      "special tokens, with commas between; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
      "byte-bpe <s>,<pad>,</s>)",
      0},
-    {"pre-tokenizer", KEY_SPLIT, "metaspace|whitespace", 0, "how text becomes words (default: bpe metaspace, word whitespace)", 0},
+    {"pre-tokenizer", KEY_SPLIT, "KIND", 0,
+     "how text becomes words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at spaces "
+     "only) or whitespace (runs of letters, runs of signs; word's default)", 0},
     {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
     {"threads", KEY_THREADS, "N", 0, "threads", 0},
     {0},
@@ -33,11 +35,14 @@ struct arguments {
 
 static bool parse_split(const char *value, struct arguments *a)
 {
+    static const char *const names[] = {[WF_METASPACE] = "metaspace", [WF_WHITESPACE] = "whitespace", [WF_METASPACE_ALONE] = "metaspace-alone"};
     a->o.other_pre_tokenizer = true;
-    a->o.pre_tokenizer = strcmp(value, "whitespace") == 0 ? WF_WHITESPACE : WF_METASPACE;
-    if (a->o.pre_tokenizer == WF_WHITESPACE || strcmp(value, "metaspace") == 0)
-        return true;
-    fail_usage("--pre-tokenizer: '%s' is neither metaspace nor whitespace", value);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(value, names[i]) == 0) {
+            a->o.pre_tokenizer = (enum wf_pre_tokenizer)i;
+            return true;
+        }
+    fail_usage("--pre-tokenizer: '%s' is none of metaspace, metaspace-alone and whitespace", value);
     return false;
 }
 

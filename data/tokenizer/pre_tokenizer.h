@@ -34,7 +34,11 @@ struct pre_tokenizer {
 };
 
 
-/* What these options mean; it holds no memory. */
-void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct pre_tokenizer *out);
+/* What these options mean, in the caller's memory: `whole` is what to run, and it points into the rest. */
+struct trained_pre_tokenizer {
+    struct pre_tokenizer whole, step[2];
+    struct pre_tokenizer *steps[2];
+};
+void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct trained_pre_tokenizer *out);
 
 #endif

@@ -209,21 +209,31 @@ void pre_tokenizer_write(const struct pre_tokenizer *pre, const char *key, struc
     json_close(w, '}');
 }
 
-void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct pre_tokenizer *out)
+void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct trained_pre_tokenizer *out)
 {
     enum wf_pre_tokenizer wanted = options->kind == WF_TOKENIZER_WORD ? WF_WHITESPACE : WF_METASPACE;
     if (options->other_pre_tokenizer)
         wanted = options->pre_tokenizer;
-    *out = (struct pre_tokenizer){.mark = MARK, .mark_length = sizeof MARK - 1, .split = true, .trim_offsets = true, .use_regex = true};
-    out->type = options->kind == WF_TOKENIZER_BYTE_BPE ? PRE_BYTE_LEVEL : wanted == WF_WHITESPACE ? PRE_WHITESPACE : PRE_METASPACE;
+    bool bytes = options->kind == WF_TOKENIZER_BYTE_BPE;
+    struct pre_tokenizer one = {.mark = MARK, .mark_length = sizeof MARK - 1, .split = true, .trim_offsets = true, .use_regex = true};
+    one.type = bytes ? PRE_BYTE_LEVEL : wanted == WF_WHITESPACE ? PRE_WHITESPACE : PRE_METASPACE;
+    *out = (struct trained_pre_tokenizer){.whole = one};
+    if (bytes || wanted != WF_METASPACE)
+        return;
+    out->step[0] = one;
+    out->step[1] = (struct pre_tokenizer){.type = PRE_PUNCTUATION, .behavior = SPLIT_ISOLATED};
+    for (int i = 0; i < 2; i++)
+        out->steps[i] = &out->step[i];
+    out->whole = (struct pre_tokenizer){.type = PRE_SEQUENCE, .step = out->steps, .steps = 2};
 }
 
 struct pre_tokenizer *pre_tokenizer_of(wf_tokenizer *t, const struct wf_tokenizer_options *options)
 {
-    struct pre_tokenizer *pre = tokenizer_keep(t, 1, sizeof *pre);
-    if (pre)
-        pre_tokenizer_for(options, pre);
-    return pre;
+    struct trained_pre_tokenizer *pre = tokenizer_keep(t, 1, sizeof *pre);
+    if (!pre)
+        return NULL;
+    pre_tokenizer_for(options, pre);
+    return &pre->whole;
 }
 
 struct pre_tokenizer *pre_tokenizer_of_characters(wf_tokenizer *t)

@@ -7,7 +7,7 @@
 wf_status tokenizer_words(const struct wf_tokenizer_options *options, const char *text, int64_t length,
                           bool (*word)(void *ctx, const char *bytes, int64_t length), void *ctx, int64_t *fault)
 {
-    struct pre_tokenizer pre;
+    struct trained_pre_tokenizer pre;
     struct scratch s = {0};
     int64_t bad = length > 0 ? wf_utf8_check(text, length) : -1;
     if (bad >= 0) {
@@ -19,7 +19,7 @@ wf_status tokenizer_words(const struct wf_tokenizer_options *options, const char
     pre_tokenizer_for(options, &pre);
     scratch_start(&s, length, false);
     s.words.text = (struct view){.data = text, .length = length};
-    wf_status status = spans_add(&s.words.spans, 0, length) ? pre_tokenizer_run(&pre, &s) : WF_ERR_MEMORY;
+    wf_status status = spans_add(&s.words.spans, 0, length) ? pre_tokenizer_run(&pre.whole, &s) : WF_ERR_MEMORY;
     for (int64_t i = 0; status == WF_OK && i < s.words.spans.count; i++) {
         struct span span = s.words.spans.span[i];
         if (!word(ctx, s.words.text.data + span.begin, span.end - span.begin))

@@ -72,8 +72,8 @@ static inline void case_open(struct train_case *c, const char *name)
     c->options.min_frequency = frequency;
     c->options.specials = c->special;
     if (c->options.kind != WF_TOKENIZER_BYTE_BPE) {
-        c->options.other_pre_tokenizer = true;
-        c->options.pre_tokenizer = strcmp(split, "whitespace") == 0 ? WF_WHITESPACE : WF_METASPACE;
+        c->options.other_pre_tokenizer = strcmp(split, "punctuation") != 0; /* the default of bpe */
+        c->options.pre_tokenizer = strcmp(split, "whitespace") == 0 ? WF_WHITESPACE : WF_METASPACE_ALONE;
     }
     if (strcmp(text, "story") == 0)
         c->text = golden("../../../data/embedded/story.txt", &c->length);

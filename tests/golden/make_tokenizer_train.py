@@ -30,6 +30,8 @@ TEXTS = {'story': STORY, 'mixed': MIXED, 'ties': ties(1), 'once': ' '.join(sorte
 WORD, BPE, BYTE = ['<pad>', '<bos>', '<eos>'], ['<s>', '<pad>', '</s>', '<unk>'], ['<s>', '<pad>', '</s>']
 CASES = {  # name: text, kind, vocab_size, min_frequency, pre-tokenizer, special tokens
     'metaspace': ('story', 'bpe', 600, 0, 'metaspace', BPE),
+    'punctuation': ('story', 'bpe', 600, 0, 'punctuation', BPE),
+    'mixed-punctuation': ('mixed', 'bpe', 400, 0, 'punctuation', BPE),
     'whitespace': ('story', 'bpe', 600, 0, 'whitespace', BPE),
     'bytes': ('story', 'byte-bpe', 700, 0, 'bytes', BYTE),
     'frequency': ('story', 'bpe', 5000, 4, 'metaspace', BPE),
@@ -46,7 +48,8 @@ CASES = {  # name: text, kind, vocab_size, min_frequency, pre-tokenizer, special
     'words-metaspace': ('mixed', 'word', 0, 0, 'metaspace', WORD),
     'words-mixed': ('mixed', 'word', 0, 0, 'whitespace', WORD),
 }
-SPLIT = {'metaspace': pre_tokenizers.Metaspace, 'whitespace': pre_tokenizers.Whitespace,
+SPLIT = {'punctuation': lambda: pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()]),
+         'metaspace': pre_tokenizers.Metaspace, 'whitespace': pre_tokenizers.Whitespace,
          'bytes': lambda: pre_tokenizers.ByteLevel(add_prefix_space=False)}
 
 
@@ -98,7 +101,7 @@ def main():
         return
     lines = [line for side in ('en', 'de') for line in lines_of((shared / f'train.{side}').read_bytes().decode())]
     rows = []
-    for kind, split, specials in (('bpe', 'metaspace', BPE), ('bpe', 'whitespace', BPE), ('byte-bpe', 'bytes', BYTE)):
+    for kind, split, specials in (('bpe', 'metaspace', BPE), ('bpe', 'punctuation', BPE), ('bpe', 'whitespace', BPE), ('byte-bpe', 'bytes', BYTE)):
         types, merges = train(lines, kind, 10000, 0, split, specials)
         rows.append(f'{kind} {split} {len(types)} {len(merges)} {fnv(listing(types, merges).encode()):016x}\n')
     (OUT / 'multi30k.hash').write_text(''.join(rows))
