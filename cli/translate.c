@@ -178,7 +178,7 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
 static wf_status stream(wf_translator *translator, const struct arguments *a, struct input *in, wf_error *error)
 {
     wf_status status = WF_OK;
-    for (int64_t length; status == WF_OK && (status = next_window(in, &length, error)) == WF_OK && length > 0; drop(in, length)) {
+    for (int64_t length = 0; status == WF_OK && (status = next_window(in, &length, error)) == WF_OK && length > 0; drop(in, length)) {
         struct wf_line_translations lines;
         int64_t first = wf_translator_counts(translator).lines;
         status = wf_translator_lines(translator, in->data, length, &lines, error);
