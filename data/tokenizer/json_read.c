@@ -123,9 +123,11 @@ static wf_status read_parts(wf_tokenizer *t, json_t *root, json_t *model, json_t
         status = model_index(t, where, error);
     if (status == WF_OK)
         status = added_tokens_index(t, where, error);
+    if (status != WF_OK)
+        return status;
     t->tracks = t->normalizer && pre_tokenizer_needs_origin(t->pre_tokenizer);
     t->kind = kind_of(t);
-    return status;
+    return WF_OK;
 }
 
 static wf_status read_root(json_t *root, const char *where, wf_tokenizer *t, wf_error *error)

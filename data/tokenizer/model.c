@@ -136,16 +136,12 @@ static wf_status optional_text(wf_tokenizer *t, json_t *model, const char *key, 
 
 static wf_status read_bpe(wf_tokenizer *t, json_t *model, const char *where, wf_error *error)
 {
-    static const char *const keys[] = {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                                       "byte_fallback", "ignore_merges", "vocab", "merges", NULL};
     struct model *m = &t->model;
     json_t *dropout = json_object_get(model, "dropout");
-    wf_status status = wf_json_only_keys(model, where, keys, error);
-    if (status == WF_OK && dropout && !json_is_null(dropout))
+    if (dropout && !json_is_null(dropout))
         return wf_error_set(error, WF_ERR_FORMAT, "%s: it asks for dropout of merges, which this version does not have; set \"dropout\" to null",
                             where);
-    if (status == WF_OK)
-        status = optional_text(t, model, "unk_token", where, &m->unknown, error);
+    wf_status status = optional_text(t, model, "unk_token", where, &m->unknown, error);
     if (status == WF_OK)
         status = optional_text(t, model, "continuing_subword_prefix", where, &m->prefix, error);
     if (status == WF_OK)
@@ -161,10 +157,7 @@ static wf_status read_bpe(wf_tokenizer *t, json_t *model, const char *where, wf_
 
 static wf_status read_wordpiece(wf_tokenizer *t, json_t *model, const char *where, wf_error *error)
 {
-    static const char *const keys[] = {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab", NULL};
-    wf_status status = wf_json_only_keys(model, where, keys, error);
-    if (status == WF_OK)
-        status = part_text(t, model, "unk_token", where, &t->model.unknown, NULL, error);
+    wf_status status = part_text(t, model, "unk_token", where, &t->model.unknown, NULL, error);
     if (status == WF_OK)
         status = part_text(t, model, "continuing_subword_prefix", where, &t->model.prefix, NULL, error);
     return status == WF_OK ? wf_json_get_int(model, where, "max_input_chars_per_word", WF_JSON_REQUIRED, 0, INT64_MAX,
@@ -174,9 +167,7 @@ static wf_status read_wordpiece(wf_tokenizer *t, json_t *model, const char *wher
 
 static wf_status read_word_level(wf_tokenizer *t, json_t *model, const char *where, wf_error *error)
 {
-    wf_status status = wf_json_only_keys(model, where, (const char *const[]){"type", "vocab", "unk_token", NULL}, error);
-    if (status == WF_OK)
-        status = optional_text(t, model, "unk_token", where, &t->model.unknown, error);
+    wf_status status = optional_text(t, model, "unk_token", where, &t->model.unknown, error);
     if (status == WF_OK && !t->model.unknown) /* the package's default */
         t->model.unknown = "<unk>";
     return status;
@@ -190,6 +181,11 @@ static const char *guess(json_t *model)
 
 wf_status model_read(wf_tokenizer *t, json_t *model, int64_t more_pieces, int64_t more_bytes, const char *where, wf_error *error)
 {
+    static const char *const of_words[] = {"type", "vocab", "unk_token", NULL};
+    static const char *const of_bpe[] = {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                                         "byte_fallback", "ignore_merges", "vocab", "merges", NULL};
+    static const char *const of_wordpiece[] = {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab", NULL};
+    static const char *const *const keys[] = {of_words, of_bpe, of_wordpiece};
     const char *type = guess(model);
     wf_status status = wf_json_get_string(model, where, "type", WF_JSON_OPTIONAL, &type, error);
     if (status != WF_OK)
@@ -200,7 +196,9 @@ wf_status model_read(wf_tokenizer *t, json_t *model, int64_t more_pieces, int64_
     if (i == 3)
         return part_refuse("model", type, where, error);
     t->model.type = (enum model_type)i;
-    status = read_vocab(t, model, more_pieces, more_bytes, where, error);
+    status = wf_json_only_keys(model, where, keys[i], error);
+    if (status == WF_OK)
+        status = read_vocab(t, model, more_pieces, more_bytes, where, error);
     if (status != WF_OK)
         return status;
     return i == MODEL_BPE ? read_bpe(t, model, where, error) : i == MODEL_WORDPIECE ? read_wordpiece(t, model, where, error)
