@@ -20,7 +20,8 @@ static const struct argp_option options[] = {
      0},
     {"pre-tokenizer", KEY_SPLIT, "KIND", 0,
      "how text becomes words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at spaces "
-     "only) or whitespace (runs of letters, runs of signs; word's default)", 0},
+     "only) or whitespace (runs of letters, runs of signs; word's default)",
+     0},
     {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
     {"threads", KEY_THREADS, "N", 0, "threads", 0},
     {0},
@@ -35,7 +36,8 @@ struct arguments {
 
 static bool parse_split(const char *value, struct arguments *a)
 {
-    static const char *const names[] = {[WF_METASPACE] = "metaspace", [WF_WHITESPACE] = "whitespace", [WF_METASPACE_ALONE] = "metaspace-alone"};
+    static const char *const names[] = {
+        [WF_METASPACE] = "metaspace", [WF_WHITESPACE] = "whitespace", [WF_METASPACE_ALONE] = "metaspace-alone"};
     a->o.other_pre_tokenizer = true;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(value, names[i]) == 0) {

@@ -7,8 +7,9 @@
 
 START_TEST(the_same_as_tokenizers)
 {
-    static const char *const names[] = {"metaspace",   "punctuation", "mixed-punctuation", "whitespace",   "bytes",           "frequency",        "all",        "ties",
-                                        "no-specials", "odd-specials", "mixed-metaspace", "mixed-whitespace", "mixed-bytes"};
+    static const char *const names[] = {
+        "metaspace",   "punctuation",  "mixed-punctuation", "whitespace",       "bytes",      "frequency", "all", "ties",
+        "no-specials", "odd-specials", "mixed-metaspace",   "mixed-whitespace", "mixed-bytes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         case_check(names[i]);
 }
