@@ -31,7 +31,7 @@ grep -q 'blocks.0.attn.qkv.weight *F32 *\[96,32\]' out || failed "inspect: $(hea
 [ ! -s err ] || failed "inspect said: $(cat err)"
 "$weft" models >out 2>err || failed 'models'
 for m in char-rms nanogpt-char nanogpt-char-small; do grep -q "^$m " out || failed "models lacks $m"; done
-for c in '' models train generate evaluate inspect bench; do
+for c in '' models train generate evaluate inspect bench translate average bleu tokenizer; do
     # shellcheck disable=SC2086
     "$weft" $c --help >out 2>&1 || failed "weft $c --help"
     grep -q '^Usage: ' out || failed "weft $c --help has no usage line"
