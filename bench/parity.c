@@ -2,7 +2,7 @@
 /* What a case computes, for a comparison with another library: writes weights, batches, loss, logits, all gradients and the losses of
  * some updates to a safetensors file. bench/parity.py and ./bench/compare read it.
  *
- *   parity [-t threads] [-n updates] [-l] CASE FILE        -l: weights, the first batch and its loss alone
+ *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: weights, the first batch and its loss alone
  *
  * Cases are those of weft/bench.h, without dropout; updates are as the preset trains (AdamW, clipping, schedule), a batch each. */
 #include <stdio.h>
@@ -244,13 +244,17 @@ int main(int argc, char **argv)
     struct parity p = {.updates = 20};
     wf_error error = {0};
     int threads = 0, letter;
-    while ((letter = getopt(argc, argv, "t:n:l")) != -1)
+    const char *activation = NULL;
+    while ((letter = getopt(argc, argv, "t:n:a:l")) != -1)
         switch (letter) {
         case 't':
             threads = atoi(optarg);
             break;
         case 'n':
             p.updates = atoll(optarg);
+            break;
+        case 'a':
+            activation = optarg;
             break;
         case 'l':
             p.loss_only = true;
@@ -259,11 +263,13 @@ int main(int argc, char **argv)
             return 2;
         }
     if (argc - optind != 2 || p.updates < 1)
-        return fail("usage: parity [-t threads] [-n updates] [-l] CASE FILE"), 2;
+        return fail("usage: parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE"), 2;
     p.c = wf_bench_find(argv[optind]);
     if (!p.c || p.c->generate)
         return fail("no such training case");
     if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(p.c, 0, &p.config, &error) != WF_OK)
+        return fail(error.message);
+    if (activation && wf_config_set(&p.config, "activation", activation, &error) != WF_OK)
         return fail(error.message);
     if (p.loss_only)
         p.updates = 1;
