@@ -67,8 +67,8 @@ wf_status added_tokens_read(wf_tokenizer *t, json_t *value, const char *where, w
     }
     for (int64_t i = 0; status == WF_OK && i < count; i++) {
         if (by_id[read[i].id])
-            status = wf_error_set(error, WF_ERR_FORMAT, "%s: the added token %s is there twice", where,
-                                  wf_text_quote(read[i].content, quoted));
+            status =
+                wf_error_set(error, WF_ERR_FORMAT, "%s: the added token %s is there twice", where, wf_text_quote(read[i].content, quoted));
         by_id[read[i].id] = read + i;
     }
     for (int64_t id = 0; status == WF_OK && id < t->vocab.count; id++)
@@ -156,7 +156,8 @@ wf_status added_tokens_index(wf_tokenizer *t, const char *where, wf_error *error
     return WF_OK;
 }
 
-/* The longest token at data[at ..]: the tokens that agree with the text so far are a stretch of the sorted list, which each byte narrows. */
+/* The longest token at data[at ..]: the tokens that agree with the text so far are a stretch of the sorted list, which each byte narrows.
+ */
 static const struct added_token *longest(const struct added_set *set, const char *data, int64_t length, int64_t at)
 {
     const struct added_token *best = NULL;

@@ -111,7 +111,8 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
     if (options->kind == WF_TOKENIZER_WORDPIECE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: wordpiece is read from files, not trained; train bpe instead");
     if ((unsigned)options->kind > WF_TOKENIZER_WORDPIECE)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: kind %d is unknown; there are char, word, bpe and byte-bpe", (int)options->kind);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: kind %d is unknown; there are char, word, bpe and byte-bpe",
+                            (int)options->kind);
     if (options->other_pre_tokenizer && !choice)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: %s has its own way to cut text; a pre-tokenizer is for word and bpe",
                             wf_tokenizer_kind_name(options->kind));
@@ -122,7 +123,8 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
     return WF_OK;
 }
 
-static wf_status train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out, wf_error *error)
+static wf_status train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out,
+                       wf_error *error)
 {
     struct tokenizer_table table = {0};
     wf_status status = options->kind == WF_TOKENIZER_WORD ? tokenizer_train_word(source, options, &table, error)

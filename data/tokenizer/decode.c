@@ -104,7 +104,7 @@ static wf_status join(const wf_tokenizer *t, const int32_t *ids, int64_t count, 
 
 static wf_status decode(const wf_tokenizer *t, const int32_t *ids, int64_t count, bool specials, struct wf_string *out)
 {
-    struct pieces pieces = {0};
+    struct pieces pieces = {.most = INT64_MAX};
     wf_status status = WF_OK;
     for (int64_t i = 0; status == WF_OK && i < count; i++) {
         int64_t length;
@@ -131,8 +131,8 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
 {
     for (int64_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= t->vocab.count)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " of %" PRId64 " is %d, outside the vocabulary 0 .. %" PRId64, i + 1,
-                                count, (int)ids[i], t->vocab.count - 1);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " of %" PRId64 " is %d, outside the vocabulary 0 .. %" PRId64,
+                                i + 1, count, (int)ids[i], t->vocab.count - 1);
     int64_t before = out->length;
     wf_status status = t->kind == WF_TOKENIZER_CHAR ? join(t, ids, count, out) : decode(t, ids, count, options->specials, out);
     if (status == WF_OK)

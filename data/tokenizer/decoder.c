@@ -19,7 +19,7 @@ bool pieces_begin(struct pieces *pieces)
 
 bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length)
 {
-    if (!string_add(&pieces->bytes, bytes, length))
+    if (length > pieces->most - pieces->bytes.length || !string_add(&pieces->bytes, bytes, length))
         return false;
     pieces->end[pieces->count - 1] = pieces->bytes.length;
     return true;
@@ -209,10 +209,12 @@ static wf_status replace(const struct decoder *d, const struct pieces *in, struc
 /* What BERT's decoder does to English: one after the other, over the piece. */
 static bool clean(struct pieces *out)
 {
-    static const char *const pairs[][2] = {{" .", "."},     {" ?", "?"},     {" !", "!"},           {" ,", ","},   {" ' ", "'"},  {" n't", "n't"},
-                                           {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+    static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                           {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                           {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
-        int64_t begin = out->count > 1 ? out->end[out->count - 2] : 0, from = (int64_t)strlen(pairs[p][0]), to = (int64_t)strlen(pairs[p][1]);
+        int64_t begin = out->count > 1 ? out->end[out->count - 2] : 0, from = (int64_t)strlen(pairs[p][0]),
+                to = (int64_t)strlen(pairs[p][1]);
         char *data = out->bytes.data, *at = data + begin, *end = data + out->bytes.length, *write = at, *found;
         if (at == end || !memmem(at, (size_t)(end - at), pairs[p][0], (size_t)from))
             continue;
@@ -308,7 +310,8 @@ static wf_status run(const struct decoder *d, struct pieces *pieces, struct piec
 
 wf_status decoder_run(const struct decoder *d, struct pieces *pieces, struct wf_string *out)
 {
-    struct pieces spare = {0};
+    struct pieces spare = {.most = ((int64_t)16 << 20) + 32 * pieces->bytes.length};
+    pieces->most = spare.most;
     wf_status status = d ? run(d, pieces, &spare) : WF_OK;
     if (status == WF_OK && !string_reserve(out, pieces->bytes.length + (d ? 0 : pieces->count)))
         status = WF_ERR_MEMORY;

@@ -235,8 +235,8 @@ wf_status tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t lengt
         return wf_error_set(error, WF_ERR_FORMAT, "%s: not UTF-8: byte 0x%02X: %s; give text in UTF-8", place,
                             (unsigned char)text[fault->offset], wf_utf8_fault(text + fault->offset, length - fault->offset));
     case FAULT_PATTERN:
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: a pattern of the tokenizer takes too long here; shorten the text, or use another tokenizer",
-                            place);
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: a pattern of the tokenizer takes too long here; shorten the text, or use another tokenizer", place);
     case FAULT_WORD:
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the word %s is not in the vocabulary of %" PRId64
@@ -247,7 +247,8 @@ wf_status tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t lengt
             return wf_error_set(error, WF_ERR_FORMAT, "%s: the byte 0x%02X is not in the vocabulary of %" PRId64 " tokens", place,
                                 (unsigned char)text[fault->offset], t->vocab.count);
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: the character %s is not in the vocabulary of %" PRId64 " tokens; leave it out, or train on text that holds it",
+                            "%s: the character %s is not in the vocabulary of %" PRId64
+                            " tokens; leave it out, or train on text that holds it",
                             place, wf_utf8_name(point, name, sizeof name), t->vocab.count);
     }
 }

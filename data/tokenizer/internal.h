@@ -24,22 +24,22 @@ struct pattern;
 /* One of the three models. */
 struct model {
     enum model_type { MODEL_WORD_LEVEL, MODEL_BPE, MODEL_WORDPIECE } type;
-    const char *unknown;   /* the name of the unknown token; NULL: none */
-    int32_t unknown_id;    /* -1: none, or not in the vocabulary */
-    const char *prefix;    /* of pieces that do not begin a word; NULL: none */
-    const char *suffix;    /* of the piece that ends a word; NULL: none */
-    int64_t longest;       /* bytes of the longest piece */
+    const char *unknown;     /* the name of the unknown token; NULL: none */
+    int32_t unknown_id;      /* -1: none, or not in the vocabulary */
+    const char *prefix;      /* of pieces that do not begin a word; NULL: none */
+    const char *suffix;      /* of the piece that ends a word; NULL: none */
+    int64_t longest;         /* bytes of the longest piece */
     int64_t most_characters; /* WordPiece: a longer word is unknown */
     bool fuse_unknown, byte_fallback, ignore_merges;
     struct point_map points; /* pieces of one character */
-    int32_t byte[256];     /* ids of <0x00> ... <0xFF>, -1 where there is none */
+    int32_t byte[256];       /* ids of <0x00> ... <0xFF>, -1 where there is none */
     struct merge {
         int32_t left, right, id; /* id: of their join */
-    } *merge;              /* best first */
+    } * merge;                   /* best first */
     int64_t merges;
     struct merge_slot {
         int32_t left, right, rank; /* rank -1: empty */
-    } *slot;
+    } * slot;
     uint64_t slot_mask;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.json, as the package `tokenizers` reads and writes it. The file describes a pipeline; a reader that skipped a part of it would give
- * other ids, so that every part must be one that we do. */
+/* tokenizer.json, as the package `tokenizers` reads and writes it. The file describes a pipeline; a reader that skipped a part of it would
+ * give other ids, so that every part must be one that we do. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -83,8 +83,9 @@ static wf_status read_truncation(wf_tokenizer *t, json_t *root, const char *wher
 
 static wf_tokenizer_kind kind_of(const wf_tokenizer *t)
 {
-    bool characters = t->model.type == MODEL_WORD_LEVEL && t->model.unknown_id < 0 && !t->normalizer && !t->template && t->added_count == 0 &&
-                      !t->truncation.on && !t->padding.on && pre_tokenizer_is_characters(t->pre_tokenizer) && decoder_is_fuse(t->decoder);
+    bool characters = t->model.type == MODEL_WORD_LEVEL && t->model.unknown_id < 0 && !t->normalizer && !t->template &&
+                      t->added_count == 0 && !t->truncation.on && !t->padding.on && pre_tokenizer_is_characters(t->pre_tokenizer) &&
+                      decoder_is_fuse(t->decoder);
     for (int32_t id = 0; characters && id < t->vocab.count; id++) {
         int64_t length, points = 0;
         const char *piece = vocab_piece(&t->vocab, id, &length);
@@ -143,7 +144,8 @@ static wf_status read_root(json_t *root, const char *where, wf_tokenizer *t, wf_
     if (status == WF_OK)
         status = wf_json_get_string(root, where, "version", WF_JSON_REQUIRED, &version, error);
     if (status == WF_OK && strcmp(version, "1.0") != 0)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: it asks for version %s where \"1.0\" is known", where, wf_text_quote(version, quoted));
+        status =
+            wf_error_set(error, WF_ERR_FORMAT, "%s: it asks for version %s where \"1.0\" is known", where, wf_text_quote(version, quoted));
     if (status == WF_OK)
         status = wf_json_only_keys(root, where, keys, error);
     if (status == WF_OK)

@@ -139,8 +139,8 @@ static wf_status read_bpe(wf_tokenizer *t, json_t *model, const char *where, wf_
     struct model *m = &t->model;
     json_t *dropout = json_object_get(model, "dropout");
     if (dropout && !json_is_null(dropout))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: it asks for dropout of merges, which this version does not have; set \"dropout\" to null",
-                            where);
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: it asks for dropout of merges, which this version does not have; set \"dropout\" to null", where);
     wf_status status = optional_text(t, model, "unk_token", where, &m->unknown, error);
     if (status == WF_OK)
         status = optional_text(t, model, "continuing_subword_prefix", where, &m->prefix, error);
@@ -160,9 +160,9 @@ static wf_status read_wordpiece(wf_tokenizer *t, json_t *model, const char *wher
     wf_status status = part_text(t, model, "unk_token", where, &t->model.unknown, NULL, error);
     if (status == WF_OK)
         status = part_text(t, model, "continuing_subword_prefix", where, &t->model.prefix, NULL, error);
-    return status == WF_OK ? wf_json_get_int(model, where, "max_input_chars_per_word", WF_JSON_REQUIRED, 0, INT64_MAX,
-                                             &t->model.most_characters, error)
-                           : status;
+    return status == WF_OK
+               ? wf_json_get_int(model, where, "max_input_chars_per_word", WF_JSON_REQUIRED, 0, INT64_MAX, &t->model.most_characters, error)
+               : status;
 }
 
 static wf_status read_word_level(wf_tokenizer *t, json_t *model, const char *where, wf_error *error)
@@ -182,8 +182,9 @@ static const char *guess(json_t *model)
 wf_status model_read(wf_tokenizer *t, json_t *model, int64_t more_pieces, int64_t more_bytes, const char *where, wf_error *error)
 {
     static const char *const of_words[] = {"type", "vocab", "unk_token", NULL};
-    static const char *const of_bpe[] = {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-                                         "byte_fallback", "ignore_merges", "vocab", "merges", NULL};
+    static const char *const of_bpe[] = {
+        "type",  "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",
+        "vocab", "merges",  NULL};
     static const char *const of_wordpiece[] = {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab", NULL};
     static const char *const *const keys[] = {of_words, of_bpe, of_wordpiece};
     const char *type = guess(model);
@@ -201,8 +202,9 @@ wf_status model_read(wf_tokenizer *t, json_t *model, int64_t more_pieces, int64_
         status = read_vocab(t, model, more_pieces, more_bytes, where, error);
     if (status != WF_OK)
         return status;
-    return i == MODEL_BPE ? read_bpe(t, model, where, error) : i == MODEL_WORDPIECE ? read_wordpiece(t, model, where, error)
-                                                                                    : read_word_level(t, model, where, error);
+    return i == MODEL_BPE         ? read_bpe(t, model, where, error)
+           : i == MODEL_WORDPIECE ? read_wordpiece(t, model, where, error)
+                                  : read_word_level(t, model, where, error);
 }
 
 static wf_status index_merges(wf_tokenizer *t, const char *where, wf_error *error)

@@ -61,7 +61,8 @@ static void reorder(uint32_t *point, uint32_t *spare, int64_t count)
 }
 
 /* text[begin .. end-1], which starts afresh and is followed by what does. */
-static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible, bool compose)
+static bool put_stretch(struct scratch *s, struct flow *out, const struct view *text, int64_t begin, int64_t end, bool compatible,
+                        bool compose)
 {
     enum { LONGEST = 32 }; /* the longest decomposition is of 18 characters */
     int64_t count = 0, origin = view_origin(text, begin);
@@ -72,9 +73,10 @@ static bool put_stretch(struct scratch *s, struct flow *out, const struct view *
         if (!scratch_room(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
             return false;
         utf8proc_option_t options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0);
-        utf8proc_ssize_t n = unicode_is_decomposed(point)
-                                 ? utf8proc_decompose_char((utf8proc_int32_t)point, (utf8proc_int32_t *)s->point + count, LONGEST, options, &boundary)
-                                 : 0;
+        utf8proc_ssize_t n =
+            unicode_is_decomposed(point)
+                ? utf8proc_decompose_char((utf8proc_int32_t)point, (utf8proc_int32_t *)s->point + count, LONGEST, options, &boundary)
+                : 0;
         if (n <= 0 || n > LONGEST) {
             s->point[count] = point;
             n = 1;

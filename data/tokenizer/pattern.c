@@ -66,8 +66,8 @@ static wf_status compile(struct pattern *p, const char *where, wf_error *error)
     if (status == WF_ERR_MEMORY)
         return part_no_memory(where, error);
     if (status != WF_OK)
-        wf_error_set(error, status, "%s: it asks for the pattern %s, which this version cannot run: %s", where, wf_text_quote(p->text, quoted),
-                     problem);
+        wf_error_set(error, status, "%s: it asks for the pattern %s, which this version cannot run: %s", where,
+                     wf_text_quote(p->text, quoted), problem);
     return status;
 }
 
@@ -87,7 +87,8 @@ wf_status pattern_read(wf_tokenizer *t, json_t *value, bool plain, const char *w
     if (!p->text)
         return part_no_memory(where, error);
     if (p->length > MOST_BYTES)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: a pattern of %" PRId64 " bytes is too long; at most %d", where, p->length, MOST_BYTES);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: a pattern of %" PRId64 " bytes is too long; at most %d", where, p->length,
+                            MOST_BYTES);
     p->every = p->regex && !strcmp(p->text, EVERY_CHARACTER);
     if (!p->regex || p->every)
         return WF_OK;

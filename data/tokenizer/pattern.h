@@ -12,8 +12,8 @@ struct pattern {
     const char *text; /* as in the file */
     int64_t length;
     bool regex;
-    void *code;       /* pcre2_code; NULL for a string */
-    bool every;       /* [\s\S]: every character is a match */
+    void *code; /* pcre2_code; NULL for a string */
+    bool every; /* [\s\S]: every character is a match */
 };
 
 /* Reads {"String": ...} or {"Regex": ...} or, where `plain` allows it, a string. What PCRE2 cannot say the same way is refused. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts around the model. Each reads itself from the file (NULL or JSON null: absent), writes itself, and runs. Reading refuses by name what
- * is not known. What runs gives WF_ERR_MEMORY, or WF_ERR_FORMAT when a pattern gave up (scratch.fault says where). */
+/* The parts around the model. Each reads itself from the file (NULL or JSON null: absent), writes itself, and runs. Reading refuses by name
+ * what is not known. What runs gives WF_ERR_MEMORY, or WF_ERR_FORMAT when a pattern gave up (scratch.fault says where). */
 #ifndef WEFT_DATA_TOKENIZER_PIPELINE_H
 #define WEFT_DATA_TOKENIZER_PIPELINE_H
 
@@ -44,8 +44,9 @@ void decoder_write(const struct decoder *decoder, const char *key, struct json_w
 struct pieces { /* piece i is bytes[end[i-1] .. end[i]-1] */
     struct wf_string bytes;
     int64_t *end, count, capacity;
+    int64_t most; /* bytes: a file can ask for replacements of replacements */
 };
-bool pieces_begin(struct pieces *pieces); /* a new, empty piece; false without memory */
+bool pieces_begin(struct pieces *pieces);                                  /* a new, empty piece; false without memory */
 bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length); /* to the last one */
 wf_status decoder_run(const struct decoder *decoder, struct pieces *pieces, struct wf_string *out);
 /* That of trained tokenizers: NULL where words are joined by spaces. False without memory. */

@@ -33,7 +33,6 @@ struct pre_tokenizer {
     int64_t steps;
 };
 
-
 /* What these options mean, in the caller's memory: `whole` is what to run, and it points into the rest. */
 struct trained_pre_tokenizer {
     struct pre_tokenizer whole, step[2];

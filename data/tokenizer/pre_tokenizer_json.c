@@ -8,16 +8,11 @@
 
 #define MARK "\xE2\x96\x81" /* U+2581 */
 
-static const char *const type_names[] = {[PRE_WHITESPACE] = "Whitespace",
-                                         [PRE_WHITESPACE_SPLIT] = "WhitespaceSplit",
-                                         [PRE_METASPACE] = "Metaspace",
-                                         [PRE_BYTE_LEVEL] = "ByteLevel",
-                                         [PRE_BERT] = "BertPreTokenizer",
-                                         [PRE_PUNCTUATION] = "Punctuation",
-                                         [PRE_DIGITS] = "Digits",
-                                         [PRE_DELIMITER] = "CharDelimiterSplit",
-                                         [PRE_SPLIT] = "Split",
-                                         [PRE_SEQUENCE] = "Sequence"};
+static const char *const type_names[] = {[PRE_WHITESPACE] = "Whitespace", [PRE_WHITESPACE_SPLIT] = "WhitespaceSplit",
+                                         [PRE_METASPACE] = "Metaspace",   [PRE_BYTE_LEVEL] = "ByteLevel",
+                                         [PRE_BERT] = "BertPreTokenizer", [PRE_PUNCTUATION] = "Punctuation",
+                                         [PRE_DIGITS] = "Digits",         [PRE_DELIMITER] = "CharDelimiterSplit",
+                                         [PRE_SPLIT] = "Split",           [PRE_SEQUENCE] = "Sequence"};
 static const char *const behavior_names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
 const char *const prepend_names[] = {"always", "first", "never"};
 enum { TYPES = sizeof type_names / sizeof *type_names, BEHAVIORS = 5 };
@@ -53,9 +48,10 @@ static wf_status read_behavior(json_t *value, const char *where, enum wf_json_ne
             *out = (enum behavior)i;
             return WF_OK;
         }
-    return wf_error_set(error, WF_ERR_FORMAT,
-                        "%s: it asks for the split behavior %s, which is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous",
-                        where, wf_text_quote(name, quoted));
+    return wf_error_set(
+        error, WF_ERR_FORMAT,
+        "%s: it asks for the split behavior %s, which is none of Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous", where,
+        wf_text_quote(name, quoted));
 }
 
 static wf_status read_metaspace(wf_tokenizer *t, json_t *value, const char *where, struct pre_tokenizer *pre, wf_error *error)

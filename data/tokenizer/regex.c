@@ -144,8 +144,7 @@ static void class(struct translation *t)
 {
     static const struct {
         const char *name, *becomes;
-    } posix[] = {{"[:space:]", SPACE}, {"[:digit:]", "\\p{Nd}"}, {"[:xdigit:]", HEX}, {"[:alpha:]", "\\p{Alphabetic}"},
-                  {"[:word:]", WORD}};
+    } posix[] = {{"[:space:]", SPACE}, {"[:digit:]", "\\p{Nd}"}, {"[:xdigit:]", HEX}, {"[:alpha:]", "\\p{Alphabetic}"}, {"[:word:]", WORD}};
     put_text(t, "[");
     t->at++;
     if (next_is(t, "^")) {

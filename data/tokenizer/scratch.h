@@ -62,9 +62,9 @@ struct scratch {
     struct symbol *symbol; /* for BPE: pieces of a word, and pairs of them in a heap */
     uint64_t *heap;
     int64_t symbols_room, heap_room;
-    struct wf_string piece; /* for pieces with a prefix or suffix */
+    struct wf_string piece;           /* for pieces with a prefix or suffix */
     void *match_data, *match_context; /* PCRE2's */
-    int64_t fault; /* where in the present text a pattern gave up */
+    int64_t fault;                    /* where in the present text a pattern gave up */
 };
 /* Before a text of `length` bytes. */
 void scratch_start(struct scratch *s, int64_t length, bool tracked);

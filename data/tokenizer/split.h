@@ -11,7 +11,7 @@ enum behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_WITH_PREVIOUS, SPLIT
 struct splitter {
     struct spans *out;
     enum behavior behavior;
-    int64_t first; /* of the word's spans */
+    int64_t first;       /* of the word's spans */
     struct span waiting; /* a match for the stretch after it */
     bool waits, was_match, failed;
 };

@@ -7,10 +7,10 @@
 #include <weft/base.h>
 
 enum char_class {
-    CHAR_SPACE = 1,  /* White_Space */
-    CHAR_WORD = 2,   /* \w by UTS 18: letters, marks, decimal digits, connectors, joiners */
-    CHAR_LETTER = 4, /* L* */
-    CHAR_NUMBER = 8, /* N* */
+    CHAR_SPACE = 1,       /* White_Space */
+    CHAR_WORD = 2,        /* \w by UTS 18: letters, marks, decimal digits, connectors, joiners */
+    CHAR_LETTER = 4,      /* L* */
+    CHAR_NUMBER = 8,      /* N* */
     CHAR_PUNCTUATION = 16 /* P* and ASCII's signs */
 };
 unsigned unicode_class_of(uint32_t point);
@@ -50,9 +50,9 @@ static inline int unicode_before(const char *data, int64_t at)
 }
 
 /* What BERT's normalizer drops or turns into a space, and what it strips as an accent. */
-bool unicode_is_control(uint32_t point);   /* Cc, Cf, Co but tab and line ends */
+bool unicode_is_control(uint32_t point);    /* Cc, Cf, Co but tab and line ends */
 bool unicode_is_nonspacing(uint32_t point); /* Mn */
-bool unicode_is_ideograph(uint32_t point); /* what it puts spaces around */
+bool unicode_is_ideograph(uint32_t point);  /* what it puts spaces around */
 /* M*: what StripAccents drops. */
 bool unicode_is_mark(uint32_t point);
 /* Whether the package decomposes it, whose tables are of Unicode 9. */

@@ -11,7 +11,7 @@ struct vocab {
     int64_t count, pieces_room, bytes_room;
     struct vocab_slot {
         uint32_t hash, next; /* next: id + 1, 0 for an empty slot */
-    } *slot;
+    } * slot;
     uint64_t mask;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* WordPiece: the longest piece that the word begins with, then the longest that the rest begins with, and so on; pieces that do not begin the
- * word carry a prefix ("##"). A word that cannot be cut so to its end is unknown as a whole. */
+/* WordPiece: the longest piece that the word begins with, then the longest that the rest begins with, and so on; pieces that do not begin
+ * the word carry a prefix ("##"). A word that cannot be cut so to its end is unknown as a whole. */
 #include <string.h>
 
 #include "internal.h"

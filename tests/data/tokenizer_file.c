@@ -101,7 +101,8 @@ START_TEST(refuses_by_name)
         {"\"WordLevel\"", "\"WordPiece\"", "\"continuing_subword_prefix\""},
         {"\"WordLevel\"", "7", "type"},
         {"\"truncation\": null", "\"truncation\": {\"max_length\": 5}", "stride"},
-        {"\"truncation\": null", "\"truncation\": {\"max_length\": 5, \"stride\": 0, \"strategy\": \"OnlySecond\"}", "truncation \"OnlySecond\""},
+        {"\"truncation\": null", "\"truncation\": {\"max_length\": 5, \"stride\": 0, \"strategy\": \"OnlySecond\"}",
+         "truncation \"OnlySecond\""},
         {"\"padding\": null", "\"padding\": {\"strategy\": \"BatchLongest\"}", "direction"},
         {"\"padding\": null", "\"padding\": 5", "padding"},
         {"\"added_tokens\": []", "\"added_tokens\": [{\"id\": 0, \"content\": \"<pad>\"}]", "single_word"},
@@ -110,14 +111,16 @@ START_TEST(refuses_by_name)
         {"\"added_tokens\": []", "\"added_tokens\": [" ADDED("3", "") "]", "empty"},
         {"\"added_tokens\": []", "\"added_tokens\": [7]", "not an object"},
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Nmt\"}", "normalizer \"Nmt\""},
-        {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"\"}", "normalizer \"Precompiled\""},
+        {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"\"}",
+         "normalizer \"Precompiled\""},
         {"\"normalizer\": null", "\"normalizer\": \"NFC\"", "normalizer"},
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\", \"form\": 1}", "form"},
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Nmt\"}]}", "normalizer \"Nmt\""},
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [null]}", "a step of the normalizer"},
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"Strip\"}", "strip_left"},
         {"\"post_processor\": null", "\"post_processor\": {\"type\": \"TemplateProcessing\"}", "special_tokens"},
-        {"\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"x\", 9], \"cls\": [\"y\", 1]}", "the id 9"},
+        {"\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"x\", 9], \"cls\": [\"y\", 1]}",
+         "the id 9"},
         {"\"post_processor\": null", "\"post_processor\": {\"type\": \"Other\"}", "post_processor \"Other\""},
         {"\"type\": \"Split\"", "\"type\": \"UnicodeScripts\"", "pre_tokenizer \"UnicodeScripts\""},
         {"\"type\": \"Split\"", "\"type\": \"Whitespace\"", "pattern"},
@@ -191,8 +194,9 @@ START_TEST(mutations)
                                          "null",    "true",        "0",        "-1",        "1e9",     "2",     "\\u0000",
                                          "\\ud83d", "\xFF",        "\"type\"", "\"vocab\"", "\"BPE\"", "\"a\"", "\xF0\x9F\x98\x80",
                                          "\n",      "99999999999", ""};
-    static const char *const files[] = {"../tokenizers/split_removed.json", "../tokenizers/word_delimiter.json", "../tokenizers/limited.json",
-                                        "../tokenizers/byte_gpt4.json", "../tokenizers/bpe_suffix.json", "../tokenizers/word.json"};
+    static const char *const files[] = {"../tokenizers/split_removed.json", "../tokenizers/word_delimiter.json",
+                                        "../tokenizers/limited.json",       "../tokenizers/byte_gpt4.json",
+                                        "../tokenizers/bpe_suffix.json",    "../tokenizers/word.json"};
     enum { FILES = sizeof files / sizeof *files };
     wf_rng rng = wf_rng_new(7, wf_stream_of("tokenizer mutations"));
     int64_t live = -1, accepted = 0;

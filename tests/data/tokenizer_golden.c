@@ -5,15 +5,16 @@
 #include "data_test.h"
 
 static const char *const names[] = {
-    "bpe_metaspace", "bpe_whitespace", "bpe_fallback",  "bpe_suffix",      "bpe_prefix",     "byte_gpt2", "byte_roberta",
-    "byte_gpt4",     "wordpiece",      "wordpiece_cased", "word",          "word_delimiter", "added",     "first",
-    "never",         "split_removed",  "split_isolated", "split_previous", "split_next",     "split_contiguous", "limited",
+    "bpe_metaspace",  "bpe_whitespace",  "bpe_fallback", "bpe_suffix",       "bpe_prefix", "byte_gpt2", "byte_roberta", "byte_gpt4",
+    "wordpiece",      "wordpiece_cased", "word",         "word_delimiter",   "added",      "first",     "never",        "split_removed",
+    "split_isolated", "split_previous",  "split_next",   "split_contiguous", "limited",
 };
 enum { NAMES = sizeof names / sizeof *names };
 static const wf_tokenizer_kind kinds[NAMES] = {
-    WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,  WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_BYTE_BPE,
-    WF_TOKENIZER_BYTE_BPE,  WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORD,    WF_TOKENIZER_WORD, WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,
-    WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,  WF_TOKENIZER_BPE,      WF_TOKENIZER_WORDPIECE,
+    WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,  WF_TOKENIZER_BYTE_BPE,
+    WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORDPIECE, WF_TOKENIZER_WORD, WF_TOKENIZER_WORD,
+    WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,       WF_TOKENIZER_BPE,  WF_TOKENIZER_BPE,
+    WF_TOKENIZER_BPE,      WF_TOKENIZER_BPE,      WF_TOKENIZER_WORDPIECE,
 };
 
 static char *file(const char *name, const char *ending, int64_t *bytes)
@@ -78,7 +79,8 @@ START_TEST(ids_and_texts)
                 ck_ok(wf_tokenizer_decode(t, out.id, out.count, &decoded, error));
                 ck_assert_msg(decoded.length == (int64_t)json_string_length(back) &&
                                   (decoded.length == 0 || !memcmp(decoded.data, json_string_value(back), (size_t)decoded.length)),
-                              "%s, text %zu: \"%s\" instead of \"%s\"", names[k], i, decoded.data ? decoded.data : "", json_string_value(back));
+                              "%s, text %zu: \"%s\" instead of \"%s\"", names[k], i, decoded.data ? decoded.data : "",
+                              json_string_value(back));
                 wf_string_free(&decoded);
                 wf_tokens_free(&out);
             }

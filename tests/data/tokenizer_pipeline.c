@@ -19,8 +19,8 @@ static wf_tokenizer *golden_tokenizer(const char *name)
 /* A tokenizer of these parts, in JSON; NULL: null. */
 static wf_tokenizer *made(const char *model, const char *normalizer, const char *pre, const char *added)
 {
-    char *json = wf_format("{\"version\": \"1.0\", \"model\": %s, \"normalizer\": %s, \"pre_tokenizer\": %s, \"added_tokens\": [%s]}", model,
-                           normalizer ? normalizer : "null", pre ? pre : "null", added ? added : "");
+    char *json = wf_format("{\"version\": \"1.0\", \"model\": %s, \"normalizer\": %s, \"pre_tokenizer\": %s, \"added_tokens\": [%s]}",
+                           model, normalizer ? normalizer : "null", pre ? pre : "null", added ? added : "");
     wf_tokenizer *t;
     ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "made", &t, error));
     wf_free(json);
@@ -39,19 +39,25 @@ START_TEST(places_of_faults)
     } cases[] = {
         {WORDS, NULL, WHITESPACE, "a b\n a Xy b", "line 2, column 4 (offset 7): the word \"Xy\" is not in the vocabulary of 3 tokens"},
         {WORDS, "{\"type\": \"Lowercase\"}", WHITESPACE, "A B\nB Xy", "line 2, column 3 (offset 6): the word \"xy\""},
-        {WORDS, "{\"type\": \"NFKC\"}", WHITESPACE, "\xEF\xAC\x81 \xEF\xAC\x81 \xEF\xAC\x82", "line 1, column 5 (offset 8): the word \"fl\""},
-        {WORDS, "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\", \"strip_left\": true, \"strip_right\": true}, "
-                "{\"type\": \"Replace\", \"pattern\": {\"String\": \"b\"}, \"content\": \"a a a\"}, {\"type\": \"StripAccents\"}]}",
+        {WORDS, "{\"type\": \"NFKC\"}", WHITESPACE, "\xEF\xAC\x81 \xEF\xAC\x81 \xEF\xAC\x82",
+         "line 1, column 5 (offset 8): the word \"fl\""},
+        {WORDS,
+         "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\", \"strip_left\": true, \"strip_right\": true}, "
+         "{\"type\": \"Replace\", \"pattern\": {\"String\": \"b\"}, \"content\": \"a a a\"}, {\"type\": \"StripAccents\"}]}",
          WHITESPACE, "  b \xC3\xA9", "line 1, column 5 (offset 4): the word \"\xC3\xA9\""},
         {LETTERS, NULL, METASPACE, "ab a\nc", "line 1, column 5 (offset 4): the character U+000A is not"},
         {LETTERS, NULL, METASPACE, "ab abca", "line 1, column 6 (offset 5): the character U+0063 'c'"},
-        {LETTERS, "{\"type\": \"Prepend\", \"prepend\": \"b\"}", METASPACE, "ab c", "line 1, column 4 (offset 3): the character U+0063 'c'"},
+        {LETTERS, "{\"type\": \"Prepend\", \"prepend\": \"b\"}", METASPACE, "ab c",
+         "line 1, column 4 (offset 3): the character U+0063 'c'"},
         {LETTERS, NULL, METASPACE, "ab a\xFF", "line 1, column 5 (offset 4): not UTF-8: byte 0xFF"},
-        {LETTERS, NULL, "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}", "ab\n", "(offset 2): the byte 0x0A is not"},
+        {LETTERS, NULL, "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true}", "ab\n",
+         "(offset 2): the byte 0x0A is not"},
         {LETTERS, NULL, "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(?:a|aa)+[bc]\"}, \"behavior\": \"Isolated\", \"invert\": false}",
-         "b\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaad", "a pattern of the tokenizer takes too long"},
+         "b\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaad",
+         "a pattern of the tokenizer takes too long"},
         {LETTERS, "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \"(?:a|aa)+[bc]\"}, \"content\": \"a\"}", NULL,
-         "b\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaad", "a pattern of the tokenizer takes too long"},
+         "b\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaad",
+         "a pattern of the tokenizer takes too long"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         wf_tokenizer *t = made(cases[i].model, cases[i].normalizer, cases[i].pre, NULL);
@@ -78,7 +84,9 @@ START_TEST(trained)
         {{.kind = WF_TOKENIZER_BPE, .vocab_size = 40}, {0, 2, 1, 3, -1}, "the man <s> sees"},
         {{.kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 280}, {0, 2, 1, -1, -1}, "the man <s> sees"},
         {{.kind = WF_TOKENIZER_WORD}, {1, 2, 0, -1, -1}, NULL},
-        {{.kind = WF_TOKENIZER_WORD, .specials = (const char *const[]){"[UNK]", "[PAD]", "[MASK]"}, .special_count = 3}, {-1, -1, 1, 0, 2}, NULL},
+        {{.kind = WF_TOKENIZER_WORD, .specials = (const char *const[]){"[UNK]", "[PAD]", "[MASK]"}, .special_count = 3},
+         {-1, -1, 1, 0, 2},
+         NULL},
         {{.kind = WF_TOKENIZER_BPE, .vocab_size = 40, .other_pre_tokenizer = true, .pre_tokenizer = WF_WHITESPACE}, {0, 2, 1, 3, -1}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -141,7 +149,8 @@ START_TEST(options_that_cannot_be)
     struct wf_tokens ids = {0};
     wf_error problem = {0};
     ck_fails(wf_tokenizer_train("ab", 2, &t, error, .kind = WF_TOKENIZER_WORDPIECE), WF_ERR_ARGUMENT, "not trained");
-    ck_fails(wf_tokenizer_train("ab", 2, &t, error, .kind = WF_TOKENIZER_BYTE_BPE, .other_pre_tokenizer = true), WF_ERR_ARGUMENT, "byte-bpe");
+    ck_fails(wf_tokenizer_train("ab", 2, &t, error, .kind = WF_TOKENIZER_BYTE_BPE, .other_pre_tokenizer = true), WF_ERR_ARGUMENT,
+             "byte-bpe");
     ck_fails(wf_tokenizer_train("ab", 2, &t, error, .other_pre_tokenizer = true), WF_ERR_ARGUMENT, "char");
     ck_fails(wf_tokenizer_train("ab", 2, &t, error, .special_count = 1), WF_ERR_ARGUMENT, "no special tokens");
     ck_fails(wf_tokenizer_train("", 0, &t, error, .kind = WF_TOKENIZER_BPE), WF_ERR_FORMAT, "empty");
@@ -167,7 +176,8 @@ END_TEST
 START_TEST(steady_state)
 {
     static const char *const files[] = {"bpe_metaspace", "byte_gpt4", "wordpiece", "bpe_fallback", "first"};
-    static const char text[] = "The man's e\xCC\x81 \xEF\xAC\x81 12 <s> standing in the windows, " "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static const char text[] = "The man's e\xCC\x81 \xEF\xAC\x81 12 <s> standing in the windows, "
+                               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
         wf_tokenizer *t = golden_tokenizer(files[k]);
         wf_error problem = {0};
@@ -245,8 +255,10 @@ END_TEST
 /* Were any of it quadratic, these would not end. */
 START_TEST(a_megabyte_without_a_space)
 {
-    static const char *const files[] = {"bpe_metaspace", "byte_gpt2", "wordpiece", "bpe_fallback", "byte_gpt4", "word", "first", "added", "bpe_suffix"};
-    static const char *const units[] = {"a", "the", "\xC3\xBC", "\xCC\x81\xCC\x96", " ", "\xE2\x96\x81", "\xF0\x9F\x98\x80", "<s>", "<", "'", "\r"};
+    static const char *const files[] = {"bpe_metaspace", "byte_gpt2", "wordpiece", "bpe_fallback", "byte_gpt4",
+                                        "word",          "first",     "added",     "bpe_suffix"};
+    static const char *const units[] = {"a", "the", "\xC3\xBC", "\xCC\x81\xCC\x96", " ", "\xE2\x96\x81", "\xF0\x9F\x98\x80", "<s>",
+                                        "<", "'",   "\r"};
     enum { LENGTH = 1 << 20 };
     char *text = wf_alloc(LENGTH);
     for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
@@ -284,7 +296,8 @@ START_TEST(threads_share_a_tokenizer)
             struct wf_tokens ids = {0};
             struct wf_string back = {0};
             bad += wf_tokenizer_encode(t, text, sizeof text - 1, &ids, NULL) != WF_OK || ids.count != expected.count ||
-                   memcmp(ids.id, expected.id, (size_t)ids.count * sizeof *ids.id) || wf_tokenizer_decode(t, ids.id, ids.count, &back, NULL) != WF_OK;
+                   memcmp(ids.id, expected.id, (size_t)ids.count * sizeof *ids.id) ||
+                   wf_tokenizer_decode(t, ids.id, ids.count, &back, NULL) != WF_OK;
             wf_tokens_free(&ids);
             wf_string_free(&back);
         }
@@ -300,14 +313,16 @@ START_TEST(old_files)
 {
     wf_tokenizer *a = made("{\"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"#version: 0.2\", \"a b\"]}", NULL,
                            "{\"type\": \"Metaspace\", \"replacement\": \"_\", \"add_prefix_space\": false, \"str_rep\": \"_\"}", NULL);
-    wf_tokenizer *b = made("{\"type\": \"BPE\", \"dropout\": null, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [[\"a\", \"b\"]]}", NULL,
-                           "{\"type\": \"Metaspace\", \"replacement\": \"_\", \"prepend_scheme\": \"never\", \"split\": true}", NULL);
+    wf_tokenizer *b =
+        made("{\"type\": \"BPE\", \"dropout\": null, \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [[\"a\", \"b\"]]}", NULL,
+             "{\"type\": \"Metaspace\", \"replacement\": \"_\", \"prepend_scheme\": \"never\", \"split\": true}", NULL);
     ck_assert_uint_eq(wf_tokenizer_hash(a), wf_tokenizer_hash(b));
     wf_tokenizer_free(a);
     wf_tokenizer_free(b);
     static const char *const bad[] = {"\"a b c\"", "\"ab\"", "[\"a\"]", "[\"a\", 1]", "7", "[\"a\", \"c\"]", "[\"b\", \"a\"]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char *json = wf_format("{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [%s]}}", bad[i]);
+        char *json = wf_format(
+            "{\"version\": \"1.0\", \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [%s]}}", bad[i]);
         ck_fails(wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", &a, error), WF_ERR_FORMAT, "x.json: merge 1");
         wf_free(json);
     }
@@ -321,9 +336,12 @@ START_TEST(multi30k)
         const char *file;
         int64_t count;
         uint64_t hash;
-    } cases[] = {{"train.en", 484199, 0x7EB29FBC06AA393C},           {"train.de", 518368, 0x949BD62D0722E269},
-                 {"val.en", 17054, 0x2070AFA464D1257D},              {"val.de", 18610, 0x01F6D9FF9BD5D85F},
-                 {"test_2016_flickr.en", 16566, 0x31AF684AD1FD24F6}, {"test_2016_flickr.de", 17325, 0xB41C0C19C685D2DE}};
+    } cases[] = {{"train.en", 484199, 0x7EB29FBC06AA393C},
+                 {"train.de", 518368, 0x949BD62D0722E269},
+                 {"val.en", 17054, 0x2070AFA464D1257D},
+                 {"val.de", 18610, 0x01F6D9FF9BD5D85F},
+                 {"test_2016_flickr.en", 16566, 0x31AF684AD1FD24F6},
+                 {"test_2016_flickr.de", 17325, 0xB41C0C19C685D2DE}};
     char path[4200];
     wf_tokenizer *t;
     wf_error problem = {0};

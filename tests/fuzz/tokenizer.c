@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* libFuzzer entry for tokenizer.json: clang -fsanitize=fuzzer,address,undefined with the sources of core, io and data. What is
- * refused must say why in one line; what is accepted must write a file that reads back the same, and must encode and decode anything, or say
- * why not. tests/data/tokenizer_file.c drives it too. */
+ * refused must say why in one line; what is accepted must write a file that reads back the same, and must encode and decode anything, or
+ * say why not. tests/data/tokenizer_file.c drives it too. */
 #include <string.h>
 
 #include <weft/memory.h>
@@ -75,8 +75,9 @@ static void characters(const wf_tokenizer *tokenizer)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char text[] = "The m\xC3\xA4n's e\xCC\x81\xCC\xA3 12,5 \xE2\x96\x81 <s>\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\r\n \xEF\xBB\xBF\xC2\xA0"
-                               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa [SEP] \xED\x95\x9C\xEF\xBE\xA1";
+    static const char text[] =
+        "The m\xC3\xA4n's e\xCC\x81\xCC\xA3 12,5 \xE2\x96\x81 <s>\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7\r\n \xEF\xBB\xBF\xC2\xA0"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa [SEP] \xED\x95\x9C\xEF\xBE\xA1";
     wf_tokenizer *tokenizer;
     wf_error error = {0};
     wf_status status = wf_tokenizer_parse((const char *)data, (int64_t)size, "fuzz", &tokenizer, &error);

@@ -2,13 +2,16 @@
 /* Tokenizers: text to token ids and back. A tokenizer does not change once it is made, so that threads may share one.
  *
  * The file is Hugging Face's tokenizer.json and means the same here as in the package `tokenizers`: normalizer, splitting into
- * words, model, added tokens, template, decoder. Kinds, by the file's model:
- *   char       WordLevel, split at every code point; the vocabulary is the sorted distinct code points of the text. Nothing
- *              is normalised, there are no specials; a character that the vocabulary lacks is an error
- *   word       WordLevel over words. Without an unknown token in the vocabulary a new word is an error that names it
- *   bpe        byte-pair encoding (Sennrich et al. 2016) over characters, words marked by Metaspace or split by Whitespace
- *   byte-bpe   the same over bytes (Radford et al. 2019): gives back any text
- *   wordpiece  BERT's (read, not trained) */
+ * words, model, added tokens, template, truncation and padding, decoder. Ids are those of the package, with two exceptions: what the
+ * vocabulary lacks and no unknown token stands for is an error here where its BPE drops it; characters that came after the Unicode
+ * version of the installed utf8proc belong to no class. Kinds, by the file's model:
+ *
+ * - char: WordLevel, split at every code point; the vocabulary is the sorted distinct code points of the text. Nothing is normalised,
+ *   there are no specials; a character that the vocabulary lacks is an error
+ * - word: WordLevel over words. Without an unknown token in the vocabulary a new word is an error that names it
+ * - bpe: byte-pair encoding (Sennrich et al. 2016) over characters, words marked by Metaspace or split by Whitespace
+ * - byte-bpe: the same over bytes (Radford et al. 2019): gives back any text
+ * - wordpiece: BERT's (read, not trained) */
 #ifndef WEFT_TOKENIZER_H
 #define WEFT_TOKENIZER_H
 
@@ -40,22 +43,22 @@ WF_API void wf_tokens_free(struct wf_tokens *tokens);
 WF_API void wf_string_free(struct wf_string *string);
 
 enum wf_pre_tokenizer {
-    WF_METASPACE, /* the default of bpe: a space becomes U+2581 at the front of a word, so that decoding gives back the text; punctuation
-                     stands by itself, or many types would be words with a full stop (of 10,000 for Multi30k 1,325) */
+    WF_METASPACE,  /* the default of bpe: a space becomes U+2581 at the front of a word, so that decoding gives back the text; punctuation
+                      stands by itself, or many types would be words with a full stop (of 10,000 for Multi30k 1,325) */
     WF_WHITESPACE, /* the default of word: runs of letters or digits, runs of other signs (\\w+|[^\\w\\s]+) */
     WF_METASPACE_ALONE /* cut at spaces only: what `tokenizers` calls Metaspace */
 };
 struct wf_tokenizer_progress {
-    const char *phase;          /* "reading", "merging" */
-    int64_t done, total;        /* bytes; merges */
+    const char *phase;   /* "reading", "merging" */
+    int64_t done, total; /* bytes; merges */
 };
 struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
-    int64_t vocab_size;         /* types in all, specials too. 0: bpe 10,000, word as many as there are */
-    int64_t min_frequency;      /* of a pair that is merged, of a word. 0: 1 */
+    int64_t vocab_size;          /* types in all, specials too. 0: bpe 10,000, word as many as there are */
+    int64_t min_frequency;       /* of a pair that is merged, of a word. 0: 1 */
     const char *const *specials; /* ids 0, 1, ...; NULL: word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
     int64_t special_count;
-    bool other_pre_tokenizer;   /* `pre_tokenizer` instead of the kind's default; word and bpe only */
+    bool other_pre_tokenizer; /* `pre_tokenizer` instead of the kind's default; word and bpe only */
     enum wf_pre_tokenizer pre_tokenizer;
     bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress); /* some times a second; false: WF_ERR_CANCELLED */
     void *ctx;
@@ -78,14 +81,13 @@ WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t
     wf_tokenizer_train_files_with(paths, count, &(struct wf_tokenizer_options){__VA_ARGS__}, out, error)
 #endif
 
-/* Reads a tokenizer.json. Nothing in it is trusted; what this library does not do is refused by name ("model BPE",
- * "normalizer NFC"), never ignored. WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. */
+/* Reads a tokenizer.json. Nothing in it is trusted; what this library does not do is refused by name ("model Unigram", "normalizer Nmt", a
+ * pattern that PCRE2 cannot match as Oniguruma would), never ignored. WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. */
 WF_API wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 /* The same from memory; `name` stands for the file in messages. */
 WF_API wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
-/* Writes a tokenizer.json: to a temporary name, synced, renamed. The bytes depend on the vocabulary alone; they are those
- * that `tokenizers` writes for it. */
+/* Writes a tokenizer.json: to a temporary name, synced, renamed. The bytes are those that `tokenizers` writes for it. */
 WF_API wf_status wf_tokenizer_save(const wf_tokenizer *tokenizer, const char *path, wf_error *error) WF_CHECKED;
 /* The same, appended to *out. */
 WF_API wf_status wf_tokenizer_json(const wf_tokenizer *tokenizer, struct wf_string *out, wf_error *error) WF_CHECKED;
@@ -122,11 +124,11 @@ struct wf_encode_options {
     int64_t *unknown;      /* if not NULL: the number of unknown tokens is added to it */
     wf_token_cache *cache; /* may be NULL */
 };
-/* Appends the ids of `length` bytes of text to *out; an empty text appends nothing. On an error *out keeps what it had
- * before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first
- * character or word that is not there, as U+00E9 and itself if it can be printed, with line and column (in characters, from 1)
- * and offset (in bytes, from 0). Bytes that are not UTF-8 are named the same way. Both are WF_ERR_FORMAT. Added tokens that stand
- * in the text ("</s>") are recognised, as `tokenizers` does. */
+/* Appends the ids of `length` bytes of text to *out; an empty text appends nothing but the template's specials. On an error *out keeps
+ * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first
+ * character or word that is not there, as U+00E9 and itself if it can be printed, with line and column (in characters, from 1) and offset
+ * (in bytes, from 0). Bytes that are not UTF-8 are named the same way. Both are WF_ERR_FORMAT, as is a pattern of the file that takes too
+ * long. Added tokens that stand in the text ("</s>") are recognised, as `tokenizers` does. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out,
@@ -135,8 +137,8 @@ WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *
 struct wf_decode_options {
     bool specials; /* prints them; else they are left out */
 };
-/* Appends the text of `count` ids to *out, as the file's decoder says; without one tokens are joined by spaces. On an error (an
- * id outside the vocabulary, WF_ERR_ARGUMENT) *out keeps what it had. */
+/* Appends the text of `count` ids to *out, as the file's decoder says; without one tokens are joined by spaces. Bytes that make no
+ * character become U+FFFD. On an error (an id outside the vocabulary, WF_ERR_ARGUMENT) *out keeps what it had. */
 WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count,
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out,
