@@ -146,7 +146,7 @@ def build():
 
 def weft(case, seconds):
     r = json.loads(call(BENCH / 'case', '-t', A.threads, '-s', seconds, '-p', A.dropout, case))
-    return {'ms': r['ms'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
+    return {'ms': r['ms'], 'least': r['ms_min'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
             'parameters': r['parameters'], 'tokens': r['tokens']}
 
 def torch(case, variant, seconds):
@@ -214,7 +214,10 @@ def compare(case):
                        'peak_rss_mib': median(who, 'rss')}
         say(f'  {"Weft" if key == "weft" else "PyTorch, " + name_of(best):<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
             f'{result[key]["gflops"]:7.1f} GFLOP/s ({100 * result[key]["peak_share"]:.0f} % of {peak:.0f})  {result[key]["peak_rss_mib"]:6.0f} MiB')
-    say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f})')
+    least = {key: min(r[who]['least'] for r in rounds) for key, who in (('weft', 'weft'), ('torch', best))}
+    result['ratio_of_least'] = least['torch'] / least['weft']
+    say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f}); '
+        f'best steps: {least["weft"]:.3f} and {least["torch"]:.3f} ms, {result["ratio_of_least"]:.2f}')
     load = os.getloadavg()[0]
     if load > os.cpu_count() + 1:
         say(f'  the load average is {load:.1f} on {os.cpu_count()} processors: other programs run, and these figures say little')

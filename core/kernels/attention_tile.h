@@ -208,6 +208,8 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
             f(__VA_ARGS__, 1);                                                                                                             \
         else if (QV > 2 && (rows) <= 2 * V_LANES)                                                                                          \
             f(__VA_ARGS__, 2);                                                                                                             \
+        else if (QV > 4 && (rows) <= 4 * V_LANES)                                                                                          \
+            f(__VA_ARGS__, 4);                                                                                                             \
         else                                                                                                                               \
             f(__VA_ARGS__, QV);                                                                                                            \
     } while (0)
