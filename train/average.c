@@ -53,13 +53,24 @@ static wf_status write_run(const struct wf_run *run, const char *out, int64_t st
     return status;
 }
 
+/* What is there is replaced only if it is a mean too. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
-    char *state = run_path(out, "state.safetensors", error);
-    wf_status status = state ? WF_OK : WF_ERR_MEMORY;
+    char *state = run_path(out, "state.safetensors", error), *model = run_path(out, "model.safetensors", error);
+    wf_status status = state && model ? WF_OK : WF_ERR_MEMORY;
     if (status == WF_OK && wf_file_exists(state))
         status = wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is trained: the mean of %s needs a folder of its own", out, folder);
+    if (status == WF_OK && wf_file_exists(model)) {
+        wf_safetensors *file = wf_safetensors_open(model, error);
+        if (!file)
+            status = error->code;
+        else if (!wf_safetensors_metadata(file, "average"))
+            status =
+                wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: the mean of %s needs a folder of its own", out, folder);
+        wf_safetensors_close(file);
+    }
     wf_free(state);
+    wf_free(model);
     return status;
 }
 

@@ -168,14 +168,19 @@ static wf_status set_aside(struct trainer *t, const char *stem, const char *suff
 
 wf_status weights_set_aside(struct trainer *t)
 {
-    /* Best weights alone are what a training left that was killed before its first save: they come again. */
+    /* Best weights alone are what a training left that was killed before its first save: they come again, if this one validates. */
     char *model = run_path(t->options->out, "model.safetensors", t->error);
     wf_status status = model ? WF_OK : WF_ERR_MEMORY;
-    if (status == WF_OK && wf_file_exists(model))
+    bool whole = status == WF_OK && wf_file_exists(model);
+    wf_free(model);
+    if (status == WF_OK && (whole || !t->validates))
         status = set_aside(t, "best", ".safetensors");
+    /* Weights are worth nothing without what says how to read them. The model last: it is the sign that there is something. */
+    static const char *const with[] = {"config", "tokenizer", "tokenizer.source", "tokenizer.target"};
+    for (size_t i = 0; status == WF_OK && whole && i < sizeof with / sizeof *with; i++)
+        status = set_aside(t, with[i], ".json");
     if (status == WF_OK)
         status = set_aside(t, "model", ".safetensors");
-    wf_free(model);
     /* Older checkpoints of higher steps would push out, and be averaged with, those to come. */
     int64_t *steps = NULL, count = 0;
     if (status == WF_OK)

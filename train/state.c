@@ -223,6 +223,8 @@ static wf_status same_data(const struct trainer *t, const wf_safetensors *file, 
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained on another text than the one given: give the same files", path);
     if (status == WF_OK && valid != 0 && !t->validates)
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on a text, and none is given: give the same files", path);
+    if (status == WF_OK && valid == 0 && t->validates)
+        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was not validated, and a text for it is given: leave it out", path);
     if (status == WF_OK && (uint64_t)valid != t->valid_hash)
         status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on another text than the one given: give the same files", path);
     return status;

@@ -179,11 +179,11 @@ static wf_status run(struct trainer *t)
     if (status == WF_OK)
         status = t->task->open(t, resuming);
     if (status == WF_OK)
-        status = tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
-    if (status == WF_OK)
         status = build(t, resuming);
     if (status == WF_OK)
         status = resuming ? state_load(t) : weights_set_aside(t);
+    if (status == WF_OK)
+        status = tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
     if (status == WF_OK)
         status = open_metrics(t, resuming);
     if (status == WF_OK)

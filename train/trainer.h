@@ -63,7 +63,8 @@ wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` *
 bool checkpoint_exists(const struct trainer *t); /* that of this step */
 /* The steps of a run's checkpoints, ascending; wf_free. */
 wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
-/* Weights that lie in a folder without a state are nobody's run, but somebody's: they get another name, which is reported. */
+/* Weights that lie in a folder without a state are nobody's run, but somebody's: they, their configuration and their tokenizers get
+ * other names, which is reported. */
 wf_status weights_set_aside(struct trainer *t);
 
 /* tokenizers.c */

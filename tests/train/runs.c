@@ -162,6 +162,13 @@ START_TEST(averages_that_cant_be)
     average_refused(in_folder("nowhere"), 1, in_folder("mean"), WF_ERR_IO, "no folder of a run");
     average_refused(in_folder("run"), 2, in_folder("other"), WF_ERR_EXISTS, "is a run that is trained");
     average_refused(in_folder("run"), 2, in_folder("run"), WF_ERR_EXISTS, "is a run that is trained");
+    /* a mean is replaced, any other model is not */
+    ck_ok(wf_average(in_folder("run"), 2, in_folder("mean"), NULL, error));
+    ck_ok(wf_average(in_folder("run"), 1, in_folder("mean"), NULL, error));
+    copy(in_folder("run/model.safetensors"), in_folder("mean/model.safetensors"));
+    average_refused(in_folder("run"), 2, in_folder("mean"), WF_ERR_EXISTS, "no mean");
+    ck_assert(wf_file_exists(in_folder("mean/model.safetensors")));
+    ck_assert_int_eq(unlink(in_folder("mean/model.safetensors")), 0);
     /* weights of another shape among them */
     copy(in_folder("other/checkpoints/step-00000006.safetensors"), in_folder("run/checkpoints/step-00000006.safetensors"));
     average_refused(in_folder("run"), 3, in_folder("mean"), WF_ERR_FORMAT, "step-00000006");

@@ -186,10 +186,23 @@ START_TEST(checkpoints_of_a_lost_run_are_set_aside)
     seen = (struct seen){0};
     o.config.steps = 7;
     ck_ok(wf_train(&o, NULL, error));
-    ck_assert_int_eq(seen.count[WF_EVENT_WARNING], 3); /* best, model, checkpoints */
+    ck_assert_int_eq(seen.count[WF_EVENT_WARNING], 6); /* best, config, two tokenizers, model, checkpoints */
+    ck_assert(wf_file_exists(in_folder("run/tokenizer.source.previous-1.json")));
+    ck_assert(wf_file_exists(in_folder("run/tokenizer.target.previous-1.json")));
+    ck_assert(wf_file_exists(in_folder("run/config.previous-1.json")) && wf_file_exists(in_folder("run/config.json")));
     ck_assert(wf_file_exists(in_folder("run/checkpoints.previous-1/step-00000040.safetensors")));
     ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000007.safetensors")));
     ck_assert(!wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
+    /* best weights alone come again when the new training validates; of one that does not they would be somebody else's */
+    for (int validates = 1; validates >= 0; validates--) {
+        ck_assert_int_eq(unlink(in_folder("run/state.safetensors")), 0);
+        ck_assert_int_eq(unlink(in_folder("run/model.safetensors")), 0);
+        ck_assert(wf_file_exists(in_folder("run/best.safetensors")));
+        seen = (struct seen){0};
+        o.valid_files = validates ? 2 : 0;
+        ck_ok(wf_train(&o, NULL, error));
+        ck_assert_int_eq(wf_file_exists(in_folder("run/best.safetensors")), validates);
+    }
     finish();
 }
 END_TEST
@@ -296,6 +309,14 @@ START_TEST(a_resume_with_something_else_is_refused)
     other = o;
     other.valid = o.train;
     refused(&other, WF_ERR_ARGUMENT, "validated on another text");
+    struct wf_train_options without = small(in_folder("without"), &seen);
+    seen = (struct seen){0};
+    without.config.steps = 8;
+    without.valid_files = 0;
+    ck_ok(wf_train(&without, NULL, error));
+    without.valid_files = 2;
+    without.resume = true;
+    refused(&without, WF_ERR_ARGUMENT, "was not validated, and a text for it is given");
     write_pairs("more.en", "more.de", 30, 3);
     const char *files[2] = {in_folder("more.en"), in_folder("more.de")};
     other = o;

@@ -11,7 +11,7 @@ WF_BEGIN_DECLS
  * checkpoints/step-*.safetensors of the run. It can be used as any run, but not be trained on. model.safetensors is written last: a
  * folder in which it is missing was not finished. *step (may be NULL): that of the last checkpoint.
  * Fewer checkpoints than asked for is WF_ERR_ARGUMENT with their number; weights of other names or shapes WF_ERR_FORMAT; an `out` that
- * holds a training's state WF_ERR_EXISTS. */
+ * holds a training's state, or a model that is no mean, WF_ERR_EXISTS. */
 WF_API wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
