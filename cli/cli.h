@@ -61,6 +61,7 @@ bool interrupted(void *unused);
 struct progress {
     bool terminal, drawn;
     int64_t first;           /* step at the start of this process */
+    double start;            /* seconds of getting ready, which say nothing about what is left */
     double last_draw, last_line;
     double loss;             /* running mean */
     double speed;

@@ -96,6 +96,10 @@ static wf_status generate(const struct arguments *a, wf_error *error)
     wf_status status = wf_run_open(&run, a->run, a->weights, error);
     if (status != WF_OK)
         return status;
+    if (wf_model_translates(run.model)) {
+        wf_run_close(&run);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->run, a->run);
+    }
     wf_tape *tape = NULL;
     struct printer printer = {.tokenizer = run.tokenizer, .live = isatty(STDOUT_FILENO)};
     status = first_ids(&run, a->prompt, &ids, error);

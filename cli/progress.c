@@ -39,7 +39,7 @@ static int columns(void)
 static void describe(const struct progress *p, const struct wf_event *e, char *text, size_t size)
 {
     char left[32];
-    double done = (double)(e->step - p->first), seconds = e->seconds;
+    double done = (double)(e->step - p->first), seconds = e->seconds - p->start;
     time_left(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left, sizeof left);
     snprintf(text, size, "%lld/%lld  loss %.4f  %.1fk tok/s  %s left", (long long)e->step, (long long)e->steps, p->loss, p->speed / 1000, left);
 }
@@ -94,6 +94,7 @@ static void begin(struct progress *p, const struct wf_event *e)
     const char *target = e->train_pairs > 0 ? "target " : "";
     progress_clear(p);
     p->first = e->step;
+    p->start = e->seconds;
     fprintf(stderr, "%lld parameters, %lld types; %lld %stokens to train on, ", (long long)e->parameters, (long long)e->vocab_size,
             (long long)e->train_tokens, target);
     if (e->valid_tokens > 0)

@@ -21,6 +21,8 @@ END
 "$weft" train seq2seq-tiny --train train.en,train.de --out run --seed 1 2>log || failed "training: $(tail -2 log)"
 translate() { "$weft" translate run "$@" 2>err; }
 
+expect 2 'weft translate run' "$weft" generate run --prompt 'The cat'
+
 # every target comes back, at any beam, batch and number of threads, and without a line end at the end of the input
 translate <train.en >out || failed "translate: $(cat err)"
 cmp -s out train.de || failed "not the targets: $(cat out)"

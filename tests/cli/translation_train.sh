@@ -41,6 +41,12 @@ first=$(sed -n 's/.*"step":1,"loss\/train":\([0-9.]*\).*/\1/p' straight/metrics.
 last=$(sed -n 's/.*"step":60,"loss\/train":\([0-9.]*\).*/\1/p' straight/metrics.jsonl)
 awk "BEGIN { exit !($last < $first - 0.3) }" || failed "the loss does not fall: $first, $last"
 
+# --- the time left is that of the steps, not of looking through many pairs
+pairs 2 60000 many
+# shellcheck disable=SC2086
+"$weft" train seq2seq-tiny --train many.en,many.de --out many --steps 20 $small 2>log || failed "many pairs: $(tail -1 log)"
+grep -q '^step 1/20 .* [0-2] s left' log || failed "time left: $(grep '^step 1/' log)"
+
 # --- killed
 kills=0
 tries=0
