@@ -16,7 +16,7 @@ static wf_status read_metaspace(wf_tokenizer *t, json_t *value, const char *wher
     static const char *const keys[] = {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep", NULL};
     wf_status status = wf_json_only_keys(value, where, keys, error);
     if (status == WF_OK)
-        status = part_text(t, value, "replacement", where, &d->text, &d->text_length, error);
+        status = part_character(t, value, "replacement", where, &d->text, &d->text_length, error);
     if (status == WF_OK)
         status = prepend_read(value, where, &d->prepend, error);
     d->split = true;
@@ -39,7 +39,7 @@ static wf_status read_strip(wf_tokenizer *t, json_t *value, const char *where, s
 {
     wf_status status = wf_json_only_keys(value, where, (const char *const[]){"type", "content", "start", "stop", NULL}, error);
     if (status == WF_OK)
-        status = part_text(t, value, "content", where, &d->text, &d->text_length, error);
+        status = part_character(t, value, "content", where, &d->text, &d->text_length, error);
     if (status == WF_OK)
         status = wf_json_get_int(value, where, "start", WF_JSON_REQUIRED, 0, INT64_MAX, &d->start, error);
     return status == WF_OK ? wf_json_get_int(value, where, "stop", WF_JSON_REQUIRED, 0, INT64_MAX, &d->stop, error) : status;

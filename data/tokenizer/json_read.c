@@ -126,7 +126,7 @@ static wf_status read_parts(wf_tokenizer *t, json_t *root, json_t *model, json_t
         status = added_tokens_index(t, where, error);
     if (status != WF_OK)
         return status;
-    t->tracks = t->normalizer && pre_tokenizer_needs_origin(t->pre_tokenizer);
+    t->tracks = pre_tokenizer_needs_origin(t->pre_tokenizer) && (t->normalizer || pre_tokenizer_has_steps(t->pre_tokenizer));
     t->kind = kind_of(t);
     return WF_OK;
 }

@@ -19,7 +19,7 @@ static bool starts_afresh(uint32_t point)
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
-        return false;
+        return unicode_is_later_mark(point);
     default:
         return utf8proc_get_property((utf8proc_int32_t)point)->combining_class == 0;
     }
@@ -27,7 +27,8 @@ static bool starts_afresh(uint32_t point)
 
 static int class_of(uint32_t point)
 {
-    return (int)utf8proc_get_property((utf8proc_int32_t)point)->combining_class;
+    int class = (int)utf8proc_get_property((utf8proc_int32_t)point)->combining_class;
+    return class != 0 && unicode_is_later_mark(point) ? 0 : class;
 }
 
 /* Stable, by combining class: counting, for a text may be nothing but marks. */

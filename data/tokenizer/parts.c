@@ -6,6 +6,7 @@
 #include "pipeline.h"
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 /* The head of a kept block, as wide as its alignment. */
@@ -79,4 +80,15 @@ wf_status part_text(wf_tokenizer *t, json_t *value, const char *key, const char 
     if (length)
         *length = bytes;
     return *out ? WF_OK : part_no_memory(where, error);
+}
+
+wf_status part_character(wf_tokenizer *t, json_t *value, const char *key, const char *where, const char **out, int64_t *length,
+                         wf_error *error)
+{
+    uint32_t point;
+    char quoted[WF_QUOTE_SIZE];
+    wf_status status = part_text(t, value, key, where, out, length, error);
+    if (status != WF_OK || (*length > 0 && wf_utf8_decode(*out, *length, &point) == *length))
+        return status;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": one character is expected, not %s", where, key, wf_text_quote(*out, quoted));
 }

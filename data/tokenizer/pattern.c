@@ -113,10 +113,24 @@ void pattern_write(const struct pattern *p, struct json_writer *w)
 static wf_status find_string(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end)
 {
     const char *found;
-    for (int64_t at = begin; p->length > 0 && (found = memmem(data + at, (size_t)(end - at), p->text, (size_t)p->length));
+    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), p->text, (size_t)p->length));
          at = found - data + p->length)
         if (!spans_add(&s->matches, found - data, found - data + p->length))
             return WF_ERR_MEMORY;
+    return WF_OK;
+}
+
+/* An empty string is before and after every character. */
+static wf_status find_empty(struct scratch *s, const char *data, int64_t begin, int64_t end)
+{
+    for (int64_t at = begin; at <= end;) {
+        int size = 1;
+        if (!spans_add(&s->matches, at, at))
+            return WF_ERR_MEMORY;
+        if (at < end)
+            unicode_at(data, at, &size);
+        at += size;
+    }
     return WF_OK;
 }
 
@@ -170,7 +184,7 @@ wf_status pattern_find(const struct pattern *p, struct scratch *s, const char *d
     if (p->every)
         return find_every(s, data, begin, end);
     if (!p->regex)
-        return find_string(p, s, data, begin, end);
+        return p->length == 0 ? find_empty(s, data, begin, end) : find_string(p, s, data, begin, end);
     if (!s->match_data) {
         pcre2_general_context *general = memory();
         s->match_data = general ? pcre2_match_data_create(1, general) : NULL;

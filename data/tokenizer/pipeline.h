@@ -29,6 +29,7 @@ struct pre_tokenizer *pre_tokenizer_of_characters(wf_tokenizer *tokenizer);
 bool pre_tokenizer_is_characters(const struct pre_tokenizer *pre); /* Split at [\s\S], Isolated */
 bool pre_tokenizer_has_bytes(const struct pre_tokenizer *pre);     /* ByteLevel is in it */
 bool pre_tokenizer_needs_origin(const struct pre_tokenizer *pre);  /* a Metaspace that marks the text's first word only */
+bool pre_tokenizer_has_steps(const struct pre_tokenizer *pre);     /* one may rewrite the text before another */
 
 wf_status template_read(wf_tokenizer *tokenizer, json_t *value, const char *where, struct template **out, wf_error *error);
 void template_write(const struct template *template, const char *key, struct json_writer *w);
@@ -69,6 +70,9 @@ wf_status part_refuse(const char *part, const char *type, const char *where, wf_
 /* A required string, kept. */
 wf_status part_text(wf_tokenizer *tokenizer, json_t *value, const char *key, const char *where, const char **out, int64_t *length,
                     wf_error *error);
+/* The same where the package has a character: exactly one. */
+wf_status part_character(wf_tokenizer *tokenizer, json_t *value, const char *key, const char *where, const char **out, int64_t *length,
+                         wf_error *error);
 wf_status part_no_memory(const char *where, wf_error *error);
 
 #endif

@@ -59,7 +59,7 @@ static wf_status read_metaspace(wf_tokenizer *t, json_t *value, const char *wher
     static const char *const keys[] = {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep", NULL};
     wf_status status = wf_json_only_keys(value, where, keys, error);
     if (status == WF_OK)
-        status = part_text(t, value, "replacement", where, &pre->mark, &pre->mark_length, error);
+        status = part_character(t, value, "replacement", where, &pre->mark, &pre->mark_length, error);
     if (status == WF_OK)
         status = prepend_read(value, where, &pre->prepend, error);
     pre->split = true;
@@ -130,7 +130,7 @@ static wf_status read_parts(wf_tokenizer *t, json_t *value, const char *where, s
         return status == WF_OK ? wf_json_get_bool(value, where, "individual_digits", WF_JSON_REQUIRED, &pre->individual, error) : status;
     case PRE_DELIMITER:
         status = wf_json_only_keys(value, where, (const char *const[]){"type", "delimiter", NULL}, error);
-        return status == WF_OK ? part_text(t, value, "delimiter", where, &pre->mark, &pre->mark_length, error) : status;
+        return status == WF_OK ? part_character(t, value, "delimiter", where, &pre->mark, &pre->mark_length, error) : status;
     default:
         return wf_json_only_keys(value, where, only_type, error);
     }
@@ -262,4 +262,9 @@ bool pre_tokenizer_needs_origin(const struct pre_tokenizer *pre)
         if (pre_tokenizer_needs_origin(pre->step[i]))
             return true;
     return pre && pre->type == PRE_METASPACE && pre->prepend == PREPEND_FIRST;
+}
+
+bool pre_tokenizer_has_steps(const struct pre_tokenizer *pre)
+{
+    return pre && pre->type == PRE_SEQUENCE;
 }

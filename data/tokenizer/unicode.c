@@ -123,6 +123,11 @@ bool unicode_is_mark(uint32_t point)
     return point == 0x1CF2 || point == 0x1CF3 || (mark && !IN(point, after_9));
 }
 
+bool unicode_is_later_mark(uint32_t point)
+{
+    return IN(point, after_9);
+}
+
 bool unicode_is_decomposed(uint32_t point)
 {
     return !IN(point, decomposed_later);

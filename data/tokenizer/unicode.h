@@ -55,6 +55,8 @@ bool unicode_is_nonspacing(uint32_t point); /* Mn */
 bool unicode_is_ideograph(uint32_t point);  /* what it puts spaces around */
 /* M*: what StripAccents drops. */
 bool unicode_is_mark(uint32_t point);
+/* Whether it came after the Unicode 9 of the package's normal forms, to which it is a character that nothing joins. */
+bool unicode_is_later_mark(uint32_t point);
 /* Whether the package decomposes it, whose tables are of Unicode 9. */
 bool unicode_is_decomposed(uint32_t point);
 

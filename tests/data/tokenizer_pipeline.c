@@ -30,6 +30,9 @@ static wf_tokenizer *made(const char *model, const char *normalizer, const char 
 #define WORDS "{\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 1, \"fi\": 2}, \"unk_token\": \"<unk>\"}"
 #define LETTERS "{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\xE2\x96\x81\": 2, \"ab\": 3}, \"merges\": [[\"a\", \"b\"]]}"
 #define WHITESPACE "{\"type\": \"Whitespace\"}"
+#define ADDED_TOKEN(id, content)                                                                                                           \
+    "{\"id\": " id ", \"content\": \"" content                                                                                            \
+    "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}"
 #define METASPACE "{\"type\": \"Metaspace\", \"replacement\": \"\xE2\x96\x81\"}"
 
 START_TEST(places_of_faults)
@@ -329,6 +332,69 @@ START_TEST(old_files)
 }
 END_TEST
 
+/* Corners in which other ids would be as plausible; these are the package's. */
+START_TEST(corners)
+{
+#define POINTS                                                                                                                             \
+    "{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"\\u0301\": 1, \"\\u08cf\": 2, \"\\u00e1\": 3, \"\\ud806\\udd35\": 4, \"\\ud806\\udd30\": 5, "       \
+    "\"\\ud806\\udd38\": 6}, \"merges\": []}"
+#define TWO_MARKS                                                                                                                          \
+    "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", \"replacement\": \"\xE2\x96\x81\", \"prepend_scheme\": "       \
+    "\"never\"}, {\"type\": \"Metaspace\", \"replacement\": \"b\", \"prepend_scheme\": \"first\", \"split\": false}]}"
+#define EMPTY "\"pattern\": {\"String\": \"\"}"
+    static const struct {
+        const char *model, *normalizer, *pre, *added, *text, *ids;
+    } cases[] = {
+        /* normal forms are those of Unicode 9 */
+        {POINTS, "{\"type\": \"NFC\"}", NULL, NULL, "a\xCC\x81", "3"},
+        {POINTS, "{\"type\": \"NFC\"}", NULL, NULL, "a\xE0\xA3\x8F\xCC\x81", "0 2 1"},
+        {POINTS, "{\"type\": \"NFD\"}", NULL, NULL, "a\xCC\x81\xE0\xA3\x8F", "0 1 2"},
+        {POINTS, "{\"type\": \"NFC\"}", NULL, NULL, "\xF0\x91\xA4\xB5\xF0\x91\xA4\xB0", "4 5"},
+        /* the first word is that of the text, not that behind an added token, whatever came before */
+        {LETTERS, NULL, TWO_MARKS, ADDED_TOKEN("4", "<s>"), "a<s>a a", "1 0 4 0 2 0"},
+        {LETTERS, NULL, TWO_MARKS, ADDED_TOKEN("4", "<s>"), "<s>a", "4 0"},
+        /* an empty string is around every character */
+        {LETTERS, NULL, "{\"type\": \"Split\", " EMPTY ", \"behavior\": \"Isolated\", \"invert\": false}", NULL, "ab", "0 1"},
+        {LETTERS, "{\"type\": \"Replace\", " EMPTY ", \"content\": \"\xE2\x96\x81\"}", NULL, NULL, "ab", "2 0 2 1 2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wf_tokenizer *t = made(cases[i].model, cases[i].normalizer, cases[i].pre, cases[i].added);
+        struct wf_tokens ids = {0};
+        char text[128] = "";
+        ck_ok(wf_tokenizer_encode(t, cases[i].text, (int64_t)strlen(cases[i].text), &ids, error));
+        for (int64_t k = 0, at = 0; k < ids.count; k++)
+            at += snprintf(text + at, sizeof text - (size_t)at, "%s%d", k ? " " : "", (int)ids.id[k]);
+        ck_assert_msg(!strcmp(text, cases[i].ids), "case %zu: %s", i, text);
+        wf_tokens_free(&ids);
+        wf_tokenizer_free(t);
+    }
+}
+END_TEST
+
+/* Where the package has a character no other text may stand: splitting at an empty one would never end. */
+START_TEST(one_character)
+{
+    static const char *const parts[][2] = {
+        {"\"pre_tokenizer\": {\"type\": \"CharDelimiterSplit\", \"delimiter\": \"", "\"}"},
+        {"\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"", "\"}"},
+        {"\"decoder\": {\"type\": \"Metaspace\", \"replacement\": \"", "\"}"},
+        {"\"decoder\": {\"type\": \"Strip\", \"content\": \"", "\", \"start\": 0, \"stop\": 1}"},
+    };
+    static const char *const texts[] = {"", "ab", "\xC3\xA9"};
+    for (size_t i = 0; i < 4 * 3; i++) {
+        wf_tokenizer *t;
+        char *json = wf_format("{\"version\": \"1.0\", \"model\": %s, %s%s%s}", LETTERS, parts[i / 3][0], texts[i % 3], parts[i / 3][1]);
+        if (i % 3 < 2) {
+            ck_fails(wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", &t, error), WF_ERR_FORMAT, "one character is expected");
+        } else {
+            ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", &t, error));
+            wf_tokenizer_free(t);
+        }
+        wf_free(json);
+    }
+}
+END_TEST
+
 /* Against the package's ids, by make_tokenizers.py FILE.json TEXT... */
 START_TEST(multi30k)
 {
@@ -380,4 +446,4 @@ START_TEST(multi30k)
 END_TEST
 
 WF_TEST_MAIN("tokenizer_pipeline", places_of_faults, trained, unknown_tokens, options_that_cannot_be, steady_state, merges_by_definition,
-             a_megabyte_without_a_space, threads_share_a_tokenizer, old_files, multi30k)
+             a_megabyte_without_a_space, threads_share_a_tokenizer, old_files, corners, one_character, multi30k)
