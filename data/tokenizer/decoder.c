@@ -37,12 +37,18 @@ static const char *piece(const struct pieces *pieces, int64_t i, int64_t *length
     return pieces->bytes.data + begin;
 }
 
-/* Appends data with each `from` as `to`; at most `most` of them. */
-static bool add_replaced(struct pieces *out, const char *data, int64_t length, const char *from, int64_t from_length, const char *to,
-                         int64_t most)
+/* Appends data with each `from` as `to`; an empty `from` is around every character. */
+static bool add_replaced(struct pieces *out, const char *data, int64_t length, const char *from, int64_t from_length, const char *to)
 {
     int64_t to_length = (int64_t)strlen(to);
-    for (const char *found; most > 0 && from_length > 0 && (found = memmem(data, (size_t)length, from, (size_t)from_length)); most--) {
+    for (int size; from_length == 0 && length > 0; data += size, length -= size) {
+        unicode_at(data, 0, &size);
+        if (!pieces_add(out, to, to_length) || !pieces_add(out, data, size))
+            return false;
+    }
+    if (from_length == 0)
+        return pieces_add(out, to, to_length);
+    for (const char *found; (found = memmem(data, (size_t)length, from, (size_t)from_length));) {
         if (!pieces_add(out, data, found - data) || !pieces_add(out, to, to_length))
             return false;
         length -= found - data + from_length;
@@ -160,7 +166,7 @@ static bool metaspace(const struct decoder *d, const struct pieces *in, struct p
         int64_t length;
         const char *text = piece(in, i, &length);
         if (!pieces_begin(out) ||
-            !add_replaced(out, text, length, d->text, d->text_length, i == 0 && d->prepend != PREPEND_NEVER ? "" : " ", INT64_MAX))
+            !add_replaced(out, text, length, d->text, d->text_length, i == 0 && d->prepend != PREPEND_NEVER ? "" : " "))
             return false;
     }
     return true;
@@ -252,7 +258,7 @@ static bool bpe(const struct decoder *d, const struct pieces *in, struct pieces 
     for (int64_t i = 0; i < in->count; i++) {
         int64_t length;
         const char *text = piece(in, i, &length);
-        if (!pieces_begin(out) || !add_replaced(out, text, length, d->text, d->text_length, i + 1 == in->count ? "" : " ", INT64_MAX))
+        if (!pieces_begin(out) || !add_replaced(out, text, length, d->text, d->text_length, i + 1 == in->count ? "" : " "))
             return false;
     }
     return true;

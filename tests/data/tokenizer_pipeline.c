@@ -31,7 +31,7 @@ static wf_tokenizer *made(const char *model, const char *normalizer, const char 
 #define LETTERS "{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"\xE2\x96\x81\": 2, \"ab\": 3}, \"merges\": [[\"a\", \"b\"]]}"
 #define WHITESPACE "{\"type\": \"Whitespace\"}"
 #define ADDED_TOKEN(id, content)                                                                                                           \
-    "{\"id\": " id ", \"content\": \"" content                                                                                            \
+    "{\"id\": " id ", \"content\": \"" content                                                                                             \
     "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}"
 #define METASPACE "{\"type\": \"Metaspace\", \"replacement\": \"\xE2\x96\x81\"}"
 
@@ -336,7 +336,8 @@ END_TEST
 START_TEST(corners)
 {
 #define POINTS                                                                                                                             \
-    "{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"\\u0301\": 1, \"\\u08cf\": 2, \"\\u00e1\": 3, \"\\ud806\\udd35\": 4, \"\\ud806\\udd30\": 5, "       \
+    "{\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"\\u0301\": 1, \"\\u08cf\": 2, \"\\u00e1\": 3, \"\\ud806\\udd35\": 4, "                    \
+    "\"\\ud806\\udd30\": 5, "                                                                                                              \
     "\"\\ud806\\udd38\": 6}, \"merges\": []}"
 #define TWO_MARKS                                                                                                                          \
     "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Metaspace\", \"replacement\": \"\xE2\x96\x81\", \"prepend_scheme\": "       \
@@ -367,6 +368,29 @@ START_TEST(corners)
         ck_assert_msg(!strcmp(text, cases[i].ids), "case %zu: %s", i, text);
         wf_tokens_free(&ids);
         wf_tokenizer_free(t);
+    }
+}
+END_TEST
+
+START_TEST(decoder_corners)
+{
+    static const struct {
+        const char *decoder, *text;
+    } cases[] = {
+        {"{\"type\": \"BPEDecoder\", \"suffix\": \"\"}", " a b a"},
+        {"{\"type\": \"BPEDecoder\", \"suffix\": \"b\"}", "a a"},
+        {"{\"type\": \"Replace\", " EMPTY ", \"content\": \"-\"}", "-a-b--a-"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wf_tokenizer *t;
+        struct wf_string text = {0};
+        char *json = wf_format("{\"version\": \"1.0\", \"model\": %s, \"decoder\": %s}", LETTERS, cases[i].decoder);
+        ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "x.json", &t, error));
+        ck_ok(wf_tokenizer_decode(t, (const int32_t[]){3, 0}, 2, &text, error));
+        ck_assert_str_eq(text.data, cases[i].text);
+        wf_string_free(&text);
+        wf_tokenizer_free(t);
+        wf_free(json);
     }
 }
 END_TEST
@@ -446,4 +470,4 @@ START_TEST(multi30k)
 END_TEST
 
 WF_TEST_MAIN("tokenizer_pipeline", places_of_faults, trained, unknown_tokens, options_that_cannot_be, steady_state, merges_by_definition,
-             a_megabyte_without_a_space, threads_share_a_tokenizer, old_files, corners, one_character, multi30k)
+             a_megabyte_without_a_space, threads_share_a_tokenizer, old_files, corners, decoder_corners, one_character, multi30k)
