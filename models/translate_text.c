@@ -152,6 +152,16 @@ static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
     return WF_OK;
 }
 
+/* Unknown tokens from id `start` on. */
+static int64_t unknown_in(const wf_translator *t, int64_t start)
+{
+    int32_t id = wf_tokenizer_special(t->source, WF_SPECIAL_UNKNOWN);
+    int64_t count = 0;
+    for (int64_t i = start; i < t->ids.count; i++)
+        count += t->ids.id[i] == id;
+    return count;
+}
+
 /* The sentence text[from .. to-1] of line number `line` (from 0), which begins at `begin`, with its marks. Leaves no ids of a line that
  * turns out to be empty. */
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
@@ -183,6 +193,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
                                   t->name, line + 1, length + marks, most);
         t->ids.count = start + most - marks;
         counts->truncated++;
+        unknown = unknown_in(t, start);
     }
     counts->tokens += t->ids.count - start;
     counts->unknown += unknown;

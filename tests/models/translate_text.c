@@ -240,6 +240,16 @@ START_TEST(unknown_words_are_counted)
     ck_assert_int_eq(wf_translator_counts(t).unknown, 3);
     ck_assert_int_eq(wf_translator_counts(t).tokens, 6);
     wf_translator_free(t);
+    /* those among the tokens that are left of a long line */
+    t = translator_of(&s, (struct wf_translator_options){.truncate = true});
+    char longest[300] = "yellow";
+    for (int i = 0; i < 30; i++)
+        strcat(longest, i < 5 ? " red" : " violet");
+    lines_of(t, longest, &out);
+    ck_assert_int_eq(wf_translator_counts(t).truncated, 1);
+    ck_assert_int_eq(wf_translator_counts(t).tokens, 18);
+    ck_assert_int_eq(wf_translator_counts(t).unknown, 1 + 12);
+    wf_translator_free(t);
     setting_free(&s);
 }
 END_TEST
