@@ -32,6 +32,9 @@ static wf_status check(const struct trainer *t)
     if (o->source_tokenizer && t->config.shared)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);
+    if (o->source_tokenizer && !o->tokenizer)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is given for the source alone: give the target's tokenizer too, or neither",
+                            o->source_tokenizer);
     if (!o->tokenizer && (t->config.tokenizer == WF_TOKENIZER_CHAR || t->config.tokenizer == WF_TOKENIZER_WORDPIECE))
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",

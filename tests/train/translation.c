@@ -353,6 +353,9 @@ START_TEST(given_tokenizers)
     seen = (struct seen){0};
     ck_ok(wf_train(&o, NULL, error));
     ck_assert(same_file(in_folder("first/model.safetensors"), in_folder("second/model.safetensors")));
+    o.out = in_folder("alone");
+    o.tokenizer = NULL;
+    refused(&o, WF_ERR_ARGUMENT, "for the source alone");
     /* one for both sides, with embeddings of their own */
     const char *both[2] = {o.train[1], o.train[1]};
     o.out = in_folder("third");

@@ -57,7 +57,8 @@ struct wf_train_options {
     /* A tokenizer.json; NULL: one is made from the training text, of config.tokenizer's kind and at most config.vocab_size types.
      * Either way the run's config.json then has the actual sizes. */
     const char *tokenizer;
-    /* Of translations: the source's, where it has its own (config.shared false). NULL: `tokenizer` serves both. */
+    /* Of translations: the source's, where it has its own (config.shared false); `tokenizer` is the target's then. NULL:
+     * `tokenizer` serves both. */
     const char *source_tokenizer;
     /* A folder for what was found out about large files, which is found again by their content; NULL: none. */
     const char *survey_cache;
