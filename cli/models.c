@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-enum { CHARACTERS = 65 }; /* of an English text: what a character model is counted with */
+enum { TYPES = 65 }; /* characters of an English text: what a model without a vocabulary of its own is counted with */
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -27,13 +27,13 @@ int run_models(int argc, char **argv)
         struct wf_config config = p->config;
         wf_error error = {0};
         if (config.vocab_size == 0)
-            config.vocab_size = CHARACTERS;
+            config.vocab_size = TYPES;
         wf_model *model = wf_model_new(&config, &error);
         if (!model)
             return fail(&error);
         printf("%-20s %-8s %12lld  %s\n", p->name, p->family, (long long)wf_registry_parameters(wf_model_registry(model)), p->purpose);
         wf_model_free(model);
     }
-    printf("Character models are counted with %d characters; weft train takes as many as the text has.\n", CHARACTERS);
+    printf("Models of characters, and seq2seq-tiny, are counted with %d types; weft train takes as many as the text has.\n", TYPES);
     return EXIT_DONE;
 }
