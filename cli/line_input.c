@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weft/internal/text.h>
-#include <weft/internal/utf8.h>
+#include <weft/internal/lines.h>
 
 enum { CHUNK = 1 << 16 };
 
@@ -103,10 +102,9 @@ wf_status line_input_fault(const struct line_input *in, int64_t offset, wf_error
                         message);
 }
 
-wf_status line_input_check(const struct line_input *in, const char *text, int64_t length, wf_error *error)
+wf_status line_input_encode(const struct line_input *in, const wf_tokenizer *tokenizer, const char *text, int64_t length,
+                            const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error)
 {
-    int64_t bad = wf_utf8_check(text, length);
-    return bad < 0 ? WF_OK
-                   : line_input_fault(in, bad, error, "not UTF-8: byte 0x%02X: %s", (unsigned char)text[bad],
-                                      wf_utf8_fault(text + bad, length - bad));
+    /* a byte order mark counts among the bytes of its line */
+    return wf_line_encode(tokenizer, in->name, text - in->mark, in->line - 1, 0, in->mark, in->mark + length, options, out, error);
 }

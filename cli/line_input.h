@@ -21,8 +21,9 @@ wf_status line_input_open(struct line_input *in, const char *path, wf_error *err
 wf_status line_input_next(struct line_input *in, char **text, int64_t *length, wf_error *error) WF_CHECKED;
 /* "standard input:3:7: what is wrong" for the byte at `offset` of the last line. Returns WF_ERR_FORMAT. */
 wf_status line_input_fault(const struct line_input *in, int64_t offset, wf_error *error, const char *format, ...) WF_PRINTF(4, 5);
-/* The same without a message, when the last line is UTF-8. */
-wf_status line_input_check(const struct line_input *in, const char *text, int64_t length, wf_error *error) WF_CHECKED;
+/* Appends the ids of the last line; what the vocabulary lacks or is not UTF-8 is placed as above. */
+wf_status line_input_encode(const struct line_input *in, const wf_tokenizer *tokenizer, const char *text, int64_t length,
+                            const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 void line_input_close(struct line_input *in);
 
 #endif

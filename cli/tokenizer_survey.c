@@ -124,11 +124,8 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
         }
         empty += length == 0;
         ids.count = 0;
-        if ((status = line_input_check(in, text, length, error)) != WF_OK)
-            break;
-        if ((status = wf_tokenizer_encode_with(t, text, length, &o, &ids, error)) != WF_OK)
-            wf_error_prefix(error, "%s:%lld", in->name, (long long)in->line);
-        else if (!lengths_add(l, ids.count))
+        status = line_input_encode(in, t, text, length, &o, &ids, error);
+        if (status == WF_OK && !lengths_add(l, ids.count))
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
     }
     if (status == WF_OK && l->count == 0)

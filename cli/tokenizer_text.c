@@ -98,15 +98,10 @@ static void print_number(int32_t n)
 static wf_status encode_line(struct state *s, const char *text, int64_t length, wf_error *error)
 {
     const struct wf_encode_options o = {.specials = s->arguments->specials, .cache = s->cache};
-    wf_status status = line_input_check(&s->in, text, length, error);
     s->ids.count = 0;
+    wf_status status = line_input_encode(&s->in, s->tokenizer, text, length, &o, &s->ids, error);
     if (status != WF_OK)
         return status;
-    status = wf_tokenizer_encode_with(s->tokenizer, text, length, &o, &s->ids, error);
-    if (status != WF_OK) {
-        wf_error_prefix(error, "%s:%lld", s->in.name, (long long)s->in.line);
-        return status;
-    }
     if (s->arguments->tokens)
         putchar('[');
     for (int64_t i = 0; i < s->ids.count; i++) {

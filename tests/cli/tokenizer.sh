@@ -104,7 +104,10 @@ expect 1 'standard input:2:5: not UTF-8' sh -c '"$1" tokenizer encode bpe.json <
 expect 1 'standard input:2:3: the id 99999999999' sh -c 'printf "1 2\n3 99999999999 4\n" | "$1" tokenizer decode bpe.json' sh "$weft"
 expect 1 'standard input:1:3: no id' sh -c 'printf "1 x\n" | "$1" tokenizer decode bpe.json' sh "$weft"
 expect 1 'standard input:1:1: no id' sh -c 'printf "%s\n" -1 | "$1" tokenizer decode bpe.json' sh "$weft"
-expect 1 'standard input:2' sh -c 'printf "low\nhigh\n" | "$1" tokenizer encode word.json' sh "$weft"
+expect 1 'standard input:2:5: the word "high"' sh -c 'printf "low\nlow high\n" | "$1" tokenizer encode word.json' sh "$weft"
+expect 1 'standard input:1:4: the word "high"' sh -c 'printf "\357\273\277high\n" | "$1" tokenizer encode word.json' sh "$weft"
+printf 'low\nlow high\n' >high.txt
+expect 1 'high.txt:2:5: the word "high"' tokenizer survey word.json high.txt
 expect 1 'standard output' sh -c 'printf "low\n" | "$1" tokenizer encode bpe.json >/dev/full' sh "$weft"
 printf 'a\n' >c.txt
 XDG_CACHE_HOME=$work expect 1 'c.txt' tokenizer survey bpe.json a.txt,c.txt
