@@ -25,7 +25,7 @@ static int64_t line_end(const struct wf_text *text, int64_t at)
     return newline ? newline - text->data + 1 : text->length;
 }
 
-/* The line without white space at its end, as the scorer of files takes it. */
+/* The line without its end, and without blanks before it, which count for nothing in either score. */
 static struct wf_segment line_at(const struct wf_text *text, int64_t at, int64_t end)
 {
     while (end > at && strchr(" \t\r\n\v\f", text->data[end - 1]))

@@ -44,8 +44,8 @@ struct wf_config {
     int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
     int64_t batch_tokens;             /* pairs: padded positions a step, instead of `batch`; 0: all pairs at once */
     enum wf_batch_cost batch_cost;    /* "both", "side" */
-    int64_t batch_window;             /* pairs that are sorted by length together; 0: all */
-    double lr, min_lr;
+    int64_t batch_window;             /* pairs that are sorted by length together; 0: all. Of batch_tokens, as is batch_cost */
+    double lr, min_lr;                /* the peak, and where "cosine" ends; the other schedules have no end */
     int64_t warmup;
     int schedule;                     /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
