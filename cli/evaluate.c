@@ -30,25 +30,43 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
-    case KEY_DATA: a->data = value; break;
-    case KEY_JSON: a->json = true; break;
-    case KEY_WEIGHTS: a->weights = value; break;
-    case KEY_BEAM: fine = parse_int("beam", value, 1, 1024, &a->beam); break;
-    case KEY_NO_BLEU: a->no_bleu = true; break;
-    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case KEY_DATA:
+        a->data = value;
+        break;
+    case KEY_JSON:
+        a->json = true;
+        break;
+    case KEY_WEIGHTS:
+        a->weights = value;
+        break;
+    case KEY_BEAM:
+        fine = parse_int("beam", value, 1, 1024, &a->beam);
+        break;
+    case KEY_NO_BLEU:
+        a->no_bleu = true;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
     case ARGP_KEY_ARG:
         if (a->run)
             return fail_usage("'%s' is one argument too many: the text is given by --data FILE", value), EINVAL;
         a->run = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "RUN --data FILE",
+static const struct argp argp = {options,
+                                 parse_option,
+                                 "RUN --data FILE",
                                  "Loss in nats a token, perplexity and bits a character of a run's model on a text; of a translation "
-                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files.", NULL, NULL, NULL};
+                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files.",
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 struct figures {
     double loss, perplexity, bits;
@@ -128,7 +146,8 @@ static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error
     if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model's run: --beam and --no-bleu are about translations", a->run);
     if (status == WF_OK)
-        status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error) : evaluate_text(a, &files, &run, tape, f, error);
+        status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error)
+                                                : evaluate_text(a, &files, &run, tape, f, error);
     if (status == WF_OK)
         f->perplexity = exp(f->loss);
     wf_tape_free(tape);
@@ -177,7 +196,8 @@ int run_evaluate(int argc, char **argv)
     if (start(a.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
         return fail(&error);
     if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
-        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.run, f.loss);
+        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.run,
+                     f.loss);
         return fail(&error);
     }
     if (a.json)

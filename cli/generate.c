@@ -34,21 +34,40 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
-    case KEY_PROMPT: a->prompt = value; break;
-    case KEY_MAX: fine = parse_int("max-tokens", value, 0, INT64_C(1000000000), &a->max_tokens); break;
-    case KEY_TEMPERATURE: fine = parse_real("temperature", value, 1e-6, 1e6, &a->temperature); break;
-    case KEY_TOP_K: fine = parse_int("top-k", value, 0, INT32_MAX, &a->top_k); break;
-    case KEY_TOP_P: fine = parse_real("top-p", value, 1e-9, 1, &a->top_p); break;
-    case KEY_GREEDY: a->greedy = true; break;
-    case KEY_SEED: fine = parse_int("seed", value, 0, INT64_MAX, &a->seed); break;
-    case KEY_WEIGHTS: a->weights = value; break;
-    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case KEY_PROMPT:
+        a->prompt = value;
+        break;
+    case KEY_MAX:
+        fine = parse_int("max-tokens", value, 0, INT64_C(1000000000), &a->max_tokens);
+        break;
+    case KEY_TEMPERATURE:
+        fine = parse_real("temperature", value, 1e-6, 1e6, &a->temperature);
+        break;
+    case KEY_TOP_K:
+        fine = parse_int("top-k", value, 0, INT32_MAX, &a->top_k);
+        break;
+    case KEY_TOP_P:
+        fine = parse_real("top-p", value, 1e-9, 1, &a->top_p);
+        break;
+    case KEY_GREEDY:
+        a->greedy = true;
+        break;
+    case KEY_SEED:
+        fine = parse_int("seed", value, 0, INT64_MAX, &a->seed);
+        break;
+    case KEY_WEIGHTS:
+        a->weights = value;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
     case ARGP_KEY_ARG:
         if (a->run)
             return fail_usage("'%s' is one argument too many: quote the prompt, --prompt 'TEXT'", value), EINVAL;
         a->run = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }

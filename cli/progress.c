@@ -41,7 +41,8 @@ static void describe(const struct progress *p, const struct wf_event *e, char *t
     char left[32];
     double done = (double)(e->step - p->first), seconds = e->seconds - p->start;
     time_left(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left, sizeof left);
-    snprintf(text, size, "%lld/%lld  loss %.4f  %.1fk tok/s  %s left", (long long)e->step, (long long)e->steps, p->loss, p->speed / 1000, left);
+    snprintf(text, size, "%lld/%lld  loss %.4f  %.1fk tok/s  %s left", (long long)e->step, (long long)e->steps, p->loss, p->speed / 1000,
+             left);
 }
 
 /* At most ten times a second; the width is asked for each time, so that a resized window is fine. */

@@ -12,7 +12,8 @@ static const struct argp_option options[] = {
     {"train", KEY_TRAIN, "FILE[,FILE]", 0, "text to train on, UTF-8; to translate: source and target, aligned by line", 0},
     {"valid", KEY_VALID, "FILE[,FILE]", 0, "text to validate on (default: the last tenth of the training text; to translate: none)", 0},
     {"out", KEY_OUT, "RUN", 0, "folder for what comes of it", 0},
-    {"tokenizer", KEY_TOKENIZER, "FILE[,FILE]", 0, "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)", 0},
+    {"tokenizer", KEY_TOKENIZER, "FILE[,FILE]", 0,
+     "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times", 0},
     {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
     {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN", 0},
@@ -35,31 +36,48 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
-    case KEY_TRAIN: a->train = value; break;
-    case KEY_VALID: a->valid = value; break;
-    case KEY_OUT: a->out = value; break;
-    case KEY_TOKENIZER: a->tokenizer = value; break;
+    case KEY_TRAIN:
+        a->train = value;
+        break;
+    case KEY_VALID:
+        a->valid = value;
+        break;
+    case KEY_OUT:
+        a->out = value;
+        break;
+    case KEY_TOKENIZER:
+        a->tokenizer = value;
+        break;
     case KEY_SET:
         if (a->settings == MOST_SETTINGS)
             return fail_usage("--set can be given %d times at most", MOST_SETTINGS), EINVAL;
         a->setting[a->settings++] = value;
         break;
-    case KEY_STEPS: fine = parse_int("steps", value, 1, INT64_C(1000000000), &a->steps); break;
-    case KEY_RESUME: a->resume = true; break;
-    case KEY_SEED: fine = parse_int("seed", value, 0, INT64_MAX, &a->seed); break;
-    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case KEY_STEPS:
+        fine = parse_int("steps", value, 1, INT64_C(1000000000), &a->steps);
+        break;
+    case KEY_RESUME:
+        a->resume = true;
+        break;
+    case KEY_SEED:
+        fine = parse_int("seed", value, 0, INT64_MAX, &a->seed);
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
     case ARGP_KEY_ARG:
         if (a->model)
             return fail_usage("'%s' is one argument too many: weft train takes one model", value), EINVAL;
         a->model = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "MODEL --train FILE --out RUN",
-                                 "Trains a model of the zoo (weft models lists them).", NULL, NULL, NULL};
+static const struct argp argp = {
+    options, parse_option, "MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).", NULL, NULL, NULL};
 
 /* A resume starts from what the run was made with, a new run from the model's row of the zoo; --set comes on top. */
 static wf_status configure(const struct arguments *a, struct wf_config *config, wf_error *error)
@@ -72,8 +90,9 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
         struct wf_config was;
         status = wf_train_config(a->out, &was, error);
         if (status == WF_OK && strcmp(was.model, config->model) != 0)
-            status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
-                                  a->out, was.model, config->model);
+            status =
+                wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
+                             a->out, was.model, config->model);
         *config = was;
     }
     for (int i = 0; i < a->settings && status == WF_OK; i++) {
@@ -112,8 +131,13 @@ int run_train(int argc, char **argv)
     struct file_list train = {0}, valid = {0}, tokenizer = {0};
     char *cache = cache_folder();
     struct progress progress;
-    struct wf_train_options o = {.out = a.out, .survey_cache = cache, .seed = (uint64_t)a.seed, .resume = a.resume,
-                                 .event = progress_event, .ctx = &progress, .cancelled = interrupted};
+    struct wf_train_options o = {.out = a.out,
+                                 .survey_cache = cache,
+                                 .seed = (uint64_t)a.seed,
+                                 .resume = a.resume,
+                                 .event = progress_event,
+                                 .ctx = &progress,
+                                 .cancelled = interrupted};
     wf_status status = configure(&a, &o.config, &error);
     if (status == WF_OK)
         status = file_list_parse(a.train, &train, &error);

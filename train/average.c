@@ -65,8 +65,8 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
         if (!file)
             status = error->code;
         else if (!wf_safetensors_metadata(file, "average"))
-            status =
-                wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: the mean of %s needs a folder of its own", out, folder);
+            status = wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: the mean of %s needs a folder of its own", out,
+                                  folder);
         wf_safetensors_close(file);
     }
     wf_free(state);
