@@ -201,6 +201,11 @@ static wf_status train(struct arguments *a, wf_error *error)
     }
     a->o.progress = progress;
     a->o.ctx = &m;
+    if (status == WF_OK) { /* where nothing can be written is said before hours have gone into the text */
+        wf_file_writer *writer = wf_file_begin(a->out, error);
+        status = writer ? WF_OK : error->code;
+        wf_file_abort(writer);
+    }
     if (status == WF_OK)
         status = wf_tokenizer_train_files_with(a->file, a->files, &a->o, &t, error);
     if (m.drawn)

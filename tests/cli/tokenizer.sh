@@ -97,7 +97,7 @@ expect 1 'empty.txt' tokenizer train --type bpe --out t.json empty.txt
 expect 1 'bad.txt:2:5' tokenizer train --type bpe --out t.json text.txt bad.txt
 expect 1 'no-such.txt' tokenizer train --type word --out t.json text.txt no-such.txt
 expect 1 "$work" tokenizer train --type bpe --out t.json "$work"
-expect 1 'no-folder/t.json' tokenizer train --type bpe --out no-folder/t.json text.txt
+expect 1 'no-folder/t.json' tokenizer train --type bpe --out no-folder/t.json bad.txt # before the text is read
 expect 1 'no-such.json' tokenizer info no-such.json
 expect 1 'text.txt' tokenizer info text.txt
 expect 1 'standard input:2:5: not UTF-8' sh -c '"$1" tokenizer encode bpe.json <bad.txt' sh "$weft"
