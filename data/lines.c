@@ -8,20 +8,15 @@
 #include <weft/internal/utf8.h>
 
 #include "tokenizer/internal.h"
+#include "tokenizer/unicode.h"
 
-/* Unicode's White_Space. The bytes need not be UTF-8: what is not ends the white space. */
-static bool space(uint32_t c)
-{
-    return c == ' ' || (c >= 0x9 && c <= 0xD) || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
-           c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
+/* The bytes need not be UTF-8: what is not ends the white space. */
 static int64_t skip_space(const char *text, int64_t from, int64_t to)
 {
     while (from < to) {
         uint32_t c;
         int size = wf_utf8_decode(text + from, to - from, &c);
-        if (!size || !space(c))
+        if (!size || !(unicode_class(c) & CHAR_SPACE))
             break;
         from += size;
     }
@@ -35,7 +30,7 @@ static int64_t skip_space_back(const char *text, int64_t from, int64_t to)
         int64_t at = to - 1;
         while (at > from && to - at < 4 && (text[at] & 0xC0) == 0x80)
             at--;
-        if (wf_utf8_decode(text + at, to - at, &c) != to - at || !space(c))
+        if (wf_utf8_decode(text + at, to - at, &c) != to - at || !(unicode_class(c) & CHAR_SPACE))
             break;
         to = at;
     }

@@ -2,28 +2,18 @@
 #include <inttypes.h>
 
 #include "bpe_words.h"
+#include "unicode.h"
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 enum { POINTS = 0x110000 };
 
-/* The character that stands for a byte in files of byte-level encodings (GPT-2's bytes_to_unicode): itself where it is printable,
- * else the next one from U+0100 on. */
-static void add_bytes(int32_t *id)
-{
-    uint32_t next = 0x100;
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        bool plain = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-        id[plain ? byte : next++] = 1;
-    }
-}
-
 /* Marks the characters that occur, then numbers them: id[point] is the piece. Returns false without memory. */
 static bool add_alphabet(const struct word_counts *words, bool bytes, struct word_counts *pieces, int32_t *id)
 {
     uint32_t point;
-    if (bytes)
-        add_bytes(id);
+    for (int byte = 0; bytes && byte < 256; byte++)
+        id[unicode_of_byte((unsigned char)byte)] = 1;
     for (int64_t at = 0; at < words->used; id[point] = 1)
         at += wf_utf8_decode(words->bytes + at, words->used - at, &point);
     for (point = 0; point < POINTS; point++) {

@@ -113,8 +113,7 @@ void pattern_write(const struct pattern *p, struct json_writer *w)
 static wf_status find_string(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end)
 {
     const char *found;
-    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), p->text, (size_t)p->length));
-         at = found - data + p->length)
+    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), p->text, (size_t)p->length)); at = found - data + p->length)
         if (!spans_add(&s->matches, found - data, found - data + p->length))
             return WF_ERR_MEMORY;
     return WF_OK;

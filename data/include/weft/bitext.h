@@ -67,10 +67,10 @@ WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *tex
 
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */
 /* An epoch is every used pair once. The order of pairs is drawn from (seed, epoch); windows of it are sorted by target length, then source
- * length (where `side` counts by the target's alone), pairs of equal lengths staying as drawn, and cut into batches that cost at most `tokens`; what a window leaves over
- * stays a batch; the batches of the epoch are then put into an order drawn from the seed. All of it is a function of (seed, epoch), the
- * same on every machine and for every number of threads, so that (epoch, index) is the whole place in the data. Besides the bitext's it
- * holds 4 bytes a pair, 8 a batch and 4 for each pair of a window. */
+ * length (with `side` by target length alone), pairs of equal lengths staying as drawn, and cut into batches that cost at most `tokens`;
+ * what a window leaves over stays a batch; the batches of the epoch are then put into an order drawn from the seed. All of it is a function
+ * of (seed, epoch), the same on every machine and for every number of threads, so that (epoch, index) is the whole place in the data.
+ * Besides the bitext's it holds 4 bytes a pair, 8 a batch and 4 for each pair of a window. */
 typedef struct wf_pair_batches wf_pair_batches;
 struct wf_pair_batches_options {
     int64_t tokens;    /* cost of a batch: pairs x (longest source + longest target). A pair that costs more is one. 0: all pairs are one */
