@@ -8,22 +8,28 @@
 
 #include "line_input.h"
 
-enum { KEY_MAX = 1000, KEY_BATCH, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
+enum { KEY_MODEL = 1000, KEY_MAX, KEY_BATCH, KEY_COST, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 
 static const struct argp_option options[] = {
+    {"model", KEY_MODEL, "NAME", 0,
+     "of two files: as training this preset counts them, with its max_length, batch_tokens, batch_cost, batch_window and marks of the "
+     "source; the options below go before",
+     0},
     {"max-length", KEY_MAX, "N", 0, "a side of more ids is over-long; pairs with one are left out", 0},
     {"batch-tokens", KEY_BATCH, "N", 0,
-     "of two files: share of padding in batches of at most N padded positions, source and target together", 0},
-    {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s>", 0},
-    {"source-eos", KEY_EOS, NULL, 0, "of two files: the source ends with </s>", 0},
+     "of two files: share of padding in batches that cost at most N", 0},
+    {"batch-cost", KEY_COST, "both|side", 0,
+     "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", 0},
+    {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s> (default: no)", 0},
+    {"source-eos", KEY_EOS, NULL, 0, "of two files: the source ends with </s> (default: no)", 0},
     {"threads", KEY_THREADS, "N", 0, "threads", 0},
     {0},
 };
 
 struct arguments {
-    const char *tokenizer, *text;
-    int64_t max_length, batch_tokens, threads;
-    bool bos, eos;
+    const char *tokenizer, *text, *model;
+    int64_t max_length, batch_tokens, window, threads;
+    bool bos, eos, side, has_cost;
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
@@ -31,11 +37,20 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
+    case KEY_MODEL:
+        a->model = value;
+        break;
     case KEY_MAX:
         fine = parse_int("max-length", value, 1, INT32_MAX, &a->max_length);
         break;
     case KEY_BATCH:
         fine = parse_int("batch-tokens", value, 1, INT32_MAX, &a->batch_tokens);
+        break;
+    case KEY_COST:
+        a->has_cost = true;
+        a->side = strcmp(value, "side") == 0;
+        if (!a->side && strcmp(value, "both") != 0)
+            return fail_usage("--batch-cost: '%s' is neither both nor side", value), EINVAL;
         break;
     case KEY_BOS:
         a->bos = true;
@@ -65,6 +80,27 @@ static const struct argp argp = {
     NULL,
     NULL,
     NULL};
+
+/* What the options leave open is the preset's. */
+static wf_status take_model(struct arguments *a, wf_error *error)
+{
+    struct wf_config c = {.batch_window = WINDOW};
+    if (a->model) {
+        wf_status status = wf_config_preset(&c, a->model, error);
+        if (status != WF_OK)
+            return status;
+        if (c.encoder_layers == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--model: %s is a language model: take one that translates, such as multi30k",
+                                a->model);
+    }
+    a->max_length = a->max_length ? a->max_length : c.max_length;
+    a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.batch_tokens;
+    a->side = a->has_cost ? a->side : c.batch_cost == WF_BATCH_SIDE;
+    a->window = c.batch_window;
+    a->bos = a->bos || c.source_bos;
+    a->eos = a->eos || c.source_eos;
+    return WF_OK;
+}
 
 /* --- lengths ------------------------------------------------------------------------------------------------------- */
 
@@ -119,7 +155,8 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
     wf_status status = o.cache ? WF_OK : error->code;
     while (status == WF_OK && (status = line_input_next(in, &text, &length, error)) == WF_OK && text) {
         if (interrupted(NULL)) {
-            status = wf_error_set(error, WF_ERR_CANCELLED, "%s: interrupted after %lld lines", in->name, (long long)l->count);
+            status = wf_error_set(error, WF_ERR_CANCELLED, "%s: interrupted after %lld line%s", in->name, (long long)l->count,
+                                  l->count == 1 ? "" : "s");
             break;
         }
         empty += length == 0;
@@ -131,15 +168,16 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
     if (status == WF_OK && l->count == 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", in->name);
     if (status == WF_OK) {
-        printf("%lld lines, %lld empty\n", (long long)l->count, (long long)empty);
+        printf("%lld line%s, %lld empty\n", (long long)l->count, l->count == 1 ? "" : "s", (long long)empty);
         lengths_print(l, in->name);
         if (unknown > 0)
-            printf("%lld unknown tokens, %.3f %%\n", (long long)unknown, 100.0 * (double)unknown / (double)l->tokens);
+            printf("%lld unknown token%s, %.3f %%\n", (long long)unknown, unknown == 1 ? "" : "s",
+                   100.0 * (double)unknown / (double)l->tokens);
         int64_t over = 0;
         for (int64_t n = a->max_length + 1; a->max_length && n < l->room; n++)
             over += l->lines[n];
         if (a->max_length)
-            printf("%lld lines longer than %lld\n", (long long)over, (long long)a->max_length);
+            printf("%lld line%s longer than %lld\n", (long long)over, over == 1 ? "" : "s", (long long)a->max_length);
     }
     wf_token_cache_free(o.cache);
     wf_tokens_free(&ids);
@@ -189,7 +227,7 @@ static wf_status print_lengths(const wf_bitext *bitext, wf_error *error)
 static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_error *error)
 {
     wf_pair_batches *batches;
-    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .window = WINDOW, .seed = 1};
+    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .side = a->side, .window = a->window, .seed = 1};
     wf_status status = wf_pair_batches_new(bitext, &o, &batches, error);
     int64_t count = 0, positions = 0, most = 0, tokens = wf_bitext_survey(bitext)->source_tokens + wf_bitext_survey(bitext)->target_tokens;
     for (int64_t epoch = 0, index = 0; status == WF_OK; count++) {
@@ -210,8 +248,8 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
         most = cost > most ? cost : most;
     }
     if (status == WF_OK)
-        printf("batches of %lld: %lld of them, %.1f ids a batch; %.2f %% of the positions would be padding; the largest has %lld\n",
-               (long long)a->batch_tokens, (long long)count, (double)tokens / (double)count,
+        printf("batches of %lld%s: %lld of them, %.1f ids a batch; %.2f %% of the positions would be padding; the largest has %lld\n",
+               (long long)a->batch_tokens, a->side ? " a side" : "", (long long)count, (double)tokens / (double)count,
                100.0 * (double)(positions - tokens) / (double)positions, (long long)most);
     wf_pair_batches_free(batches);
     return status;
@@ -240,7 +278,7 @@ static wf_status survey_two(const struct arguments *a, char **path, const wf_tok
     return status;
 }
 
-static wf_status survey(const struct arguments *a, wf_error *error)
+static wf_status survey(struct arguments *a, wf_error *error)
 {
     struct file_list files = {0}, names = {0};
     wf_tokenizer *t[2] = {NULL, NULL};
@@ -248,10 +286,15 @@ static wf_status survey(const struct arguments *a, wf_error *error)
     if (status == WF_OK)
         status = file_list_parse(a->tokenizer, &names, error);
     if (status == WF_OK && (files.count > 2 || names.count > files.count))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizers for %lld texts: give one text, or two with one tokenizer or two",
-                              (long long)names.count, (long long)files.count);
-    if (status == WF_OK && files.count < 2 && (a->batch_tokens || a->bos || a->eos))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-tokens, --source-bos and --source-eos are for two texts, FILE,FILE");
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizer%s for %lld text%s: give one text, or two with one tokenizer or two",
+                              (long long)names.count, names.count == 1 ? "" : "s", (long long)files.count, files.count == 1 ? "" : "s");
+    if (status == WF_OK && files.count < 2 && (a->model || a->batch_tokens || a->has_cost || a->bos || a->eos))
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "--model, --batch-tokens, --batch-cost, --source-bos and --source-eos are for two texts, FILE,FILE");
+    if (status == WF_OK)
+        status = take_model(a, error);
+    if (status == WF_OK && a->has_cost && !a->batch_tokens)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-cost is what --batch-tokens counts: give both");
     for (int64_t i = 0; status == WF_OK && i < names.count; i++)
         status = wf_tokenizer_load(names.path[i], &t[i], error);
     if (status == WF_OK && files.count == 2)

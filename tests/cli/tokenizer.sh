@@ -63,6 +63,19 @@ grep -q '^4 lines, 1 empty$' out && grep -q '^[0-9] lines longer than 2$' out ||
 head -2 text.txt >a.txt && head -2 text.txt >b.txt
 XDG_CACHE_HOME=$work tokenizer survey bpe.json,byte-bpe.json a.txt,b.txt --batch-tokens 100 >out 2>err || failed "survey of pairs: $(tail -1 err)"
 grep -q '^2 pairs' out && grep -q '% of the positions' out && grep -q '^target: ' out || failed "survey of pairs: $(cat out)"
+# as a preset's training counts: its marks, its limit, its batches
+XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k >out 2>err || failed "survey --model: $(tail -1 err)"
+grep -q '^batches of [0-9]* a side: .*% of the positions' out || failed "survey --model: $(cat out)"
+XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --source-eos --batch-tokens 40 --batch-cost side >side 2>err || failed "survey: $(tail -1 err)"
+like_line() { [ "$(grep "^$1" out)" = "$(grep "^$1" side)" ] || failed "survey --model counts the $1 otherwise: $(cat out side)"; }
+like_line source && like_line target
+XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k --batch-tokens 40 --max-length 2 >out 2>err && failed 'survey --model over-rules an option'
+grep -q 'longer than 2' err || failed "survey --model over-rules --max-length: $(cat err)"
+expect 2 'is a language model' tokenizer survey bpe.json a.txt,b.txt --model char-rms
+expect 2 'multi30k' tokenizer survey bpe.json a.txt,b.txt --model multi30
+expect 2 'are for two texts' tokenizer survey bpe.json text.txt --model multi30k
+expect 2 'neither both nor side' tokenizer survey bpe.json a.txt,b.txt --batch-tokens 40 --batch-cost none
+expect 2 'give both' tokenizer survey bpe.json a.txt,b.txt --batch-cost side
 
 # --- usage
 expect 2 'did you mean train?' tokenizer trian
@@ -81,7 +94,7 @@ expect 2 'one argument too many' tokenizer encode bpe.json text.txt
 expect 2 'did you mean --tokens?' tokenizer encode bpe.json --token-s
 expect 2 'which text?' tokenizer survey bpe.json
 expect 2 'are for two texts' tokenizer survey bpe.json text.txt --batch-tokens 9
-expect 2 '2 tokenizers for 1 texts' tokenizer survey bpe.json,bpe.json text.txt
+expect 2 '2 tokenizers for 1 text:' tokenizer survey bpe.json,bpe.json text.txt
 "$weft" tokenizer >out 2>err && failed 'weft tokenizer alone passes'
 for sub in '' train encode decode info survey; do
     # shellcheck disable=SC2086
