@@ -3,9 +3,11 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <utf8proc.h>
 
 #include "internal.h"
 #include "regex.h"
+#include "unicode.h"
 #include <weft/memory.h>
 
 /* Members of a class, as Oniguruma 6.9 has them (found by trying every code point): outside of brackets \w holds the six numbers of Latin-1
@@ -20,7 +22,9 @@ struct translation {
     int64_t length, at;
     struct wf_string *out;
     const char *problem;
-    bool full; /* no memory */
+    bool full;   /* no memory */
+    bool folds;  /* (?i) came: from there on case may not count */
+    char before; /* the letter, in small, that stands right before; 0: none */
 };
 
 static void put(struct translation *t, const char *bytes, int64_t length)
@@ -37,6 +41,25 @@ static bool next_is(const struct translation *t, const char *text)
 {
     int64_t n = (int64_t)strlen(text);
     return t->length - t->at >= n && !memcmp(t->text + t->at, text, (size_t)n);
+}
+
+/* A character that stands for itself. Where case does not count, "ss" is the sharp s to Oniguruma and "fi" is the ligature; not so to
+ * PCRE2. */
+static void literal(struct translation *t, bool inside)
+{
+    static const char pairs[][2] = {{'s', 's'}, {'s', 't'}, {'f', 'f'}, {'f', 'i'}, {'f', 'l'}};
+    int size, boundary = 0;
+    utf8proc_int32_t folded[8];
+    uint32_t point = unicode_at(t->text, t->at, &size);
+    char letter = (point | 32) >= 'a' && (point | 32) <= 'z' && !inside ? (char)(point | 32) : 0;
+    bool several = point >= 0x80 && utf8proc_decompose_char((utf8proc_int32_t)point, folded, 8, UTF8PROC_CASEFOLD, &boundary) > 1;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        several = several || (t->before == pairs[i][0] && letter == pairs[i][1]);
+    if (t->folds && several)
+        t->problem = "letters that are another character together where case does not count (ss, st, ff, fi, fl)";
+    put(t, t->text + t->at, size);
+    t->at += size;
+    t->before = letter;
 }
 
 static bool compiles(const char *pattern)
@@ -173,8 +196,7 @@ static void class(struct translation *t)
         } else if (next_is(t, "&&")) {
             t->problem = "an intersection of classes";
         } else {
-            put(t, &c, 1);
-            t->at++;
+            literal(t, true);
         }
     }
     if (!t->problem)
@@ -208,6 +230,7 @@ static void group(struct translation *t)
         if (c != 'i' && c != 'x' && c != 'm' && c != '-')
             break;
         put(t, c == 'm' ? "s" : &c, 1);
+        t->folds = t->folds || c == 'i';
     }
     t->problem = "a group of a kind that is not known here";
 }
@@ -239,6 +262,8 @@ wf_status regex_translate(const char *text, int64_t length, struct wf_string *ou
         return WF_ERR_MEMORY;
     while (t.at < t.length && !t.problem && !t.full) {
         char c = text[t.at];
+        if (strchr("\\[({", c))
+            t.before = 0;
         if (c == '\\') {
             escape(&t, false);
         } else if (c == '[') {
@@ -248,8 +273,7 @@ wf_status regex_translate(const char *text, int64_t length, struct wf_string *ou
         } else if (c == '{') {
             interval(&t);
         } else {
-            put(&t, &c, 1);
-            t.at++;
+            literal(&t, false);
         }
     }
     *problem = t.problem;

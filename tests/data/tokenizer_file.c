@@ -130,6 +130,8 @@ START_TEST(refuses_by_name)
         {"[\\\\s\\\\S]", "[\\\\W]", "an escape"},
         {"[\\\\s\\\\S]", "(*COMMIT)a", "a callout"},
         {"[\\\\s\\\\S]", "(?<=a+)b", "cannot run"},
+        {"[\\\\s\\\\S]", "(?i:'s|Fi)", "where case does not count"},
+        {"[\\\\s\\\\S]", "(?i)[a\xC3\x9F]", "where case does not count"},
         {"\"Regex\"", "\"Glob\"", "a pattern must be"},
         {"Isolated", "Doubled", "\"Doubled\""},
         {"\"invert\": false", "\"invert\": 0", "invert"},
