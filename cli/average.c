@@ -54,6 +54,7 @@ int run_average(int argc, char **argv)
     int64_t step;
     if (wf_init(&error) != WF_OK || wf_average(a.run, a.last, a.out, &step, &error) != WF_OK)
         return fail(&error);
-    fprintf(stderr, "%s: the mean of %lld checkpoints up to step %lld\n", a.out, (long long)a.last, (long long)step);
+    fprintf(stderr, "%s: the mean of %lld checkpoint%s up to step %lld\n", a.out, (long long)a.last, a.last == 1 ? "" : "s",
+            (long long)step);
     return EXIT_DONE;
 }

@@ -13,12 +13,13 @@
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 
-/* Also 1e9, so that it is the range that is complained of. */
-static bool parse_int(const char *text, int64_t *value)
+/* Also 1e9, so that it is the range that is complained of. *beyond: a whole number that int64_t does not hold. */
+static bool parse_int(const char *text, int64_t *value, bool *beyond)
 {
     double real;
     char *end;
     errno = 0;
+    *beyond = false;
     if (strspn(text, "-0123456789") == strlen(text) && *text) {
         *value = strtoll(text, &end, 10);
         if (*end == 0 && errno == 0)
@@ -26,8 +27,20 @@ static bool parse_int(const char *text, int64_t *value)
     }
     if (!wf_text_to_double(text, &real) || real != floor(real))
         return false;
-    *value = real >= 0x1p62 ? INT64_MAX : real <= -0x1p62 ? INT64_MIN : (int64_t)real;
+    *beyond = fabs(real) >= 0x1p62;
+    *value = *beyond ? 0 : (int64_t)real;
     return true;
+}
+
+/* A number too large for a double: it is one, but out of every range. Without the point, which the locale has a say in. */
+static bool overflows(const char *text)
+{
+    char digits[64], *end;
+    size_t n = strlen(text), before = strcspn(text, ".");
+    if (n == 0 || n >= sizeof digits || strspn(text, "+-.eE0123456789") != n)
+        return false;
+    snprintf(digits, sizeof digits, "%.*s%s", (int)before, text, before < n ? text + before + 1 : "");
+    return isinf(strtod(digits, &end)) && !*end;
 }
 
 static bool parse_bool(const char *text, bool *value)
@@ -71,19 +84,23 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
     const struct key *key = key_find(name);
     int64_t whole;
     double real;
-    bool truth;
+    bool truth, beyond;
     if (!key)
         return unknown_key(config, name, error);
     if (!key_used(key, config))
         return unused_key(config, key, error);
     switch (key->kind) {
     case KEY_INT:
-        if (parse_int(value, &whole))
+        if (parse_int(value, &whole, &beyond) && !beyond)
             return key_set_int(key, config, whole, error);
+        if (beyond || overflows(value))
+            return key_too_large(key, config, wf_text_quote(value, text), error);
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is no whole number", key->name, wf_text_quote(value, text));
     case KEY_REAL:
         if (wf_text_to_double(value, &real))
             return key_set_real(key, config, real, error);
+        if (overflows(value))
+            return key_too_large(key, config, wf_text_quote(value, text), error);
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is no number", key->name, wf_text_quote(value, text));
     case KEY_BOOL:
         if (!parse_bool(value, &truth))

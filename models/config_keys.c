@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys of a configuration: their kinds, ranges and users, once, for `--set`, config.json and the check. */
+/* The keys of a configuration: their kinds, ranges, users and meanings, once, for `--set`, its help, config.json and the check. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,12 @@
 
 #include "families.h"
 
-#define AT(field) .name = #field, .offset = offsetof(struct wf_config, field)
-#define INT(field, least, most, ...) {AT(field), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__}
-#define REAL(field, least, most, ...) {AT(field), .kind = KEY_REAL, .low = least, .high = most, __VA_ARGS__}
-#define BOOL(field, ...) {AT(field), .kind = KEY_BOOL, .high = 1, __VA_ARGS__}
-#define WORD(field, list, ...) {AT(field), .kind = KEY_WORD, .words = list, .high = sizeof list / sizeof *list - 1, __VA_ARGS__}
+#define AT(field, text) .name = #field, .offset = offsetof(struct wf_config, field), .meaning = text
+#define INT(field, least, most, text, ...) {AT(field, text), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__}
+#define REAL(field, least, most, text, ...) {AT(field, text), .kind = KEY_REAL, .low = least, .high = most, __VA_ARGS__}
+#define BOOL(field, text, ...) {AT(field, text), .kind = KEY_BOOL, .high = 1, __VA_ARGS__}
+#define WORD(field, list, text, ...) \
+    {AT(field, text), .kind = KEY_WORD, .words = list, .high = sizeof list / sizeof *list - 1, __VA_ARGS__}
 #define MANY 1e12 /* steps, and what counts in steps */
 #define ABOVE .above = true
 #define BELOW .below = true
@@ -21,69 +22,69 @@
 #define PAIRS(instead) .users = USED_BY_PAIRS, .instead_key = instead
 
 /* The enums that the words count. Those of other rooms: wf_schedule_kind of optim, which models don't need otherwise, and
- * wf_tokenizer_kind without the kinds that can't be trained; tests compare them. */
+ * wf_tokenizer_kind, of which the last can't be trained but given; tests compare them. */
 static const char *const activations[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu"};
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt"};
 static const char *const norms[] = {"post", "pre"};
-static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe"};
+static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece"};
 static const char *const costs[] = {"both", "side"};
 
 /* clang-format off */
 static const struct key keys[] = {
-    INT(d_model, 1, 65536),
-    INT(heads, 1, 1024),
-    INT(kv_heads, 0, 1024, LANGUAGE(NULL)),
-    INT(d_ff, 1, 262144),
-    INT(layers, 1, 1024, LANGUAGE("encoder_layers and decoder_layers")),
-    INT(encoder_layers, 1, 1024, PAIRS("layers")),
-    INT(decoder_layers, 1, 1024, PAIRS("layers")),
-    INT(context, 1, 1048576, LANGUAGE("max_length")),
-    INT(max_length, 2, 1048576, PAIRS("context")),
-    INT(positions, 0, 1048576, PAIRS("context")),
-    INT(vocab_size, 0, 16777216),
-    INT(source_vocab_size, 0, 16777216, PAIRS("vocab_size")),
-    REAL(dropout, 0, 1, BELOW),
-    BOOL(inner_dropout, PAIRS("dropout")),
-    WORD(activation, activations),
-    WORD(norm, norms, PAIRS(NULL)),
-    BOOL(final_norm, PAIRS(NULL)),
-    BOOL(shared, PAIRS("tied")),
-    BOOL(tied),
-    BOOL(bias),
-    BOOL(scale_embeddings, PAIRS(NULL)),
-    BOOL(xavier, PAIRS(NULL)),
-    BOOL(source_bos, PAIRS(NULL)),
-    BOOL(source_eos, PAIRS(NULL)),
-    WORD(tokenizer, tokenizers, PAIRS(NULL)),
-    INT(min_frequency, 0, MANY, PAIRS(NULL)),
-    INT(steps, 1, MANY),
-    INT(batch, 1, 1048576, LANGUAGE("batch_tokens")),
-    INT(batch_tokens, 0, 1073741824, PAIRS("batch")),
-    WORD(batch_cost, costs, PAIRS("batch")),
-    INT(batch_window, 0, MANY, PAIRS("batch")),
-    INT(accumulate, 1, 1048576),
-    REAL(lr, 0, INFINITY, ABOVE),
-    REAL(min_lr, 0, INFINITY),
-    INT(warmup, 0, MANY),
-    WORD(schedule, schedules),
-    REAL(weight_decay, 0, INFINITY),
-    REAL(beta1, 0, 1, ABOVE, BELOW),
-    REAL(beta2, 0, 1, ABOVE, BELOW),
-    REAL(eps, 0, 1, ABOVE),
-    REAL(clip, 0, INFINITY),
-    REAL(label_smoothing, 0, 1, BELOW),
-    INT(save_every, 0, MANY),
-    INT(valid_every, 0, MANY),
-    INT(keep, 0, 1000000),
-    INT(keep_every, 0, MANY, PAIRS("keep")),
-    INT(patience, 0, MANY),
-    REAL(temperature, 0, 1000, ABOVE, LANGUAGE("beam")),
-    INT(top_k, 0, 16777216, LANGUAGE("beam")),
-    REAL(top_p, 0, 1, ABOVE, LANGUAGE("beam")),
-    INT(max_tokens, 1, MANY, .low_of_pairs = -1),
-    INT(beam, 1, 1024, PAIRS("top_k")),
-    REAL(length_penalty, 0, INFINITY, PAIRS(NULL)),
-    INT(extra_tokens, 0, MANY, PAIRS("max_tokens")),
+    INT(d_model, 1, 65536, "width of the model"),
+    INT(heads, 1, 1024, "attention heads; they divide d_model"),
+    INT(kv_heads, 0, 1024, "heads of keys and values; they divide heads; 0: as heads", LANGUAGE(NULL)),
+    INT(d_ff, 1, 262144, "width inside the feed-forward"),
+    INT(layers, 1, 1024, "blocks", LANGUAGE("encoder_layers and decoder_layers")),
+    INT(encoder_layers, 1, 1024, "blocks of the encoder", PAIRS("layers")),
+    INT(decoder_layers, 1, 1024, "blocks of the decoder", PAIRS("layers")),
+    INT(context, 1, 1048576, "tokens that the model sees at once", LANGUAGE("max_length")),
+    INT(max_length, 2, 1048576, "most ids of a sentence, marks included; longer pairs are left out", PAIRS("context")),
+    INT(positions, 0, 1048576, "rows of the table of positions; 0: max_length", PAIRS("context")),
+    INT(vocab_size, 0, 16777216, "most types of the tokenizer that is made; of pairs: the target; 0: no limit"),
+    INT(source_vocab_size, 0, 16777216, "the same for the source, if it has its own; 0: vocab_size", PAIRS("vocab_size")),
+    REAL(dropout, 0, 1, "share that is dropped in training", BELOW),
+    BOOL(inner_dropout, "dropout on attention weights and inside the feed-forward too", PAIRS("dropout")),
+    WORD(activation, activations, "of the feed-forward"),
+    WORD(norm, norms, "where a sublayer has its norm: after the sum, or before", PAIRS(NULL)),
+    BOOL(final_norm, "a norm after each stack", PAIRS(NULL)),
+    BOOL(shared, "one tokenizer and embedding for source and target", PAIRS("tied")),
+    BOOL(tied, "the output layer uses the embedding"),
+    BOOL(bias, "linear layers have a bias"),
+    BOOL(scale_embeddings, "times the root of d_model", PAIRS(NULL)),
+    BOOL(xavier, "Xavier-uniform weights; false: as PyTorch starts them", PAIRS(NULL)),
+    BOOL(source_bos, "the source begins with the mark of its start", PAIRS(NULL)),
+    BOOL(source_eos, "the source ends with the mark of its end", PAIRS(NULL)),
+    WORD(tokenizer, tokenizers, "the kind that is made when none is given", PAIRS(NULL)),
+    INT(min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", PAIRS(NULL)),
+    INT(steps, 1, MANY, "updates in all; --steps says the same"),
+    INT(batch, 1, 1048576, "crops of `context` tokens an update", LANGUAGE("batch_tokens")),
+    INT(batch_tokens, 0, 1073741824, "padded positions an update; 0: all pairs at once", PAIRS("batch")),
+    WORD(batch_cost, costs, "positions of a pair: source + target, or the longer one", PAIRS("batch")),
+    INT(batch_window, 0, MANY, "pairs that are sorted by length together; 0: all", PAIRS("batch")),
+    INT(accumulate, 1, 1048576, "parts that an update is computed in, one after another: saves memory"),
+    REAL(lr, 0, INFINITY, "learning rate, at its peak", ABOVE),
+    REAL(min_lr, 0, INFINITY, "where schedule=cosine ends"),
+    INT(warmup, 0, MANY, "updates until lr is reached"),
+    WORD(schedule, schedules, "how lr goes on after warmup"),
+    REAL(weight_decay, 0, INFINITY, "of matrices, decoupled (AdamW)"),
+    REAL(beta1, 0, 1, "Adam's, of the mean", ABOVE, BELOW),
+    REAL(beta2, 0, 1, "Adam's, of the square", ABOVE, BELOW),
+    REAL(eps, 0, 1, "Adam's, beside the root", ABOVE),
+    REAL(clip, 0, INFINITY, "most that the gradients' norm may be; 0: any"),
+    REAL(label_smoothing, 0, 1, "share of the target that is spread over all types", BELOW),
+    INT(save_every, 0, MANY, "updates from save to save; 0: only at the end"),
+    INT(valid_every, 0, MANY, "updates from validation to validation; 0: only at the end"),
+    INT(keep, 0, 1000000, "checkpoints that are kept, the last ones; 0: none"),
+    INT(keep_every, 0, MANY, "checkpoints at multiples of this step stay for good; 0: none", PAIRS("keep")),
+    INT(patience, 0, MANY, "validations without a better loss until training stops; 0: never"),
+    REAL(temperature, 0, 1000, "generate: above 1 more varied, below 1 less", ABOVE, LANGUAGE("beam")),
+    INT(top_k, 0, 16777216, "generate: from the k likeliest tokens; 0: all", LANGUAGE("beam")),
+    REAL(top_p, 0, 1, "generate: from the likeliest tokens that sum to p", ABOVE, LANGUAGE("beam")),
+    INT(max_tokens, 1, MANY, "generate, translate: most tokens of a text; of pairs 0: max_length", .low_of_pairs = -1),
+    INT(beam, 1, 1024, "translate: hypotheses that are followed; 1: greedy", PAIRS("top_k")),
+    REAL(length_penalty, 0, INFINITY, "translate: A in ((5 + length) / 6)^A; higher: longer", PAIRS(NULL)),
+    INT(extra_tokens, 0, MANY, "translate: ids beyond those of the source; 0: no limit", PAIRS("max_tokens")),
 };
 /* clang-format on */
 enum { KEYS = sizeof keys / sizeof *keys };
@@ -136,25 +137,69 @@ bool key_bool(const struct key *key, const struct wf_config *config)
     return *(const bool *)((const char *)config + key->offset);
 }
 
+/* Between what a value lies: "1 to 64", "above 0 and below 1". */
+static void range_text(const struct key *key, double least, char *text, size_t size)
+{
+    if (key->kind != KEY_REAL)
+        snprintf(text, size, "%lld to %lld", (long long)least, (long long)key->high);
+    else if (isinf(key->high))
+        snprintf(text, size, "%s %lld", key->above ? "above" : "at least", (long long)least);
+    else
+        snprintf(text, size, "%s %lld and %s %lld", key->above ? "above" : "at least", (long long)least, key->below ? "below" : "at most",
+                 (long long)key->high);
+}
+
+/* "post or pre". */
+static void words_text(const struct key *key, char *text, size_t size)
+{
+    int count = (int)key->high + 1;
+    text[0] = 0;
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", key->words[i]);
+    }
+}
+
+bool wf_config_key_help(int index, struct wf_config_key *out)
+{
+    if (index < 0 || index >= KEYS)
+        return false;
+    const struct key *key = &keys[index];
+    *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .users = (enum wf_config_users)key->users};
+    if (key->kind == KEY_WORD)
+        words_text(key, out->values, sizeof out->values);
+    else if (key->kind == KEY_BOOL)
+        snprintf(out->values, sizeof out->values, "true or false");
+    else if (key->kind == KEY_INT && key->high >= MANY) /* a bound that nobody means */
+        snprintf(out->values, sizeof out->values, "at least %lld", (long long)key->low);
+    else
+        range_text(key, key->low, out->values, sizeof out->values);
+    return true;
+}
+
 static wf_status out_of_range(const struct key *key, const char *value, double least, wf_error *error)
 {
-    char low[WF_NUMBER_SIZE], high[WF_NUMBER_SIZE];
-    if (key->kind != KEY_REAL)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %lld to %lld", key->name, value, (long long)least,
-                            (long long)key->high);
-    snprintf(low, sizeof low, "%lld", (long long)least);
-    if (isinf(key->high))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %s %s", key->name, value, key->above ? "above" : "at least",
-                            low);
-    snprintf(high, sizeof high, "%lld", (long long)key->high);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %s %s and %s %s", key->name, value,
-                        key->above ? "above" : "at least", low, key->below ? "below" : "at most", high);
+    char range[64];
+    range_text(key, least, range, sizeof range);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %s", key->name, value, range);
+}
+
+/* The least value is another one for encoder-decoders where the key says so. */
+static double least_of(const struct key *key, const struct wf_config *config)
+{
+    const struct family *family = key->low_of_pairs ? family_find(config->family, NULL) : NULL;
+    return family && family->translates ? key->low + key->low_of_pairs : key->low;
+}
+
+wf_status key_too_large(const struct key *key, const struct wf_config *config, const char *text, wf_error *error)
+{
+    return key->kind == KEY_REAL ? wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: too large a number", key->name, text)
+                                 : out_of_range(key, text, least_of(key, config), error);
 }
 
 static wf_status check_int(const struct key *key, const struct wf_config *config, int64_t value, wf_error *error)
 {
-    const struct family *family = key->low_of_pairs ? family_find(config->family, NULL) : NULL;
-    double low = family && family->translates ? key->low + key->low_of_pairs : key->low;
+    double low = least_of(key, config);
     char text[WF_NUMBER_SIZE];
     if ((double)value >= low && (double)value <= key->high)
         return WF_OK;
@@ -213,15 +258,12 @@ void key_set_bool(const struct key *key, struct wf_config *config, bool value)
 
 wf_status key_set_word(const struct key *key, struct wf_config *config, const char *word, wf_error *error)
 {
-    char text[WF_QUOTE_SIZE], list[128] = "";
-    int count = (int)key->high + 1;
-    for (int i = 0; i < count; i++) {
+    char text[WF_QUOTE_SIZE], list[128];
+    for (int i = 0; i <= (int)key->high; i++)
         if (strcmp(key->words[i], word) == 0) {
             *(int *)((char *)config + key->offset) = i;
             return WF_OK;
         }
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", key->words[i]);
-    }
+    words_text(key, list, sizeof list);
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is none of %s", key->name, wf_text_quote(word, text), list);
 }

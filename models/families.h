@@ -53,9 +53,9 @@ const struct family *family_find(const char *name, wf_error *error);
 
 /* One configuration key, for `--set` and for config.json (config_keys.c has the table). */
 enum key_kind { KEY_INT, KEY_REAL, KEY_BOOL, KEY_WORD };
-enum { USED_BY_LANGUAGE = 1, USED_BY_PAIRS = 2, MOST_KEYS = 64 };
+enum { USED_BY_LANGUAGE = WF_CONFIG_LANGUAGE, USED_BY_PAIRS = WF_CONFIG_PAIRS, MOST_KEYS = 64 };
 struct key {
-    const char *name;
+    const char *name, *meaning;
     enum key_kind kind;
     size_t offset; /* in struct wf_config */
     double low, high;
@@ -79,6 +79,8 @@ wf_status key_set_int(const struct key *key, struct wf_config *config, int64_t v
 wf_status key_set_real(const struct key *key, struct wf_config *config, double value, wf_error *error) WF_CHECKED;
 void key_set_bool(const struct key *key, struct wf_config *config, bool value);
 wf_status key_set_word(const struct key *key, struct wf_config *config, const char *word, wf_error *error) WF_CHECKED;
+/* The error for a number that its C type does not hold, as the user wrote it. */
+wf_status key_too_large(const struct key *key, const struct wf_config *config, const char *text, wf_error *error);
 
 /* Copies a tape's error, if there is one; returns its code. */
 wf_status error_of_tape(const wf_tape *tape, wf_error *error);

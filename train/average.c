@@ -43,7 +43,7 @@ static wf_status write_run(const struct wf_run *run, const char *out, int64_t st
         char text[64];
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         weights_describe(w, run->tokenizer, run->source_tokenizer);
-        snprintf(text, sizeof text, "%" PRId64 " checkpoints up to step %" PRId64, count, step);
+        snprintf(text, sizeof text, "%" PRId64 " checkpoint%s up to step %" PRId64, count, count == 1 ? "" : "s", step);
         wf_safetensors_put_metadata(w, "average", text);
         wf_registry_save(wf_model_registry(run->model), w, "");
         status = wf_safetensors_commit(w, model, error);
@@ -74,6 +74,34 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
     return status;
 }
 
+/* Says why: the run keeps fewer, or has not come that far, or is a mean itself. */
+static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
+{
+    struct wf_config c;
+    char *config = run_path(folder, "config.json", error), *model = run_path(folder, "model.safetensors", error);
+    wf_status status = config && model ? wf_config_load(&c, config, error) : WF_ERR_MEMORY;
+    wf_safetensors *file = status == WF_OK && count == 0 && wf_file_exists(model) ? wf_safetensors_open(model, NULL) : NULL;
+    const char *mean = file ? wf_safetensors_metadata(file, "average") : NULL;
+    if (mean)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a mean itself (%s) and has no checkpoints: give the run that it was made of",
+                              folder, mean);
+    else if (status == WF_OK && c.keep < last)
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: it keeps %" PRId64 ": train with keep=%" PRId64
+                              ", or ask for fewer",
+                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.keep, last);
+    else if (status == WF_OK)
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: it makes one at every multiple of save_every=%" PRId64
+                              " and at its end (steps=%" PRId64 "): let it go on, or ask for fewer",
+                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.save_every, c.steps);
+    if (file)
+        wf_safetensors_close(file);
+    wf_free(config);
+    wf_free(model);
+    return status;
+}
+
 wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error)
 {
     wf_error local = {0};
@@ -91,9 +119,7 @@ wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t 
     if (status == WF_OK)
         status = checkpoint_steps(folder, &steps, &count, error);
     if (status == WF_OK && count < last)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " are asked for: train with keep=%" PRId64 ", or ask for fewer",
-                              folder, count, count == 1 ? "" : "s", last, last);
+        status = too_few(folder, count, last, error);
     for (int64_t i = count - last; status == WF_OK && i < count; i++) {
         wf_free(path);
         path = wf_format("%s/checkpoints/step-%08" PRId64 ".safetensors", folder, steps[i]);

@@ -166,7 +166,8 @@ static wf_status setup(struct bench *b, wf_error *error)
 static wf_status measure(struct bench *b, wf_error *error)
 {
     double seconds = b->options->seconds > 0 ? b->options->seconds : 4, start = 0;
-    for (int64_t i = -WARM; i < LEAST || (now_ms() - start < seconds * 1e3 && (b->options->steps < 1 || i < b->options->steps)); i++) {
+    int64_t least = b->options->steps > 0 && b->options->steps < LEAST ? b->options->steps : LEAST;
+    for (int64_t i = -WARM; i < least || (now_ms() - start < seconds * 1e3 && (b->options->steps < 1 || i < b->options->steps)); i++) {
         if (i == 0)
             start = now_ms();
         if (i >= b->room) {
@@ -275,8 +276,8 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
         for (int i = 0; i < CASES; i++)
             names[i] = cases[i].name;
         const char *near = wf_nearest(name, names, CASES);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no case %s%s%s%s", wf_text_quote(name, text), near ? ": did you mean " : "",
-                            near ? near : "", near ? "?" : "");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
+                            near ? near : "`weft bench --help` lists those that there are", near ? "?" : "");
     }
     peak_reset();
     wf_status status = setup(&b, error);

@@ -138,8 +138,7 @@ static bool is_there(const char *path)
     return wf_file_exists(path) || wf_folder_exists(path);
 }
 
-/* `stem` + `suffix`, a file or a folder that is there, becomes stem.previous-N + suffix. */
-static wf_status set_aside(struct trainer *t, const char *stem, const char *suffix)
+wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why)
 {
     char *from = wf_format("%s/%s%s", t->options->out, stem, suffix), *to = NULL;
     wf_status status = from ? WF_OK : WF_ERR_MEMORY;
@@ -151,14 +150,14 @@ static wf_status set_aside(struct trainer *t, const char *stem, const char *suff
         else if (!is_there(to)) {
             if (rename(from, to) != 0)
                 status =
-                    wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: a training that starts here would replace it", from, to);
+                    wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: the training would replace it", from, to);
             else
                 break;
         }
     }
     if (status == WF_OK && to) {
-        char text[512];
-        snprintf(text, sizeof text, "there is no state to go on from, so training starts anew; what was %s%s is now %s", stem, suffix, to);
+        char text[1600];
+        snprintf(text, sizeof text, "%s; what was %s%s is now %s", why, stem, suffix, to);
         status = report(t, WF_EVENT_WARNING, 0, text);
     }
     wf_free(from);
@@ -168,23 +167,24 @@ static wf_status set_aside(struct trainer *t, const char *stem, const char *suff
 
 wf_status weights_set_aside(struct trainer *t)
 {
+    static const char why[] = "there is no state to go on from, so training starts anew";
     /* Best weights alone are what a training left that was killed before its first save: they come again, if this one validates. */
     char *model = run_path(t->options->out, "model.safetensors", t->error);
     wf_status status = model ? WF_OK : WF_ERR_MEMORY;
     bool whole = status == WF_OK && wf_file_exists(model);
     wf_free(model);
     if (status == WF_OK && (whole || !t->validates))
-        status = set_aside(t, "best", ".safetensors");
+        status = set_aside(t, "best", ".safetensors", why);
     /* Weights are worth nothing without what says how to read them. The model last: it is the sign that there is something. */
     static const char *const with[] = {"config", "tokenizer", "tokenizer.source", "tokenizer.target"};
     for (size_t i = 0; status == WF_OK && whole && i < sizeof with / sizeof *with; i++)
-        status = set_aside(t, with[i], ".json");
+        status = set_aside(t, with[i], ".json", why);
     if (status == WF_OK)
-        status = set_aside(t, "model", ".safetensors");
+        status = set_aside(t, "model", ".safetensors", why);
     /* Older checkpoints of higher steps would push out, and be averaged with, those to come. */
     int64_t *steps = NULL, count = 0;
     if (status == WF_OK)
         status = checkpoint_steps(t->options->out, &steps, &count, t->error);
     wf_free(steps);
-    return status == WF_OK && count > 0 ? set_aside(t, "checkpoints", "") : status;
+    return status == WF_OK && count > 0 ? set_aside(t, "checkpoints", "", why) : status;
 }

@@ -98,6 +98,8 @@ wf_status state_save(struct trainer *t)
         wf_safetensors_discard(w);
     wf_free(path);
     t->saved = status == WF_OK;
+    if (t->saved)
+        t->on_disk = t->step;
     return status;
 }
 
@@ -167,6 +169,25 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
     return status;
 }
 
+wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
+{
+    wf_error local = {0};
+    if (!error)
+        error = &local;
+    int64_t value = 0;
+    char *path = run_path(folder, "state.safetensors", error);
+    wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
+    wf_status status = file ? check_format(file, path, error) : error->code;
+    if (status == WF_OK)
+        status = state_get_number(file, path, "seed", &value, error);
+    if (status == WF_OK)
+        *seed = (uint64_t)value;
+    if (file)
+        wf_safetensors_close(file);
+    wf_free(path);
+    return status;
+}
+
 wf_status state_tokenizers(struct trainer *t)
 {
     char *path = run_path(t->options->out, "state.safetensors", t->error);
@@ -200,6 +221,9 @@ static wf_status same_config(const struct trainer *t, const wf_safetensors *file
         snprintf(key, sizeof key, "config.%s", name);
         const char *was = wf_safetensors_metadata(file, key);
         if (may_change(name) || !wf_config_get(&t->config, name, value, sizeof value))
+            continue;
+        /* What a tokenizer is to be made like; one that is given is compared itself. */
+        if (t->options->tokenizer && (strcmp(name, "tokenizer") == 0 || strcmp(name, "min_frequency") == 0))
             continue;
         if (!was || strcmp(was, value) != 0)
             return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with %s = %s, the resume asks for %s: leave it as it was", path,
@@ -272,8 +296,8 @@ wf_status state_load(struct trainer *t)
         status = get_double(file, path, "loss", &loss, t->error);
     if (status == WF_OK && step > t->config.steps)
         status =
-            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " steps already, %" PRId64 " are asked for: give more --steps",
-                         t->options->out, step, t->config.steps);
+            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " step%s already, --steps %" PRId64 " asks for fewer: give more",
+                         t->options->out, step, step == 1 ? "" : "s", t->config.steps);
     if (status == WF_OK && (step < 0 || stale < 0))
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
     if (status == WF_OK && t->task->get)
@@ -283,7 +307,7 @@ wf_status state_load(struct trainer *t)
     if (status == WF_OK)
         status = wf_adam_load(&t->adam, file, "adam.", t->error);
     if (status == WF_OK) {
-        t->step = step;
+        t->step = t->on_disk = step;
         t->stale = stale;
         t->best = best;
         t->loss = loss;

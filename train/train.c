@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/file.h>
 #include <weft/internal/runtime.h>
@@ -74,8 +75,16 @@ static wf_status open_metrics(struct trainer *t, bool resuming)
     char *path = run_path(t->options->out, "metrics.jsonl", t->error);
     wf_status status = path ? WF_OK : WF_ERR_MEMORY;
     /* What a killed process logged after its last save will be done, and logged, again. */
-    if (status == WF_OK)
-        status = resuming ? wf_jsonl_drop_after(path, "step", t->step, t->error) : wf_file_remove(path, t->error);
+    if (status == WF_OK && resuming) {
+        wf_error damage = {0};
+        status = wf_jsonl_drop_after(path, "step", t->step, &damage);
+        if (status == WF_ERR_FORMAT) /* a log that can't be read is no reason not to train: the state has all that is needed */
+            status = set_aside(t, "metrics", ".jsonl", damage.message);
+        else if (status != WF_OK)
+            wf_error_set(t->error, status, "%s", damage.message);
+    } else if (status == WF_OK) {
+        status = wf_file_remove(path, t->error);
+    }
     if (status == WF_OK && !(t->metrics = wf_jsonl_open(path, t->error)))
         status = t->error->code;
     wf_free(path);
@@ -172,10 +181,31 @@ static wf_status loop(struct trainer *t)
     return status;
 }
 
+/* A run that can't be written, on a full disk say, is not lost. */
+static wf_status what_now(struct trainer *t, wf_status status)
+{
+    if (status != WF_ERR_IO)
+        return status;
+    wf_error failure = *t->error;
+    wf_error_clear(t->error);
+    if (t->on_disk >= 0)
+        return wf_error_set(t->error, status, "%s; once that is put right, --resume goes on from step %" PRId64, failure.message, t->on_disk);
+    return wf_error_set(t->error, status, "%s; put that right and start again: nothing has been saved yet", failure.message);
+}
+
+static wf_status nothing_to_resume(struct trainer *t)
+{
+    char text[600];
+    snprintf(text, sizeof text, "there is nothing to resume in %.500s: starting anew", t->options->out);
+    return report(t, WF_EVENT_WARNING, 0, text);
+}
+
 static wf_status run(struct trainer *t)
 {
     wf_status status = enter_folder(t);
     bool resuming = status == WF_OK && state_exists(t);
+    if (status == WF_OK && t->options->resume && !resuming)
+        status = nothing_to_resume(t);
     if (status == WF_OK)
         status = t->task->open(t, resuming);
     if (status == WF_OK)
@@ -195,7 +225,18 @@ static wf_status run(struct trainer *t)
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
     if (status == WF_OK && resuming && due(t->config.save_every, t->step) && !checkpoint_exists(t))
         status = checkpoint_save(t);
-    return status == WF_OK ? loop(t) : status;
+    return status == WF_OK ? what_now(t, loop(t)) : status;
+}
+
+/* A pipe would be waited for, for ever, and could not be read a second time. What is missing is found, and told, by who reads it. */
+static wf_status check_files(const char *const *path, int64_t count, wf_error *error)
+{
+    struct stat info;
+    for (int64_t i = 0; i < count; i++)
+        if (stat(path[i], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+            return wf_error_set(error, WF_ERR_IO, "%s is a pipe or a device: a training, and its resume, read a text again: give a file",
+                                path[i]);
+    return WF_OK;
 }
 
 static wf_status check_options(const struct wf_train_options *o, wf_error *error)
@@ -204,7 +245,10 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
         return wf_error_set(error, WF_ERR_ARGUMENT, "no folder for the run: give --out");
     if (o->train_files < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no text to train on: give --train");
-    return wf_config_check(&o->config, error);
+    wf_status status = check_files(o->train, o->train_files, error);
+    if (status == WF_OK)
+        status = check_files(o->valid, o->valid_files, error);
+    return status == WF_OK ? wf_config_check(&o->config, error) : status;
 }
 
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)
@@ -212,6 +256,7 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_error local = {0};
     struct trainer t = {.options = options,
                         .config = options->config,
+                        .on_disk = -1,
                         .best = NAN,
                         .loss = NAN,
                         .smoothed = NAN,

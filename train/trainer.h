@@ -44,6 +44,7 @@ struct trainer {
     double best;       /* NaN: no validation yet */
     int64_t stale;     /* validations since the best */
     bool saved;        /* the state on disk is that of this step */
+    int64_t on_disk;   /* the step of the state on disk; -1: there is none */
 };
 
 /* state.c: state.safetensors, which alone is enough to go on. */
@@ -66,6 +67,8 @@ wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, 
 /* Weights that lie in a folder without a state are nobody's run, but somebody's: they, their configuration and their tokenizers get
  * other names, which is reported. */
 wf_status weights_set_aside(struct trainer *t);
+/* `stem` + `suffix`, a file or a folder that is there, becomes stem.previous-N + suffix; the warning says why. */
+wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why);
 
 /* tokenizers.c */
 /* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes

@@ -2,6 +2,7 @@
 /* Training of translation models: batches of pairs from two files, aligned by line. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
@@ -13,6 +14,7 @@ struct translation {
     wf_pair_batches *batches;
     struct wf_pairs pairs; /* of the update that is being made */
     double targets;        /* of that update */
+    bool made;             /* the tokenizers, from the training text */
 };
 
 static wf_status check(const struct trainer *t)
@@ -74,6 +76,22 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
     return wf_bitext_open(files[0], files[1], &o, out, t->error);
 }
 
+/* Where the vocabulary is made of the text's own words, only the settings can have left one out. */
+static wf_status read_training(struct trainer *t)
+{
+    struct translation *d = t->data;
+    const struct wf_config *c = &t->options->config;
+    wf_status status = read_pairs(t, t->options->train, &d->train);
+    bool limited = d->made && c->tokenizer == WF_TOKENIZER_WORD && (c->vocab_size > 0 || c->source_vocab_size > 0 || c->min_frequency > 1);
+    if (status != WF_ERR_FORMAT || !limited || !strstr(t->error->message, "not in the vocabulary"))
+        return status;
+    wf_error_clear(t->error);
+    return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for them: "
+                        "leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
+                        (long long)c->vocab_size, (long long)c->min_frequency);
+}
+
 static wf_status open(struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
@@ -90,9 +108,14 @@ static wf_status open(struct trainer *t, bool resuming)
         status = tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error);
     if (status != WF_OK)
         return status;
+    d->made = missing;
+    if (o->tokenizer) { /* config.json says what is, not what would have been made */
+        t->config.tokenizer = wf_tokenizer_kind_of(t->tokenizer);
+        t->config.min_frequency = 0;
+    }
     t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
     t->config.source_vocab_size = t->config.shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer);
-    status = read_pairs(t, o->train, &d->train);
+    status = read_training(t);
     if (status == WF_OK && o->valid_files > 0)
         status = read_pairs(t, o->valid, &d->valid);
     if (status == WF_OK)
@@ -126,10 +149,27 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
     return report_data(t, s, text);
 }
 
+/* A short text has fewer merges and words than a preset asks for. */
+static wf_status tell_types(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
+{
+    int64_t types = wf_tokenizer_vocab_size(tokenizer);
+    char text[256];
+    if (types >= asked)
+        return WF_OK;
+    snprintf(text, sizeof text, "the %s has %lld types, not the %lld of vocab_size: the training text gives no more", whose, (long long)types,
+             (long long)asked);
+    return report(t, WF_EVENT_WARNING, 0, text);
+}
+
 static wf_status tell(struct trainer *t)
 {
     struct translation *d = t->data;
-    wf_status status = tell_one(t, "training", d->train);
+    const struct wf_config *c = &t->options->config;
+    wf_status status = d->made ? tell_types(t, c->shared ? "tokenizer" : "target's tokenizer", c->vocab_size, t->tokenizer) : WF_OK;
+    if (status == WF_OK && d->made && !c->shared)
+        status = tell_types(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
+    if (status == WF_OK)
+        status = tell_one(t, "training", d->train);
     return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;
 }
 

@@ -123,7 +123,7 @@ static const struct {
     {"multi30k", "xavier", {"true", "false"}, {"glorot"}},
     {"multi30k", "source_bos", {"false", "true"}, {""}},
     {"multi30k", "source_eos", {"true", "false"}, {""}},
-    {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "char"}, {"BPE", "wordpiece", "", "2"}},
+    {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "wordpiece"}, {"BPE", "chars", "", "2"}},
     {"multi30k", "min_frequency", {"0", "2"}, {"-1", "1.5"}},
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
     {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
@@ -283,7 +283,7 @@ START_TEST(words_are_those_of_nn_and_optim)
         ck_assert_str_eq(text, wf_activation_name((enum wf_activation)i));
     }
     c = preset("multi30k");
-    for (int i = WF_TOKENIZER_CHAR; i <= WF_TOKENIZER_BYTE_BPE; i++) {
+    for (int i = WF_TOKENIZER_CHAR; i <= WF_TOKENIZER_WORDPIECE; i++) {
         ck_ok(wf_config_set(&c, "tokenizer", wf_tokenizer_kind_name((wf_tokenizer_kind)i), error));
         ck_assert_int_eq(c.tokenizer, i);
     }
@@ -311,9 +311,42 @@ START_TEST(unknown_keys_name_the_nearest)
     ck_refused(wf_config_set(&c, "dropout", "1.5", error), WF_ERR_ARGUMENT, "dropout: 1.5 is out of range: at least 0 and below 1");
     ck_refused(wf_config_set(&c, "steps", "0", error), WF_ERR_ARGUMENT, "steps: 0 is out of range: 1 to 1000000000000");
     ck_refused(wf_config_set(&c, "d_model", "1e9", error), WF_ERR_ARGUMENT, "d_model: 1000000000 is out of range: 1 to 65536");
+    ck_refused(wf_config_set(&c, "d_model", "99999999999999999999", error), WF_ERR_ARGUMENT,
+               "d_model: \"99999999999999999999\" is out of range: 1 to 65536");
+    ck_refused(wf_config_set(&c, "d_model", "1e999", error), WF_ERR_ARGUMENT, "d_model: \"1e999\" is out of range: 1 to 65536");
+    ck_refused(wf_config_set(&c, "lr", "1.5e999", error), WF_ERR_ARGUMENT, "lr: \"1.5e999\" is out of range: too large a number");
+    ck_refused(wf_config_set(&c, "lr", "1.5e99.9", error), WF_ERR_ARGUMENT, "is no number");
     ck_refused(wf_config_set(&c, "lr", "0", error), WF_ERR_ARGUMENT, "lr: 0.0 is out of range: above 0");
     ck_refused(wf_config_set(&c, "schedule", "linear", error), WF_ERR_ARGUMENT, "\"linear\" is none of constant, cosine or inverse_sqrt");
     ck_refused(wf_config_set(&c, "layers", "two", error), WF_ERR_ARGUMENT, "layers: \"two\" is no whole number");
+}
+END_TEST
+
+START_TEST(keys_say_what_they_mean)
+{
+    struct wf_config language = preset("char-rms"), pairs = preset("multi30k");
+    struct wf_config_key key;
+    char text[64];
+    for (int i = 0; i < wf_config_key_count(); i++) {
+        ck_assert(wf_config_key_help(i, &key));
+        ck_assert_str_eq(key.name, wf_config_key_at(i));
+        ck_assert_msg(key.meaning && strlen(key.meaning) > 5 && strlen(key.meaning) < 80 && !strchr(key.meaning, '\n'), "%s", key.name);
+        ck_assert_msg(strlen(key.values) > 3, "%s", key.name);
+        ck_assert_int_eq(key.users != WF_CONFIG_PAIRS, wf_config_get(&language, key.name, text, sizeof text));
+        ck_assert_int_eq(key.users != WF_CONFIG_LANGUAGE, wf_config_get(&pairs, key.name, text, sizeof text));
+        if (strcmp(key.name, "dropout") == 0)
+            ck_assert_str_eq(key.values, "at least 0 and below 1");
+        if (strcmp(key.name, "heads") == 0)
+            ck_assert_str_eq(key.values, "1 to 1024");
+        if (strcmp(key.name, "patience") == 0)
+            ck_assert_str_eq(key.values, "at least 0");
+        if (strcmp(key.name, "norm") == 0)
+            ck_assert_str_eq(key.values, "post or pre");
+        if (strcmp(key.name, "tied") == 0)
+            ck_assert_str_eq(key.values, "true or false");
+    }
+    ck_assert(!wf_config_key_help(-1, &key));
+    ck_assert(!wf_config_key_help(wf_config_key_count(), &key));
 }
 END_TEST
 
@@ -375,5 +408,5 @@ END_TEST
 
 WF_TEST_MAIN("models/config", presets_are_zoo_rows, an_unknown_model_names_the_nearest, nearest_names,
              every_key_takes_good_values_and_refuses_bad_ones, keys_reach_their_fields, words_are_those_of_nn_and_optim,
-             unknown_keys_name_the_nearest, what_holds_between_keys,
+             unknown_keys_name_the_nearest, keys_say_what_they_mean, what_holds_between_keys,
              keys_of_other_families, what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)

@@ -38,7 +38,7 @@ struct wf_config {
 
     /* tokenizers that training makes when none is given */
     wf_tokenizer_kind tokenizer; /* "char", "word", "bpe", "byte-bpe"; vocab_size types */
-    int64_t min_frequency;
+    int64_t min_frequency;       /* of a run with a given tokenizer: 0, and `tokenizer` is the kind of that one */
 
     /* training */
     int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
@@ -86,6 +86,16 @@ WF_API wf_status wf_config_check(const struct wf_config *config, wf_error *error
 WF_API bool wf_config_get(const struct wf_config *config, const char *key, char *text, size_t size);
 WF_API int wf_config_key_count(void); /* of all families */
 WF_API const char *wf_config_key_at(int index);
+
+/* What a key is for, as `weft train --help` lists it. */
+enum wf_config_users { WF_CONFIG_ALL, WF_CONFIG_LANGUAGE, WF_CONFIG_PAIRS };
+struct wf_config_key {
+    const char *name, *meaning; /* meaning: one line, with the unit */
+    enum wf_config_users users; /* the kind of model that has a use for it */
+    char values[80];            /* what it can be: "1 to 1024", "above 0", "post or pre", "true or false" */
+};
+/* Fills *out for the key at 0 <= index < wf_config_key_count(); false for any other index. */
+WF_API bool wf_config_key_help(int index, struct wf_config_key *out);
 
 /* config.json: every key of the family with its name, model and family, "weft_version", and for readers of Hugging Face's layout
  * "model_type". Reading is strict: a missing or unknown key, a wrong type or range is WF_ERR_FORMAT with file and key. */

@@ -29,7 +29,7 @@ WF_API const struct wf_bench_case *wf_bench_find(const char *name); /* NULL: the
 WF_API wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
-    double seconds;  /* how long to measure; at least three steps. 0: 4 */
+    double seconds;  /* how long to measure; at least three steps, or `steps`. 0: 4 */
     int64_t steps;   /* at most that many; 0: as many as fit */
     double dropout;  /* 0 <= p < 1, wherever the model has dropout */
     uint64_t seed;

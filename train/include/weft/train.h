@@ -55,7 +55,7 @@ struct wf_train_options {
     const char *const *valid;
     int64_t valid_files;
     /* A tokenizer.json; NULL: one is made from the training text, of config.tokenizer's kind and at most config.vocab_size types.
-     * Either way the run's config.json then has the actual sizes. */
+     * Either way the run's config.json then has the actual sizes; of a given one also its kind, and min_frequency 0. */
     const char *tokenizer;
     /* Of translations: the source's, where it has its own (config.shared false); `tokenizer` is the target's then. NULL:
      * `tokenizer` serves both. */
@@ -63,7 +63,7 @@ struct wf_train_options {
     /* A folder for what was found out about large files, which is found again by their content; NULL: none. */
     const char *survey_cache;
     uint64_t seed;
-    bool resume;
+    bool resume;                 /* go on with the run in `out`; where there is none, start anew, with a warning */
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
     /* Looked at after each update, and while the data is made ready: true saves what there is and ends cleanly with
@@ -82,6 +82,8 @@ WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_trai
 
 /* The configuration that a run's state was made with: what a resume starts from. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error) WF_CHECKED;
+/* And its seed. */
+WF_API wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
