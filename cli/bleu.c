@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
     {"chrf-whitespace", KEY_WHITESPACE, NULL, 0, "chrF: white space counts as characters", 0},
     {"chrf-eps-smoothing", KEY_EPS, NULL, 0, "chrF: mean of the orders' scores, as chrF++.py", 0},
     {"width", KEY_WIDTH, "N", 0, "decimals of the score (1)", 0},
-    {"score-only", KEY_SCORE_ONLY, NULL, 0, "print the score alone", 0},
+    {"score-only", KEY_SCORE_ONLY, NULL, 0, "print the score alone; not with --json", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object for each metric, on a line", 0},
     {0},
 };
@@ -167,6 +167,8 @@ int run_bleu(int argc, char **argv)
         return code;
     if (a.references == 0)
         return fail_usage("against what? weft bleu REFERENCE... < HYPOTHESES, a line each");
+    if (a.json && a.score_only)
+        return fail_usage("--score-only and --json are two ways to print: give one");
     if (!a.bleu && !a.chrf)
         a.bleu = true;
     if (a.for_chrf && !a.chrf)

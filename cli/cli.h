@@ -35,9 +35,15 @@ int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
  * exit code. */
 int parse(const struct argp *argp, int argc, char **argv, void *input);
 
+#define THREADS_HELP                                                                                                                       \
+    "threads (default: what the machine leaves to this process; OMP_NUM_THREADS does not count); they don't change the result"
+
 /* Numbers of options: false, with the message printed, when text is none or out of range. */
 bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 bool parse_real(const char *option, const char *text, double low, double high, double *out);
+
+/* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
+void warn_of_pieces(const wf_tokenizer *target, const char *run);
 
 /* Starts the library and says on standard error what is in use. threads 0: the default. */
 wf_status start(int64_t threads, wf_error *error);

@@ -129,6 +129,15 @@ bool parse_real(const char *option, const char *text, double low, double high, d
     return false;
 }
 
+void warn_of_pieces(const wf_tokenizer *target, const char *run)
+{
+    if (!wf_tokenizer_gives_text(target))
+        fprintf(stderr,
+                "weft: warning: the tokenizer of %s has no decoder: translations are pieces of words with blanks between, and BLEU of "
+                "such is not comparable\n",
+                run);
+}
+
 wf_status start(int64_t threads, wf_error *error)
 {
     wf_status status = wf_init(error, .threads = (int)threads);

@@ -15,7 +15,7 @@ static const struct argp_option options[] = {
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
     {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed, 1: greedy (default: the model's)", 0},
     {"no-bleu", KEY_NO_BLEU, NULL, 0, "of translations the loss alone, which is fast", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -63,7 +63,9 @@ static const struct argp argp = {options,
                                  parse_option,
                                  "RUN --data FILE",
                                  "Loss in nats a token, perplexity and bits a character of a run's model on a text; of a translation "
-                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files.",
+                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files. The "
+                                 "loss is that of the pairs that training would use; BLEU and chrF are of all lines, those that the loss "
+                                 "leaves out (empty or too long) too.",
                                  NULL,
                                  NULL,
                                  NULL};
@@ -125,11 +127,13 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     f->tokens = e.tokens;
     if (status != WF_OK || a->no_bleu)
         return status;
+    warn_of_pieces(run->tokenizer, a->run);
     struct wf_translator_options o = {.search.beam = a->beam, .truncate = true};
     status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, NULL, &f->scores, error);
     f->scored = status == WF_OK;
     if (f->scores.counts.truncated > 0)
-        fprintf(stderr, "%lld source lines are longer than the model takes and lost their end\n", (long long)f->scores.counts.truncated);
+        fprintf(stderr, "%lld of %lld source line%s longer than the model takes: the end was not translated\n",
+                (long long)f->scores.counts.truncated, (long long)f->scores.counts.lines, f->scores.counts.lines == 1 ? "" : "s");
     return status;
 }
 

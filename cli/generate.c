@@ -18,7 +18,7 @@ static const struct argp_option options[] = {
     {"greedy", KEY_GREEDY, NULL, 0, "always the most likely token", 0},
     {"seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 

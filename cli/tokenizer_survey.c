@@ -16,13 +16,12 @@ static const struct argp_option options[] = {
      "source; the options below go before",
      0},
     {"max-length", KEY_MAX, "N", 0, "a side of more ids is over-long; pairs with one are left out", 0},
-    {"batch-tokens", KEY_BATCH, "N", 0,
-     "of two files: share of padding in batches that cost at most N", 0},
+    {"batch-tokens", KEY_BATCH, "N", 0, "of two files: share of padding in batches that cost at most N", 0},
     {"batch-cost", KEY_COST, "both|side", 0,
      "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", 0},
     {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s> (default: no)", 0},
     {"source-eos", KEY_EOS, NULL, 0, "of two files: the source ends with </s> (default: no)", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 

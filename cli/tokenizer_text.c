@@ -53,13 +53,15 @@ static const struct argp encode_argp = {
     NULL,
     NULL,
     NULL};
-static const struct argp decode_argp = {decode_options,
-                                        parse_option,
-                                        "TOKENIZER.json",
-                                        "Turns lines of ids on standard input into lines of text. An empty line gives an empty line.",
-                                        NULL,
-                                        NULL,
-                                        NULL};
+static const struct argp decode_argp = {
+    decode_options,
+    parse_option,
+    "TOKENIZER.json",
+    "Turns lines of ids on standard input into lines of text, line for line: an empty line gives an empty line, and a "
+    "line end among the tokens becomes a blank.",
+    NULL,
+    NULL,
+    NULL};
 
 struct state {
     const struct arguments *arguments;
@@ -166,6 +168,9 @@ static wf_status decode_line(struct state *s, const char *text, int64_t length, 
         wf_error_prefix(error, "%s:%lld", s->in.name, (long long)s->in.line);
     if (status != WF_OK)
         return status;
+    for (int64_t i = 0; i < s->text.length; i++) /* one line, whatever its tokens hold */
+        if (s->text.data[i] == '\n' || s->text.data[i] == '\r')
+            s->text.data[i] = ' ';
     if (s->text.length > 0)
         fwrite(s->text.data, 1, (size_t)s->text.length, stdout);
     putchar('\n');

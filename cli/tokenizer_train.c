@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
      "only) or whitespace (runs of letters, runs of signs; word's default)",
      0},
     {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -189,16 +189,41 @@ static wf_status report(const wf_tokenizer *t, const struct arguments *a, double
     return WF_OK;
 }
 
+/* "<s>,<pad>" -> tokens. What is hardly meant, an empty one or blanks at an edge, is refused. */
+static wf_status parse_specials(struct arguments *a, const char ***tokens, char **text, wf_error *error)
+{
+    if (!a->specials)
+        return WF_OK;
+    int64_t most = 1, count = 0;
+    for (const char *c = a->specials; *c; c++)
+        most += *c == ',';
+    *tokens = wf_alloc((size_t)most * sizeof **tokens);
+    *text = wf_strdup(a->specials);
+    if (!*tokens || !*text)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for special tokens");
+    a->o.specials = *tokens; /* an empty list too: not the default */
+    for (char *c = *text, *end; c && a->specials[0]; c = end) {
+        if ((end = strchr(c, ',')))
+            *end++ = 0;
+        size_t length = strlen(c);
+        if (length == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--specials: an empty token in '%s'; commas stand between tokens only",
+                                a->specials);
+        if (strchr(" \t\r\n", c[0]) || strchr(" \t\r\n", c[length - 1]))
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--specials: '%s' begins or ends with a blank; write commas without blanks", c);
+        (*tokens)[count++] = c;
+    }
+    a->o.special_count = count;
+    return WF_OK;
+}
+
 static wf_status train(struct arguments *a, wf_error *error)
 {
     struct meter m = {.terminal = isatty(STDERR_FILENO), .begin = now()};
-    struct file_list specials = {0};
+    const char **specials = NULL;
+    char *text = NULL;
     wf_tokenizer *t = NULL;
-    wf_status status = a->specials && a->specials[0] ? file_list_parse(a->specials, &specials, error) : WF_OK;
-    if (a->specials) {
-        a->o.specials = specials.path ? (const char *const *)specials.path : (const char *const[]){""}; /* none: not the default */
-        a->o.special_count = specials.count;
-    }
+    wf_status status = parse_specials(a, &specials, &text, error);
     a->o.progress = progress;
     a->o.ctx = &m;
     if (status == WF_OK) { /* where nothing can be written is said before hours have gone into the text */
@@ -215,7 +240,8 @@ static wf_status train(struct arguments *a, wf_error *error)
     if (status == WF_OK)
         status = report(t, a, now() - m.begin, error);
     wf_tokenizer_free(t);
-    file_list_free(&specials);
+    wf_free(specials);
+    wf_free(text);
     return status;
 }
 

@@ -11,16 +11,26 @@
 enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS, KEY_WEIGHTS, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed; 1 is greedy", 0},
-    {"length-penalty", KEY_PENALTY, "A", 0, "score = log-probability / ((5 + length) / 6)^A", 0},
-    {"n-best", KEY_N_BEST, "N", 0, "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam", 0},
-    {"max-tokens", KEY_MAX, "N", 0, "the most tokens of a translation", 0},
+    {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed; 1 is greedy (default: beam of the run's config.json)", 0},
+    {"length-penalty", KEY_PENALTY, "A", 0,
+     "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)", 0},
+    {"n-best", KEY_N_BEST, "N", 0,
+     "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam; of an empty line one, without "
+     "text",
+     0},
+    {"max-tokens", KEY_MAX, "N", 0,
+     "the most tokens of a translation (default: max_tokens of the run's config.json, where that is 0 max_length); nor has it more than "
+     "extra_tokens beyond its source",
+     0},
     {"batch", KEY_BATCH, "N", 0, "sentences translated side by side (default 64); does not change the result", 0},
     {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes loses its end (default), or is an error", 0},
-    {"language", KEY_LANGUAGE, "LANG", 0, "of the translations: en, fr, it, cs; how the words of a word-level model are put together", 0},
+    {"language", KEY_LANGUAGE, "LANG", 0,
+     "how the words of a word-level model are put together: en, fr, it, ga, cs and ko have rules of their own; others, such as de, "
+     "have the common ones (default)",
+     0},
     {"keep-tokens", KEY_TOKENS, NULL, 0, "leave blanks between the words of a word-level model", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -38,7 +48,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case KEY_BEAM: fine = parse_int("beam", value, 1, 1024, &a->beam); break;
     case KEY_PENALTY:
-        fine = parse_real("length-penalty", value, -100, 100, &a->penalty);
+        fine = parse_real("length-penalty", value, 0, 100, &a->penalty);
         a->has_penalty = true;
         break;
     case KEY_N_BEST: fine = parse_int("n-best", value, 1, 1024, &a->n_best); break;
@@ -49,7 +59,11 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         if (!a->refuse && strcmp(value, "truncate") != 0)
             return fail_usage("--too-long: '%s' is neither truncate nor error", value), EINVAL;
         break;
-    case KEY_LANGUAGE: a->language = value; break;
+    case KEY_LANGUAGE:
+        a->language = value;
+        if (strspn(value, "abcdefghijklmnopqrstuvwxyz") != strlen(value) || strlen(value) < 2 || strlen(value) > 3)
+            return fail_usage("--language: '%s' is no code of a language, such as en or de", value), EINVAL;
+        break;
     case KEY_TOKENS: a->keep_tokens = true; break;
     case KEY_WEIGHTS: a->weights = value; break;
     case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
@@ -162,17 +176,23 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
         }
 }
 
+static const char *s(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* What was lost, once. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
     if (c->truncated > 0)
-        fprintf(stderr, "weft: %lld of %lld lines have more ids than the model takes, %lld, and lost their end\n", (long long)c->truncated,
-                (long long)c->lines, (long long)max_length);
+        fprintf(stderr, "weft: %lld of %lld line%s lost the end: more ids than the model takes, %lld\n", (long long)c->truncated,
+                (long long)c->lines, s(c->lines), (long long)max_length);
     if (c->unknown > 0)
-        fprintf(stderr, "weft: %lld of %lld tokens of the source are unknown to the model\n", (long long)c->unknown, (long long)c->tokens);
+        fprintf(stderr, "weft: unknown to the model: %lld of %lld token%s of the source\n", (long long)c->unknown, (long long)c->tokens,
+                s(c->tokens));
     if (c->unfinished > 0)
-        fprintf(stderr, "weft: %lld of %lld translations were cut at the most tokens that they may have\n", (long long)c->unfinished,
-                (long long)c->lines);
+        fprintf(stderr, "weft: %lld of %lld translation%s stopped at the most tokens that one may have\n", (long long)c->unfinished,
+                (long long)c->lines, s(c->lines));
 }
 
 static wf_status stream(wf_translator *translator, const struct arguments *a, struct input *in, wf_error *error)
@@ -194,6 +214,23 @@ static wf_status stream(wf_translator *translator, const struct arguments *a, st
     return status;
 }
 
+/* What the run has no use for, or can't do, by the names of the options. */
+static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
+{
+    if (!wf_model_translates(run->model)) /* the translator says so */
+        return WF_OK;
+    int64_t beam = a->beam ? a->beam : run->config.beam > 0 ? run->config.beam : 1;
+    if (a->n_best > beam)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--n-best %lld is more than the beam, which is %lld: add --beam %lld",
+                            (long long)a->n_best, (long long)beam, (long long)a->n_best);
+    enum wf_tokenizer_kind kind = wf_tokenizer_kind_of(run->tokenizer);
+    if ((a->language || a->keep_tokens) && kind != WF_TOKENIZER_WORD)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is about models whose tokens are words; those of %s are %s",
+                            a->language ? "--language" : "--keep-tokens", a->run, wf_tokenizer_kind_name(kind));
+    warn_of_pieces(run->tokenizer, a->run);
+    return WF_OK;
+}
+
 static wf_status translate(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
@@ -201,6 +238,10 @@ static wf_status translate(const struct arguments *a, wf_error *error)
     wf_status status = wf_run_open(&run, a->run, a->weights, error);
     if (status != WF_OK)
         return status;
+    if ((status = check(a, &run, error)) != WF_OK) {
+        wf_run_close(&run);
+        return status;
+    }
     struct wf_translator_options o = {
         .search = {.beam = a->beam,
                    .has_length_penalty = a->has_penalty,

@@ -108,10 +108,14 @@ static wf_status open_marks(struct bitext_side *side, bool both, wf_error *error
     side->bos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_BOS);
     side->eos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_EOS);
     if ((side->bos || both) && side->bos_id < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the start of a sentence (<s>, <bos>, [CLS])",
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: its tokenizer has no token for the start of a sentence (<s>, <bos>, [CLS]): "
+                            "make it with --specials that hold one",
                             side->path);
     if (side->eos && side->eos_id < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP])",
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP]): "
+                            "make it with --specials that hold one",
                             side->path);
     /* What a file says for batches of another program would change sentences here, in silence. */
     const wf_tokenizer *t = side->tokenizer;

@@ -37,8 +37,8 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
     if (status != WF_OK)
         return status;
     double length_penalty = o->has_length_penalty ? o->length_penalty : c->length_penalty;
-    if (!(fabs(length_penalty) <= 100))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: -100 to 100", length_penalty);
+    if (!(length_penalty >= 0 && length_penalty <= 100)) /* as the key's range */
+        return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: 0 to 100", length_penalty);
     int64_t beam = o->beam > 0 ? o->beam : c->beam > 0 ? c->beam : 1, n_best = o->n_best > 0 ? o->n_best : 1;
     if (o->n_best < 0 || n_best > beam)
         return wf_error_set(error, WF_ERR_ARGUMENT, "n_best: %lld is out of range: at most the beam, which is %lld", (long long)o->n_best,

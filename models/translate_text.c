@@ -189,7 +189,7 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
         if (!t->options.truncate || most <= marks)
             status = wf_error_set(error, WF_ERR_FORMAT,
                                   "%s:%" PRId64 ": the line has %" PRId64 " ids, the model takes %" PRId64
-                                  ": shorten it, or have long lines truncated",
+                                  ": shorten it, or let long lines lose their end (--too-long truncate)",
                                   t->name, line + 1, length + marks, most);
         t->ids.count = start + most - marks;
         counts->truncated++;

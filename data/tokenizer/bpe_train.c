@@ -231,9 +231,10 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
     word_counts_free(&words);
     if (status == WF_OK && vocab_size < t.pieces.count)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " types is too small: %" PRId64 " special tokens and %" PRId64
-                              " characters need at least %" PRId64,
-                              vocab_size, specials, t.pieces.count - specials, t.pieces.count);
+                              "a vocabulary of %" PRId64 " types is too small: %" PRId64 " special token%s and %" PRId64
+                              " %s need at least %" PRId64,
+                              vocab_size, specials, specials == 1 ? "" : "s", t.pieces.count - specials,
+                              options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", t.pieces.count);
     if (status == WF_OK)
         status = train(&t, vocab_size, error);
     if (status == WF_OK) {

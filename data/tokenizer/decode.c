@@ -149,3 +149,8 @@ wf_status wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t
 {
     return wf_tokenizer_decode_with(t, ids, count, &(struct wf_decode_options){0}, out, error);
 }
+
+bool wf_tokenizer_gives_text(const wf_tokenizer *t)
+{
+    return t->decoder || t->kind == WF_TOKENIZER_CHAR || t->kind == WF_TOKENIZER_WORD;
+}

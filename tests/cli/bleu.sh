@@ -65,6 +65,7 @@ expect 2 '--chrf-word-order is about chrF' lines "$one" --chrf-word-order 2
 expect 2 '--tokenize is about BLEU' lines "$one" --metric chrf --tokenize intl
 expect 2 '--effective-order is about BLEU' lines "$one" --metric chrf --effective-order
 expect 2 'from 1 to 32' lines "$one" --metric chrf --chrf-char-order 33
+expect 2 'two ways to print' lines "$one" --json --score-only
 expect 2 'from 0 to 15' lines "$one" --width 99
 expect 2 'did you mean' lines "$one" --lower-case
 

@@ -28,6 +28,9 @@ like back2 trimmed 'bpe does not give back the text'
 tokenizer train --type char --out char.json text.txt 2>err || failed "char: $(tail -1 err)"
 tokenizer encode char.json <text.txt | tokenizer decode char.json >back
 like back text.txt 'char does not give back the text'
+printf 'a\nb\n' >lines.txt # a line end that is a token does not end the line of its text
+tokenizer train --type char --out lines.json lines.txt 2>err || failed "char: $(tail -1 err)"
+[ "$(printf '1 0 2\n1\n' | tokenizer decode lines.json | tr '\n' '|')" = 'a b|a|' ] || failed 'a line end among the tokens'
 tokenizer train --type word --out word.json text.txt 2>err || failed "word: $(tail -1 err)"
 [ "$(printf 'newest low\n' | tokenizer encode word.json --tokens)" = '["newest", "low"]' ] || failed 'tokens of words'
 [ "$(printf 'low\n' | tokenizer encode bpe.json --tokens)" = '["▁low"]' ] || failed 'tokens of bpe'
@@ -51,6 +54,11 @@ merges=$(sed -n 's/^merges: //p' info)
 tokenizer info --json bpe.json | grep -q '{"kind":"bpe","types":[0-9]*,"merges":[0-9]*,.*"specials":{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3}' ||
     failed "info --json: $(tokenizer info --json bpe.json)"
 tokenizer train --type bpe --specials '' --out none.json text.txt 2>err || failed "no special tokens: $(tail -1 err)"
+expect 2 "--specials: an empty token in '<s>,,x'" tokenizer train --type bpe --specials '<s>,,x' --out t.json text.txt
+expect 2 "--specials: '  c' begins or ends with a blank" tokenizer train --type bpe --specials 'a b,  c' --out t.json text.txt
+: >'<a>,<b>'
+tokenizer train --type bpe --specials '<a>,<b>' --out small2.json text.txt 2>err || failed "options: $(tail -1 err)"
+tokenizer info small2.json | grep -q '^special token: <b> 1$' || failed 'a file of that name is taken for a special token'
 tokenizer info none.json | grep -q 'special token' && failed 'special tokens that nobody asked for'
 for n in 1 2; do
     tokenizer train --type bpe --threads $n --vocab-size 2000 --out threads$n.json "$story" text.txt 2>/dev/null || failed "$n threads"
@@ -88,6 +96,7 @@ expect 2 '--pre-tokenizer is for' tokenizer train --type byte-bpe --pre-tokenize
 expect 2 '--type char takes neither' tokenizer train --type char --vocab-size 9 --out t.json text.txt
 expect 2 '--vocab-size' tokenizer train --type bpe --vocab-size 0 --out t.json text.txt
 expect 2 'characters need at least' tokenizer train --type bpe --vocab-size 5 --out t.json text.txt
+expect 2 'and 256 bytes need at least' tokenizer train --type byte-bpe --vocab-size 5 --out t.json text.txt
 expect 2 'given twice' tokenizer train --type bpe --specials a,a --out t.json text.txt
 expect 2 'which tokenizer?' tokenizer encode
 expect 2 'one argument too many' tokenizer encode bpe.json text.txt
@@ -119,6 +128,9 @@ expect 1 'standard input:1:3: no id' sh -c 'printf "1 x\n" | "$1" tokenizer deco
 expect 1 'standard input:1:1: no id' sh -c 'printf "%s\n" -1 | "$1" tokenizer decode bpe.json' sh "$weft"
 expect 1 'standard input:2:5: the word "high"' sh -c 'printf "low\nlow high\n" | "$1" tokenizer encode word.json' sh "$weft"
 expect 1 'standard input:1:4: the word "high"' sh -c 'printf "\357\273\277high\n" | "$1" tokenizer encode word.json' sh "$weft"
+expect 1 'standard input:2:4: a NUL byte' sh -c 'printf "low\nlow\000high\n" | "$1" tokenizer encode byte-bpe.json' sh "$weft"
+printf 'low\nlow\000\n' >nul.txt
+expect 1 'nul.txt:2:4: a NUL byte' tokenizer survey byte-bpe.json nul.txt
 printf 'low\nlow high\n' >high.txt
 expect 1 'high.txt:2:5: the word "high"' tokenizer survey word.json high.txt
 expect 1 'standard output' sh -c 'printf "low\n" | "$1" tokenizer encode bpe.json >/dev/full' sh "$weft"

@@ -48,11 +48,11 @@ grep -q '^0 ||| Die Katze schläft auf dem warmen Dach\. ||| -0\.[0-9]*$' out ||
 [ "$(sed -n 4p out | cut -d'|' -f1-4)" = '1 ||| Wohin führt diese alte Straße? ' ] || failed "n-best: $(sed -n 4p out)"
 printf '\nWe never drink coffee in the evening.\n' | translate --beam 2 --n-best 1 >out
 [ "$(head -1 out)" = '0 |||  ||| 0.000000' ] || failed "n-best of an empty line: $(head -1 out)"
-expect 2 'at most the beam, which is 1' "$weft" translate run --n-best 3 <train.en
+expect 2 'is more than the beam, which is 1: add --beam 3' "$weft" translate run --n-best 3 <train.en
 # a limit that cuts is said
 head -1 train.en | translate --max-tokens 3 >out
 [ "$(cat out)" = 'Die Katze schläft' ] || failed "max-tokens: $(cat out)"
-grep -q '1 of 1 translations' err || failed "cut translations are not counted: $(cat err)"
+grep -q '1 of 1 translation stopped' err || failed "cut translations are not counted: $(cat err)"
 
 # a conversation: a line is answered before the next one comes
 mkfifo to from
@@ -94,16 +94,19 @@ while [ $i -lt 600 ]; do
 done >long
 echo >>long
 expect 1 'standard input:1: the line has 600 ids, the model takes 512' "$weft" translate run --too-long error <long
+expect 1 'truncate' "$weft" translate run --too-long error <long
 cat train.en long >both
 translate --max-tokens 20 <both >out || failed "truncation: $(cat err)"
 [ "$(wc -l <out)" = 7 ] && head -6 out | cmp -s - train.de || failed 'truncation'
-[ "$(grep -c 'lost their end' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
+[ "$(grep -c '1 of 7 lines lost the end' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
 expect 2 'neither truncate nor error' "$weft" translate run --too-long cut <train.en
 expect 2 'which run' "$weft" translate <train.en
 expect 2 'one argument too many' "$weft" translate run train.en </dev/null
 expect 2 'did you mean --beam' "$weft" translate run --bean 3 <train.en
 expect 2 "--beam: '0'" "$weft" translate run --beam 0 <train.en
 expect 2 "--length-penalty: 'x'" "$weft" translate run --length-penalty x <train.en
+expect 2 "--length-penalty: '-1'" "$weft" translate run --length-penalty -1 <train.en
+expect 2 "'english' is no code of a language" "$weft" translate run --language english <train.en
 expect 1 'is no folder of a run' "$weft" translate nowhere <train.en
 expect 1 'is not there' "$weft" translate run --weights none.safetensors <train.en
 "$weft" translate run --weights run/model.safetensors <train.en 2>/dev/null | cmp -s - train.de || failed 'weights by name'
@@ -111,6 +114,16 @@ expect 1 "standard input can't be read" "$weft" translate run <&-
 expect 1 "standard output can't be written" sh -c "'$weft' translate run <train.en >/dev/full"
 "$weft" train char-rms --train "$story" --out language --steps 1 2>/dev/null || failed 'a language model'
 expect 2 'does not translate' "$weft" translate language <train.en
+# a tokenizer of pieces: what is about words is refused, and pieces that nothing joins are warned of
+"$weft" tokenizer train --type bpe --pre-tokenizer whitespace --vocab-size 80 --out pieces.json train.en train.de 2>log || failed "pieces: $(cat log)"
+"$weft" train seq2seq-postnorm --train train.en,train.de --tokenizer pieces.json --out pieces --steps 1 2>log || failed "pieces: $(tail -1 log)"
+head -1 train.en | "$weft" translate pieces --max-tokens 3 >out 2>err || failed "pieces: $(cat err)"
+[ "$(grep -c 'warning: the tokenizer of pieces has no decoder' err)" = 1 ] || failed "pieces without a warning: $(cat err)"
+"$weft" evaluate pieces --data train.en,train.de >out 2>err || failed "evaluate pieces: $(cat err)"
+[ "$(grep -c 'warning: the tokenizer of pieces has no decoder' err)" = 1 ] || failed "evaluate: pieces without a warning: $(cat err)"
+"$weft" evaluate pieces --no-bleu --data train.en,train.de 2>&1 | grep -q 'warning' && failed 'the loss alone has no need of text'
+expect 2 '--language is about models whose tokens are words; those of pieces are bpe' "$weft" translate pieces --language de <train.en
+expect 2 '--keep-tokens is about models whose tokens are words' "$weft" translate pieces --keep-tokens <train.en
 # Ctrl-C ends it with a message
 mkfifo wait
 "$weft" translate run <wait >out 2>err &

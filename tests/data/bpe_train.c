@@ -113,6 +113,29 @@ START_TEST(line_ends)
 }
 END_TEST
 
+/* Pieces of words that no decoder joins are not text. */
+START_TEST(gives_text)
+{
+    static const struct {
+        struct wf_tokenizer_options o;
+        bool text;
+    } cases[] = {
+        {{.kind = WF_TOKENIZER_CHAR}, true},
+        {{.kind = WF_TOKENIZER_WORD}, true},
+        {{.kind = WF_TOKENIZER_BPE, .vocab_size = 20}, true},
+        {{.kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 260}, true},
+        {{.kind = WF_TOKENIZER_BPE, .vocab_size = 20, .other_pre_tokenizer = true, .pre_tokenizer = WF_WHITESPACE}, false},
+        {{.kind = WF_TOKENIZER_BPE, .vocab_size = 20, .other_pre_tokenizer = true, .pre_tokenizer = WF_METASPACE_ALONE}, true},
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        wf_tokenizer *t;
+        ck_ok(wf_tokenizer_train_with("abc abd", 7, &cases[i].o, &t, error));
+        ck_assert_msg(wf_tokenizer_gives_text(t) == cases[i].text, "case %d", i);
+        wf_tokenizer_free(t);
+    }
+}
+END_TEST
+
 START_TEST(a_vocabulary_too_small)
 {
     wf_tokenizer *t;
@@ -120,7 +143,7 @@ START_TEST(a_vocabulary_too_small)
              "4 special tokens and 4 characters need at least 8");
     ck_assert_ptr_null(t);
     ck_fails(wf_tokenizer_train("abc abc", 7, &t, error, .kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 258), WF_ERR_ARGUMENT,
-             "at least 259");
+             "3 special tokens and 256 bytes need at least 259");
     ck_ok(wf_tokenizer_train("abc abc", 7, &t, error, .kind = WF_TOKENIZER_BPE, .vocab_size = 8));
     ck_assert_int_eq(wf_tokenizer_vocab_size(t), 8);
     wf_tokenizer_free(t);
@@ -330,6 +353,6 @@ START_TEST(without_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("data/bpe_train", the_same_as_tokenizers, the_same_on_multi30k, the_same_on_any_number_of_threads, line_ends,
+WF_TEST_MAIN("data/bpe_train", the_same_as_tokenizers, the_same_on_multi30k, the_same_on_any_number_of_threads, line_ends, gives_text,
              a_vocabulary_too_small, options_that_cannot_be, files_that_are_no_text, a_fault_far_into_a_file, a_megabyte_without_a_blank,
              memory_is_bounded, progress_and_cancelling, without_memory)

@@ -143,6 +143,9 @@ WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const i
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out,
                                      wf_error *error) WF_CHECKED; /* with the defaults */
+/* Whether decoding gives words: the file has a decoder, or its tokens are whole words or characters. False for pieces of words (bpe,
+ * byte-bpe, wordpiece) without a decoder: they come out as pieces with spaces between, and nothing tells which of them belong together. */
+WF_API bool wf_tokenizer_gives_text(const wf_tokenizer *tokenizer);
 
 WF_END_DECLS
 
