@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* weft bench [CASE...] */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli.h"
 
@@ -8,10 +9,10 @@ enum { KEY_SECONDS = 1000, KEY_JSON, KEY_DROPOUT, KEY_STEPS, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"seconds", KEY_SECONDS, "S", 0, "how long to measure each case (default 4)", 0},
-    {"steps", KEY_STEPS, "N", 0, "at most N steps of each case", 0},
+    {"steps", KEY_STEPS, "N", 0, "at most N steps of each case (default: as many as fit, three at least)", 0},
     {"dropout", KEY_DROPOUT, "P", 0, "with dropout (default 0)", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object a case", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -44,10 +45,23 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "[CASE...]",
-                                 "Times training steps and generation; without a case, all small ones.\vweft bench --help lists the options; "
-                                 "an unknown case is answered with the nearest name.",
-                                 NULL, NULL, NULL};
+/* --help ends with the cases. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    size_t size;
+    char *list = NULL;
+    FILE *to = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&list, &size) : NULL;
+    if (!to)
+        return (char *)text;
+    fputs("Cases:\n", to);
+    for (int i = 0; i < wf_bench_count(); i++)
+        print_entry(to, wf_bench_at(i)->name, 31, wf_bench_at(i)->purpose);
+    return fclose(to) == 0 ? list : (free(list), (char *)text);
+}
+
+static const struct argp argp = {
+    options, parse_option, "[CASE...]", "Times training steps and generation; without a case, all small ones.", NULL, help_filter, NULL};
 
 static const char *const small_cases[] = {"char-rms", "nanogpt-char-small", "generate-nanogpt-char-small"};
 

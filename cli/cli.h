@@ -38,9 +38,18 @@ int parse(const struct argp *argp, int argc, char **argv, void *input);
 #define THREADS_HELP                                                                                                                       \
     "threads (default: what the machine leaves to this process; OMP_NUM_THREADS does not count); they don't change the result"
 
+/* models.c: the keys of configurations with what they mean, for --help: the text is the caller's to free(), NULL without memory. */
+char *settings_help(void);
+/* "  NAME   TEXT", broken at blanks as argp does, with the lines of the text below each other from column `indent` on. */
+void print_entry(FILE *to, const char *name, int indent, const char *text);
+
 /* Numbers of options: false, with the message printed, when text is none or out of range. */
 bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 bool parse_real(const char *option, const char *text, double low, double high, double *out);
+
+/* 28,988; as wf_bitext_describe writes numbers. Returns text. */
+enum { COUNT_TEXT = 32 };
+const char *write_count(int64_t count, char text[COUNT_TEXT]);
 
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);

@@ -8,7 +8,7 @@
 #include "cli.h"
 
 static const struct command commands[] = {
-    {"models", "the zoo: name, family, parameters, what it is for", run_models},
+    {"models", "the zoo: name, family, parameters, what it is for; of one, its settings", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
     {"translate", "translate standard input, line for line", run_translate},
@@ -56,6 +56,23 @@ static void limit_spinning(char **argv)
     execv("/proc/self/exe", argv); /* where that fails it goes on as it is */
 }
 
+static int run_command(const char *wanted, int argc, char **argv)
+{
+    const char *names[COMMANDS];
+    for (int i = 0; i < COMMANDS; i++) {
+        names[i] = commands[i].name;
+        if (strcmp(wanted, commands[i].name) != 0)
+            continue;
+        static char name[64];
+        snprintf(name, sizeof name, "weft %s", commands[i].name);
+        argv[0] = name;
+        return commands[i].run(argc, argv);
+    }
+    const char *near = wf_nearest(wanted, names, COMMANDS);
+    return near ? fail_usage("there is no command '%s'; did you mean %s?", wanted, near)
+                : fail_usage("there is no command '%s'; weft --help lists them", wanted);
+}
+
 int main(int argc, char **argv)
 {
     limit_spinning(argv);
@@ -67,23 +84,15 @@ int main(int argc, char **argv)
         help(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "help") == 0)
+    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+        static char option[] = "--help";
+        return run_command(argv[2], 2, (char *[]){NULL, option, NULL});
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         print_version(stdout, NULL);
         return EXIT_DONE;
     }
-    const char *names[COMMANDS];
-    for (int i = 0; i < COMMANDS; i++) {
-        names[i] = commands[i].name;
-        if (strcmp(argv[1], commands[i].name) != 0)
-            continue;
-        static char name[64];
-        snprintf(name, sizeof name, "weft %s", commands[i].name);
-        argv[1] = name;
-        return commands[i].run(argc - 1, argv + 1);
-    }
-    const char *near = wf_nearest(argv[1], names, COMMANDS);
-    return near ? fail_usage("there is no command '%s'; did you mean %s?", argv[1], near)
-                : fail_usage("there is no command '%s'; weft --help lists them", argv[1]);
+    return run_command(argv[1], argc - 1, argv + 1);
 }

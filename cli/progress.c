@@ -79,15 +79,18 @@ static void line(struct progress *p, const struct wf_event *e)
     fprintf(stderr, "step %s\n", text);
 }
 
-/* Before the training: on a terminal only, and gone when it is done. */
+/* Before the training: on a terminal, and gone when it is done; elsewhere a line now and then, once it takes a while. */
 static void prepare(struct progress *p, const struct wf_event *e)
 {
-    if (!p->terminal)
-        return;
     double share = e->total > 0 ? 100.0 * (double)e->done / (double)e->total : 0;
-    fprintf(stderr, "\r\033[K%.*s %.0f %%", columns() - 8, e->text, share);
-    fflush(stderr);
-    p->drawn = true;
+    if (p->terminal) {
+        fprintf(stderr, "\r\033[K%.*s %.0f %%", columns() - 8, e->text, share);
+        fflush(stderr);
+        p->drawn = true;
+    } else if (e->seconds >= (p->last_line > 0 ? p->last_line + 10 : 2)) {
+        fprintf(stderr, "%s %.0f %%\n", e->text, share);
+        p->last_line = e->seconds;
+    }
 }
 
 static void begin(struct progress *p, const struct wf_event *e)

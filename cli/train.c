@@ -14,11 +14,11 @@ static const struct argp_option options[] = {
     {"out", KEY_OUT, "RUN", 0, "folder for what comes of it", 0},
     {"tokenizer", KEY_TOKENIZER, "FILE[,FILE]", 0,
      "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below", 0},
     {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
-    {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN", 0},
-    {"seed", KEY_SEED, "N", 0, "of the weights, the batches and dropout (default 1)", 0},
-    {"threads", KEY_THREADS, "N", 0, "threads (default: what the machine leaves to this process); they don't change the result", 0},
+    {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN: give it the same texts; settings and seed are those that it has", 0},
+    {"seed", KEY_SEED, "N", 0, "of the weights, the batches and dropout (default 1; with --resume the run's)", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -76,12 +76,33 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {
-    options, parse_option, "MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).", NULL, NULL, NULL};
-
-/* A resume starts from what the run was made with, a new run from the model's row of the zoo; --set comes on top. */
-static wf_status configure(const struct arguments *a, struct wf_config *config, wf_error *error)
+/* --help ends with the settings. */
+static char *help_filter(int key, const char *text, void *input)
 {
+    (void)input;
+    char *list = key == ARGP_KEY_HELP_POST_DOC ? settings_help() : NULL;
+    return list ? list : (char *)text;
+}
+
+static const struct argp argp = {options, parse_option, "MODEL --train FILE --out RUN",
+                                 "Trains a model of the zoo (weft models lists them).", NULL, help_filter, NULL};
+
+/* What a tokenizer is made like is no setting where one is given. */
+static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
+{
+    static const char *const about[] = {"tokenizer", "vocab_size", "source_vocab_size", "min_frequency"};
+    for (size_t i = 0; a->tokenizer && i < sizeof about / sizeof *about; i++)
+        if (strcmp(about[i], key) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "--set %s says how a tokenizer is made, and --tokenizer %s gives one: leave one of the two out", key,
+                                a->tokenizer);
+    return WF_OK;
+}
+
+/* A resume starts from what the run was made with, a new run from the model's row of the zoo; --set comes on top, and --seed. */
+static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
+{
+    *seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
     wf_status status = wf_config_preset(config, a->model, error);
     char *state = wf_format("%s/state.safetensors", a->out);
     if (status == WF_OK && !state)
@@ -93,6 +114,8 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
             status =
                 wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                              a->out, was.model, config->model);
+        if (status == WF_OK && a->seed < 0)
+            status = wf_train_seed(a->out, seed, error);
         *config = was;
     }
     for (int i = 0; i < a->settings && status == WF_OK; i++) {
@@ -103,6 +126,8 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
             break;
         }
         snprintf(key, sizeof key, "%.*s", (int)(equals - a->setting[i]), a->setting[i]);
+        if ((status = check_setting(a, key, error)) != WF_OK)
+            break;
         status = wf_config_set(config, key, equals + 1, error);
         if (status != WF_OK)
             wf_error_prefix(error, "--set %s", a->setting[i]);
@@ -117,7 +142,7 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
 
 int run_train(int argc, char **argv)
 {
-    struct arguments a = {.seed = 1};
+    struct arguments a = {.seed = -1};
     int code = parse(&argp, argc, argv, &a);
     if (code >= 0)
         return code;
@@ -133,12 +158,11 @@ int run_train(int argc, char **argv)
     struct progress progress;
     struct wf_train_options o = {.out = a.out,
                                  .survey_cache = cache,
-                                 .seed = (uint64_t)a.seed,
                                  .resume = a.resume,
                                  .event = progress_event,
                                  .ctx = &progress,
                                  .cancelled = interrupted};
-    wf_status status = configure(&a, &o.config, &error);
+    wf_status status = configure(&a, &o.config, &o.seed, &error);
     if (status == WF_OK)
         status = file_list_parse(a.train, &train, &error);
     if (status == WF_OK && a.valid)
