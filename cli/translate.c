@@ -184,15 +184,16 @@ static const char *s(int64_t count)
 /* What was lost, once. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
+    char part[COUNT_TEXT], all[COUNT_TEXT], most[COUNT_TEXT];
     if (c->truncated > 0)
-        fprintf(stderr, "weft: %lld of %lld line%s lost the end: more ids than the model takes, %lld\n", (long long)c->truncated,
-                (long long)c->lines, s(c->lines), (long long)max_length);
+        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", write_count(c->truncated, part),
+                write_count(c->lines, all), s(c->lines), write_count(max_length, most));
     if (c->unknown > 0)
-        fprintf(stderr, "weft: unknown to the model: %lld of %lld token%s of the source\n", (long long)c->unknown, (long long)c->tokens,
-                s(c->tokens));
+        fprintf(stderr, "weft: unknown to the model: %s of %s token%s of the source\n", write_count(c->unknown, part),
+                write_count(c->tokens, all), s(c->tokens));
     if (c->unfinished > 0)
-        fprintf(stderr, "weft: %lld of %lld translation%s stopped at the most tokens that one may have\n", (long long)c->unfinished,
-                (long long)c->lines, s(c->lines));
+        fprintf(stderr, "weft: %s of %s translation%s stopped at the most tokens that one may have\n", write_count(c->unfinished, part),
+                write_count(c->lines, all), s(c->lines));
 }
 
 static wf_status stream(wf_translator *translator, const struct arguments *a, struct input *in, wf_error *error)

@@ -69,11 +69,14 @@ like threads1.json threads2.json 'the number of threads changes the tokenizer'
 tokenizer survey bpe.json text.txt --max-length 2 >out || failed 'survey of a file'
 grep -q '^4 lines, 1 empty$' out && grep -q '^[0-9] lines longer than 2$' out || failed "survey: $(cat out)"
 head -2 text.txt >a.txt && head -2 text.txt >b.txt
+awk 'BEGIN { for (i = 0; i < 1234; i++) print "low" }' >many.txt
+tokenizer survey bpe.json many.txt --max-length 1000 >out || failed 'survey of a file'
+grep -q '^1,234 lines, 0 empty$' out && grep -q '^0 lines longer than 1,000$' out && grep -q '^many.txt: 1,234 ids' out || failed "survey: $(cat out)"
 XDG_CACHE_HOME=$work tokenizer survey bpe.json,byte-bpe.json a.txt,b.txt --batch-tokens 100 >out 2>err || failed "survey of pairs: $(tail -1 err)"
 grep -q '^2 pairs' out && grep -q '% of the positions' out && grep -q '^target: ' out || failed "survey of pairs: $(cat out)"
 # as a preset's training counts: its marks, its limit, its batches
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k >out 2>err || failed "survey --model: $(tail -1 err)"
-grep -q '^batches of [0-9]* a side: .*% of the positions' out || failed "survey --model: $(cat out)"
+grep -q '^batches of [0-9,]* a side: .*% of the positions' out || failed "survey --model: $(cat out)"
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --source-eos --batch-tokens 40 --batch-cost side >side 2>err || failed "survey: $(tail -1 err)"
 like_line() { [ "$(grep "^$1" out)" = "$(grep "^$1" side)" ] || failed "survey --model counts the $1 otherwise: $(cat out side)"; }
 like_line source && like_line target
