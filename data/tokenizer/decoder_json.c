@@ -102,18 +102,13 @@ static wf_status read_parts(wf_tokenizer *t, json_t *value, const char *where, s
 
 wf_status decoder_read(wf_tokenizer *t, json_t *value, const char *where, struct decoder **out, wf_error *error)
 {
-    const char *type;
+    int i;
     *out = NULL;
     if (!value || json_is_null(value))
         return WF_OK;
-    wf_status status = part_type(value, "decoder", where, &type, error);
+    wf_status status = part_type(value, "decoder", where, type_names, TYPES, &i, error);
     if (status != WF_OK)
         return status;
-    int i = 0;
-    while (i < TYPES && strcmp(type, type_names[i]))
-        i++;
-    if (i == TYPES)
-        return part_refuse("decoder", type, where, error);
     struct decoder *d = tokenizer_keep(t, 1, sizeof *d);
     if (!d)
         return part_no_memory(where, error);

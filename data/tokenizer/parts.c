@@ -55,18 +55,25 @@ wf_status part_no_memory(const char *where, wf_error *error)
     return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the tokenizer", where);
 }
 
-wf_status part_type(json_t *value, const char *part, const char *where, const char **out, wf_error *error)
-{
-    if (!json_is_object(value))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": an object or null is expected", where, part);
-    return wf_json_get_string(value, where, "type", WF_JSON_REQUIRED, out, error);
-}
-
 wf_status part_refuse(const char *part, const char *type, const char *where, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE];
     return wf_error_set(error, WF_ERR_FORMAT, "%s: it asks for %s %s, which this version does not have", where, part,
                         wf_text_quote(type, quoted));
+}
+
+wf_status part_type(json_t *value, const char *part, const char *where, const char *const *names, int count, int *out, wf_error *error)
+{
+    const char *type;
+    if (!json_is_object(value))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": an object or null is expected", where, part);
+    wf_status status = wf_json_get_string(value, where, "type", WF_JSON_REQUIRED, &type, error);
+    if (status != WF_OK)
+        return status;
+    for (*out = 0; *out < count; ++*out)
+        if (strcmp(type, names[*out]) == 0)
+            return WF_OK;
+    return part_refuse(part, type, where, error);
 }
 
 wf_status part_text(wf_tokenizer *t, json_t *value, const char *key, const char *where, const char **out, int64_t *length, wf_error *error)

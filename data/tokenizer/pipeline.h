@@ -63,8 +63,8 @@ wf_status added_tokens_index(wf_tokenizer *tokenizer, const char *where, wf_erro
 const struct added_token *added_tokens_next(const struct added_set *set, const char *data, int64_t length, int64_t *search, int64_t from,
                                             int64_t *begin, int64_t *end);
 
-/* The part's "type", which must be a string. */
-wf_status part_type(json_t *value, const char *part, const char *where, const char **out, wf_error *error);
+/* The place of the part's "type" among `count` names; another one is refused. */
+wf_status part_type(json_t *value, const char *part, const char *where, const char *const *names, int count, int *out, wf_error *error);
 /* "x.json: it asks for normalizer "Nmt", which this version does not have" */
 wf_status part_refuse(const char *part, const char *type, const char *where, wf_error *error);
 /* A required string, kept. */

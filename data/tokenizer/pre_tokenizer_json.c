@@ -138,18 +138,13 @@ static wf_status read_parts(wf_tokenizer *t, json_t *value, const char *where, s
 
 wf_status pre_tokenizer_read(wf_tokenizer *t, json_t *value, const char *where, struct pre_tokenizer **out, wf_error *error)
 {
-    const char *type;
+    int i;
     *out = NULL;
     if (!value || json_is_null(value))
         return WF_OK;
-    wf_status status = part_type(value, "pre_tokenizer", where, &type, error);
+    wf_status status = part_type(value, "pre_tokenizer", where, type_names, TYPES, &i, error);
     if (status != WF_OK)
         return status;
-    int i = 0;
-    while (i < TYPES && strcmp(type, type_names[i]))
-        i++;
-    if (i == TYPES)
-        return part_refuse("pre_tokenizer", type, where, error);
     struct pre_tokenizer *pre = tokenizer_keep(t, 1, sizeof *pre);
     if (!pre)
         return part_no_memory(where, error);

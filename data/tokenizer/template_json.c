@@ -191,18 +191,13 @@ static wf_status read_sequence(wf_tokenizer *t, json_t *value, struct template *
 
 wf_status template_read(wf_tokenizer *t, json_t *value, const char *where, struct template **out, wf_error *error)
 {
-    const char *type;
+    int i;
     *out = NULL;
     if (!value || json_is_null(value))
         return WF_OK;
-    wf_status status = part_type(value, "post_processor", where, &type, error);
+    wf_status status = part_type(value, "post_processor", where, type_names, TYPES, &i, error);
     if (status != WF_OK)
         return status;
-    int i = 0;
-    while (i < TYPES && strcmp(type, type_names[i]))
-        i++;
-    if (i == TYPES)
-        return part_refuse("post_processor", type, where, error);
     struct template *template = tokenizer_keep(t, 1, sizeof *template);
     if (!template)
         return part_no_memory(where, error);
