@@ -47,10 +47,6 @@ void print_entry(FILE *to, const char *name, int indent, const char *text);
 bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 bool parse_real(const char *option, const char *text, double low, double high, double *out);
 
-/* 28,988; as wf_bitext_describe writes numbers. Returns text. */
-enum { COUNT_TEXT = 32 };
-const char *write_count(int64_t count, char text[COUNT_TEXT]);
-
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);
 

@@ -129,19 +129,6 @@ bool parse_real(const char *option, const char *text, double low, double high, d
     return false;
 }
 
-const char *write_count(int64_t count, char text[COUNT_TEXT])
-{
-    char digits[COUNT_TEXT];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)count), out = 0;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
-            text[out++] = ',';
-        text[out++] = digits[i];
-    }
-    text[out] = 0;
-    return text;
-}
-
 void warn_of_pieces(const wf_tokenizer *target, const char *run)
 {
     if (!wf_tokenizer_gives_text(target))

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/internal/text.h>
+
 #include "line_input.h"
 
 enum { KEY_MODEL = 1000, KEY_MAX, KEY_BATCH, KEY_COST, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
@@ -138,9 +140,9 @@ static int64_t quantile(const struct lengths *l, int64_t mille)
 
 static void lengths_print(const struct lengths *l, const char *what)
 {
-    char count[COUNT_TEXT];
+    char count[WF_NUMBER_SIZE];
     printf("%s: %s ids; a line has %.1f in the mean, 50 %% at most %lld, 90 %% %lld, 99 %% %lld, 99.9 %% %lld, the longest %lld\n", what,
-           write_count(l->tokens, count), (double)l->tokens / (double)l->count, (long long)quantile(l, 500), (long long)quantile(l, 900),
+           wf_text_count(l->tokens, count), (double)l->tokens / (double)l->count, (long long)quantile(l, 500), (long long)quantile(l, 900),
            (long long)quantile(l, 990), (long long)quantile(l, 999), (long long)l->longest);
 }
 
@@ -168,17 +170,18 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
     if (status == WF_OK && l->count == 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", in->name);
     if (status == WF_OK) {
-        char count[2][COUNT_TEXT];
-        printf("%s line%s, %s empty\n", write_count(l->count, count[0]), l->count == 1 ? "" : "s", write_count(empty, count[1]));
+        char count[2][WF_NUMBER_SIZE];
+        printf("%s line%s, %s empty\n", wf_text_count(l->count, count[0]), l->count == 1 ? "" : "s", wf_text_count(empty, count[1]));
         lengths_print(l, in->name);
         if (unknown > 0)
-            printf("%s unknown token%s, %.3f %%\n", write_count(unknown, count[0]), unknown == 1 ? "" : "s",
+            printf("%s unknown token%s, %.3f %%\n", wf_text_count(unknown, count[0]), unknown == 1 ? "" : "s",
                    100.0 * (double)unknown / (double)l->tokens);
         int64_t over = 0;
         for (int64_t n = a->max_length + 1; a->max_length && n < l->room; n++)
             over += l->lines[n];
         if (a->max_length)
-            printf("%s line%s longer than %s\n", write_count(over, count[0]), over == 1 ? "" : "s", write_count(a->max_length, count[1]));
+            printf("%s line%s longer than %s\n", wf_text_count(over, count[0]), over == 1 ? "" : "s",
+                   wf_text_count(a->max_length, count[1]));
     }
     wf_token_cache_free(o.cache);
     wf_tokens_free(&ids);
@@ -248,11 +251,11 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
         positions += cost;
         most = cost > most ? cost : most;
     }
-    char limit[COUNT_TEXT], batch[COUNT_TEXT], largest[COUNT_TEXT];
+    char limit[WF_NUMBER_SIZE], batch[WF_NUMBER_SIZE], largest[WF_NUMBER_SIZE];
     if (status == WF_OK)
         printf("batches of %s%s: %s of them, %.1f ids a batch; %.2f %% of the positions would be padding; the largest has %s\n",
-               write_count(a->batch_tokens, limit), a->side ? " a side" : "", write_count(count, batch), (double)tokens / (double)count,
-               100.0 * (double)(positions - tokens) / (double)positions, write_count(most, largest));
+               wf_text_count(a->batch_tokens, limit), a->side ? " a side" : "", wf_text_count(count, batch), (double)tokens / (double)count,
+               100.0 * (double)(positions - tokens) / (double)positions, wf_text_count(most, largest));
     wf_pair_batches_free(batches);
     return status;
 }

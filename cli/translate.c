@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/internal/text.h>
+
 #include "cli.h"
 
 enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS, KEY_WEIGHTS, KEY_THREADS };
@@ -184,16 +186,16 @@ static const char *s(int64_t count)
 /* What was lost, once. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
-    char part[COUNT_TEXT], all[COUNT_TEXT], most[COUNT_TEXT];
+    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], most[WF_NUMBER_SIZE];
     if (c->truncated > 0)
-        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", write_count(c->truncated, part),
-                write_count(c->lines, all), s(c->lines), write_count(max_length, most));
+        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", wf_text_count(c->truncated, part),
+                wf_text_count(c->lines, all), s(c->lines), wf_text_count(max_length, most));
     if (c->unknown > 0)
-        fprintf(stderr, "weft: unknown to the model: %s of %s token%s of the source\n", write_count(c->unknown, part),
-                write_count(c->tokens, all), s(c->tokens));
+        fprintf(stderr, "weft: unknown to the model: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
+                wf_text_count(c->tokens, all), s(c->tokens));
     if (c->unfinished > 0)
-        fprintf(stderr, "weft: %s of %s translation%s stopped at the most tokens that one may have\n", write_count(c->unfinished, part),
-                write_count(c->lines, all), s(c->lines));
+        fprintf(stderr, "weft: %s of %s translation%s stopped at the most tokens that one may have\n", wf_text_count(c->unfinished, part),
+                wf_text_count(c->lines, all), s(c->lines));
 }
 
 static wf_status stream(wf_translator *translator, const struct arguments *a, struct input *in, wf_error *error)

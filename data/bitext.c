@@ -6,6 +6,7 @@
 
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -159,8 +160,8 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
     int64_t lines = scan[0].lines;
     if (lines != scan[1].lines)
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s has %" PRId64 " lines and %s has %" PRId64 "; line by line they must be each other's translation",
-                            source->path, lines, target->path, scan[1].lines);
+                            "%s has %" PRId64 " line%s and %s has %" PRId64 "; line by line they must be each other's translation",
+                            source->path, lines, lines == 1 ? "" : "s", target->path, scan[1].lines);
     if (lines > UINT32_MAX)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->path, lines);
     const uint64_t contents[2] = {source->content, target->content};
@@ -252,20 +253,6 @@ __attribute__((format(printf, 2, 3))) static void add(struct words *w, const cha
     w->used += more > 0 ? (size_t)more : 0;
 }
 
-/* "29,000": the same in every locale. */
-static const char *with_commas(int64_t n, char out[32])
-{
-    char digits[24];
-    int count = snprintf(digits, sizeof digits, "%" PRId64, n), used = 0;
-    for (int i = 0; i < count; i++) {
-        if (i > 0 && (count - i) % 3 == 0 && digits[i - 1] != '-')
-            out[used++] = ',';
-        out[used++] = digits[i];
-    }
-    out[used] = 0;
-    return out;
-}
-
 char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t size)
 {
     const struct {
@@ -276,24 +263,24 @@ char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t si
         {s->empty_source, "empty source", false}, {s->empty_target, "empty target", false}, {s->empty_both, "empty on both sides", false},
         {s->long_source, "source longer", true},  {s->long_target, "target longer", true},  {s->long_both, "both longer", true},
     };
-    char number[32], second[32];
+    char number[WF_NUMBER_SIZE], second[WF_NUMBER_SIZE];
     struct words w = {text, size, 0};
     if (size > 0)
         text[0] = 0;
-    add(&w, "%s pair%s", with_commas(s->used, number), s->used == 1 ? "" : "s");
+    add(&w, "%s pair%s", wf_text_count(s->used, number), s->used == 1 ? "" : "s");
     if (s->used > 0)
-        add(&w, ", %s + %s tokens", with_commas(s->source_tokens, number), with_commas(s->target_tokens, second));
+        add(&w, ", %s + %s tokens", wf_text_count(s->source_tokens, number), wf_text_count(s->target_tokens, second));
     if (s->source_unknown > 0 || s->target_unknown > 0)
-        add(&w, " (%s + %s unknown)", with_commas(s->source_unknown, number), with_commas(s->target_unknown, second));
+        add(&w, " (%s + %s unknown)", wf_text_count(s->source_unknown, number), wf_text_count(s->target_unknown, second));
     if (s->lines > s->used)
-        add(&w, "; %s left out: ", with_commas(s->lines - s->used, number));
+        add(&w, "; %s left out: ", wf_text_count(s->lines - s->used, number));
     const char *between = "";
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (reason[i].count == 0)
             continue;
-        add(&w, "%s%s %s", between, with_commas(reason[i].count, number), reason[i].what);
+        add(&w, "%s%s %s", between, wf_text_count(reason[i].count, number), reason[i].what);
         if (reason[i].is_long)
-            add(&w, " than %s", with_commas(s->max_length, number));
+            add(&w, " than %s", wf_text_count(s->max_length, number));
         between = ", ";
     }
     return text;

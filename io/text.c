@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,4 +105,17 @@ bool wf_text_to_double(const char *text, double *value)
         return false;
     *value = x;
     return true;
+}
+
+char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, count), used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
+            out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
 }

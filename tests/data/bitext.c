@@ -126,7 +126,7 @@ START_TEST(files_that_do_not_pair_up)
     wf_bitext *b;
     ck_fails(open_texts(TEXTS("w1\nw2\nw3", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "a.en has 3 lines and ");
     ck_fails(open_texts(TEXTS("w1\nw2\nw3", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "b.de has 2; ");
-    ck_fails(open_texts(TEXTS("w1\n", "w1\n\n"), &options, &b, error), WF_ERR_FORMAT, "has 1 lines");
+    ck_fails(open_texts(TEXTS("w1\n", "w1\n\n"), &options, &b, error), WF_ERR_FORMAT, "has 1 line and ");
     ck_ok(open_texts(TEXTS("w1\nw2", "w1\nw2\n"), &options, &b, error));
     wf_bitext_close(b);
     wf_tokenizer_free(t);

@@ -19,6 +19,9 @@ char *wf_text_quote(const char *text, char out[WF_QUOTE_SIZE]);
 enum { WF_NUMBER_SIZE = 32 };
 char *wf_text_double(double value, char out[WF_NUMBER_SIZE]);
 
+/* "28,988": for people, the same in every locale. Returns out. */
+char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE]);
+
 /* Reads all of `text` as a finite number in C's notation, whatever the locale; false when it is not one. */
 bool wf_text_to_double(const char *text, double *value);
 
