@@ -134,4 +134,17 @@ START_TEST(not_every_text_is_a_number)
 }
 END_TEST
 
-WF_TEST_MAIN("text", utf8_is_checked, names_are_quoted, numbers_round_trip, numbers_know_no_locale, not_every_text_is_a_number)
+START_TEST(counts)
+{
+    static const struct {
+        int64_t count;
+        const char *text;
+    } cases[] = {{0, "0"},          {999, "999"},          {1000, "1,000"},        {28988, "28,988"},
+                 {-1000, "-1,000"}, {-123456, "-123,456"}, {1234567, "1,234,567"}, {INT64_MIN, "-9,223,372,036,854,775,808"}};
+    char out[WF_NUMBER_SIZE];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_str_eq(wf_text_count(cases[i].count, out), cases[i].text);
+}
+END_TEST
+
+WF_TEST_MAIN("text", utf8_is_checked, names_are_quoted, numbers_round_trip, numbers_know_no_locale, not_every_text_is_a_number, counts)
