@@ -35,6 +35,24 @@ expect 2 '--steps needs a value' train char-rms --train "$story" --out r --steps
 expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
 expect 2 'may mean several' train char-rms --train "$story" --out r --s 3
 expect 2 'there is no option -x' train char-rms -x
+# --- what there is to set, and of which cases
+"$weft" train --help >help 2>err || failed 'train --help'
+for key in patience keep save_every valid_every accumulate batch_tokens label_smoothing; do
+    grep -q "^  $key  *[a-z]" help || failed "train --help does not list $key"
+done
+grep -q 'stops; 0:$\|until training stops' help || failed 'train --help does not say what patience is'
+"$weft" models multi30k >settings 2>err || failed "models multi30k: $(cat err)"
+grep -q '^  batch_tokens=4096  *padded' settings || failed "models multi30k: $(head -3 settings)"
+grep -q '^  context=' settings && failed 'models lists a key that the model has no use for'
+expect 2 'did you mean multi30k?' "$weft" models multi3k
+"$weft" bench --help | grep -q '^  transformer-base ' || failed 'bench --help names no case'
+expect 2 'bench --help' "$weft" bench nope
+"$weft" help train | cmp - help || failed 'weft help train is not weft train --help'
+"$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
+expect 2 "no command 'nope'" "$weft" help nope
+expect 2 'lr: "1e999" is out of range' train char-rms --train "$story" --out r --set lr=1e999
+expect 2 '"99999999999999999999" is out of range' train char-rms --train "$story" --out r --set batch=99999999999999999999
+
 expect 1 'standard output' sh -c '"$1" --help >/dev/full' sh "$weft"
 expect 1 'standard output' sh -c '"$1" train --help >/dev/full' sh "$weft"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -50,6 +68,8 @@ expect 1 'no-such.txt' train char-rms --train no-such.txt --out r
 expect 1 'empty.txt' train char-rms --train empty.txt --out r
 expect 1 'bad.txt:2:5' train char-rms --train bad.txt --out r
 expect 1 "$work" train char-rms --train "$work" --out r
+mkfifo pipe
+expect 1 'pipe is a pipe' timeout 20 "$weft" train char-rms --train pipe --out r
 if [ "$(id -u)" != 0 ]; then
     cp "$story" secret.txt && chmod 000 secret.txt
     expect 1 'secret.txt' train char-rms --train secret.txt --out r
@@ -128,6 +148,7 @@ cp -r run full
 status=0
 (ulimit -f 20 && exec "$weft" train nanogpt-char-small --train "$story" --out full --resume --steps 8 >out 2>err) || status=$?
 [ "$status" = 1 ] || failed "exit code $status on a full disk: $(tail -2 err)"
+tail -1 err | grep -q 'resume goes on from step 4' || failed "no word of what to do: $(tail -1 err)"
 tail -1 err | grep -q 'full/.*safetensors' || failed "the message names no file: $(tail -1 err)"
 cmp -s full/state.safetensors run/state.safetensors || failed 'a full disk damaged the state'
 cmp -s full/model.safetensors run/model.safetensors || failed 'a full disk damaged the weights'

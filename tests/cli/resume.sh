@@ -50,4 +50,17 @@ if WEFT_ISA=base "$weft" train nanogpt-char-small --train "$story" --out killed 
 else
     failed "resume on base: $(tail -1 log)"
 fi
+# the seed is the run's unless another is asked for
+"$weft" train char-rms --train "$story" --out seeded --steps 3 --seed 5 2>log || failed "seeded: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out seeded --steps 5 --resume 2>log || failed "the seed of the state: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out whole --steps 5 --seed 5 2>log || failed "whole: $(tail -1 log)"
+cmp seeded/model.safetensors whole/model.safetensors || failed 'a resume without --seed differs'
+expect 2 'seed 5, the resume asks for 1' "$weft" train char-rms --train "$story" --out seeded --steps 6 --seed 1 --resume
+# a mistyped --out
+"$weft" train char-rms --train "$story" --out sedeed --steps 1 --resume 2>log || failed "mistyped: $(tail -1 log)"
+grep -q 'nothing to resume in sedeed' log || failed 'nothing is said of a run that is not there'
+# a damaged log
+echo garbage >seeded/metrics.jsonl
+"$weft" train char-rms --train "$story" --out seeded --steps 6 --resume 2>log || failed "a damaged log: $(tail -1 log)"
+grep -q 'warning: .*metrics.previous-1.jsonl' log || failed "nothing is said of a damaged log: $(cat log)"
 finish

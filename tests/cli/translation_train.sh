@@ -113,6 +113,8 @@ printf 'one\ntwo \377\n' >bad.en
 expect 1 'bad.en:2:5' $t --train bad.en,new.de
 expect 2 'vocab' $t --train train.en,train.de --set tokenizer=bpe --set vocab_size=6
 expect 2 'shares one tokenizer' $t --train train.en,train.de --set shared=true --tokenizer straight/tokenizer.source.json,straight/tokenizer.target.json
+expect 2 'says how a tokenizer is made' $t --train train.en,train.de --set shared=true --tokenizer straight/tokenizer.source.json --set min_frequency=5
+expect 2 'vocab_size=8 ' $t --train train.en,train.de --set tokenizer=word --set vocab_size=8
 expect 2 'not 3' $t --train train.en,train.de --tokenizer a,b,c
 expect 2 'one tokenizer, not two' "$weft" train char-rms --train "$story" --out no --tokenizer a,b
 "$weft" train char-rms --train "$story" --out language --steps 1 2>log || failed "language: $(tail -1 log)"

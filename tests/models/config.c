@@ -267,7 +267,9 @@ START_TEST(what_holds_between_keys_of_pairs)
     ck_ok(wf_config_check(&c, error));
     c = good, c.norm = (enum wf_norm_place)7;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "norm: 7 is out of range: 0 to 1");
-    c = good, c.tokenizer = WF_TOKENIZER_WORDPIECE; /* can't be trained */
+    c = good, c.tokenizer = WF_TOKENIZER_WORDPIECE; /* can't be trained, but given */
+    ck_ok(wf_config_check(&c, error));
+    c = good, c.tokenizer = (wf_tokenizer_kind)(WF_TOKENIZER_WORDPIECE + 1);
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "tokenizer");
 }
 END_TEST

@@ -95,6 +95,8 @@ START_TEST(training_and_generation)
     plain = r.loss;
     r = run("seq2seq-tiny", 0.1);
     ck_assert(r.loss != plain);
+    ck_ok(wf_bench_run("seq2seq-tiny", &(struct wf_bench_options){.steps = 1}, &r, error)); /* at most what is asked for */
+    ck_assert_int_eq(r.steps, 1);
     r = run("seq2seq-postnorm", 0);
     ck_assert_int_eq(r.parameters, 1182696);
     ck_assert_int_eq(r.tokens, 20);

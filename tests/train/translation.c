@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Training on pairs: what it learns, what it leaves behind, broken and gone on with, in parts, and what it refuses. */
+#include <sys/stat.h>
+
 #include "pairs_test.h"
 
 START_TEST(learns_and_leaves_a_run)
@@ -281,6 +283,20 @@ START_TEST(bad_input_is_named)
     o.config.tokenizer = WF_TOKENIZER_BPE;
     o.config.vocab_size = 5;
     refused(&o, WF_ERR_ARGUMENT, "vocab");
+    /* words that the text has and the settings leave out */
+    o = small(in_folder("run"), &seen);
+    o.config.vocab_size = 6;
+    refused(&o, WF_ERR_ARGUMENT, "vocab_size=6");
+    o.config.vocab_size = 0;
+    o.config.min_frequency = 66;
+    refused(&o, WF_ERR_ARGUMENT, "min_frequency=66");
+    /* a pipe that nobody writes to */
+    ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
+    o = small(in_folder("run"), &seen);
+    files[0] = o.train[0];
+    files[1] = in_folder("pipe");
+    o.train = files;
+    refused(&o, WF_ERR_IO, "pipe");
     finish();
 }
 END_TEST
@@ -340,10 +356,54 @@ static bool cancel_at_once(void *ctx)
     return true;
 }
 
+static void last_warning(void *ctx, const struct wf_event *e)
+{
+    if (e->kind == WF_EVENT_WARNING)
+        snprintf(ctx, 1600, "%s", e->text);
+}
+
+/* What a resume says, and finds out by itself. */
+START_TEST(resumes_with_less)
+{
+    begin();
+    char warning[1600] = "";
+    struct seen seen = {0};
+    uint64_t seed = 0;
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    wf_error problem = {0};
+    wf_status status = wf_train_seed(o.out, &seed, &problem);
+    ck_assert_msg(status == WF_ERR_IO && strstr(problem.message, "state.safetensors"), "%s", problem.message);
+    o.config.steps = 3;
+    o.seed = UINT64_C(1) << 62;
+    o.resume = true;
+    o.event = last_warning;
+    o.ctx = warning;
+    o.cancelled = NULL;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_msg(strstr(warning, "nothing to resume in "), "%s", warning);
+    ck_ok(wf_train_seed(o.out, &seed, error));
+    ck_assert(seed == o.seed);
+    /* a log that can't be read is put away: the state is enough */
+    write_text("run/metrics.jsonl", "garbage\n");
+    o.config.steps = 4;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_msg(strstr(warning, "metrics.jsonl:1:"), "%s", warning);
+    ck_assert(wf_file_exists(in_folder("run/metrics.previous-1.jsonl")) && wf_file_exists(in_folder("run/metrics.jsonl")));
+    /* fewer types than were asked for */
+    o.out = in_folder("few");
+    o.resume = false;
+    o.config.vocab_size = 500;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_msg(strstr(warning, "types, not the 500 of vocab_size"), "%s", warning);
+    finish();
+}
+END_TEST
+
 START_TEST(given_tokenizers)
 {
     begin();
     struct seen seen = {0};
+    struct wf_run run;
     struct wf_train_options o = small(in_folder("first"), &seen);
     o.config.steps = 3;
     ck_ok(wf_train(&o, NULL, error));
@@ -356,6 +416,26 @@ START_TEST(given_tokenizers)
     o.out = in_folder("alone");
     o.tokenizer = NULL;
     refused(&o, WF_ERR_ARGUMENT, "for the source alone");
+    /* config.json says what a given one is, whatever would have been made */
+    ck_ok(wf_run_open(&run, in_folder("second"), NULL, error));
+    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    wf_run_close(&run);
+    o = small(in_folder("facts"), &seen);
+    o.config.tokenizer = WF_TOKENIZER_BPE;
+    o.config.min_frequency = 5;
+    o.config.steps = 3;
+    o.source_tokenizer = in_folder("first/tokenizer.source.json");
+    o.tokenizer = in_folder("first/tokenizer.target.json");
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, NULL, error));
+    ck_ok(wf_run_open(&run, in_folder("facts"), NULL, error));
+    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    wf_run_close(&run);
+    o.resume = true; /* with the same options, too */
+    o.config.steps = 4;
+    ck_ok(wf_train(&o, NULL, error));
+    o.resume = false;
+    o.config.steps = 3;
     /* one for both sides, with embeddings of their own */
     const char *both[2] = {o.train[1], o.train[1]};
     o.out = in_folder("third");
@@ -363,7 +443,6 @@ START_TEST(given_tokenizers)
     o.train = o.valid = both;
     seen = (struct seen){0};
     ck_ok(wf_train(&o, NULL, error));
-    struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("third"), NULL, error));
     wf_run_close(&run);
     o.resume = true;
@@ -382,4 +461,5 @@ END_TEST
 
 WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch,
              patience_stops_early, without_validation, checkpoints_are_kept_as_asked, checkpoints_of_a_lost_run_are_set_aside,
-             numbers_that_go_bad_name_the_tensor, bad_input_is_named, a_resume_with_something_else_is_refused, given_tokenizers)
+             numbers_that_go_bad_name_the_tensor, bad_input_is_named, a_resume_with_something_else_is_refused, resumes_with_less,
+             given_tokenizers)

@@ -37,7 +37,7 @@ struct wf_config {
     bool source_bos, source_eos; /* marks of the source; a target always has both */
 
     /* tokenizers that training makes when none is given */
-    wf_tokenizer_kind tokenizer; /* "char", "word", "bpe", "byte-bpe"; vocab_size types */
+    wf_tokenizer_kind tokenizer; /* "char", "word", "bpe", "byte-bpe", and given ones "wordpiece"; vocab_size types */
     int64_t min_frequency;       /* of a run with a given tokenizer: 0, and `tokenizer` is the kind of that one */
 
     /* training */
