@@ -34,7 +34,9 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     wf_status status = WF_OK;
-    if (!wf_file_exists(path))
+    if (named && wf_folder_exists(path))
+        status = wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
+    else if (!wf_file_exists(path))
         status = wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
                               named     ? "give a safetensors file"
                               : weights ? "the run was not validated, or has not been yet"

@@ -73,8 +73,10 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
 
 static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the %s's tokenizer has no token for the %s: it is not one of a translation model", name,
-                        side, mark);
+    return wf_error_set(error, WF_ERR_FORMAT,
+                        "%s: the %s's tokenizer has no token for the %s, which translation needs: weft tokenizer train "
+                        "makes one that has it",
+                        name, side, mark);
 }
 
 wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,

@@ -109,6 +109,10 @@ expect 2 "--length-penalty: '-1'" "$weft" translate run --length-penalty -1 <tra
 expect 2 "'english' is no code of a language" "$weft" translate run --language english <train.en
 expect 1 'is no folder of a run' "$weft" translate nowhere <train.en
 expect 1 'is not there' "$weft" translate run --weights none.safetensors <train.en
+expect 1 'run is a folder: give a safetensors file' "$weft" translate run --weights run <train.en
+"$weft" tokenizer train --type word --specials '<pad>' --out unmarked.json train.en train.de 2>log || failed "unmarked: $(cat log)"
+expect 1 'which translation needs: weft tokenizer train makes one' "$weft" train seq2seq-tiny --train train.en,train.de --set shared=true \
+    --tokenizer unmarked.json --out unmarked
 "$weft" translate run --weights run/model.safetensors <train.en 2>/dev/null | cmp -s - train.de || failed 'weights by name'
 expect 1 "standard input can't be read" "$weft" translate run <&-
 expect 1 "standard output can't be written" sh -c "'$weft' translate run <train.en >/dev/full"
