@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <weft/internal/text.h>
+
 #include "cli.h"
 
 void progress_start(struct progress *p)
@@ -99,10 +101,11 @@ static void begin(struct progress *p, const struct wf_event *e)
     progress_clear(p);
     p->first = e->step;
     p->start = e->seconds;
-    fprintf(stderr, "%lld parameters, %lld types; %lld %stokens to train on, ", (long long)e->parameters, (long long)e->vocab_size,
-            (long long)e->train_tokens, target);
+    char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE];
+    fprintf(stderr, "%s parameters, %s types; %s %stokens to train on, ", wf_text_count(e->parameters, parameters),
+            wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens), target);
     if (e->valid_tokens > 0)
-        fprintf(stderr, "%lld to validate\n", (long long)e->valid_tokens);
+        fprintf(stderr, "%s to validate\n", wf_text_count(e->valid_tokens, tokens));
     else
         fputs("no validation\n", stderr);
     if (e->step > 0)

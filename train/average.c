@@ -92,7 +92,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
                               folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.keep, last);
     else if (status == WF_OK)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: it makes one at every multiple of save_every=%" PRId64
+                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: one is made at multiples of save_every=%" PRId64
                               " and at its end (steps=%" PRId64 "): let it go on, or ask for fewer",
                               folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.save_every, c.steps);
     if (file)

@@ -189,7 +189,8 @@ static wf_status what_now(struct trainer *t, wf_status status)
     wf_error failure = *t->error;
     wf_error_clear(t->error);
     if (t->on_disk >= 0)
-        return wf_error_set(t->error, status, "%s; once that is put right, --resume goes on from step %" PRId64, failure.message, t->on_disk);
+        return wf_error_set(t->error, status, "%s; once that is put right, --resume goes on from step %" PRId64, failure.message,
+                            t->on_disk);
     return wf_error_set(t->error, status, "%s; put that right and start again: nothing has been saved yet", failure.message);
 }
 

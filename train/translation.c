@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 
@@ -87,8 +88,8 @@ static wf_status read_training(struct trainer *t)
         return status;
     wf_error_clear(t->error);
     return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for them: "
-                        "leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
+                        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for "
+                        "them: leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
                         (long long)c->vocab_size, (long long)c->min_frequency);
 }
 
@@ -153,11 +154,11 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
 static wf_status tell_types(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
 {
     int64_t types = wf_tokenizer_vocab_size(tokenizer);
-    char text[256];
+    char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
     if (types >= asked)
         return WF_OK;
-    snprintf(text, sizeof text, "the %s has %lld types, not the %lld of vocab_size: the training text gives no more", whose, (long long)types,
-             (long long)asked);
+    snprintf(text, sizeof text, "the %s has %s types, not the %s of vocab_size: the training text gives no more", whose,
+             wf_text_count(types, has), wf_text_count(asked, wanted));
     return report(t, WF_EVENT_WARNING, 0, text);
 }
 
