@@ -45,7 +45,7 @@ WF_API void wf_string_free(struct wf_string *string);
 enum wf_pre_tokenizer {
     WF_METASPACE,  /* the default of bpe: a space becomes U+2581 at the front of a word, so that decoding gives back the text; punctuation
                       stands by itself, or many types would be words with a full stop (of 10,000 for Multi30k 1,325) */
-    WF_WHITESPACE, /* the default of word: runs of letters or digits, runs of other signs (\\w+|[^\\w\\s]+) */
+    WF_WHITESPACE, /* the default of word: runs of letters or digits, runs of other signs (\w+|[^\w\s]+) */
     WF_METASPACE_ALONE /* cut at spaces only: what `tokenizers` calls Metaspace */
 };
 struct wf_tokenizer_progress {
@@ -128,7 +128,8 @@ struct wf_encode_options {
  * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first
  * character or word that is not there, as U+00E9 and itself if it can be printed, with line and column (in characters, from 1) and offset
  * (in bytes, from 0). Bytes that are not UTF-8 are named the same way. Both are WF_ERR_FORMAT, as is a pattern of the file that takes too
- * long. Added tokens that stand in the text ("</s>") are recognised, as `tokenizers` does. */
+ * many steps for one match (over a whole text a hostile one may still cost the square of its length). Added tokens that stand in the
+ * text ("</s>") are recognised, as `tokenizers` does. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out,
