@@ -3,7 +3,12 @@
  * on, and says so once more inside; it may be removed at any time. */
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
 
 #include <weft/file.h>
 #include <weft/internal/hash.h>
@@ -16,6 +21,7 @@ struct key {
     char magic[8];  /* "weftsrv" and the version of this format; */
     int64_t layout; /* a struct that grew is another format too */
     uint64_t content[2], tokenizer[2];
+    uint64_t encoder; /* of the versions of what encodes: another Unicode can give other ids */
     int64_t bytes[2], max_length, marks;
 };
 struct head {
@@ -24,12 +30,16 @@ struct head {
     int64_t longest_bytes[2], longest_at[2];
     uint64_t check; /* of everything else in the file */
 };
-_Static_assert(sizeof(struct key) == 80 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
+_Static_assert(sizeof(struct key) == 88 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
 
 static struct key key_of(const struct wf_bitext *bitext)
 {
     struct key key = {.max_length = bitext->survey.max_length, .layout = (int64_t)sizeof(struct head)};
-    memcpy(key.magic, "weftsrv\1", sizeof key.magic);
+    memcpy(key.magic, "weftsrv\2", sizeof key.magic);
+    char pcre2[64] = "", encoder[192];
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2); /* 24 bytes suffice, its manual says */
+    int length = snprintf(encoder, sizeof encoder, "weft %s, utf8proc %s, PCRE2 %s", wf_version(), utf8proc_version(), pcre2);
+    key.encoder = wf_hash(encoder, length, 0);
     for (int i = 0; i < 2; i++) {
         const struct bitext_side *side = bitext->side + i;
         key.content[i] = side->content;
