@@ -90,8 +90,10 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error)
         if (bytes == side->map.bytes) {
             struct survey_scan scan;
             wf_status status = survey_scan(side, NULL, &scan, &content, error);
-            if (status != WF_OK)
+            if (status != WF_OK) {
+                side->map.seconds = -1; /* not looked at: who asks again must not take it for unchanged */
                 return status;
+            }
             survey_scan_free(&scan);
         }
         if (content != side->content) {
