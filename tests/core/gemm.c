@@ -132,7 +132,7 @@ static void cube(const char *isa, const char *mode)
     for (int k = 0; k < K; k++)
         for (int m = 0; m < M; m++)
             for (int n = 0; n < N; n++) {
-                if (sanitized && below(40) > 0) /* a sample: the sanitizers take ten times as long */
+                if (sanitized && below(120) > 0) /* a sample: the sanitizers take ten times as long */
                     continue;
                 const int ka = (int)below(ORDERS), kb = (int)below(ORDERS), kc = (int)below(ORDERS);
                 const struct order o = oc[kc];
