@@ -37,18 +37,26 @@ static void print_key(FILE *to, const char *name, int indent, const struct wf_co
 
 char *settings_help(void)
 {
-    static const char *const heads[] = {"of all models", "of language models", "of translation models"};
+    static const struct {
+        int users;
+        const char *head;
+    } group[] = {{WF_CONFIG_TRAINED, "of all models"},
+                 {WF_CONFIG_LANGUAGE | WF_CONFIG_ENCODER, "of language models and encoders"},
+                 {WF_CONFIG_PAIRS | WF_CONFIG_ENCODER, "of translation models and encoders"},
+                 {WF_CONFIG_LANGUAGE, "of language models"},
+                 {WF_CONFIG_PAIRS, "of translation models"},
+                 {WF_CONFIG_ENCODER, "of encoders"}};
     char *text = NULL;
     size_t size;
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
     fputs("Settings for --set KEY=VALUE, and in brackets what they can be. `weft models MODEL` prints what they are for one.\n", to);
-    for (int users = WF_CONFIG_ALL; users <= WF_CONFIG_PAIRS; users++) {
+    for (size_t g = 0; g < sizeof group / sizeof *group; g++) {
         struct wf_config_key key;
-        fprintf(to, "\nSettings %s:\n", heads[users]);
+        fprintf(to, "\nSettings %s:\n", group[g].head);
         for (int i = 0; wf_config_key_help(i, &key); i++)
-            if ((int)key.users == users)
+            if ((key.users & WF_CONFIG_TRAINED) == group[g].users)
                 print_key(to, key.name, 21, &key);
     }
     return fclose(to) == 0 ? text : (free(text), NULL);

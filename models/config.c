@@ -72,10 +72,11 @@ static wf_status unknown_key(const struct wf_config *config, const char *name, w
 
 static wf_status unused_key(const struct wf_config *config, const struct key *key, wf_error *error)
 {
+    static const char *const kinds[] = {"a language model", "an encoder-decoder", "an encoder"};
+    const struct family *family = family_find(config->family, NULL);
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, has no use for it%s%s", key->name,
-                        config->model[0] ? config->model : config->family,
-                        key->users == USED_BY_PAIRS ? "a language model" : "an encoder-decoder", key->instead_key ? ": set " : "",
-                        key->instead_key ? key->instead_key : "");
+                        config->model[0] ? config->model : config->family, kinds[family ? family->kind : WF_MODEL_LANGUAGE],
+                        key->instead_key ? ": set " : "", key->instead_key ? key->instead_key : "");
 }
 
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
@@ -187,9 +188,9 @@ wf_status wf_config_check(const struct wf_config *c, wf_error *error)
                             (long long)c->kv_heads, (long long)c->heads);
     if (c->min_lr > c->lr)
         return wf_error_set(error, WF_ERR_ARGUMENT, "min_lr: %g is above lr %g, the peak of the schedule: lower it", c->min_lr, c->lr);
-    if (!family->translates && c->accumulate > c->batch)
+    if (family->kind != WF_MODEL_PAIRS && c->accumulate > c->batch)
         return wf_error_set(error, WF_ERR_ARGUMENT, "accumulate: %lld micro-batches can't be made of a batch of %lld rows",
                             (long long)c->accumulate, (long long)c->batch);
-    status = family->translates ? check_pairs(c, error) : WF_OK;
+    status = family->kind == WF_MODEL_PAIRS ? check_pairs(c, error) : WF_OK;
     return status == WF_OK ? check_size(c, error) : status;
 }

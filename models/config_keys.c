@@ -18,8 +18,11 @@
 #define ABOVE .above = true
 #define BELOW .below = true
 /* Keys that one kind of model has no use for, and what is meant there. */
-#define LANGUAGE(instead) .users = USED_BY_LANGUAGE, .instead_key = instead
-#define PAIRS(instead) .users = USED_BY_PAIRS, .instead_key = instead
+#define LANGUAGE(instead) .users = WF_CONFIG_LANGUAGE, .instead_key = instead
+#define PAIRS(instead) .users = WF_CONFIG_PAIRS, .instead_key = instead
+#define NOT_PAIRS(instead) .users = WF_CONFIG_LANGUAGE | WF_CONFIG_ENCODER, .instead_key = instead
+#define NOT_LANGUAGE(instead) .users = WF_CONFIG_PAIRS | WF_CONFIG_ENCODER, .instead_key = instead
+#define EVERY .users = WF_CONFIG_ALL
 
 /* The enums that the words count. Those of other rooms: wf_schedule_kind of optim, which models don't need otherwise, and
  * wf_tokenizer_kind, of which the last can't be trained but given; tests compare them. */
@@ -31,34 +34,37 @@ static const char *const costs[] = {"both", "side"};
 
 /* clang-format off */
 static const struct key keys[] = {
-    INT(d_model, 1, 65536, "width of the model"),
-    INT(heads, 1, 1024, "attention heads; they divide d_model"),
+    INT(d_model, 1, 65536, "width of the model", EVERY),
+    INT(heads, 1, 1024, "attention heads; they divide d_model", EVERY),
     INT(kv_heads, 0, 1024, "heads of keys and values; they divide heads; 0: as heads", LANGUAGE(NULL)),
-    INT(d_ff, 1, 262144, "width inside the feed-forward"),
-    INT(layers, 1, 1024, "blocks", LANGUAGE("encoder_layers and decoder_layers")),
+    INT(d_ff, 1, 262144, "width inside the feed-forward", EVERY),
+    INT(layers, 1, 1024, "blocks", .users = WF_CONFIG_ALL & ~WF_CONFIG_PAIRS, .instead_key = "encoder_layers and decoder_layers"),
     INT(encoder_layers, 1, 1024, "blocks of the encoder", PAIRS("layers")),
     INT(decoder_layers, 1, 1024, "blocks of the decoder", PAIRS("layers")),
-    INT(context, 1, 1048576, "tokens that the model sees at once", LANGUAGE("max_length")),
+    INT(context, 1, 1048576, "tokens that the model sees at once", .users = WF_CONFIG_ALL & ~WF_CONFIG_PAIRS, .instead_key = "max_length"),
     INT(max_length, 2, 1048576, "most ids of a sentence, marks included; longer pairs are left out", PAIRS("context")),
     INT(positions, 0, 1048576, "rows of the table of positions; 0: max_length", PAIRS("context")),
-    INT(vocab_size, 0, 16777216, "most types of the tokenizer that is made; of pairs: the target; 0: no limit"),
+    INT(vocab_size, 0, 16777216, "most types of the tokenizer that is made; of pairs: the target; 0: no limit", EVERY),
+    INT(segments, 1, 1024, "kinds of segments", .users = WF_CONFIG_READ),
+    REAL(norm_eps, 0, 1, "beside the root of the norms", ABOVE, .users = WF_CONFIG_READ),
     INT(source_vocab_size, 0, 16777216, "the same for the source, if it has its own; 0: vocab_size", PAIRS("vocab_size")),
-    REAL(dropout, 0, 1, "share that is dropped in training", BELOW),
+    REAL(dropout, 0, 1, "share that is dropped in training", BELOW, EVERY),
     BOOL(inner_dropout, "dropout on attention weights and inside the feed-forward too", PAIRS("dropout")),
-    WORD(activation, activations, "function inside the feed-forward"),
-    WORD(norm, norms, "where a sublayer has its norm: after the sum, or before", PAIRS(NULL)),
-    BOOL(final_norm, "a norm after each stack", PAIRS(NULL)),
+    WORD(activation, activations, "function inside the feed-forward", EVERY),
+    WORD(norm, norms, "where a sublayer has its norm: after the sum, or before", NOT_LANGUAGE(NULL)),
+    BOOL(final_norm, "a norm after each stack", NOT_LANGUAGE(NULL)),
     BOOL(shared, "one tokenizer and embedding for source and target", PAIRS("tied")),
     BOOL(tied, "the output layer uses the embedding"),
     BOOL(bias, "linear layers have a bias"),
-    BOOL(scale_embeddings, "embeddings count times the root of d_model", PAIRS(NULL)),
+    BOOL(scale_embeddings, "embeddings count times the root of d_model", NOT_LANGUAGE(NULL)),
     BOOL(xavier, "Xavier-uniform weights; false: as PyTorch starts them", PAIRS(NULL)),
     BOOL(source_bos, "the source begins with the mark of its start", PAIRS(NULL)),
     BOOL(source_eos, "the source ends with the mark of its end", PAIRS(NULL)),
     WORD(tokenizer, tokenizers, "the kind that is made when none is given", PAIRS(NULL)),
     INT(min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", PAIRS(NULL)),
+    REAL(mask_rate, 0, 1, "share of the words that are masked, to be found again", ABOVE, BELOW, .users = WF_CONFIG_ENCODER),
     INT(steps, 1, MANY, "updates in all; --steps says the same"),
-    INT(batch, 1, 1048576, "crops of `context` tokens an update", LANGUAGE("batch_tokens")),
+    INT(batch, 1, 1048576, "crops of `context` tokens an update", NOT_PAIRS("batch_tokens")),
     INT(batch_tokens, 0, 1073741824, "padded positions an update; 0: all pairs at once", PAIRS("batch")),
     WORD(batch_cost, costs, "positions of a pair: source + target, or the longer one", PAIRS("batch")),
     INT(batch_window, 0, MANY, "pairs that are sorted by length together; 0: all", PAIRS("batch")),
@@ -113,10 +119,15 @@ const struct key *key_find(const char *name)
     return NULL;
 }
 
+int key_users(const struct key *key)
+{
+    return key->users ? key->users : WF_CONFIG_TRAINED;
+}
+
 bool key_used(const struct key *key, const struct wf_config *config)
 {
     const struct family *family = family_find(config->family, NULL);
-    return !family || !key->users || key->users == (family->translates ? USED_BY_PAIRS : USED_BY_LANGUAGE);
+    return !family || (key_users(key) & family->users);
 }
 
 /* --- values -------------------------------------------------------------------------------------------------------- */
@@ -165,7 +176,7 @@ bool wf_config_key_help(int index, struct wf_config_key *out)
     if (index < 0 || index >= KEYS)
         return false;
     const struct key *key = &keys[index];
-    *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .users = (enum wf_config_users)key->users};
+    *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .users = key_users(key)};
     if (key->kind == KEY_WORD)
         words_text(key, out->values, sizeof out->values);
     else if (key->kind == KEY_BOOL)
@@ -188,7 +199,7 @@ static wf_status out_of_range(const struct key *key, const char *value, double l
 static double least_of(const struct key *key, const struct wf_config *config)
 {
     const struct family *family = key->low_of_pairs ? family_find(config->family, NULL) : NULL;
-    return family && family->translates ? key->low + key->low_of_pairs : key->low;
+    return family && family->kind == WF_MODEL_PAIRS ? key->low + key->low_of_pairs : key->low;
 }
 
 wf_status key_too_large(const struct key *key, const struct wf_config *config, const char *text, wf_error *error)

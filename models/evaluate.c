@@ -14,8 +14,8 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t 
 {
     *loss = NAN;
     *tokens = 0;
-    if (model->family->translates)
-        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder-decoder: its loss is that of pairs (weft/seq2seq.h)", model->config.model);
+    if (model->family->kind != WF_MODEL_LANGUAGE)
+        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: see weft/seq2seq.h and weft/encoder.h", model->config.model);
     int64_t context = wf_model_config(model)->context, rows = context < TOKENS ? TOKENS / context : 1, seen = 0;
     double sum = 0;
     struct wf_windows windows;

@@ -3,6 +3,7 @@
 #ifndef WEFT_MODELS_FAMILIES_H
 #define WEFT_MODELS_FAMILIES_H
 
+#include <weft/encoder.h>
 #include <weft/models.h>
 
 /* Sentences end to end: sentence i is rows offsets[i] .. offsets[i+1]-1. Without offsets there is one, as [1,T,..]. */
@@ -21,16 +22,21 @@ struct decoding {
 
 struct family {
     const char *name;
+    enum wf_model_kind kind; /* says which of the functions below it has */
+    int users;               /* of the keys of a configuration: one of WF_CONFIG_LANGUAGE, ... */
     size_t size, block_size; /* bytes of the model's struct: size + (all layers) * block_size */
-    bool translates;         /* an encoder-decoder, with the second half of this struct; else a language model, with the first */
     /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
     void (*init)(wf_scope scope, void *model, const struct wf_config *config);
-    /* The map to logits. */
+    /* The map to logits. NULL: it has none. */
     const struct wf_linear *(*head)(const void *model);
-    /* ids [B,T] -> what the head sees [B,T,d]; the cache is read, not advanced. */
-    wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache);
 
-    /* Source ids [M] (or [1,S]) -> memory [M,d]. weights: NULL, or [encoder_layers], for one sentence as [1,S]. */
+    /* Language models: ids [B,T] -> what the head sees [B,T,d]; the cache is read, not advanced. weights: NULL, or [layers]. */
+    wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
+
+    /* Encoders: ids [B,T], or packed [N] -> [B,T,d] or [N,d]. The call was checked. */
+    wf_tensor *(*hidden)(const void *model, wf_tensor *ids, const struct wf_encoder_call *call);
+
+    /* Encoder-decoders. Source ids [M] (or [1,S]) -> memory [M,d]. weights: NULL, or [encoder_layers], for one sentence as [1,S]. */
     wf_tensor *(*encode)(const void *model, wf_tensor *ids, const struct packed *source, wf_tensor **weights);
     /* Keys and values of one decoder layer's cross-attention for the memory. */
     wf_tensor *(*memory)(const void *model, int64_t layer, wf_tensor *memory);
@@ -53,7 +59,7 @@ const struct family *family_find(const char *name, wf_error *error);
 
 /* One configuration key, for `--set` and for config.json (config_keys.c has the table). */
 enum key_kind { KEY_INT, KEY_REAL, KEY_BOOL, KEY_WORD };
-enum { USED_BY_LANGUAGE = WF_CONFIG_LANGUAGE, USED_BY_PAIRS = WF_CONFIG_PAIRS, MOST_KEYS = 64 };
+enum { MOST_KEYS = 64 };
 struct key {
     const char *name, *meaning;
     enum key_kind kind;
@@ -62,11 +68,12 @@ struct key {
     double low_of_pairs;      /* added to low for encoder-decoders */
     bool above, below;        /* the bounds themselves are outside */
     const char *const *words; /* of KEY_WORD, high + 1 of them; the field is an enum */
-    int users;                /* 0: all */
+    int users;                /* bits; 0: WF_CONFIG_TRAINED */
     const char *instead_key;  /* what others may mean; or NULL */
 };
 const struct key *key_at(int index);
 const struct key *key_find(const char *name); /* NULL: there is none */
+int key_users(const struct key *key);
 /* Whether the configuration's family has a use for it; true for a family that is not known. */
 bool key_used(const struct key *key, const struct wf_config *config);
 bool key_is_zero(const struct key *key, const struct wf_config *config);

@@ -91,8 +91,8 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
     struct scratch scratch;
     const struct wf_config *c = wf_model_config(model);
     *count = 0;
-    if (model->family->translates)
-        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder-decoder: it translates (weft/translate.h)", c->model);
+    if (model->family->kind != WF_MODEL_LANGUAGE)
+        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: it continues no text", c->model);
     if (length < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (options->max_tokens < 0)

@@ -27,9 +27,9 @@ static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
     wf_dropout_init(s, &b->drop, c->dropout);
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache)
+static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache, wf_tensor **weights)
 {
-    wf_tensor *a = wf_mha_forward(&b->attn, wf_layer_norm_forward(&b->norm1, x), .causal = true, .cache = cache);
+    wf_tensor *a = wf_mha_forward(&b->attn, wf_layer_norm_forward(&b->norm1, x), .causal = true, .cache = cache, .weights = weights);
     x = wf_add(x, wf_dropout_forward(&b->drop, a)); /* [B,T,d] */
     return wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x))));
 }
@@ -62,14 +62,14 @@ static void gpt_init(wf_scope s, void *model, const struct wf_config *c)
     wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = true, .tied = c->tied ? m->embed.weight : NULL);
 }
 
-static wf_tensor *gpt_forward(const void *model, wf_tensor *ids, struct wf_cache *cache)
+static wf_tensor *gpt_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct gpt *m = model;
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
     x = wf_positions_forward(&m->positions, x, cache);
     x = wf_dropout_forward(&m->drop, x);
     for (int64_t i = 0; i < m->layers; i++)
-        x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL);
+        x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL, weights ? &weights[i] : NULL);
     return wf_layer_norm_forward(&m->norm, x);
 }
 
@@ -80,6 +80,8 @@ static const struct wf_linear *gpt_head(const void *model)
 
 const struct family family_gpt = {
     .name = "gpt",
+    .kind = WF_MODEL_LANGUAGE,
+    .users = WF_CONFIG_LANGUAGE,
     .size = sizeof(struct gpt),
     .block_size = sizeof(struct block),
     .init = gpt_init,

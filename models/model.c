@@ -22,7 +22,7 @@ const struct family *family_find(const char *name, wf_error *error)
     char text[WF_QUOTE_SIZE];
     const char *near = wf_nearest(name, names, FAMILIES);
     wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s%s", wf_text_quote(name, text),
-                 near ? "did you mean " : "gpt, rms or seq2seq", near ? near : "");
+                 near ? "did you mean " : "gpt, rms, seq2seq", near ? near : "");
     return NULL;
 }
 
@@ -83,15 +83,27 @@ const struct wf_config *wf_model_config(const wf_model *model)
     return &model->config;
 }
 
+enum wf_model_kind wf_model_kind_of(const wf_model *model)
+{
+    return model->family->kind;
+}
+
+enum wf_model_kind wf_config_kind(const struct wf_config *config)
+{
+    const struct family *family = family_find(config->family, NULL);
+    return family ? family->kind : WF_MODEL_LANGUAGE;
+}
+
 /* What the head sees, [B,T,d]. A table of positions may be longer than the context; the context is what counts. */
-static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
+static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     wf_tape *tape = wf_tape_of(ids);
     if (wf_is_poison(ids) || !tape)
         return ids;
-    if (model->family->translates)
-        return wf_tape_fail(tape, WF_ERR_STATE, "%s is an encoder-decoder, no language model: it takes the functions of weft/seq2seq.h",
-                            model->config.model);
+    if (model->family->kind != WF_MODEL_LANGUAGE)
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s is an %s, no language model: it takes the functions of weft/%s.h", model->config.model,
+                            model->family->kind == WF_MODEL_PAIRS ? "encoder-decoder" : "encoder",
+                            model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "encoder");
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", model->config.model, wf_name_of(ids));
     if (wf_dim(ids, 1) > model->config.context)
@@ -100,7 +112,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (cache && cache->layers != model->config.layers)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers, the model has %lld: make it with wf_model_cache",
                             model->config.model, cache->layers, (long long)model->config.layers);
-    wf_tensor *x = model->family->forward(model->body, ids, cache);
+    wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
     if (cache && !wf_is_poison(x))
         wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
@@ -108,12 +120,17 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
-    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, cache));
+    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, cache, NULL));
+}
+
+wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights)
+{
+    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, NULL, weights));
 }
 
 wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
-    wf_tensor *x = hidden(model, ids, cache); /* [B,T,d] */
+    wf_tensor *x = hidden(model, ids, cache, NULL); /* [B,T,d] */
     if (wf_is_poison(x))
         return x;
     int64_t rows = wf_dim(x, 0);
@@ -126,14 +143,14 @@ wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache 
 wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
     const struct wf_linear *head = model->family->head(model->body);
-    return wf_linear_cross_entropy_with(hidden(model, ids, NULL), head->weight, head->bias, targets, options);
+    return wf_linear_cross_entropy_with(hidden(model, ids, NULL, NULL), head->weight, head->bias, targets, options);
 }
 
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
 {
     const struct wf_config *c = &model->config;
     int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
-    if (model->family->translates)
+    if (model->family->kind == WF_MODEL_PAIRS)
         return wf_cache_init(cache, (int)c->decoder_layers, rows, c->max_length, width, width, error);
     return wf_cache_init(cache, (int)c->layers, rows, c->context, width, width, error);
 }

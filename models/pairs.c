@@ -6,15 +6,15 @@
 
 bool wf_model_translates(const wf_model *model)
 {
-    return model->family->translates;
+    return model->family->kind == WF_MODEL_PAIRS;
 }
 
 /* Poison, with an error that says why, when the model takes no pairs; else NULL. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {
-    if (model->family->translates)
+    if (model->family->kind == WF_MODEL_PAIRS)
         return NULL;
-    return wf_tape_fail(tape, WF_ERR_STATE, "%s is a language model, no encoder-decoder: it takes the functions of weft/models.h",
+    return wf_tape_fail(tape, WF_ERR_STATE, "%s is no encoder-decoder: it takes the functions of weft/models.h or weft/encoder.h",
                         model->config.model);
 }
 

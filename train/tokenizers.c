@@ -9,7 +9,7 @@
 
 bool config_translates(const struct wf_config *config)
 {
-    return strcmp(config->family, "seq2seq") == 0;
+    return wf_config_kind(config) == WF_MODEL_PAIRS;
 }
 
 /* A resume goes on with the run's own tokenizers, whatever became of the files that they were made from; but one that is named again

@@ -22,6 +22,8 @@
 #include <weft/data.h>
 /* models */
 #include <weft/config.h>
+#include <weft/embed.h>
+#include <weft/encoder.h>
 #include <weft/generate.h>
 #include <weft/models.h>
 #include <weft/seq2seq.h>
@@ -31,5 +33,8 @@
 #include <weft/bench.h>
 #include <weft/run.h>
 #include <weft/train.h>
+/* report */
+#include <weft/attention_map.h>
+#include <weft/plot.h>
 
 #endif

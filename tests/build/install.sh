@@ -62,7 +62,7 @@ for package in weft weft-f64; do
     *-DWF_DOUBLE*) [ $package = weft-f64 ] || wrong 'weft.pc defines WF_DOUBLE' ;;
     *) [ $package = weft ] || wrong 'weft-f64.pc does not define WF_DOUBLE' ;;
     esac
-    for variable in openmp blis jansson utf8proc pcre2 isas precision; do
+    for variable in openmp blis jansson utf8proc pcre2 tensorboard isas precision; do
         [ -n "$(flags --variable=$variable $package)" ] || wrong "$package.pc has no variable $variable"
     done
     soname=$(readelf -d "$libdir/lib$package.so" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')

@@ -16,14 +16,17 @@ enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
 
 struct wf_config {
     char model[64];  /* the preset that it came from: "nanogpt-char" */
-    char family[32]; /* "gpt", "rms", "seq2seq": which file of models/ builds it */
+    char family[32]; /* "gpt", "rms", "seq2seq", "encoder", "bert": which file of models/ builds it */
 
     /* architecture */
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size; /* kv_heads 0: as heads; vocab_size 0: of the tokenizer */
     double dropout;
     enum wf_activation activation;
     bool tied, bias;
-    /* of encoder-decoders */
+    /* of "bert", whose config.json is Hugging Face's */
+    int64_t segments; /* kinds of segments that have an embedding */
+    double norm_eps;
+    /* of encoder-decoders, and some of encoders */
     int64_t encoder_layers, decoder_layers;
     int64_t source_vocab_size;   /* 0: as vocab_size, which is the target's */
     int64_t max_length;          /* ids of a sentence, marks included; longer pairs are not trained on */
@@ -49,6 +52,7 @@ struct wf_config {
     int64_t warmup;
     int schedule;                     /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
+    double mask_rate;                 /* encoders: share of the tokens that are to be found again */
     int64_t save_every, valid_every;  /* steps; 0: only at the end */
     int64_t keep;                     /* checkpoints that are kept; 0: none but the latest state */
     int64_t keep_every;               /* and those of these steps are never dropped; 0: none */
@@ -87,11 +91,18 @@ WF_API bool wf_config_get(const struct wf_config *config, const char *key, char 
 WF_API int wf_config_key_count(void); /* of all families */
 WF_API const char *wf_config_key_at(int index);
 
-/* What a key is for, as `weft train --help` lists it. */
-enum wf_config_users { WF_CONFIG_ALL, WF_CONFIG_LANGUAGE, WF_CONFIG_PAIRS };
+/* What a key is for, as `weft train --help` lists it: kinds of models, as bits. */
+enum wf_config_users {
+    WF_CONFIG_LANGUAGE = 1,
+    WF_CONFIG_PAIRS = 2,
+    WF_CONFIG_ENCODER = 4,
+    WF_CONFIG_TRAINED = 7, /* all that are trained here */
+    WF_CONFIG_READ = 8,    /* those of Hugging Face, which are only read: no key of theirs is set, and their config.json is not ours */
+    WF_CONFIG_ALL = 15
+};
 struct wf_config_key {
     const char *name, *meaning; /* meaning: one line, with the unit */
-    enum wf_config_users users; /* the kind of model that has a use for it */
+    int users;                  /* the kinds of model that have a use for it */
     char values[80];            /* what it can be: "1 to 1024", "above 0", "post or pre", "true or false" */
 };
 /* Fills *out for the key at 0 <= index < wf_config_key_count(); false for any other index. */

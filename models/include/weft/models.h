@@ -11,8 +11,10 @@
 
 WF_BEGIN_DECLS
 
-/* A decoder-only language model; or an encoder-decoder, for which the functions on ids [B,T] below are an error: <weft/seq2seq.h>. */
+/* A decoder-only language model; or an encoder-decoder or an encoder, for which the functions on ids [B,T] below are an error:
+ * theirs are in <weft/seq2seq.h> and <weft/encoder.h>. */
 typedef struct wf_model wf_model;
+enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 
 /* Declares the model of a checked configuration with vocab_size > 0: names and shapes, no memory for weights yet. Then
  * wf_registry_build (to train from scratch), or wf_registry_load. NULL with *error. Freed with wf_model_free. */
@@ -20,9 +22,15 @@ WF_API wf_model *wf_model_new(const struct wf_config *config, wf_error *error) W
 WF_API void wf_model_free(wf_model *model);
 WF_API wf_registry *wf_model_registry(const wf_model *model);
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
+WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
+/* The same of a configuration, whose family must be known (wf_config_check). */
+WF_API enum wf_model_kind wf_config_kind(const struct wf_config *config);
 
 /* ids [B,T] -> logits [B,T,V]. With a cache (WF_INFER) the ids continue what is in it; the cache is advanced by T. */
 WF_API wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
+/* The same without a cache, and the weights of every layer's attention: weights [layers] receives [B,H,T,T] each, rows of queries.
+ * For looking at; the logits are those of wf_model_logits. */
+WF_API wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights);
 /* The same for the last position alone -> [B,V]. */
 WF_API wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache);
 /* Mean cross-entropy of targets [B,T] given ids [B,T] -> [], without holding all logits. */

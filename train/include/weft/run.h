@@ -7,6 +7,7 @@
 #define WEFT_RUN_H
 
 #include <weft/bitext.h>
+#include <weft/embed.h>
 #include <weft/models.h>
 #include <weft/score.h>
 #include <weft/tokenizer.h>
@@ -20,8 +21,12 @@ struct wf_run {
     wf_tokenizer *tokenizer;        /* of translations: the target's */
     wf_tokenizer *source_tokenizer; /* of translations: the source's, the same pointer where both share one; else NULL */
     wf_model *model;
+    /* How its sentence vectors are made, for wf_embedder_new: what a folder of sentence-transformers says (modules.json and what it names,
+     * sentence_bert_config.json), else the mean of the tokens as it is. */
+    struct wf_embedder_options embed;
 };
-/* Reads a run's configuration, tokenizer and weights. weights: NULL for model.safetensors, "best" for best.safetensors, else a
+/* Reads a run's configuration, tokenizer and weights; also a folder of Hugging Face's with a BERT in it (tokenizer.json, or vocab.txt
+ * with tokenizer_config.json). weights: NULL for model.safetensors, "best" for best.safetensors, else a
  * file. What is missing or does not fit together is named: a tokenizer of another size, one of a translation model that has no marks
  * of beginning and end, one that is not the one the weights were trained with (they hold its wf_tokenizer_hash as
  * "tokenizer_hash"; weights from elsewhere that don't are taken as they are). Freed with wf_run_close. */
