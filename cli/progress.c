@@ -148,5 +148,7 @@ void progress_event(void *progress, const struct wf_event *e)
         progress_clear(p);
         fprintf(stderr, "step %lld of %lld: %s\n", (long long)e->step, (long long)e->steps, e->text);
         break;
+    case WF_EVENT_SAMPLE: /* for metrics.jsonl and TensorBoard */
+        break;
     }
 }

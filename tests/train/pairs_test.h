@@ -62,7 +62,7 @@ static inline void finish(void)
 }
 
 struct seen {
-    int count[WF_EVENT_END + 1];
+    int count[WF_EVENT_SAMPLE + 1];
     int64_t cancel_at, last_step;
     double first_loss, last_loss, first_valid, last_valid;
     char end[128], data[640];

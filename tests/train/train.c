@@ -41,7 +41,7 @@ static const char *in_folder(const char *name)
 }
 
 struct seen {
-    int count[WF_EVENT_END + 1];
+    int count[WF_EVENT_SAMPLE + 1];
     int64_t cancel_at, last_step;
     double first_loss, last_loss;
     char end[128];

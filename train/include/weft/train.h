@@ -23,7 +23,9 @@ enum wf_event_kind {
     WF_EVENT_VALID,   /* after a validation */
     WF_EVENT_SAVE,    /* after a save */
     WF_EVENT_WARNING, /* text: something that the user should know (a resume on another instruction set) */
-    WF_EVENT_END      /* trained to the end, stopped early, or cancelled: text says which */
+    WF_EVENT_END,     /* trained to the end, stopped early, or cancelled: text says which */
+    WF_EVENT_SAMPLE   /* after a validation of a language model: text is what it writes now, the beginning of the validation text and
+                         how the model goes on */
 };
 struct wf_event {
     enum wf_event_kind kind;
