@@ -43,6 +43,7 @@ char *settings_help(void)
     } group[] = {{WF_CONFIG_TRAINED, "of all models"},
                  {WF_CONFIG_LANGUAGE | WF_CONFIG_ENCODER, "of language models and encoders"},
                  {WF_CONFIG_PAIRS | WF_CONFIG_ENCODER, "of translation models and encoders"},
+                 {WF_CONFIG_LANGUAGE | WF_CONFIG_PAIRS, "of language and translation models"},
                  {WF_CONFIG_LANGUAGE, "of language models"},
                  {WF_CONFIG_PAIRS, "of translation models"},
                  {WF_CONFIG_ENCODER, "of encoders"}};

@@ -22,6 +22,7 @@
 #define PAIRS(instead) .users = WF_CONFIG_PAIRS, .instead_key = instead
 #define NOT_PAIRS(instead) .users = WF_CONFIG_LANGUAGE | WF_CONFIG_ENCODER, .instead_key = instead
 #define NOT_LANGUAGE(instead) .users = WF_CONFIG_PAIRS | WF_CONFIG_ENCODER, .instead_key = instead
+#define NOT_ENCODERS .users = WF_CONFIG_LANGUAGE | WF_CONFIG_PAIRS
 #define EVERY .users = WF_CONFIG_ALL
 
 /* The enums that the words count. Those of other rooms: wf_schedule_kind of optim, which models don't need otherwise, and
@@ -60,8 +61,8 @@ static const struct key keys[] = {
     BOOL(xavier, "Xavier-uniform weights; false: as PyTorch starts them", PAIRS(NULL)),
     BOOL(source_bos, "the source begins with the mark of its start", PAIRS(NULL)),
     BOOL(source_eos, "the source ends with the mark of its end", PAIRS(NULL)),
-    WORD(tokenizer, tokenizers, "the kind that is made when none is given", PAIRS(NULL)),
-    INT(min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", PAIRS(NULL)),
+    WORD(tokenizer, tokenizers, "the kind that is made when none is given", NOT_LANGUAGE(NULL)),
+    INT(min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", NOT_LANGUAGE(NULL)),
     REAL(mask_rate, 0, 1, "share of the words that are masked, to be found again", ABOVE, BELOW, .users = WF_CONFIG_ENCODER),
     INT(steps, 1, MANY, "updates in all; --steps says the same"),
     INT(batch, 1, 1048576, "crops of `context` tokens an update", NOT_PAIRS("batch_tokens")),
@@ -87,7 +88,7 @@ static const struct key keys[] = {
     REAL(temperature, 0, 1000, "generate: above 1 more varied, below 1 less", ABOVE, LANGUAGE("beam")),
     INT(top_k, 0, 16777216, "generate: from the k likeliest tokens; 0: all", LANGUAGE("beam")),
     REAL(top_p, 0, 1, "generate: from the likeliest tokens that sum to p", ABOVE, LANGUAGE("beam")),
-    INT(max_tokens, 1, MANY, "generate, translate: most tokens of a text; of pairs 0: max_length", .low_of_pairs = -1),
+    INT(max_tokens, 1, MANY, "generate, translate: most tokens of a text; of pairs 0: max_length", NOT_ENCODERS, .low_of_pairs = -1),
     INT(beam, 1, 1024, "translate: hypotheses that are followed; 1: greedy", PAIRS("top_k")),
     REAL(length_penalty, 0, INFINITY, "translate: A in ((5 + length) / 6)^A; higher: longer", PAIRS(NULL)),
     INT(extra_tokens, 0, MANY, "translate: ids beyond those of the source; 0: no limit", PAIRS("max_tokens")),

@@ -52,7 +52,7 @@ struct wf_model {
     void *body; /* the family's struct */
 };
 
-extern const struct family family_gpt, family_rms, family_seq2seq;
+extern const struct family family_gpt, family_rms, family_seq2seq, family_encoder;
 
 /* By name; NULL with the nearest name in *error. */
 const struct family *family_find(const char *name, wf_error *error);

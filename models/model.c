@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The common face of all families. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/text.h>
@@ -8,7 +9,7 @@
 
 #include "families.h"
 
-static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq};
+static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq, &family_encoder};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const struct family *family_find(const char *name, wf_error *error)
@@ -19,10 +20,12 @@ const struct family *family_find(const char *name, wf_error *error)
         if (strcmp(names[i], name) == 0)
             return families[i];
     }
-    char text[WF_QUOTE_SIZE];
+    char text[WF_QUOTE_SIZE], all[128] = "";
     const char *near = wf_nearest(name, names, FAMILIES);
+    for (int i = 0; i < FAMILIES; i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
     wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s%s", wf_text_quote(name, text),
-                 near ? "did you mean " : "gpt, rms, seq2seq", near ? near : "");
+                 near ? "did you mean " : "there are ", near ? near : all);
     return NULL;
 }
 
@@ -120,12 +123,14 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
-    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, cache, NULL));
+    wf_tensor *x = hidden(model, ids, cache, NULL); /* [B,T,d] */
+    return wf_is_poison(x) ? x : wf_linear_forward(model->family->head(model->body), x);
 }
 
 wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights)
 {
-    return wf_linear_forward(model->family->head(model->body), hidden(model, ids, NULL, weights));
+    wf_tensor *x = hidden(model, ids, NULL, weights); /* [B,T,d] */
+    return wf_is_poison(x) ? x : wf_linear_forward(model->family->head(model->body), x);
 }
 
 wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
@@ -142,13 +147,18 @@ wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache 
 
 wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
+    wf_tensor *x = hidden(model, ids, NULL, NULL); /* [B,T,d] */
+    if (wf_is_poison(x))
+        return x;
     const struct wf_linear *head = model->family->head(model->body);
-    return wf_linear_cross_entropy_with(hidden(model, ids, NULL, NULL), head->weight, head->bias, targets, options);
+    return wf_linear_cross_entropy_with(x, head->weight, head->bias, targets, options);
 }
 
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
 {
     const struct wf_config *c = &model->config;
+    if (model->family->kind == WF_MODEL_ENCODER)
+        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder, which sees all its tokens at once: it has no cache", c->model);
     int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
     if (model->family->kind == WF_MODEL_PAIRS)
         return wf_cache_init(cache, (int)c->decoder_layers, rows, c->max_length, width, width, error);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* The encoder of Vaswani et al. 2017 alone, every token looking at every other one: norms after the residual sums or before the
+ * sublayers, a last norm, sinusoidal positions, and an output layer for training it to find masked words again (Devlin et al.
+ * 2019). Dropout after attention, inside the feed-forward and after it. Initialised by PyTorch's defaults.
+ *
+ * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, norm, and head.{weight [V,d],bias [V]},
+ * of which a tied one has the bias only. */
+#include <math.h>
+
+#include <weft/nn.h>
+
+#include "families.h"
+
+struct block {
+    struct wf_mha attn;
+    struct wf_ffn ffn;
+    struct wf_layer_norm norm1, norm2;
+    struct wf_dropout drop;
+    bool pre;
+};
+
+static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+{
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .no_bias = !c->bias);
+    wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .no_bias = !c->bias);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout);
+    wf_layer_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .no_bias = !c->bias);
+    wf_dropout_init(s, &b->drop, c->dropout);
+    b->pre = c->norm == WF_NORM_PRE;
+}
+
+static wf_tensor *attend(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
+{
+    return wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask,
+                          .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights);
+}
+
+static wf_tensor *block_forward(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
+{
+    if (b->pre) { /* x + drop(f(norm(x))) */
+        x = wf_add(x, wf_dropout_forward(&b->drop, attend(b, wf_layer_norm_forward(&b->norm1, x), call, weights))); /* [B,T,d] */
+        return wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x))));
+    }
+    x = wf_layer_norm_forward(&b->norm1, wf_add(x, wf_dropout_forward(&b->drop, attend(b, x, call, weights)))); /* [B,T,d] */
+    return wf_layer_norm_forward(&b->norm2, wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, x))));
+}
+
+struct encoder {
+    struct wf_embedding embed;
+    struct wf_positions positions;
+    struct wf_layer_norm norm;
+    struct wf_linear head;
+    bool final_norm;
+    int64_t layers;
+    struct block block[];
+};
+
+static void encoder_init(wf_scope s, void *model, const struct wf_config *c)
+{
+    struct encoder *m = model;
+    m->layers = c->layers;
+    m->final_norm = c->final_norm;
+    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model,
+                      .scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1);
+    wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context, c->d_model);
+    for (int64_t i = 0; i < m->layers; i++)
+        block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
+    if (m->final_norm)
+        wf_layer_norm_init(wf_sub(s, "norm"), &m->norm, c->d_model, .no_bias = !c->bias);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .no_bias = !c->bias, .tied = c->tied ? m->embed.weight : NULL);
+}
+
+static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    const struct encoder *m = model;
+    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences) : wf_positions_forward(&m->positions, x, NULL);
+    for (int64_t i = 0; i < m->layers; i++)
+        x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
+    return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;
+}
+
+static const struct wf_linear *encoder_head(const void *model)
+{
+    return &((const struct encoder *)model)->head;
+}
+
+const struct family family_encoder = {
+    .name = "encoder",
+    .kind = WF_MODEL_ENCODER,
+    .users = WF_CONFIG_ENCODER,
+    .size = sizeof(struct encoder),
+    .block_size = sizeof(struct block),
+    .init = encoder_init,
+    .head = encoder_head,
+    .hidden = encoder_hidden,
+};

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* The face of encoders: calls are checked here, once for all families; logits, and the loss of chosen tokens. */
+#include <weft/encoder.h>
+
+#include "families.h"
+
+/* The checks below return NULL, or poison with an error that says what to change. */
+
+static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    const char *name = model->config.model;
+    const int32_t *offsets = call->offsets;
+    if (call->lengths || call->mask)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: sentences end to end (offsets) go neither with lengths nor with a mask", name);
+    if (call->weights)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of rows: give ids [B,T] and lengths instead of offsets", name);
+    if (wf_ndim(ids) != 1)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], as offsets want them", name, wf_name_of(ids));
+    if (call->sentences < 0 || offsets[0] != 0 || offsets[call->sentences] != wf_dim(ids, 0))
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of %d sentences must run from 0 to the number of ids, %lld", name,
+                            call->sentences, (long long)wf_dim(ids, 0));
+    for (int i = 0; i < call->sentences; i++) {
+        if (offsets[i + 1] < offsets[i])
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets must rise, but %d follows %d at sentence %d", name, offsets[i + 1],
+                                offsets[i], i);
+        if ((int64_t)offsets[i + 1] - offsets[i] > model->config.context)
+            return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: sentence %d has %d ids, but the context is %lld: shorten it", name, i,
+                                offsets[i + 1] - offsets[i], (long long)model->config.context);
+    }
+    return NULL;
+}
+
+static wf_tensor *check_rows(const wf_model *model, wf_tape *tape, const wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    const char *name = model->config.model;
+    if (wf_ndim(ids) != 2)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", name, wf_name_of(ids));
+    if (wf_dim(ids, 1) > model->config.context)
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", name,
+                            (long long)wf_dim(ids, 1), (long long)model->config.context);
+    for (int64_t b = 0; call->lengths && b < wf_dim(ids, 0); b++)
+        if (call->lengths[b] < 0 || call->lengths[b] > wf_dim(ids, 1))
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %lld has a length of %d, which is not in 0 .. %lld", name, (long long)b,
+                                call->lengths[b], (long long)wf_dim(ids, 1));
+    return NULL;
+}
+
+static wf_tensor *check_segments(const wf_model *model, wf_tape *tape, int64_t count, const int32_t *segments)
+{
+    if (!segments)
+        return NULL;
+    if (model->config.segments == 0)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the model knows no segments: leave them out", model->config.model);
+    for (int64_t i = 0; i < count; i++)
+        if (segments[i] < 0 || segments[i] >= model->config.segments)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: segment %d of token %lld is not in 0 .. %lld", model->config.model, segments[i],
+                                (long long)i, (long long)model->config.segments - 1);
+    return NULL;
+}
+
+static int64_t count_of(const wf_tensor *ids)
+{
+    wf_shape shape = wf_shape_of(ids);
+    return wf_shape_count(&shape);
+}
+
+wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    static const struct wf_encoder_call whole_rows = {0};
+    wf_tape *tape = wf_tape_of(ids);
+    if (wf_is_poison(ids) || !tape)
+        return ids;
+    if (model->family->kind != WF_MODEL_ENCODER)
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s is no encoder: it takes the functions of weft/%s.h", model->config.model,
+                            model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "models");
+    call = call ? call : &whole_rows;
+    wf_tensor *wrong = call->offsets ? check_offsets(model, tape, ids, call) : check_rows(model, tape, ids, call);
+    if (!wrong)
+        wrong = check_segments(model, tape, count_of(ids), call->segments);
+    return wrong ? wrong : model->family->hidden(model->body, ids, call);
+}
+
+/* The output layer; NULL with an error when there is none. */
+static const struct wf_linear *head_of(const wf_model *model, wf_tape *tape)
+{
+    if (!model->family->head)
+        wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)", model->config.model);
+    return model->family->head ? model->family->head(model->body) : NULL;
+}
+
+wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
+{
+    wf_tensor *x = wf_encoder_forward_with(model, ids, call);
+    if (wf_is_poison(x) || !wf_tape_of(x))
+        return x;
+    const struct wf_linear *head = head_of(model, wf_tape_of(x));
+    return head ? wf_linear_forward(head, x) : wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "no output layer");
+}
+
+wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
+                                const int32_t *targets, int64_t count, const struct wf_cross_entropy_options *options)
+{
+    static const int32_t none[1];
+    wf_tensor *x = wf_encoder_forward_with(model, ids, call); /* [B,T,d] or [N,d] */
+    wf_tape *tape = wf_tape_of(x);
+    if (wf_is_poison(x) || !tape)
+        return x;
+    const struct wf_linear *head = head_of(model, tape);
+    int64_t tokens = count_of(ids);
+    if (!head)
+        return wf_tape_fail(tape, WF_ERR_STATE, "no output layer");
+    if (count < 0 || count > INT32_MAX)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld places", model->config.model, (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (places[i] < 0 || places[i] >= tokens)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not among %lld tokens", model->config.model, places[i],
+                                (long long)tokens);
+    /* An embedding is a gather, and its gradient a scatter: of the chosen rows, nothing more goes through the output layer. */
+    x = wf_reshape(x, tokens, model->config.d_model);
+    x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */
+    return wf_linear_cross_entropy_with(x, head->weight, head->bias, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);
+}
