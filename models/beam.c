@@ -83,11 +83,10 @@ static void keep(const struct search *s, struct sentence *t, struct ending e)
 }
 
 /* Whether nothing that is live can still beat the best that has ended. A log-probability only falls; the penalty of the longest
- * hypothesis helps most, with a negative A that of the shortest. */
-static bool settled(const struct search *s, const struct sentence *t, int32_t length, double best_live)
+ * hypothesis helps most. */
+static bool settled(const struct search *s, const struct sentence *t, double best_live)
 {
-    int32_t at = s->length_penalty >= 0 ? t->limit : length + 1;
-    return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, at);
+    return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);
 }
 
 /* The best candidate of a sentence's rows that was not taken yet; each row's are in order, head[i] is the next of row i. Returns the
@@ -129,7 +128,7 @@ static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first
             s->from[next + live++] = (int32_t)(first + row);
         }
     }
-    if (live > 0 && length < t->limit && !settled(s, t, length, s->next_total[next]))
+    if (live > 0 && length < t->limit && !settled(s, t, s->next_total[next]))
         return live;
     for (int32_t i = 0; i < live && t->kept < s->n_best; i++)
         keep(s, t, (struct ending){.log_probability = s->next_total[next + i], .node = s->next_node[next + i], .length = length});

@@ -187,7 +187,9 @@ static void train(const char *name, int64_t rows, int32_t types)
     double *want = golden_read(s.file, key, STEPS), tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
     ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .weight_decay = c->weight_decay));
     wf_adam_decay_matrices_only(&opt);
-    for (int t = 0; t < STEPS; t++) {
+    const char *sanitize = getenv("WEFT_SANITIZE"); /* they make a step ten times slower, and find what they find in a few */
+    int steps = sanitize && strcmp(sanitize, "none") != 0 ? 5 : STEPS;
+    for (int t = 0; t < steps; t++) {
         double value;
         batch(&s, t);
         wf_tensor *loss = loss_of(&s, WF_TRAIN);
