@@ -6,6 +6,7 @@
 #include <weft/bitext.h>
 #include <weft/corpus.h>
 #include <weft/detokenize.h>
+#include <weft/masking.h>
 #include <weft/score.h>
 #include <weft/text.h>
 #include <weft/tokenizer.h>

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/masking.h>
+
+#include "tokenizer/internal.h"
+#include <weft/memory.h>
+#include <weft/random.h>
+
+static void mark(struct wf_masking *m, int32_t id)
+{
+    if (id >= 0 && id < m->types)
+        m->special[id] = true;
+}
+
+wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, double rate, uint64_t seed, wf_error *error)
+{
+    *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK), .types = wf_tokenizer_vocab_size(tokenizer)};
+    if (!(rate > 0 && rate < 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a share of %g of the tokens can't be masked: it must be above 0 and below 1", rate);
+    if (m->mask < 0)
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "the tokenizer has no mask token: it must have one named <mask> or [MASK]; weft tokenizer train --type word "
+                            "--specials '<pad>,<unk>,<mask>' makes one that has it");
+    m->special = wf_alloc_zero((size_t)m->types, sizeof *m->special);
+    m->ordinary = wf_alloc((size_t)m->types * sizeof *m->ordinary);
+    if (!m->special || !m->ordinary) {
+        wf_masking_free(m);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to tell %lld types apart", (long long)m->types);
+    }
+    for (int64_t i = 0; i < tokenizer->added_count; i++)
+        if (tokenizer->added[i].special)
+            mark(m, tokenizer->added[i].id);
+    static const enum wf_special part[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        mark(m, wf_tokenizer_special(tokenizer, part[i]));
+    for (int64_t id = 0; id < m->types; id++)
+        if (!m->special[id])
+            m->ordinary[m->ordinary_count++] = (int32_t)id;
+    if (m->ordinary_count == 0) {
+        wf_masking_free(m);
+        return wf_error_set(error, WF_ERR_FORMAT, "the tokenizer has special tokens only: there is no word to be masked");
+    }
+    m->threshold = (uint64_t)(rate * 4294967296.0);
+    /* A key of its own: no number here is one that crops or dropout draw under the same seed. */
+    static const uint32_t tag[4] = {0x6B73616D}; /* "mask" */
+    uint32_t word[4];
+    wf_philox(tag, (const uint32_t[2]){(uint32_t)seed, (uint32_t)(seed >> 32)}, word);
+    m->key[0] = word[0];
+    m->key[1] = word[1];
+    return WF_OK;
+}
+
+void wf_masking_free(struct wf_masking *m)
+{
+    wf_free(m->ordinary);
+    wf_free(m->special);
+    *m = (struct wf_masking){0};
+}
+
+int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
+                        int32_t *places, int32_t *targets)
+{
+    static const uint32_t masked = 0xCCCCCCCD, drawn = 0xE6666667; /* 0.8 and 0.9 of 2^32, rounded up */
+    int64_t count = 0;
+    for (int64_t i = 0; i < rows * cols; i++) {
+        if (m->special[ids[i]])
+            continue;
+        uint32_t word[4];
+        wf_philox((const uint32_t[4]){(uint32_t)step, (uint32_t)(step >> 32), (uint32_t)(first_row + i / cols), (uint32_t)(i % cols)},
+                  m->key, word);
+        if (word[0] >= m->threshold)
+            continue;
+        places[count] = (int32_t)i;
+        targets[count++] = ids[i];
+        /* u n / 2^64 for a 64-bit u: no token is more likely than another by more than one part in 2^64 / n. */
+        uint64_t u = (uint64_t)word[3] << 32 | word[2];
+        if (word[1] < masked)
+            ids[i] = m->mask;
+        else if (word[1] < drawn)
+            ids[i] = m->ordinary[(unsigned __int128)u * (uint64_t)m->ordinary_count >> 64];
+    }
+    return count;
+}
+
+int64_t wf_masking_ordinary(const struct wf_masking *m, const int32_t *ids, int64_t count)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < count; i++)
+        n += !m->special[ids[i]];
+    return n;
+}
