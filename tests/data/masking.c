@@ -188,18 +188,18 @@ END_TEST
 START_TEST(special_tokens_of_other_tokenizers)
 {
     static const char file[] =
-        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[{\"id\":5,\"content\":\"<odd>\",\"single_word\":false,"
-        "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true},{\"id\":6,\"content\":\"plain\",\"single_word\":false,"
+        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[{\"id\":6,\"content\":\"<odd>\",\"single_word\":false,"
+        "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true},{\"id\":7,\"content\":\"plain\",\"single_word\":false,"
         "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":false}],\"normalizer\":null,\"pre_tokenizer\":{\"type\":"
         "\"Whitespace\"},\"post_processor\":null,\"decoder\":null,\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"[CLS]\":0,\"[SEP]\":1,"
-        "\"[PAD]\":2,\"huh\":3,\"[MASK]\":4,\"word\":7},\"unk_token\":\"huh\"}}";
+        "\"[PAD]\":2,\"huh\":3,\"[MASK]\":4,\"word\":5},\"unk_token\":\"huh\"}}";
     wf_tokenizer *tokenizer;
     struct wf_masking m;
     ck_ok(wf_tokenizer_parse(file, sizeof file - 1, "file", &tokenizer, error));
     ck_ok(wf_masking_init(&m, tokenizer, 0.15, 1, error));
     ck_assert_int_eq(m.mask, 4);
     ck_assert_int_eq(m.ordinary_count, 2);
-    ck_assert(m.ordinary[0] == 6 && m.ordinary[1] == 7);
+    ck_assert(m.ordinary[0] == 5 && m.ordinary[1] == 7);
     wf_masking_free(&m);
     wf_tokenizer_free(tokenizer);
 }
