@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Tokens as people see them: nothing that is invisible, nothing that is no text. */
+#include "labels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
+
+/* Text that grows; `failed` once there was no memory. */
+struct text {
+    char *data;
+    size_t length, room;
+    bool failed;
+};
+
+static void add_bytes(struct text *t, const char *bytes, size_t count)
+{
+    if (t->length + count + 1 > t->room) {
+        size_t room = 2 * t->room + count + 32;
+        char *data = t->failed ? NULL : wf_realloc(t->data, room);
+        if (!data) {
+            t->failed = true;
+            return;
+        }
+        t->data = data;
+        t->room = room;
+    }
+    memcpy(t->data + t->length, bytes, count);
+    t->length += count;
+    t->data[t->length] = 0;
+}
+
+static void add_point(struct text *t, uint32_t point)
+{
+    char bytes[4];
+    add_bytes(t, bytes, (size_t)wf_utf8_encode(point, bytes));
+}
+
+static char *finish(struct text *t)
+{
+    add_bytes(t, "", 0);
+    if (!t->failed)
+        return t->data;
+    wf_free(t->data);
+    return NULL;
+}
+
+/* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
+
+/* The byte that a character of a byte-level piece stands for, -1 for a character that stands for none. Printable bytes of Latin-1 stand for
+ * themselves, the others follow each other from U+0100 on (Radford et al. 2019, bytes_to_unicode of GPT-2). */
+static int byte_of(uint32_t point)
+{
+    bool itself = (point >= 0x21 && point <= 0x7E) || (point >= 0xA1 && point <= 0xAC) || (point >= 0xAE && point <= 0xFF);
+    if (itself)
+        return (int)point;
+    if (point < 0x100 || point > 0x143)
+        return -1;
+    int n = (int)point - 0x100;
+    return n <= 0x20 ? n : n <= 0x42 ? 0x7F + n - 0x21 : 0xAD;
+}
+
+/* Whether the piece stands in the vocabulary as it is said, as added tokens do ("</s>"), and not as the signs of its bytes. */
+static bool literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length)
+{
+    struct wf_string text = {0};
+    bool same = wf_tokenizer_gives_text(tokenizer) &&
+                wf_tokenizer_decode_with(tokenizer, &id, 1, &(struct wf_decode_options){.specials = true}, &text, NULL) == WF_OK &&
+                text.length == length && memcmp(text.data, piece, (size_t)length) == 0;
+    wf_string_free(&text);
+    return same;
+}
+
+/* The bytes of a byte-level piece; false where it is none. */
+static bool piece_bytes(const char *piece, int64_t length, struct text *out)
+{
+    for (int64_t i = 0; i < length;) {
+        uint32_t point;
+        int size = wf_utf8_decode(piece + i, length - i, &point), byte = size > 0 ? byte_of(point) : -1;
+        if (byte < 0)
+            return false;
+        add_bytes(out, &(char){(char)byte}, 1);
+        i += size;
+    }
+    return true;
+}
+
+/* --- characters to labels ------------------------------------------------------------------------------------------ */
+
+static void add_number(struct text *t, uint32_t point)
+{
+    char name[16];
+    add_bytes(t, name, (size_t)snprintf(name, sizeof name, "<U+%04X>", (unsigned)point));
+}
+
+/* Spaces, and letters by their class that leave the paper white. */
+static bool blank(uint32_t point)
+{
+    return utf8proc_category((utf8proc_int32_t)point) == UTF8PROC_CATEGORY_ZS || point == 0x115F || point == 0x1160 || point == 0x2800 ||
+           point == 0x3164 || point == 0xFFA0;
+}
+
+static bool mark(uint32_t point)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)point);
+    return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_ME || c == UTF8PROC_CATEGORY_MC;
+}
+
+/* Whether joiners belong here: between characters that are seen, as in Persian words and in families of emoji. */
+static bool between(const char *text, int64_t length, int64_t at, int64_t size)
+{
+    uint32_t next;
+    return at > 0 && at + size < length && wf_utf8_decode(text + at + size, length - at - size, &next) > 0 && wf_utf8_printable(next);
+}
+
+static void add_visible(struct text *t, const char *text, int64_t length, int64_t at, int64_t size, uint32_t point)
+{
+    if (point == ' ')
+        add_point(t, 0x2581);
+    else if (point == '\n')
+        add_point(t, 0x23CE);
+    else if (point == '\t')
+        add_point(t, 0x21E5);
+    else if (point < 0x20)
+        add_point(t, 0x2400 + point);
+    else if (point == 0x7F)
+        add_point(t, 0x2421);
+    else if (mark(point)) {
+        if (t->length == 0)
+            add_point(t, DOTTED_CIRCLE); /* something to stand on */
+        add_point(t, point);
+    } else if ((wf_utf8_printable(point) && !blank(point)) || ((point == JOINER || point == NON_JOINER) && between(text, length, at, size)))
+        add_point(t, point);
+    else
+        add_number(t, point);
+}
+
+static char *visible(const char *text, int64_t length)
+{
+    struct text t = {0};
+    for (int64_t i = 0; i < length;) {
+        uint32_t point;
+        int size = wf_utf8_decode(text + i, length - i, &point);
+        if (size > 0)
+            add_visible(&t, text, length, i, size, point);
+        else {
+            char byte[8];
+            add_bytes(&t, byte, (size_t)snprintf(byte, sizeof byte, "<%02X>", (unsigned)(unsigned char)text[i]));
+        }
+        i += size > 0 ? size : 1;
+    }
+    if (length == 0)
+        add_point(&t, 0x2205); /* the empty set */
+    return finish(&t);
+}
+
+char *label_of(const wf_tokenizer *tokenizer, int32_t id)
+{
+    int64_t length;
+    struct text bytes = {0};
+    const char *piece = wf_tokenizer_token(tokenizer, id, &length);
+    bool coded = wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_BYTE_BPE && !literal(tokenizer, id, piece, length) &&
+                 piece_bytes(piece, length, &bytes);
+    char *label = bytes.failed ? NULL : coded ? visible(bytes.data, (int64_t)bytes.length) : visible(piece, length);
+    wf_free(bytes.data);
+    return label;
+}
+
+/* --- widths -------------------------------------------------------------------------------------------------------- */
+
+static double point_width(uint32_t point)
+{
+    if (point < 0x80) {
+        if (strchr("mwMW@%", (int)point))
+            return 1.0;
+        if (strchr("fijlrtI.,:;!|'()[]- ", (int)point))
+            return 0.45;
+        return point >= 'A' && point <= 'Z' ? 0.78 : 0.64;
+    }
+    int columns = utf8proc_charwidth((utf8proc_int32_t)point);
+    return columns == 0 ? 0 : columns == 2 ? 1.05 : point < 0x250 ? 0.7 : 0.85;
+}
+
+double label_width(const char *text)
+{
+    double width = 0;
+    int64_t length = (int64_t)strlen(text);
+    for (int64_t i = 0; i < length;) {
+        uint32_t point;
+        int size = wf_utf8_decode(text + i, length - i, &point);
+        width += size > 0 ? point_width(point) : 0.64;
+        i += size > 0 ? size : 1;
+    }
+    return width;
+}
+
+char *label_shorten(const char *text, double most)
+{
+    double width = 0;
+    int64_t length = (int64_t)strlen(text), cut = 0;
+    utf8proc_int32_t state = 0;
+    uint32_t before = 0;
+    if (label_width(text) <= most)
+        return wf_strdup(text);
+    for (int64_t i = 0; i < length;) {
+        uint32_t point;
+        int size = wf_utf8_decode(text + i, length - i, &point);
+        if (size <= 0)
+            break;
+        if (i > 0 && utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)point, &state))
+            cut = i;
+        width += point_width(point);
+        if (width > most - 1 && cut > 0)
+            break;
+        before = point;
+        i += size;
+    }
+    return cut > 0 ? wf_format("%.*s…", (int)cut, text) : wf_strdup(text);
+}

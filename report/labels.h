@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Tokens as people see them. */
+#ifndef WEFT_REPORT_LABELS_H
+#define WEFT_REPORT_LABELS_H
+
+#include <weft/tokenizer.h>
+
+/* The token for people: byte-level pieces as the text that they stand for (a byte that is only part of a character as <E4>), a space as
+ * U+2581, line ends and other controls as signs of their own, what is invisible by its number. Valid UTF-8, wf_free; NULL without
+ * memory. The id is in the vocabulary. */
+char *label_of(const wf_tokenizer *tokenizer, int32_t id) WF_CHECKED;
+
+/* About how wide a sans-serif font draws the text, in sizes of the font; rather too much than too little. */
+double label_width(const char *text);
+
+/* The text, or its beginning with "…" where it is wider than `most`, cut between what is seen as characters. wf_free; NULL without memory.
+ */
+char *label_shorten(const char *text, double most) WF_CHECKED;
+
+#endif
