@@ -19,7 +19,13 @@ struct script {
     wf_status status;
 };
 void script_add(struct script *s, const char *format, ...) WF_PRINTF(2, 3); /* numbers with a point in every locale */
-/* A text as a gnuplot string in double quotes: nothing in it is read as markup, a command or an escape. */
+/* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup.
+ * Bytes that are not UTF-8 become U+FFFD, control characters their pictures, so that an SVG stays well-formed. */
 void script_quote(struct script *s, const char *text);
+/* The same as the label of a tic, which gnuplot reads as a format for a number: each % is doubled. */
+void script_quote_tic(struct script *s, const char *text);
+/* Sets the terminal: UTF-8, no markup in any text, a white ground. Sizes are pixels of an SVG, of which a PNG gets four each (twice the
+ * width, height, fonts and lines, so that it is sharp), or characters of a text. The same numbers give the same picture. */
+void script_terminal(struct script *s, enum picture_format format, int width, int height, int font_size);
 
 #endif
