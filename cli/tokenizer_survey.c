@@ -90,9 +90,9 @@ static wf_status take_model(struct arguments *a, wf_error *error)
         wf_status status = wf_config_preset(&c, a->model, error);
         if (status != WF_OK)
             return status;
-        if (c.encoder_layers == 0)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "--model: %s is a language model: take one that translates, such as multi30k",
-                                a->model);
+        if (wf_config_kind(&c) != WF_MODEL_PAIRS)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--model: %s is %s: take one that translates, such as multi30k", a->model,
+                                wf_config_kind(&c) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     }
     a->max_length = a->max_length ? a->max_length : c.max_length;
     a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.batch_tokens;

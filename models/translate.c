@@ -27,8 +27,9 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
 {
     const struct wf_config *c = wf_model_config(model);
     if (!wf_model_translates(model))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model and does not translate: take a model of family seq2seq",
-                            c->model[0] ? c->model : c->family);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take a model of family seq2seq",
+                            c->model[0] ? c->model : c->family,
+                            wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     wf_status status = check_range("beam", o->beam, MOST_BEAM, error);
     if (status == WF_OK)
         status = check_range("batch", o->batch, MOST_BATCH, error);

@@ -83,6 +83,7 @@ like_line source && like_line target
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k --batch-tokens 40 --max-length 2 >out 2>err && failed 'survey --model over-rules an option'
 grep -q 'longer than 2' err || failed "survey --model over-rules --max-length: $(cat err)"
 expect 2 'is a language model' tokenizer survey bpe.json a.txt,b.txt --model char-rms
+expect 2 'encoder-attention is an encoder' tokenizer survey bpe.json a.txt,b.txt --model encoder-attention
 expect 2 'multi30k' tokenizer survey bpe.json a.txt,b.txt --model multi30
 expect 2 'are for two texts' tokenizer survey bpe.json text.txt --model multi30k
 expect 2 'neither both nor side' tokenizer survey bpe.json a.txt,b.txt --batch-tokens 40 --batch-cost none

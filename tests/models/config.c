@@ -50,6 +50,11 @@ START_TEST(presets_are_zoo_rows)
     c = preset("transformer-big");
     ck_assert(c.d_model == 1024 && c.heads == 16 && c.d_ff == 4096 && c.dropout == 0.3 && c.steps == 300000 && c.keep_every == 100000);
     ck_assert(fabs(c.lr - 1 / sqrt(1024.0 * 4000)) < 1e-9);
+    c = preset("encoder-attention");
+    ck_assert(c.norm == WF_NORM_POST && c.final_norm && c.d_model == 64 && c.heads == 8 && c.d_ff == 256 && c.layers == 6);
+    ck_assert(c.context == 128 && c.vocab_size == 1000 && c.dropout == 0.1 && !c.tied && c.bias && c.scale_embeddings);
+    ck_assert(c.activation == WF_RELU && c.tokenizer == WF_TOKENIZER_WORD && c.mask_rate == 0.15 && c.lr == 1e-3 && c.batch == 32);
+    ck_assert(c.weight_decay == 0.01 && c.beta1 == 0.9 && c.beta2 == 0.999 && c.eps == 1e-8);
     c = preset("multi30k");
     ck_assert(c.norm == WF_NORM_PRE && c.final_norm && c.d_model == 128 && c.heads == 4 && c.d_ff == 256 && c.decoder_layers == 4);
     ck_assert(c.dropout == 0.2 && !c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.lr == 2e-3);
@@ -95,7 +100,7 @@ START_TEST(nearest_names)
 }
 END_TEST
 
-/* Keys in the order of the table. preset: where the key is in use. */
+/* Keys in the order of the table. preset: where the key is in use; NULL: of models that are only read, which have none. */
 static const struct {
     const char *preset, *key, *good[4], *bad[8];
 } rows[] = {
@@ -110,6 +115,8 @@ static const struct {
     {"multi30k", "max_length", {"2", "1048576"}, {"0", "1", "1048577"}},
     {"multi30k", "positions", {"0", "5000"}, {"-1", "1048577"}},
     {"char-rms", "vocab_size", {"0", "50257", "16777216"}, {"-1", "16777217"}},
+    {NULL, "segments", {"1", "2", "1024"}, {"0", "-1", "1025", "two"}},
+    {NULL, "norm_eps", {"1e-5", "1e-12", "1"}, {"0", "-1", "1.1", "nan"}},
     {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
     {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
     {"multi30k", "inner_dropout", {"false", "true"}, {"0.1"}},
@@ -125,6 +132,7 @@ static const struct {
     {"multi30k", "source_eos", {"true", "false"}, {""}},
     {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "wordpiece"}, {"BPE", "chars", "", "2"}},
     {"multi30k", "min_frequency", {"0", "2"}, {"-1", "1.5"}},
+    {"encoder-attention", "mask_rate", {"0.15", "0.5", "1e-3"}, {"0", "1", "-0.1", "nan", "15%"}},
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
     {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
     {"multi30k", "batch_tokens", {"0", "24000"}, {"-1", "1e12"}},
@@ -156,13 +164,19 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+/* A family that is not known has a use for every key. */
+static struct wf_config with_key(const char *name)
+{
+    return name ? preset(name) : (struct wf_config){0};
+}
+
 START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
 {
     ck_assert_int_eq(wf_config_key_count(), ROWS);
     for (int i = 0; i < ROWS; i++) {
         ck_assert_str_eq(wf_config_key_at(i), rows[i].key);
         for (int j = 0; j < 4 && rows[i].good[j]; j++) {
-            struct wf_config c = preset(rows[i].preset), again = c;
+            struct wf_config c = with_key(rows[i].preset), again = c;
             char text[64], twice[64];
             wf_error problem = {0};
             ck_assert_msg(wf_config_set(&c, rows[i].key, rows[i].good[j], &problem) == WF_OK, "%s", problem.message);
@@ -173,7 +187,7 @@ START_TEST(every_key_takes_good_values_and_refuses_bad_ones)
             ck_assert_int_eq(memcmp(&c, &again, sizeof c), 0);
         }
         for (int j = 0; j < 8 && rows[i].bad[j]; j++) {
-            struct wf_config c = preset(rows[i].preset), before = c;
+            struct wf_config c = with_key(rows[i].preset), before = c;
             ck_refused(wf_config_set(&c, rows[i].key, rows[i].bad[j], error), WF_ERR_ARGUMENT, rows[i].key);
             ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
         }
@@ -186,10 +200,15 @@ END_TEST
 /* Each key has a place of its own in the struct, and the place is the one of its name. */
 START_TEST(keys_reach_their_fields)
 {
-    struct wf_config c = preset("char-rms"), p = preset("multi30k");
-    for (int i = 0; i < ROWS; i++)
-        ck_ok(wf_config_set(strcmp(rows[i].preset, "multi30k") == 0 ? &p : &c, rows[i].key,
-                            rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
+    struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), read = {0};
+    for (int i = 0; i < ROWS; i++) {
+        struct wf_config *to = !rows[i].preset                                     ? &read
+                               : strcmp(rows[i].preset, "multi30k") == 0           ? &p
+                               : strcmp(rows[i].preset, "encoder-attention") == 0 ? &e
+                                                                                   : &c;
+        ck_ok(wf_config_set(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
+    }
+    ck_assert(e.mask_rate == 0.5 && read.segments == 2 && read.norm_eps == 1e-12);
     ck_assert(c.d_model == 384 && c.heads == 8 && c.kv_heads == 2 && c.d_ff == 262144 && c.layers == 1024 && c.context == 1048576);
     ck_assert(c.vocab_size == 50257 && c.dropout == 0.2 && c.activation == WF_GELU && !c.tied && !c.bias && c.steps == 5000);
     ck_assert(c.batch == 64 && c.accumulate == 40 && c.lr == 0.5 && c.min_lr == 1e-4 && c.warmup == 100 &&
@@ -223,6 +242,16 @@ START_TEST(keys_of_other_families)
         {"char-rms", "batch_tokens", "4096", "set batch"},
         {"char-rms", "norm", "pre", "norm: char-rms, a language model, has no use for it"},
         {"char-rms", "beam", "4", "set top_k"},
+        {"char-rms", "mask_rate", "0.2", "mask_rate: char-rms, a language model, has no use for it"},
+        {"multi30k", "segments", "2", "segments: multi30k, an encoder-decoder, has no use for it"},
+        {"encoder-attention", "encoder_layers", "4", "encoder_layers: encoder-attention, an encoder, has no use for it: set layers"},
+        {"encoder-attention", "max_length", "64", "set context"},
+        {"encoder-attention", "batch_tokens", "4096", "set batch"},
+        {"encoder-attention", "inner_dropout", "true", "set dropout"},
+        {"encoder-attention", "kv_heads", "2", "kv_heads: encoder-attention, an encoder, has no use for it"},
+        {"encoder-attention", "max_tokens", "20", "max_tokens: encoder-attention, an encoder, has no use for it"},
+        {"encoder-attention", "temperature", "0.8", "temperature: encoder-attention, an encoder, has no use for it"},
+        {"encoder-attention", "norm_eps", "1e-12", "norm_eps: encoder-attention, an encoder, has no use for it"},
     };
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         struct wf_config c = preset(bad[i].preset), before = c;
@@ -238,6 +267,9 @@ START_TEST(keys_of_other_families)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "layers: multi30k");
     lm.beam = 3;
     ck_refused(wf_config_check(&lm, error), WF_ERR_ARGUMENT, "beam: char-rms");
+    struct wf_config encoder = preset("encoder-attention");
+    encoder.segments = 2;
+    ck_refused(wf_config_check(&encoder, error), WF_ERR_ARGUMENT, "segments: encoder-attention, an encoder, has no use for it");
     /* 0 has a meaning for translations: up to max_length. */
     c = preset("multi30k");
     ck_ok(wf_config_set(&c, "max_tokens", "0", error));
@@ -326,7 +358,7 @@ END_TEST
 
 START_TEST(keys_say_what_they_mean)
 {
-    struct wf_config language = preset("char-rms"), pairs = preset("multi30k");
+    struct wf_config language = preset("char-rms"), pairs = preset("multi30k"), encoder = preset("encoder-attention");
     struct wf_config_key key;
     char text[64];
     for (int i = 0; i < wf_config_key_count(); i++) {
@@ -336,6 +368,7 @@ START_TEST(keys_say_what_they_mean)
         ck_assert_msg(strlen(key.values) > 3, "%s", key.name);
         ck_assert_int_eq((key.users & WF_CONFIG_LANGUAGE) != 0, wf_config_get(&language, key.name, text, sizeof text));
         ck_assert_int_eq((key.users & WF_CONFIG_PAIRS) != 0, wf_config_get(&pairs, key.name, text, sizeof text));
+        ck_assert_int_eq((key.users & WF_CONFIG_ENCODER) != 0, wf_config_get(&encoder, key.name, text, sizeof text));
         if (strcmp(key.name, "dropout") == 0)
             ck_assert_str_eq(key.values, "at least 0 and below 1");
         if (strcmp(key.name, "heads") == 0)
@@ -374,7 +407,7 @@ START_TEST(what_holds_between_keys)
     c = good, strcpy(c.family, "gtp");
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "did you mean gpt");
     c = good, strcpy(c.family, "llama");
-    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "gpt, rms or seq2seq");
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "there are gpt, rms, seq2seq, encoder");
     /* Fields that were set by hand are held to their ranges too. */
     c = good, c.dropout = NAN;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "dropout");

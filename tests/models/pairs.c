@@ -405,7 +405,7 @@ START_TEST(the_wrong_kind_of_model)
     wf_tensor *kv[2] = {0};
     random_pairs(&p, 3, 5, 29, 29, 1);
     ck_assert(!wf_model_translates(language) && wf_model_translates(m));
-    const char *no_pairs = "char-rms is a language model, no encoder-decoder";
+    const char *no_pairs = "char-rms is no encoder-decoder: it takes the functions of weft/models.h or weft/encoder.h";
     poisoned(tape, wf_pairs_logits(language, tape, &p.pairs, NULL), no_pairs);
     poisoned(tape, wf_pairs_loss(language, tape, &p.pairs), no_pairs);
     poisoned(tape, wf_model_encode(language, tape, ids, offsets, 1), no_pairs);
@@ -416,9 +416,10 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_logits(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
-    ck_refused(wf_model_evaluate(m, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, no_text);
+    const char *no_language = "multi30k is no language model";
+    ck_refused(wf_model_evaluate(m, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, no_language);
     ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
-               no_text);
+               no_language);
     wf_tape_free(tape);
     wf_model_free(language);
     wf_model_free(m);

@@ -9,8 +9,8 @@
 
 WF_BEGIN_DECLS
 
-/* Whether the model translates, and takes the functions below; else it is a language model. The functions of one on the other are an
- * error of the tape that says so. */
+/* Whether the model translates, and takes the functions below. Those of a model of one kind on a model of another are an error of the
+ * tape that says so. */
 WF_API bool wf_model_translates(const wf_model *model);
 
 /* Attention weights of every layer, for one pair: encoder [1,H,S,S], decoder [1,H,T,T] and cross [1,H,T,S], [layers] tensors each. */
