@@ -8,10 +8,9 @@
 #include <weft/memory.h>
 #include <weft/safetensors.h>
 
+#include "array_write.h"
 #include "buffer.h"
 #include "safetensors_file.h"
-
-enum { PIECE = 1 << 16 }; /* bytes gathered at once from a strided tensor */
 
 struct item {
     char *name;
@@ -186,46 +185,16 @@ static bool make_header(const wf_safetensors_writer *w, struct buffer *out)
     return true;
 }
 
-/* The elements of a strided tensor in row-major order, gathered piece by piece. */
-static void put_strided(wf_file_writer *out, const wf_array *a, char *piece)
-{
-    int64_t size = (int64_t)wf_dtype_size(a->dtype), index[WF_MAX_DIMS] = {0}, used = 0, total = wf_array_count(a);
-    int last = a->ndim - 1; /* at least one dimension: a scalar is dense */
-    int64_t step = a->stride[last] * size;
-    for (int64_t done = 0; done < total; done += a->dim[last]) {
-        const char *row = a->data;
-        for (int d = 0; d < last; d++)
-            row += index[d] * a->stride[d] * size;
-        for (int64_t i = 0; i < a->dim[last]; i++) {
-            if (used == PIECE) {
-                if (wf_file_append(out, piece, used) != WF_OK)
-                    return;
-                used = 0;
-            }
-            memcpy(piece + used, row + i * step, (size_t)size); /* PIECE is a multiple of every size */
-            used += size;
-        }
-        for (int d = last - 1; d >= 0 && ++index[d] == a->dim[d]; d--)
-            index[d] = 0;
-    }
-    wf_file_append(out, piece, used);
-}
-
 static wf_status write_all(const wf_safetensors_writer *w, const struct buffer *header, const char *path, wf_error *error)
 {
-    char *piece = wf_alloc(PIECE);
+    char *piece = wf_alloc(ARRAY_PIECE);
     if (!piece)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
     wf_error failure = {0}; /* of this call alone: the caller's may hold an older one */
     wf_file_writer *out = wf_file_begin(path, &failure);
     wf_file_append(out, header->data, header->bytes);
-    for (int64_t i = 0; i < w->tensors.count; i++) {
-        const wf_array *a = &w->tensors.item[i].array;
-        if (wf_array_is_dense(a))
-            wf_file_append(out, a->data, wf_array_count(a) * (int64_t)wf_dtype_size(a->dtype));
-        else
-            put_strided(out, a, piece);
-    }
+    for (int64_t i = 0; i < w->tensors.count; i++)
+        wf_array_write(out, &w->tensors.item[i].array, piece);
     wf_status status = wf_file_commit(out, &failure);
     wf_free(piece);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);

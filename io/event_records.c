@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading event files back, as far as a resume needs it. What lies in the folder may have been damaged, or put there by others. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weft/internal/crc32c.h>
+#include <weft/internal/event_files.h>
+#include <weft/memory.h>
+
+#include "events.pb-c.h"
+
+uint32_t wf_record_checksum(const void *data, int64_t bytes)
+{
+    uint32_t crc = wf_crc32c(data, bytes);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u; /* the mask of TensorFlow's records */
+}
+
+static uint32_t load32(const unsigned char *p)
+{
+    uint32_t value;
+    memcpy(&value, p, sizeof value); /* the machine is little-endian: meson.build sees to that */
+    return value;
+}
+
+static void *take(void *failed, size_t bytes)
+{
+    void *block = wf_alloc(bytes);
+    if (!block)
+        *(bool *)failed = true;
+    return block;
+}
+
+static void give(void *failed, void *block)
+{
+    (void)failed;
+    wf_free(block);
+}
+
+struct event {
+    bool versioned; /* it names a version of the format that we know */
+    int64_t step;
+};
+
+static wf_status decode(const unsigned char *data, int64_t bytes, struct event *out)
+{
+    bool failed = false;
+    ProtobufCAllocator allocator = {.alloc = take, .free = give, .allocator_data = &failed};
+    Wf__Event *event = wf__event__unpack(&allocator, (size_t)bytes, data);
+    if (!event)
+        return failed ? WF_ERR_MEMORY : WF_ERR_FORMAT;
+    *out = (struct event){.step = event->step,
+                          .versioned = event->what_case == WF__EVENT__WHAT_FILE_VERSION && event->file_version &&
+                                       strncmp(event->file_version, "brain.Event:", 12) == 0};
+    wf__event__free_unpacked(event, &allocator);
+    return WF_OK;
+}
+
+static wf_status damaged(const char *where, int64_t at, const char *what, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: byte %" PRId64 ": %s", where, at, what);
+}
+
+wf_status wf_event_records_keep(unsigned char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
+                                wf_error *error)
+{
+    *kept = 0;
+    *prefix = true;
+    for (int64_t at = 0, size; bytes - at >= WF_RECORD_HEAD; at += size) {
+        uint64_t length;
+        memcpy(&length, data + at, sizeof length);
+        if (load32(data + at + 8) != wf_record_checksum(data + at, 8))
+            return damaged(where, at, "no record begins here: its checksum is wrong", error);
+        if (length > (uint64_t)(bytes - at) || bytes - at - (int64_t)length < WF_RECORD_HEAD + WF_RECORD_TAIL)
+            break; /* torn */
+        const unsigned char *content = data + at + WF_RECORD_HEAD;
+        size = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
+        if (load32(content + length) != wf_record_checksum(content, (int64_t)length))
+            return damaged(where, at, "the record's checksum is wrong", error);
+        struct event event = {0};
+        wf_status status = decode(content, (int64_t)length, &event);
+        if (status == WF_ERR_MEMORY)
+            return wf_error_set(error, status, "%s: no memory for the record at byte %" PRId64, where, at);
+        if (status != WF_OK)
+            return damaged(where, at, "the record is not an event", error);
+        if (at == 0 && !event.versioned)
+            return damaged(where, at, "the first event does not say brain.Event: this is no event file", error);
+        if (at > 0 && event.step > last)
+            continue;
+        if (*kept < at) {
+            memmove(data + *kept, data + at, (size_t)size);
+            *prefix = false;
+        }
+        *kept += size;
+    }
+    return WF_OK;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/events.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/file.h>
+#include <weft/internal/event_files.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+
+#include "events.pb-c.h"
+#include "reason.h"
+
+static const int64_t LONGEST = (int64_t)1 << 31;
+enum { ROOM = 4096, DT_STRING = 7, DATA_CLASS_TENSOR = 2 };
+
+struct wf_events {
+    int fd;
+    char *path;
+    int64_t bytes;         /* where the last whole record ends */
+    unsigned char *record; /* the one that is being written: scalars never need another block */
+    int64_t room;
+};
+
+bool wf_events_available(void)
+{
+    return true;
+}
+
+static wf_status append(wf_events *e, const Wf__Event *event, wf_error *error)
+{
+    uint64_t length = protobuf_c_message_get_packed_size(&event->base);
+    int64_t bytes = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
+    if (bytes > e->room) {
+        unsigned char *grown = wf_realloc(e->record, (size_t)bytes);
+        if (!grown)
+            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a record of %" PRId64 " bytes", e->path, bytes);
+        e->record = grown;
+        e->room = bytes;
+    }
+    unsigned char *content = e->record + WF_RECORD_HEAD;
+    protobuf_c_message_pack(&event->base, content);
+    memcpy(e->record, &length, sizeof length);
+    memcpy(e->record + 8, &(uint32_t){wf_record_checksum(e->record, 8)}, 4);
+    memcpy(content + length, &(uint32_t){wf_record_checksum(content, (int64_t)length)}, 4);
+    ssize_t done;
+    do
+        done = write(e->fd, e->record, (size_t)bytes);
+    while (done < 0 && errno == EINTR);
+    if (done == bytes) {
+        e->bytes += bytes;
+        return WF_OK;
+    }
+    int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
+    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", e->path, e->bytes, reason_text(number));
+    if (done > 0 && ftruncate(e->fd, e->bytes) != 0)
+        wf_error_prefix(error, "a torn record is left");
+    return WF_ERR_IO;
+}
+
+static double wall_of(double wall)
+{
+    struct timespec now;
+    if (wall > 0)
+        return wall;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static wf_status append_version(wf_events *e, wf_error *error)
+{
+    Wf__EventSource source = WF__EVENT_SOURCE__INIT;
+    source.writer = "weft";
+    Wf__Event event = WF__EVENT__INIT;
+    event.wall_time = wall_of(0);
+    event.what_case = WF__EVENT__WHAT_FILE_VERSION;
+    event.file_version = "brain.Event:2";
+    event.source_metadata = &source;
+    return append(e, &event, error);
+}
+
+static wf_status append_value(wf_events *e, int64_t step, double wall, Wf__SummaryValue *value, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    if (wf_utf8_check(value->tag, (int64_t)strlen(value->tag)) >= 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the tag %s is not UTF-8", e->path, wf_text_quote(value->tag, quoted));
+    Wf__Summary summary = WF__SUMMARY__INIT;
+    summary.n_value = 1;
+    summary.value = &value;
+    Wf__Event event = WF__EVENT__INIT;
+    event.wall_time = wall_of(wall);
+    event.step = step;
+    event.what_case = WF__EVENT__WHAT_SUMMARY;
+    event.summary = &summary;
+    return append(e, &event, error);
+}
+
+wf_status wf_events_scalar(wf_events *e, const char *tag, int64_t step, double wall, double value, wf_error *error)
+{
+    Wf__SummaryValue scalar = WF__SUMMARY_VALUE__INIT;
+    scalar.tag = (char *)tag;
+    scalar.value_case = WF__SUMMARY_VALUE__VALUE_SIMPLE_VALUE;
+    scalar.simple_value = (float)value;
+    return append_value(e, step, wall, &scalar, error);
+}
+
+wf_status wf_events_text(wf_events *e, const char *tag, int64_t step, double wall, const char *text, wf_error *error)
+{
+    if (wf_utf8_check(text, (int64_t)strlen(text)) >= 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the text for %s is not UTF-8", e->path, tag);
+    ProtobufCBinaryData bytes = {.len = strlen(text), .data = (uint8_t *)text};
+    Wf__TensorShape scalar = WF__TENSOR_SHAPE__INIT;
+    Wf__Tensor tensor = WF__TENSOR__INIT;
+    tensor.dtype = DT_STRING;
+    tensor.tensor_shape = &scalar;
+    tensor.n_string_val = 1;
+    tensor.string_val = &bytes;
+    Wf__SummaryPlugin plugin = WF__SUMMARY_PLUGIN__INIT;
+    plugin.plugin_name = "text";
+    Wf__SummaryMetadata metadata = WF__SUMMARY_METADATA__INIT;
+    metadata.plugin_data = &plugin;
+    metadata.data_class = DATA_CLASS_TENSOR;
+    Wf__SummaryValue value = WF__SUMMARY_VALUE__INIT;
+    value.tag = (char *)tag;
+    value.metadata = &metadata;
+    value.value_case = WF__SUMMARY_VALUE__VALUE_TENSOR;
+    value.tensor = &tensor;
+    return append_value(e, step, wall, &value, error);
+}
+
+void wf_events_close(wf_events *e)
+{
+    if (!e)
+        return;
+    if (e->fd >= 0)
+        close(e->fd);
+    wf_free(e->path);
+    wf_free(e->record);
+    wf_free(e);
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------- */
+
+/* What goes is nearly always the end of the file. It is cut off in place: a TensorBoard that has the file open reads on, for the same
+ * steps give records of the same length. */
+static wf_status drop_after(const char *path, int64_t last, wf_error *error)
+{
+    int64_t bytes, kept;
+    bool prefix;
+    wf_error failure = {0};
+    unsigned char *data = (unsigned char *)wf_file_load(path, LONGEST, &bytes, &failure);
+    if (!data)
+        return wf_error_set(error, failure.code, "%s", failure.message);
+    wf_status status = wf_event_records_keep(data, bytes, last, path, &kept, &prefix, error);
+    if (status == WF_OK && !prefix)
+        status = wf_file_save(path, data, kept, error);
+    else if (status == WF_OK && kept < bytes && truncate(path, kept) != 0)
+        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", path, kept, reason_text(errno));
+    wf_free(data);
+    return status;
+}
+
+/* The path of the file to go on with; *made: there is none yet. */
+static wf_status prepare(wf_events *e, const char *folder, int64_t last, bool *made, wf_error *error)
+{
+    struct wf_names names;
+    const char *slash = *folder && folder[strlen(folder) - 1] == '/' ? "" : "/";
+    wf_status status = wf_event_files(folder, &names, error);
+    for (int64_t i = 0; i < names.count && status == WF_OK; i++) {
+        wf_free(e->path);
+        if (!(e->path = wf_format("%s%s%s", folder, slash, names.name[i])))
+            status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the name of an event file", folder);
+        else
+            status = drop_after(e->path, last, error);
+    }
+    *made = names.count == 0;
+    wf_names_free(&names);
+    if (status != WF_OK || !*made)
+        return status;
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) != 0)
+        host[0] = 0;
+    char *name = wf_event_file_name((int64_t)time(NULL), host);
+    e->path = name ? wf_format("%s%s%s", folder, slash, name) : NULL;
+    wf_free(name);
+    return e->path ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the name of an event file", folder);
+}
+
+static wf_status begin(wf_events *e, bool made, wf_error *error)
+{
+    struct stat info;
+    e->fd = open(e->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (made ? O_EXCL : 0), 0666);
+    if (e->fd < 0)
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", e->path, reason_text(errno));
+    if (fstat(e->fd, &info) != 0)
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read: %s", e->path, reason_text(errno));
+    e->bytes = info.st_size;
+    if (e->bytes > 0)
+        return WF_OK;
+    wf_status status = append_version(e, error); /* also where a process died before it had written that */
+    if (status != WF_OK && made)
+        unlink(e->path);
+    return status;
+}
+
+wf_events *wf_events_open(const char *folder, int64_t last, wf_error *error)
+{
+    wf_events *e = wf_alloc_zero(1, sizeof *e);
+    if (e)
+        *e = (wf_events){.fd = -1, .record = wf_alloc(ROOM), .room = ROOM};
+    if (!e || !e->record) {
+        wf_events_close(e);
+        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for an event file", folder);
+        return NULL;
+    }
+    bool made;
+    wf_status status = prepare(e, folder, last, &made, error);
+    if (status == WF_OK)
+        status = begin(e, made, error);
+    if (status == WF_OK)
+        return e;
+    wf_events_close(e);
+    return NULL;
+}
