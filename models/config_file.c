@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* config.json. Its keys are those of the table in config_keys.c that the family uses, besides weft_version, model_type, model
- * and family. */
+ * and family. Hugging Face's of a BERT: config_bert.c. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <weft/internal/text.h>
 #include <weft/nn.h>
 
+#include "config_bert.h"
 #include "families.h"
 
 enum { LIMIT = 1 << 20, HEAD = 4 };
@@ -43,6 +44,10 @@ static wf_status put(json_t *object, const struct wf_config *c, const struct key
 wf_status wf_config_save(const struct wf_config *c, const char *path, wf_error *error)
 {
     char text[64];
+    const struct family *family = family_find(c->family, NULL);
+    if (family && family->users == WF_CONFIG_READ)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: a configuration of the family %s is read, not written: keep the one it came from",
+                            path, c->family);
     wf_json_init();
     json_t *object = json_object();
     if (!object)
@@ -127,6 +132,9 @@ static wf_status take_all(const json_t *object, const char *path, struct wf_conf
         return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"model_type\": \"%s\" should be \"%s\" for this family", path, type, expected);
     if (status == WF_OK && !family_find(c->family, &between))
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);
+    if (status == WF_OK && family_find(c->family, NULL)->users == WF_CONFIG_READ)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: a configuration of the family %s is Hugging Face's, with \"model_type\": \"%s\"",
+                            path, c->family, c->family);
     for (int i = 0; i < HEAD; i++)
         known[count++] = head[i];
     for (int i = 0; i < wf_config_key_count(); i++)
@@ -146,6 +154,20 @@ static wf_status take_all(const json_t *object, const char *path, struct wf_conf
     return status;
 }
 
+/* Ours, or by its "model_type" another library's. */
+static wf_status take_any(const json_t *object, const char *path, struct wf_config *c, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    const char *type = json_string_value(json_object_get(object, "model_type"));
+    if (type && strcmp(type, "bert") == 0)
+        return config_bert_take(object, path, c, error);
+    if (type && strncmp(type, "weft-", 5) != 0 && !json_object_get(object, "family"))
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: key \"model_type\": models of the type %s are not read here; of Hugging Face's \"bert\" is", path,
+                            wf_text_quote(type, quoted));
+    return take_all(object, path, c, error);
+}
+
 wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error)
 {
     struct wf_config c = {0};
@@ -153,7 +175,7 @@ wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *e
     json_t *object = wf_json_load(path, LIMIT, &local);
     if (!object)
         return wf_error_set(error, local.code, "%s", local.message);
-    wf_status status = json_is_object(object) ? take_all(object, path, &c, error)
+    wf_status status = json_is_object(object) ? take_any(object, path, &c, error)
                                               : wf_error_set(error, WF_ERR_FORMAT, "%s: this is not an object of keys", path);
     json_decref(object);
     if (status == WF_OK)

@@ -47,6 +47,7 @@ static const struct key keys[] = {
     INT(positions, 0, 1048576, "rows of the table of positions; 0: max_length", PAIRS("context")),
     INT(vocab_size, 0, 16777216, "most types of the tokenizer that is made; of pairs: the target; 0: no limit", EVERY),
     INT(segments, 1, 1024, "kinds of segments", .users = WF_CONFIG_READ),
+    REAL(attention_dropout, 0, 1, "share of the attention weights that is dropped in training", BELOW, .users = WF_CONFIG_READ),
     REAL(norm_eps, 0, 1, "beside the root of the norms", ABOVE, .users = WF_CONFIG_READ),
     INT(source_vocab_size, 0, 16777216, "the same for the source, if it has its own; 0: vocab_size", PAIRS("vocab_size")),
     REAL(dropout, 0, 1, "share that is dropped in training", BELOW, EVERY),

@@ -27,6 +27,8 @@ struct family {
     size_t size, block_size; /* bytes of the model's struct: size + (all layers) * block_size */
     /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
     void (*init)(wf_scope scope, void *model, const struct wf_config *config);
+    /* Fills the parameters from a file that has another library's names. NULL: wf_registry_load does. */
+    wf_status (*load)(wf_registry *registry, const wf_safetensors *file, wf_error *error);
     /* The map to logits. NULL: it has none. */
     const struct wf_linear *(*head)(const void *model);
 
@@ -52,7 +54,7 @@ struct wf_model {
     void *body; /* the family's struct */
 };
 
-extern const struct family family_gpt, family_rms, family_seq2seq, family_encoder;
+extern const struct family family_gpt, family_rms, family_seq2seq, family_encoder, family_bert;
 
 /* By name; NULL with the nearest name in *error. */
 const struct family *family_find(const char *name, wf_error *error);

@@ -9,7 +9,7 @@
 
 #include "families.h"
 
-static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq, &family_encoder};
+static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq, &family_encoder, &family_bert};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const struct family *family_find(const char *name, wf_error *error)
@@ -79,6 +79,12 @@ void wf_model_free(wf_model *model)
 wf_registry *wf_model_registry(const wf_model *model)
 {
     return model->registry;
+}
+
+wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error)
+{
+    return model->family->load ? model->family->load(model->registry, file, error)
+                               : wf_registry_load(model->registry, file, "", error);
 }
 
 const struct wf_config *wf_model_config(const wf_model *model)

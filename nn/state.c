@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* State dicts: a registry's parameters in safetensors files. */
+/* State dicts: a registry's parameters in safetensors files, ours and others'. */
 #include <stdio.h>
 #include <string.h>
 
 #include "registry_internal.h"
+
+enum { NAME = 1024, PARTS = (int)(sizeof((struct wf_load_rule *)0)->source / sizeof(char *)) };
 
 /* Names for a message: the first few, and how many more. */
 struct names {
@@ -26,41 +28,129 @@ static void say(const struct names *n, const char *what, char *text, size_t size
         snprintf(text + used, size - used, "%s%d %s: %s", used ? "; " : "", n->count, what, n->text);
 }
 
-static const char *full_name(const struct entry *e, const char *prefix, char *text, size_t size)
+static const char *full_name(const struct entry *e, const char *prefix, char *text)
 {
-    snprintf(text, size, "%s%s", prefix ? prefix : "", e->name);
+    snprintf(text, NAME, "%s%s", prefix ? prefix : "", e->name);
     return text;
 }
 
-static wf_status compare(const wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error)
+/* --- which tensors make a parameter -------------------------------------------------------------------------------- */
+
+/* The digits that '*' stands for in a name, which may be none; false when the name is another one. */
+static bool matches(const char *pattern, const char *name, const char **number, int *digits)
 {
-    struct names missing = {0}, unexpected = {0}, shaped = {0};
-    char name[1024];
-    for (int i = 0; i < registry->count; i++) {
-        const struct entry *e = &registry->entry[i];
-        if (e->buffer)
+    size_t before = strcspn(pattern, "*");
+    *number = name + before;
+    *digits = 0;
+    if (!pattern[before])
+        return strcmp(pattern, name) == 0;
+    if (strncmp(pattern, name, before) != 0)
+        return false;
+    *digits = (int)strspn(*number, "0123456789");
+    return *digits > 0 && strcmp(pattern + before + 1, *number + *digits) == 0;
+}
+
+/* The tensors of one parameter. */
+struct sources {
+    int count;
+    char name[PARTS][NAME];
+};
+
+static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct sources *out)
+{
+    for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
+        const char *pattern = rule->source[out->count];
+        int before = (int)strcspn(pattern, "*");
+        snprintf(out->name[out->count], NAME, "%s%.*s%.*s%s", prefix ? prefix : "", before, pattern, pattern[before] ? digits : 0, number,
+                 pattern + before + (pattern[before] != 0));
+    }
+}
+
+/* By the first rule whose first tensor is there, else by the first rule. */
+static void find_sources(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, struct sources *out)
+{
+    const struct wf_load_rule *first = NULL;
+    const char *number;
+    int digits;
+    for (int i = 0; i < o->rules; i++) {
+        const struct wf_load_rule *rule = &o->rule[i];
+        if (!matches(rule->parameter, e->name, &number, &digits))
             continue;
-        const struct wf_safetensors_entry *found = wf_safetensors_find(file, full_name(e, prefix, name, sizeof name));
+        expand(rule, o->prefix, number, digits, out);
+        if (wf_safetensors_find(file, out->name[0]))
+            return;
+        first = first ? first : rule;
+    }
+    if (first && matches(first->parameter, e->name, &number, &digits)) {
+        expand(first, o->prefix, number, digits, out);
+    } else {
+        out->count = 1;
+        full_name(e, o->prefix, out->name[0]);
+    }
+}
+
+/* Each of `parts` tensors has an equal share of dim 0; 0 rows where they can't. */
+static wf_shape share_of(const struct entry *e, int parts)
+{
+    wf_shape shape = e->shape;
+    if (parts > 1)
+        shape.dim[0] = shape.ndim > 0 && shape.dim[0] % parts == 0 ? shape.dim[0] / parts : 0;
+    return shape;
+}
+
+static bool is_ignored(const char *name, const char *const *ignored)
+{
+    for (; ignored && *ignored; ignored++) {
+        size_t n = strlen(*ignored);
+        bool begins = n > 0 && (*ignored)[n - 1] == '*';
+        if (begins ? strncmp(*ignored, name, n - 1) == 0 : strcmp(*ignored, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* --- comparing and reading ----------------------------------------------------------------------------------------- */
+
+static void compare_one(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, bool *used,
+                        struct names *missing, struct names *shaped)
+{
+    struct sources s;
+    find_sources(e, file, o, &s);
+    wf_shape share = share_of(e, s.count);
+    for (int i = 0; i < s.count; i++) {
+        const struct wf_safetensors_entry *found = wf_safetensors_find(file, s.name[i]);
         if (!found) {
-            add_name(&missing, name, "");
-        } else if (!wf_shape_equal(&found->shape, &e->shape)) {
+            add_name(missing, s.name[i], "");
+            continue;
+        }
+        used[found - wf_safetensors_at(file, 0)] = true;
+        if (!wf_shape_equal(&found->shape, &share)) {
             char have[96], want[96], detail[256];
             snprintf(detail, sizeof detail, " %s instead of %s", wf_shape_text(&found->shape, have, sizeof have),
-                     wf_shape_text(&e->shape, want, sizeof want));
-            add_name(&shaped, name, detail);
+                     wf_shape_text(&share, want, sizeof want));
+            add_name(shaped, s.name[i], detail);
         }
     }
-    size_t skip = prefix ? strlen(prefix) : 0;
-    for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
+}
+
+static wf_status compare(const wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *o, wf_error *error)
+{
+    struct names missing = {0}, unexpected = {0}, shaped = {0};
+    size_t skip = o->prefix ? strlen(o->prefix) : 0;
+    int64_t count = wf_safetensors_count(file);
+    bool *used = wf_alloc_zero((size_t)count + 1, sizeof *used);
+    if (!used)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %lld tensors", (long long)count);
+    for (int i = 0; i < registry->count; i++)
+        if (!registry->entry[i].buffer)
+            compare_one(&registry->entry[i], file, o, used, &missing, &shaped);
+    for (int64_t i = 0; i < count; i++) {
         const char *has = wf_safetensors_at(file, i)->name;
-        if (skip > 0 && strncmp(has, prefix, skip) != 0)
+        if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored))
             continue;
-        bool known = false;
-        for (int j = 0; j < registry->count && !known; j++)
-            known = !registry->entry[j].buffer && strcmp(registry->entry[j].name, has + skip) == 0;
-        if (!known)
-            add_name(&unexpected, has, "");
+        add_name(&unexpected, has, "");
     }
+    wf_free(used);
     if (missing.count + unexpected.count + shaped.count == 0)
         return WF_OK;
     char text[1000] = "";
@@ -70,32 +160,45 @@ static wf_status compare(const wf_registry *registry, const wf_safetensors *file
     return wf_error_set(error, WF_ERR_FORMAT, "the weights are not this model's: %s", text);
 }
 
-wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error)
+static wf_status read_one(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, wf_real *values,
+                          wf_error *error)
+{
+    struct sources s;
+    wf_status status = WF_OK;
+    find_sources(e, file, o, &s);
+    int64_t share = e->count / s.count;
+    for (int i = 0; status == WF_OK && i < s.count; i++)
+        status = wf_safetensors_read(file, s.name[i], WF_REAL, values + e->offset + i * share, share, error);
+    return status;
+}
+
+wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
     /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
-    wf_status status = compare(registry, file, prefix, error);
+    wf_status status = compare(registry, file, options, error);
     if (status == WF_OK && !registry->values)
         status = registry_allocate(registry, error);
-    for (int i = 0; status == WF_OK && i < registry->count; i++) {
-        const struct entry *e = &registry->entry[i];
-        char name[1024];
-        if (!e->buffer)
-            status = wf_safetensors_read(file, full_name(e, prefix, name, sizeof name), WF_REAL, registry->values + e->offset, e->count,
-                                         error);
-    }
+    for (int i = 0; status == WF_OK && i < registry->count; i++)
+        if (!registry->entry[i].buffer)
+            status = read_one(&registry->entry[i], file, options, registry->values, error);
     return status;
+}
+
+wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error)
+{
+    return wf_registry_load_with(registry, file, &(struct wf_load_options){.prefix = prefix}, error);
 }
 
 void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix)
 {
     for (int i = 0; i < registry->count; i++) {
         const struct entry *e = &registry->entry[i];
-        char name[1024];
+        char name[NAME];
         if (e->buffer || !registry->values)
             continue;
         wf_array value = wf_array_dense(registry->values + e->offset, WF_REAL, &e->shape);
-        wf_safetensors_put(writer, full_name(e, prefix, name, sizeof name), &value);
+        wf_safetensors_put(writer, full_name(e, prefix, name), &value);
     }
 }

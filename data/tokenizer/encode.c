@@ -200,10 +200,11 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         return status;
     for (int64_t i = before; options->unknown && t->model.unknown_id >= 0 && i < out->count; i++)
         *options->unknown += out->id[i] == t->model.unknown_id;
-    truncate_ids(t, options->specials, out, before);
+    if (!options->whole)
+        truncate_ids(t, options->specials, out, before);
     if (options->specials && !template_run(t->template, out, before))
         return WF_ERR_MEMORY;
-    return pad_ids(t, out, before) ? WF_OK : WF_ERR_MEMORY;
+    return options->whole || pad_ids(t, out, before) ? WF_OK : WF_ERR_MEMORY;
 }
 
 wf_status tokenizer_encode(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_options *options,

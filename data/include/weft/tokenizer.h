@@ -87,6 +87,23 @@ WF_API wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_erro
 /* The same from memory; `name` stands for the file in messages. */
 WF_API wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
+/* BERT's vocab.txt: a token a line, the first with id 0; white space at the end of a line does not belong to it. The tokenizer is that of
+ * `tokenizers`' BertWordPieceTokenizer: text cleaned, spaces around ideographs, words split at spaces and punctuation, pieces inside a
+ * word marked by ##, [CLS] ... [SEP] around what is encoded with its specials. */
+struct wf_vocab_options {
+    bool cased;         /* keeps capitals; default: lower case */
+    bool whole_scripts; /* no spaces around ideographs (tokenize_chinese_chars false) */
+    enum wf_accents { WF_ACCENTS_BY_CASE, WF_ACCENTS_STRIP, WF_ACCENTS_KEEP } accents; /* the default strips them unless cased */
+    const char *unknown, *begin, *end, *pad, *mask; /* NULL: [UNK], [CLS], [SEP], [PAD], [MASK]; the first three must be there */
+};
+/* WF_ERR_IO, WF_ERR_FORMAT (file:line: not UTF-8, an empty line, a token twice; no [UNK], [CLS] or [SEP]), WF_ERR_MEMORY. */
+WF_API wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_options *options, wf_tokenizer **out,
+                                              wf_error *error) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_tokenizer_load_vocab(path, out, error, ...) \
+    wf_tokenizer_load_vocab_with(path, &(struct wf_vocab_options){__VA_ARGS__}, out, error)
+#endif
+
 /* Writes a tokenizer.json: to a temporary name, synced, renamed. The bytes are those that `tokenizers` writes for it. */
 WF_API wf_status wf_tokenizer_save(const wf_tokenizer *tokenizer, const char *path, wf_error *error) WF_CHECKED;
 /* The same, appended to *out. */
@@ -123,6 +140,7 @@ struct wf_encode_options {
     bool specials;         /* adds what the template says, such as <s> ... </s> */
     int64_t *unknown;      /* if not NULL: the number of unknown tokens is added to it */
     wf_token_cache *cache; /* may be NULL */
+    bool whole;            /* leaves out the file's truncation and padding */
 };
 /* Appends the ids of `length` bytes of text to *out; an empty text appends nothing but the template's specials. On an error *out keeps
  * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first

@@ -25,7 +25,7 @@ struct wf_config {
     bool tied, bias;
     /* of "bert", whose config.json is Hugging Face's */
     int64_t segments; /* kinds of segments that have an embedding */
-    double norm_eps;
+    double norm_eps, attention_dropout; /* attention_dropout: on the weights of attention; `dropout` is elsewhere */
     /* of encoder-decoders, and some of encoders */
     int64_t encoder_layers, decoder_layers;
     int64_t source_vocab_size;   /* 0: as vocab_size, which is the target's */

@@ -17,10 +17,13 @@ typedef struct wf_model wf_model;
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 
 /* Declares the model of a checked configuration with vocab_size > 0: names and shapes, no memory for weights yet. Then
- * wf_registry_build (to train from scratch), or wf_registry_load. NULL with *error. Freed with wf_model_free. */
+ * wf_registry_build (to train from scratch), or wf_model_load. NULL with *error. Freed with wf_model_free. */
 WF_API wf_model *wf_model_new(const struct wf_config *config, wf_error *error) WF_CHECKED;
 WF_API void wf_model_free(wf_model *model);
 WF_API wf_registry *wf_model_registry(const wf_model *model);
+/* Fills the weights from an open file, as strictly as wf_registry_load: under our names, or for a family that is only read ("bert") under
+ * Hugging Face's. */
+WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
 WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
 /* The same of a configuration, whose family must be known (wf_config_check). */

@@ -88,6 +88,23 @@ WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_erro
  * else under the prefix. The error lists missing, unexpected and mis-shaped names, and then no value was touched; a file that
  * cannot be read to its end leaves them undefined. May be called again, also after build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
+
+/* A file of another library's layout: which of its tensors make which parameters. A name may hold one '*', which stands for a number
+ * (the same one in all names of the rule). Several rules may be of one parameter: the first counts whose first source the file has. A
+ * parameter without a rule has its own name there. */
+struct wf_load_rule {
+    const char *parameter; /* "blocks.*.attn.qkv.weight" */
+    const char *source[4]; /* the tensors that are stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */
+};
+struct wf_load_options {
+    const char *prefix; /* before every name in the file; names without it are not looked at */
+    const struct wf_load_rule *rule;
+    int rules;
+    const char *const *ignored; /* names that may be there and are not needed, ends with NULL; "pooler.*": all that begin so */
+};
+/* wf_registry_load for such a file, as strict. */
+WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
+                                       wf_error *error) WF_CHECKED;
 /* Makes the gradient slab if there is none yet: to train after load. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. */
