@@ -116,6 +116,7 @@ static const struct {
     {"multi30k", "positions", {"0", "5000"}, {"-1", "1048577"}},
     {"char-rms", "vocab_size", {"0", "50257", "16777216"}, {"-1", "16777217"}},
     {NULL, "segments", {"1", "2", "1024"}, {"0", "-1", "1025", "two"}},
+    {NULL, "attention_dropout", {"0", "0.1", "0.999"}, {"1", "-0.1", "nan"}},
     {NULL, "norm_eps", {"1e-5", "1e-12", "1"}, {"0", "-1", "1.1", "nan"}},
     {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
     {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
@@ -208,7 +209,7 @@ START_TEST(keys_reach_their_fields)
                                                                                    : &c;
         ck_ok(wf_config_set(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
     }
-    ck_assert(e.mask_rate == 0.5 && read.segments == 2 && read.norm_eps == 1e-12);
+    ck_assert(e.mask_rate == 0.5 && read.segments == 2 && read.norm_eps == 1e-12 && read.attention_dropout == 0.1);
     ck_assert(c.d_model == 384 && c.heads == 8 && c.kv_heads == 2 && c.d_ff == 262144 && c.layers == 1024 && c.context == 1048576);
     ck_assert(c.vocab_size == 50257 && c.dropout == 0.2 && c.activation == WF_GELU && !c.tied && !c.bias && c.steps == 5000);
     ck_assert(c.batch == 64 && c.accumulate == 40 && c.lr == 0.5 && c.min_lr == 1e-4 && c.warmup == 100 &&
