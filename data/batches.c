@@ -37,7 +37,8 @@ void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t first_row
     for (int64_t r = 0; r < rows; r++) {
         const int32_t *from = crops->ids + wf_crops_start(crops, step, first_row + r);
         memcpy(x + r * context, from, (size_t)context * sizeof *x);
-        memcpy(y + r * context, from + 1, (size_t)context * sizeof *y);
+        if (y)
+            memcpy(y + r * context, from + 1, (size_t)context * sizeof *y);
     }
 }
 

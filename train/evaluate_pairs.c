@@ -2,12 +2,13 @@
 /* The loss of a translation model over a parallel text. */
 #include <math.h>
 
-#include <weft/run.h>
 #include <weft/seq2seq.h>
+
+#include "trainer.h"
 
 enum { TOKENS = 4096 }; /* positions of both sides in one pass: enough for the matrix products, little memory */
 
-static wf_status tape_status(const wf_tape *tape, wf_error *error)
+wf_status status_of_tape(const wf_tape *tape, wf_error *error)
 {
     const wf_error *e = wf_tape_error(tape);
     return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
@@ -34,7 +35,7 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
         if (wf_item(loss, &mean) != WF_OK || wf_item(plain ? plain : loss, &plain_mean) != WF_OK)
-            status = tape_status(tape, error);
+            status = status_of_tape(tape, error);
         plain_sum += plain_mean * (double)tokens;
         sum += mean * (double)tokens;
         out->tokens += tokens;

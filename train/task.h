@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a training trains on: the part of the loop that differs between language models (language.c) and translation
- * (translation.c). Everything else, from the schedule to the state, is the same for both and does not ask which it is. */
+/* What a training trains on: the part of the loop that differs between language models (language.c), translation (translation.c) and
+ * encoders (masked.c). Everything else, from the schedule to the state, is the same for all and does not ask which it is. */
 #ifndef WEFT_TRAIN_TASK_H
 #define WEFT_TRAIN_TASK_H
 
@@ -8,6 +8,7 @@
 #include <weft/tape.h>
 
 struct trainer;
+struct wf_string;
 
 struct task {
     /* Options, texts and tokenizers, and the sizes of vocabularies into t->config. Fills the trainer's tokenizers, hashes, counts of
@@ -23,11 +24,14 @@ struct task {
     wf_tensor *(*forward)(struct trainer *t, int64_t micro, wf_tensor **plain);
     /* t->valid and t->valid_smoothed over the validation text. */
     wf_status (*evaluate)(struct trainer *t);
+    /* Appends a text that the model writes now, for people to look at: the same for the same weights. Changes nothing of the training but the
+     * tape. May be NULL. */
+    wf_status (*sample)(struct trainer *t, struct wf_string *text, wf_error *error);
     /* The place in the data, into the state and out of it. May be NULL: the step says it all. */
     void (*put)(const struct trainer *t, wf_safetensors_writer *w);
     wf_status (*get)(struct trainer *t, const wf_safetensors *file, const char *path);
     void (*free)(struct trainer *t);
 };
-extern const struct task language_task, translation_task;
+extern const struct task language_task, translation_task, masked_task;
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The tokenizers of a run: where they come from, and their files. */
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include "trainer.h"
@@ -67,8 +69,24 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
                                      .min_frequency = c->min_frequency,
                                      .progress = training_progress,
                                      .ctx = t};
+    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"};
+    if (wf_config_kind(c) == WF_MODEL_ENCODER) {
+        o.specials = of_encoders;
+        o.special_count = 3;
+    }
     return count > 0 ? wf_tokenizer_train_files_with(paths, count, &o, out, t->error)
                      : wf_tokenizer_train_with(text, length, &o, out, t->error);
+}
+
+wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
+{
+    int64_t types = wf_tokenizer_vocab_size(tokenizer);
+    char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
+    if (types >= asked)
+        return WF_OK;
+    snprintf(text, sizeof text, "the %s has %s types, not the %s of vocab_size: the training text gives no more", whose,
+             wf_text_count(types, has), wf_text_count(asked, wanted));
+    return report(t, WF_EVENT_WARNING, 0, text);
 }
 
 static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)

@@ -70,27 +70,6 @@ static wf_status write_config(struct trainer *t)
     return status;
 }
 
-static wf_status open_metrics(struct trainer *t, bool resuming)
-{
-    char *path = run_path(t->options->out, "metrics.jsonl", t->error);
-    wf_status status = path ? WF_OK : WF_ERR_MEMORY;
-    /* What a killed process logged after its last save will be done, and logged, again. */
-    if (status == WF_OK && resuming) {
-        wf_error damage = {0};
-        status = wf_jsonl_drop_after(path, "step", t->step, &damage);
-        if (status == WF_ERR_FORMAT) /* a log that can't be read is no reason not to train: the state has all that is needed */
-            status = set_aside(t, "metrics", ".jsonl", damage.message);
-        else if (status != WF_OK)
-            wf_error_set(t->error, status, "%s", damage.message);
-    } else if (status == WF_OK) {
-        status = wf_file_remove(path, t->error);
-    }
-    if (status == WF_OK && !(t->metrics = wf_jsonl_open(path, t->error)))
-        status = t->error->code;
-    wf_free(path);
-    return status;
-}
-
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
 
 /* Weights that are not finite replace nothing: not the state, and not what was best. */
@@ -140,7 +119,9 @@ static wf_status validate(struct trainer *t, bool *stop)
         t->stale++;
     }
     *stop = t->config.patience > 0 && t->stale >= t->config.patience;
-    return status == WF_OK ? report(t, WF_EVENT_VALID, 0, NULL) : status;
+    if (status == WF_OK)
+        status = report(t, WF_EVENT_VALID, 0, NULL);
+    return status == WF_OK ? report_sample(t) : status;
 }
 
 static bool due(int64_t every, int64_t step)
@@ -216,7 +197,7 @@ static wf_status run(struct trainer *t)
     if (status == WF_OK)
         status = tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
     if (status == WF_OK)
-        status = open_metrics(t, resuming);
+        status = metrics_open(t, resuming);
     if (status == WF_OK)
         status = write_config(t);
     if (status == WF_OK && t->task->tell)
@@ -264,7 +245,9 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
                         .valid = NAN,
                         .valid_smoothed = NAN,
                         .error = error ? error : &local};
-    t.task = config_translates(&t.config) ? &translation_task : &language_task;
+    static const struct task *const tasks[] = {
+        [WF_MODEL_LANGUAGE] = &language_task, [WF_MODEL_PAIRS] = &translation_task, [WF_MODEL_ENCODER] = &masked_task};
+    t.task = tasks[wf_config_kind(&t.config)];
     clock_gettime(CLOCK_MONOTONIC, &t.start);
     wf_status status = wf_init_default(t.error);
     if (status == WF_OK)
@@ -273,7 +256,7 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
         status = run(&t);
     if (result)
         *result = (struct wf_train_result){.step = t.step, .loss = t.loss, .valid = t.valid, .best = t.best};
-    wf_jsonl_close(t.metrics);
+    metrics_close(&t);
     wf_adam_free(&t.adam);
     wf_tape_free(t.tape);
     wf_model_free(t.model);

@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <weft/events.h>
 #include <weft/internal/jsonl.h>
 #include <weft/lock.h>
 #include <weft/models.h>
@@ -24,6 +25,7 @@ struct trainer {
     struct wf_schedule schedule;
     wf_tape *tape;
     wf_jsonl *metrics;
+    wf_events *events; /* NULL in a library without protobuf-c */
     struct timespec start;
     wf_error *error;
 
@@ -69,6 +71,8 @@ wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, 
 wf_status weights_set_aside(struct trainer *t);
 /* `stem` + `suffix`, a file or a folder that is there, becomes stem.previous-N + suffix; the warning says why. */
 wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why);
+/* The same with another stem: `as`.previous-N + suffix. */
+wf_status set_aside_as(struct trainer *t, const char *stem, const char *suffix, const char *as, const char *why);
 
 /* tokenizers.c */
 /* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
@@ -85,15 +89,26 @@ wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *t
 /* One of the kind and size of the config, from files or, with none, from a text. */
 wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
                          wf_tokenizer **out);
+/* Warns where it has fewer types than were asked for: a short text has fewer merges and words than a preset asks for. */
+wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
 bool config_translates(const struct wf_config *config);
+
+/* evaluate_pairs.c, evaluate_masked.c */
+wf_status status_of_tape(const wf_tape *tape, wf_error *error);
+/* How many tokens wf_evaluate_masked masks. */
+wf_status masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, int64_t *chosen,
+                       wf_error *error);
 
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
 /* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
 const char *first_bad(const struct trainer *t, const wf_real *slab);
 
-/* metrics.c: a line of metrics.jsonl and a call of the user's event(). */
+/* metrics.c: a line of metrics.jsonl, its numbers in the event file, and a call of the user's event(). */
+wf_status metrics_open(struct trainer *t, bool resuming);
+void metrics_close(struct trainer *t);
 wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_second, const char *text);
+wf_status report_sample(struct trainer *t); /* what the model writes now, where the task has samples */
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
 /* false: the training was cancelled. */
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);

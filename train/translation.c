@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 
@@ -150,25 +149,13 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
     return report_data(t, s, text);
 }
 
-/* A short text has fewer merges and words than a preset asks for. */
-static wf_status tell_types(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
-{
-    int64_t types = wf_tokenizer_vocab_size(tokenizer);
-    char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    if (types >= asked)
-        return WF_OK;
-    snprintf(text, sizeof text, "the %s has %s types, not the %s of vocab_size: the training text gives no more", whose,
-             wf_text_count(types, has), wf_text_count(asked, wanted));
-    return report(t, WF_EVENT_WARNING, 0, text);
-}
-
 static wf_status tell(struct trainer *t)
 {
     struct translation *d = t->data;
     const struct wf_config *c = &t->options->config;
-    wf_status status = d->made ? tell_types(t, c->shared ? "tokenizer" : "target's tokenizer", c->vocab_size, t->tokenizer) : WF_OK;
+    wf_status status = d->made ? tokenizer_tell(t, c->shared ? "tokenizer" : "target's tokenizer", c->vocab_size, t->tokenizer) : WF_OK;
     if (status == WF_OK && d->made && !c->shared)
-        status = tell_types(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
+        status = tokenizer_tell(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
     if (status == WF_OK)
         status = tell_one(t, "training", d->train);
     return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;

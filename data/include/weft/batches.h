@@ -22,7 +22,7 @@ struct wf_crops {
 WF_API wf_status wf_crops_init(struct wf_crops *crops, const int32_t *ids, int64_t length, int64_t context, uint64_t seed,
                                wf_error *error) WF_CHECKED;
 /* Fills x[rows * context] and y[rows * context] with rows first_row .. first_row+rows-1 of the batch of `step`:
- * y[r][t] is the id after x[r][t]. step and first_row are not negative. */
+ * y[r][t] is the id after x[r][t]; y may be NULL. step and first_row are not negative. */
 WF_API void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t first_row, int64_t rows, int32_t *x, int32_t *y);
 /* Where row `row` of the batch of `step` starts. */
 WF_API int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row);

@@ -47,6 +47,17 @@ struct wf_pairs_evaluation {
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
                                    struct wf_pairs_evaluation *out, wf_error *error) WF_CHECKED;
 
+struct wf_masked_evaluation {
+    double loss;    /* nats per masked token */
+    int64_t tokens; /* that were masked, and so predicted */
+};
+/* How well an encoder that was trained here finds hidden tokens of a text again: windows of the context side by side, in which mask_rate of
+ * the ordinary tokens are chosen and replaced as in training (weft/masking.h), by random numbers that are the same in every call and for
+ * every seed. The tape is reset. WF_ERR_ARGUMENT for another model, for a tokenizer of another size, and where no token was chosen;
+ * WF_ERR_FORMAT for a tokenizer without a mask token. */
+WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *ids, int64_t count,
+                                    struct wf_masked_evaluation *out, wf_error *error) WF_CHECKED;
+
 struct wf_translation_scores {
     struct wf_bleu_score bleu; /* tokenizer 13a, cased */
     struct wf_chrf_score chrf;

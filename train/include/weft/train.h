@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Training as a library function: batches, accumulation, schedule, clipping, validation, checkpoints, resume, metrics; of
- * language models and, on pairs of sentences, of translation models. The model's family says which.
+ * language models, of translation models on pairs of sentences, and of encoders on masked tokens (Devlin et al. 2019). The model's
+ * family says which.
  *
  * The run's folder is as DESIGN says: every file is written to a temporary name, synced and renamed; the rename of
  * state.safetensors is the commit (weights, moments, step, place in the data, tokenizers, best score, patience, what the bits
@@ -35,9 +36,11 @@ struct wf_event {
     double smoothed;         /* the same as it is minimised, with label smoothing; NaN without */
     double best;             /* lowest validation loss so far; NaN before the first */
     double lr, grad_norm;
-    double tokens_per_second; /* tokens that are predicted: of pairs, the target's */
+    double tokens_per_second; /* tokens that are predicted: of pairs, the target's; of encoders, those that are masked */
     int64_t parameters, vocab_size;
-    int64_t train_tokens, valid_tokens; /* tokens that are predicted; valid_tokens 0: no validation */
+    /* Tokens that are predicted; of encoders those of the training text that can be masked, and those of the validation text that are.
+     * valid_tokens 0: no validation. */
+    int64_t train_tokens, valid_tokens;
     int64_t train_pairs, valid_pairs;   /* of translations, else 0 */
     double seconds;          /* since the start of this process's training */
     int64_t done, total;     /* of WF_EVENT_PREPARE */
@@ -48,15 +51,16 @@ struct wf_event {
 struct wf_train_options {
     struct wf_config config;     /* of the model and the training; steps is the goal */
     const char *out;             /* the run's folder; made if need be */
-    /* Files. Language models: the text, of any number of them. Translation: exactly two, source and target, aligned by line. */
+    /* Files. Language models and encoders: the text, of any number of them. Translation: exactly two, source and target, aligned by line. */
     const char *const *train;
     int64_t train_files;
-    /* The same for validation. None: a language model keeps the last tenth of its text for it; a translation model is not
+    /* The same for validation. None: a language model or an encoder keeps the last tenth of its text for it; a translation model is not
      * validated, has no best weights, and patience is refused. (Pairs held out by us would be other ones than any published
      * number is about; who has a handful of pairs wants all of them trained.) */
     const char *const *valid;
     int64_t valid_files;
     /* A tokenizer.json; NULL: one is made from the training text, of config.tokenizer's kind and at most config.vocab_size types.
+     * An encoder's has the special tokens <pad> <unk> <mask>; one that is given needs a mask token, <mask> or [MASK].
      * Either way the run's config.json then has the actual sizes; of a given one also its kind, and min_frequency 0. */
     const char *tokenizer;
     /* Of translations: the source's, where it has its own (config.shared false); `tokenizer` is the target's then. NULL:
