@@ -140,11 +140,16 @@ static bool is_there(const char *path)
 
 wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why)
 {
+    return set_aside_as(t, stem, suffix, stem, why);
+}
+
+wf_status set_aside_as(struct trainer *t, const char *stem, const char *suffix, const char *as, const char *why)
+{
     char *from = wf_format("%s/%s%s", t->options->out, stem, suffix), *to = NULL;
     wf_status status = from ? WF_OK : WF_ERR_MEMORY;
     for (int n = 1; status == WF_OK && is_there(from); n++) {
         wf_free(to);
-        to = wf_format("%s/%s.previous-%d%s", t->options->out, stem, n, suffix);
+        to = wf_format("%s/%s.previous-%d%s", t->options->out, as, n, suffix);
         if (!to)
             status = WF_ERR_MEMORY;
         else if (!is_there(to)) {

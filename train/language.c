@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/generate.h>
 #include <weft/memory.h>
 
 #include "sequence.h"
@@ -66,14 +67,13 @@ static wf_status evaluate(struct trainer *t)
 static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *error)
 {
     enum { PROMPT = 16, TOKENS = 128 };
-    struct language *l = t->data;
     const struct wf_config *c = &t->config;
-    const struct wf_tokens *valid = &l->corpus.valid;
+    const struct wf_tokens *valid = &((struct language *)t->data)->sequence.corpus.valid;
     int32_t ids[PROMPT + TOKENS];
     int64_t prompt = valid->count < PROMPT ? valid->count : PROMPT, count;
     memcpy(ids, valid->id, (size_t)prompt * sizeof *ids);
     struct wf_generate_options o = {.max_tokens = TOKENS,
-                                    .sampler = {.temperature = c->temperature, .top_k = c->top_k, .seed = t->options->seed}};
+                                    .sampler = {.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .seed = t->options->seed}};
     wf_status status = wf_generate_with(t->model, t->tape, ids, prompt, &o, ids + prompt, &count, error);
     return status == WF_OK ? wf_tokenizer_decode(t->tokenizer, ids, prompt + count, text, error) : status;
 }

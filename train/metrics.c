@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Telling what happens: to metrics.jsonl and to the caller. */
+/* Telling what happens: to metrics.jsonl, to TensorBoard's event file, and to the caller. */
 #include <math.h>
 
+#include <weft/file.h>
+#include <weft/internal/event_files.h>
 #include <weft/internal/json.h>
+#include <weft/memory.h>
 
 #include "trainer.h"
 
@@ -14,11 +17,6 @@ double seconds_since(const struct timespec *start)
 }
 
 enum { LOG_EVERY = 10 };
-
-static wf_status set_number(json_t *line, const char *key, double value, wf_status status, wf_error *error)
-{
-    return status == WF_OK && isfinite(value) ? wf_json_set_double(line, key, value, error) : status;
-}
 
 static wf_status set_survey(json_t *line, const struct wf_bitext_survey *s, wf_status status, wf_error *error)
 {
@@ -42,8 +40,33 @@ static wf_status set_survey(json_t *line, const struct wf_bitext_survey *s, wf_s
     return status;
 }
 
+/* The curves: in metrics.jsonl and in the event file under the same names. */
+struct number {
+    const char *tag;
+    double value; /* one that is not finite is left out */
+};
+enum { NUMBERS = 5 };
+
+static int numbers_of(const struct wf_event *e, struct number out[NUMBERS])
+{
+    const struct number step[] = {{"loss/train", e->loss},
+                                  {"loss/train_smoothed", e->smoothed},
+                                  {"lr", e->lr},
+                                  {"grad_norm", e->grad_norm},
+                                  {"tokens_per_second", e->tokens_per_second}};
+    const struct number valid[] = {{"loss/valid", e->loss}, {"loss/valid_smoothed", e->smoothed}, {"best", e->best}};
+    const struct number *from = e->kind == WF_EVENT_STEP ? step : valid;
+    int count = e->kind == WF_EVENT_STEP ? 5 : e->kind == WF_EVENT_VALID ? 3 : 0, used = 0;
+    for (int i = 0; i < count; i++)
+        if (isfinite(from[i].value))
+            out[used++] = from[i];
+    return used;
+}
+
 static wf_status write_line(struct trainer *t, const struct wf_event *e, const char *name)
 {
+    struct number number[NUMBERS];
+    int numbers = numbers_of(e, number);
     wf_json_init();
     json_t *line = json_object();
     if (!line)
@@ -51,17 +74,9 @@ static wf_status write_line(struct trainer *t, const struct wf_event *e, const c
     wf_status status = wf_json_set_string(line, "event", name, t->error);
     if (status == WF_OK)
         status = wf_json_set_int(line, "step", e->step, t->error);
-    if (e->kind == WF_EVENT_STEP) {
-        status = set_number(line, "loss/train", e->loss, status, t->error);
-        status = set_number(line, "loss/train_smoothed", e->smoothed, status, t->error);
-        status = set_number(line, "lr", e->lr, status, t->error);
-        status = set_number(line, "grad_norm", e->grad_norm, status, t->error);
-        status = set_number(line, "tokens_per_second", e->tokens_per_second, status, t->error);
-    } else if (e->kind == WF_EVENT_VALID) {
-        status = set_number(line, "loss/valid", e->loss, status, t->error);
-        status = set_number(line, "loss/valid_smoothed", e->smoothed, status, t->error);
-        status = set_number(line, "best", e->best, status, t->error);
-    } else if (e->kind == WF_EVENT_START && status == WF_OK) {
+    for (int i = 0; i < numbers && status == WF_OK; i++)
+        status = wf_json_set_double(line, number[i].tag, number[i].value, t->error);
+    if (e->kind == WF_EVENT_START && status == WF_OK) {
         status = wf_json_set_int(line, "parameters", e->parameters, t->error);
         if (status == WF_OK)
             status = wf_json_set_int(line, "train_tokens", e->train_tokens, t->error);
@@ -72,10 +87,25 @@ static wf_status write_line(struct trainer *t, const struct wf_event *e, const c
         status = set_survey(line, e->survey, status, t->error);
     if (status == WF_OK && e->text)
         status = wf_json_set_string(line, "text", e->text, t->error);
-    status = set_number(line, "seconds", e->seconds, status, t->error);
+    if (status == WF_OK)
+        status = wf_json_set_double(line, "seconds", e->seconds, t->error);
     if (status == WF_OK)
         status = wf_jsonl_append(t->metrics, line, t->error);
     json_decref(line);
+    return status;
+}
+
+static wf_status write_events(struct trainer *t, const struct wf_event *e)
+{
+    struct number number[NUMBERS];
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double wall = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    wf_status status = WF_OK;
+    for (int i = 0, n = numbers_of(e, number); i < n && status == WF_OK; i++)
+        status = wf_events_scalar(t->events, number[i].tag, e->step, wall, number[i].value, t->error);
+    if (status == WF_OK && e->kind == WF_EVENT_SAMPLE)
+        status = wf_events_text(t->events, "sample", e->step, wall, e->text, t->error);
     return status;
 }
 
@@ -103,11 +133,14 @@ static wf_status send(struct trainer *t, const struct wf_event *e)
 {
     static const char *const names[] = {
         [WF_EVENT_DATA] = "data", [WF_EVENT_START] = "start",     [WF_EVENT_STEP] = "step", [WF_EVENT_VALID] = "valid",
-        [WF_EVENT_SAVE] = "save", [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end"};
+        [WF_EVENT_SAVE] = "save", [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",   [WF_EVENT_SAMPLE] = "sample"};
     if (t->options->event)
         t->options->event(t->options->ctx, e);
     bool quiet = e->kind == WF_EVENT_STEP && t->step % LOG_EVERY != 0 && t->step != 1 && t->step != t->config.steps;
-    return quiet || e->kind == WF_EVENT_SAVE || !t->metrics ? WF_OK : write_line(t, e, names[e->kind]);
+    if (quiet || e->kind == WF_EVENT_SAVE || !t->metrics)
+        return WF_OK;
+    wf_status status = write_line(t, e, names[e->kind]);
+    return status == WF_OK && t->events ? write_events(t, e) : status;
 }
 
 wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_second, const char *text)
@@ -115,6 +148,24 @@ wf_status report(struct trainer *t, enum wf_event_kind kind, double tokens_per_s
     struct wf_event e = event_of(t, kind, text);
     e.tokens_per_second = tokens_per_second;
     return send(t, &e);
+}
+
+/* A text that can't be drawn from the numbers that the weights give is left out: training goes on while its losses are finite. */
+wf_status report_sample(struct trainer *t)
+{
+    struct wf_string text = {0};
+    wf_error problem = {0};
+    if (!t->task->sample)
+        return WF_OK;
+    wf_status status = t->task->sample(t, &text, &problem);
+    for (int64_t i = 0; i < text.length; i++) /* a byte of a byte-level vocabulary; C strings have no place for it */
+        text.data[i] = text.data[i] ? text.data[i] : ' ';
+    if (status == WF_OK)
+        status = report(t, WF_EVENT_SAMPLE, 0, text.data ? text.data : "");
+    else
+        status = status == WF_ERR_NUMERIC ? WF_OK : wf_error_set(t->error, status, "%s", problem.message);
+    wf_string_free(&text);
+    return status;
 }
 
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text)
@@ -132,4 +183,80 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
     if (t->options->event)
         t->options->event(t->options->ctx, &e);
     return !(t->options->cancelled && t->options->cancelled(t->options->ctx));
+}
+
+/* --- the files ----------------------------------------------------------------------------------------------------- */
+
+/* What a killed process logged after its last save will be done, and logged, again. */
+static wf_status open_lines(struct trainer *t, bool resuming)
+{
+    char *path = run_path(t->options->out, "metrics.jsonl", t->error);
+    wf_status status = path ? WF_OK : WF_ERR_MEMORY;
+    if (status == WF_OK && resuming) {
+        wf_error damage = {0};
+        status = wf_jsonl_drop_after(path, "step", t->step, &damage);
+        if (status == WF_ERR_FORMAT) /* a log that can't be read is no reason not to train: the state has all that is needed */
+            status = set_aside(t, "metrics", ".jsonl", damage.message);
+        else if (status != WF_OK)
+            wf_error_set(t->error, status, "%s", damage.message);
+    } else if (status == WF_OK) {
+        status = wf_file_remove(path, t->error);
+    }
+    if (status == WF_OK && !(t->metrics = wf_jsonl_open(path, t->error)))
+        status = t->error->code;
+    wf_free(path);
+    return status;
+}
+
+/* Event files of an earlier training, which TensorBoard would show as part of this one. */
+static wf_status remove_events(struct trainer *t, const struct wf_names *names)
+{
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < names->count && status == WF_OK; i++) {
+        char *path = run_path(t->options->out, names->name[i], t->error);
+        status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
+        wf_free(path);
+    }
+    return status;
+}
+
+static wf_status go_on_with_events(struct trainer *t, const struct wf_names *names)
+{
+    wf_error damage = {0};
+    t->events = wf_events_open(t->options->out, t->step, &damage);
+    if (t->events || damage.code != WF_ERR_FORMAT)
+        return t->events ? WF_OK : wf_error_set(t->error, damage.code, "%s", damage.message);
+    /* Under a name that TensorBoard does not look at. */
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < names->count && status == WF_OK; i++)
+        status = set_aside_as(t, names->name[i], "", "events", damage.message);
+    if (status == WF_OK && !(t->events = wf_events_open(t->options->out, t->step, t->error)))
+        status = t->error->code;
+    return status;
+}
+
+static wf_status open_events(struct trainer *t, bool resuming)
+{
+    struct wf_names names;
+    wf_status status = wf_event_files(t->options->out, &names, t->error);
+    if (status == WF_OK && !resuming)
+        status = remove_events(t, &names);
+    if (status == WF_OK && wf_events_available())
+        status = go_on_with_events(t, &names);
+    else if (status == WF_OK && resuming && names.count > 0)
+        status = report(t, WF_EVENT_WARNING, 0, "this build has no protobuf-c: TensorBoard will not see what follows");
+    wf_names_free(&names);
+    return status;
+}
+
+wf_status metrics_open(struct trainer *t, bool resuming)
+{
+    wf_status status = open_lines(t, resuming);
+    return status == WF_OK ? open_events(t, resuming) : status;
+}
+
+void metrics_close(struct trainer *t)
+{
+    wf_jsonl_close(t->metrics);
+    wf_events_close(t->events);
 }
