@@ -115,9 +115,14 @@ static wf_status generate(const struct arguments *a, wf_error *error)
     wf_status status = wf_run_open(&run, a->run, a->weights, error);
     if (status != WF_OK)
         return status;
-    if (wf_model_translates(run.model)) {
+    enum wf_model_kind kind = wf_model_kind_of(run.model);
+    if (kind != WF_MODEL_LANGUAGE) {
         wf_run_close(&run);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->run, a->run);
+        if (kind == WF_MODEL_PAIRS)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->run, a->run);
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", a->run,
+                            a->run, a->run);
     }
     wf_tape *tape = NULL;
     struct printer printer = {.tokenizer = run.tokenizer, .live = isatty(STDOUT_FILENO)};
