@@ -24,6 +24,7 @@ int run_evaluate(int argc, char **argv);
 int run_average(int argc, char **argv);
 int run_bleu(int argc, char **argv);
 int run_tokenizer(int argc, char **argv);
+int run_attention(int argc, char **argv);
 int run_inspect(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
@@ -64,21 +65,8 @@ void file_list_free(struct file_list *list);
 /* Where what was found out about large files is kept: $XDG_CACHE_HOME/weft, else $HOME/.cache/weft. NULL where neither is set. wf_free. */
 char *cache_folder(void);
 
-/* Ctrl-C and SIGTERM are noted once; a second one ends the process. */
+/* Ctrl-C, SIGTERM and SIGHUP are noted once; a second one ends the process. */
 void watch_interrupts(void);
 bool interrupted(void *unused);
-
-/* progress.c: a training's events, as a bar on a terminal and as plain lines elsewhere. */
-struct progress {
-    bool terminal, drawn;
-    int64_t first;           /* step at the start of this process */
-    double start;            /* seconds of getting ready, which say nothing about what is left */
-    double last_draw, last_line;
-    double loss;             /* running mean */
-    double speed;
-};
-void progress_start(struct progress *p);
-void progress_event(void *progress, const struct wf_event *event);
-void progress_clear(struct progress *p);
 
 #endif

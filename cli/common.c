@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "display.h"
+
 int fail(const wf_error *error)
 {
     fprintf(stderr, "weft: %s\n", error->message);
@@ -192,17 +194,19 @@ char *cache_folder(void)
 
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t interrupts, noted[NSIG];
 
 static void note(int signal)
 {
-    (void)signal;
+    if (noted[signal])
+        display_die(signal);
+    noted[signal] = 1;
     interrupts = 1;
 }
 
 void watch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL); /* a terminal that was closed */

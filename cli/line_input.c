@@ -3,14 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weft/internal/lines.h>
 
-enum { CHUNK = 1 << 16 };
+enum {
+    CHUNK = 1 << 16,
+    MOST_LINE = 1 << 26, /* bytes of a line in a window */
+    PAUSE = 5            /* milliseconds without more input after which a window ends */
+};
 
 static wf_status refused(const struct line_input *in, const char *what, int number, wf_error *error)
 {
@@ -25,6 +31,10 @@ wf_status line_input_open(struct line_input *in, const char *path, wf_error *err
     *in = (struct line_input){.fd = STDIN_FILENO, .name = path ? path : "standard input"};
     if (path && (in->fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
         return refused(in, "opened", errno, error);
+    struct stat info;
+    off_t at = lseek(in->fd, 0, SEEK_CUR);
+    if (at >= 0 && fstat(in->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > at)
+        in->size = info.st_size - at;
     return WF_OK;
 }
 
@@ -55,7 +65,9 @@ static wf_status read_more(struct line_input *in, wf_error *error)
     }
     fflush(stdout); /* a failure stays noted in the stream */
     ssize_t got = read(in->fd, in->data + in->end, CHUNK);
-    if (got < 0 && errno != EINTR)
+    if (got < 0 && errno == EAGAIN) /* somebody made it non-blocking */
+        poll(&(struct pollfd){.fd = in->fd, .events = POLLIN}, 1, -1);
+    else if (got < 0 && errno != EINTR)
         return refused(in, "read", errno, error);
     in->ended = got == 0;
     in->end += got > 0 ? got : 0;
@@ -82,6 +94,7 @@ wf_status line_input_next(struct line_input *in, char **text, int64_t *length, w
     *text = in->data + in->begin;
     *length = newline ? newline - *text : in->end - in->begin;
     in->begin += *length + (newline != NULL);
+    in->taken += *length + (newline != NULL);
     in->mark = in->line == 0 && *length > 2 && !memcmp(*text, "\xEF\xBB\xBF", 3) ? 3 : 0;
     in->line++;
     *text += in->mark;
@@ -89,6 +102,61 @@ wf_status line_input_next(struct line_input *in, char **text, int64_t *length, w
     if (newline && *length > 0 && newline[-1] == '\r')
         --*length;
     return WF_OK;
+}
+
+/* Counts line ends from *scanned on. */
+static void count_lines(const struct line_input *in, int64_t most, struct line_window *w, int64_t *scanned)
+{
+    const char *text = in->data + in->begin;
+    int64_t have = in->end - in->begin;
+    for (const char *at; w->lines < most && *scanned < have; w->lines++) {
+        at = memchr(text + *scanned, '\n', (size_t)(have - *scanned));
+        if (!at) {
+            *scanned = have;
+            break;
+        }
+        *scanned = w->length = at + 1 - text;
+    }
+}
+
+wf_status line_input_window(struct line_input *in, int64_t lines, int64_t bytes, struct line_window *w, wf_error *error)
+{
+    *w = (struct line_window){0};
+    for (int64_t scanned = 0;;) {
+        count_lines(in, lines, w, &scanned);
+        if (w->lines == lines || in->ended || (w->lines > 0 && w->length >= bytes))
+            break;
+        if (w->lines == 0 && in->end - in->begin >= MOST_LINE)
+            return wf_error_set(error, WF_ERR_FORMAT, "%s has no line end in %d bytes: it is no text in lines", in->name, MOST_LINE);
+        struct pollfd ready = {.fd = in->fd, .events = POLLIN};
+        int count = poll(&ready, 1, w->lines > 0 ? PAUSE : -1);
+        if (interrupted(NULL))
+            return wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+        if (count == 0)
+            break;
+        wf_status status = count > 0 ? read_more(in, error) : WF_OK;
+        if (status != WF_OK)
+            return status;
+    }
+    if (w->lines < lines && in->ended && in->end - in->begin > w->length) { /* the last line may do without its end */
+        w->length = in->end - in->begin;
+        w->lines++;
+    }
+    w->text = in->data + in->begin;
+    return WF_OK;
+}
+
+void line_input_drop(struct line_input *in, const struct line_window *w)
+{
+    in->begin += w->length;
+    in->taken += w->length;
+    in->line += w->lines;
+}
+
+double line_input_share(const struct line_input *in, double more)
+{
+    double share = in->size > 0 ? ((double)in->taken + more) / (double)in->size : -1;
+    return share > 1 ? 1 : share;
 }
 
 wf_status line_input_fault(const struct line_input *in, int64_t offset, wf_error *error, const char *format, ...)

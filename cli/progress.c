@@ -1,115 +1,71 @@
 /* SPDX-License-Identifier: MIT */
-/* Progress of a training on standard error. */
+#include "progress.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <weft/internal/text.h>
 
-#include "cli.h"
-
 void progress_start(struct progress *p)
 {
-    *p = (struct progress){.terminal = isatty(STDERR_FILENO), .first = -1, .last_draw = -1, .last_line = 0, .loss = NAN};
+    *p = (struct progress){.first = -1, .loss = NAN};
+    display_open(&p->display);
 }
 
 void progress_clear(struct progress *p)
 {
-    if (p->drawn)
-        fputs("\r\033[K", stderr);
-    p->drawn = false;
-}
-
-static void time_left(double seconds, char *text, size_t size)
-{
-    if (seconds < 60)
-        snprintf(text, size, "%.0f s", ceil(seconds));
-    else if (seconds < 3600)
-        snprintf(text, size, "%d:%02d min", (int)seconds / 60, (int)seconds % 60);
-    else
-        snprintf(text, size, "%d:%02d h", (int)seconds / 3600, (int)seconds / 60 % 60);
-}
-
-static int columns(void)
-{
-    struct winsize w;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    display_clear(&p->display);
 }
 
 static void describe(const struct progress *p, const struct wf_event *e, char *text, size_t size)
 {
-    char left[32];
+    char left[DISPLAY_TIME], loss[32] = "-", speed[32];
     double done = (double)(e->step - p->first), seconds = e->seconds - p->start;
-    time_left(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left, sizeof left);
-    snprintf(text, size, "%lld/%lld  loss %.4f  %.1fk tok/s  %s left", (long long)e->step, (long long)e->steps, p->loss, p->speed / 1000,
-             left);
+    if (!isnan(p->loss))
+        snprintf(loss, sizeof loss, "%.4f", p->loss);
+    if (p->speed < 1e3)
+        snprintf(speed, sizeof speed, "%.0f", p->speed);
+    else
+        snprintf(speed, sizeof speed, p->speed < 1e6 ? "%.1fk" : "%.1fM", p->speed / (p->speed < 1e6 ? 1e3 : 1e6));
+    snprintf(text, size, "%lld/%lld  loss %s  %s tok/s  %s left", (long long)e->step, (long long)e->steps, loss, speed,
+             display_time(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left));
 }
 
-/* At most ten times a second; the width is asked for each time, so that a resized window is fine. */
-static void draw(struct progress *p, const struct wf_event *e)
+static void step(struct progress *p, const struct wf_event *e)
 {
-    if (e->seconds - p->last_draw < 0.1 && e->step < e->steps)
-        return;
-    p->last_draw = e->seconds;
-    char text[160];
-    describe(p, e, text, sizeof text);
-    int width = columns() - 1, bar = width - (int)strlen(text) - 3;
-    bar = bar > 40 ? 40 : bar;
-    fputs("\r\033[K", stderr);
-    if (bar >= 4) {
-        int full = (int)((double)bar * (double)e->step / (double)(e->steps > 0 ? e->steps : 1));
-        fputc('[', stderr);
-        for (int i = 0; i < bar; i++)
-            fputc(i < full ? '#' : '.', stderr);
-        fputs("] ", stderr);
-    }
-    fprintf(stderr, "%.*s", width, text);
-    fflush(stderr);
-    p->drawn = true;
-}
-
-static void line(struct progress *p, const struct wf_event *e)
-{
+    char text[DISPLAY_TEXT];
     int64_t every = e->steps / 20 > 0 ? e->steps / 20 : 1;
-    if (e->step % every != 0 && e->seconds - p->last_line < 10)
-        return;
-    p->last_line = e->seconds;
-    char text[160];
+    bool last = e->step >= e->steps;
+    p->loss = isnan(p->loss) ? e->loss : 0.9 * p->loss + 0.1 * e->loss;
+    p->speed = p->speed == 0 ? e->tokens_per_second : 0.9 * p->speed + 0.1 * e->tokens_per_second;
     describe(p, e, text, sizeof text);
-    fprintf(stderr, "step %s\n", text);
+    if (p->display.terminal)
+        display_show(&p->display, e->steps > 0 ? (double)e->step / (double)e->steps : 1, last, "%s", text);
+    else if (last || e->step % every == 0)
+        display_line(&p->display, "step %s", text);
+    else /* slow ones: a line now and then all the same */
+        display_show(&p->display, -1, false, "step %s", text);
 }
 
-/* Before the training: on a terminal, and gone when it is done; elsewhere a line now and then, once it takes a while. */
+/* Before the training. */
 static void prepare(struct progress *p, const struct wf_event *e)
 {
-    double share = e->total > 0 ? 100.0 * (double)e->done / (double)e->total : 0;
-    if (p->terminal) {
-        fprintf(stderr, "\r\033[K%.*s %.0f %%", columns() - 8, e->text, share);
-        fflush(stderr);
-        p->drawn = true;
-    } else if (e->seconds >= (p->last_line > 0 ? p->last_line + 10 : 2)) {
-        fprintf(stderr, "%s %.0f %%\n", e->text, share);
-        p->last_line = e->seconds;
-    }
+    double share = e->total > 0 ? (double)e->done / (double)e->total : 0;
+    display_show(&p->display, share, false, "%s %.0f %%", e->text, 100 * share);
 }
 
 static void begin(struct progress *p, const struct wf_event *e)
 {
-    const char *target = e->train_pairs > 0 ? "target " : "";
-    progress_clear(p);
+    char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], valid[WF_NUMBER_SIZE];
+    display_clear(&p->display);
     p->first = e->step;
     p->start = e->seconds;
-    char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE];
-    fprintf(stderr, "%s parameters, %s types; %s %stokens to train on, ", wf_text_count(e->parameters, parameters),
-            wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens), target);
-    if (e->valid_tokens > 0)
-        fprintf(stderr, "%s to validate\n", wf_text_count(e->valid_tokens, tokens));
-    else
-        fputs("no validation\n", stderr);
+    wf_text_count(e->valid_tokens, valid);
+    display_line(&p->display, "%s parameters, %s types; %s %stokens to train on, %s to validate", wf_text_count(e->parameters, parameters),
+                 wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens), e->train_pairs > 0 ? "target " : "",
+                 e->valid_tokens > 0 ? valid : "none");
     if (e->step > 0)
-        fprintf(stderr, "going on after step %lld of %lld\n", (long long)e->step, (long long)e->steps);
+        display_line(&p->display, "going on after step %lld of %lld", (long long)e->step, (long long)e->steps);
 }
 
 void progress_event(void *progress, const struct wf_event *e)
@@ -120,35 +76,26 @@ void progress_event(void *progress, const struct wf_event *e)
         prepare(p, e);
         break;
     case WF_EVENT_DATA:
-        progress_clear(p);
-        fprintf(stderr, "%s\n", e->text);
+        display_clear(&p->display);
+        display_line(&p->display, "%s", e->text);
         break;
     case WF_EVENT_START:
         begin(p, e);
         break;
     case WF_EVENT_STEP:
-        p->loss = isnan(p->loss) ? e->loss : 0.9 * p->loss + 0.1 * e->loss;
-        p->speed = p->speed == 0 ? e->tokens_per_second : 0.9 * p->speed + 0.1 * e->tokens_per_second;
-        if (p->terminal)
-            draw(p, e);
-        else
-            line(p, e);
+        step(p, e);
         break;
     case WF_EVENT_VALID:
-        progress_clear(p);
-        fprintf(stderr, "step %lld  validation loss %.4f  best %.4f\n", (long long)e->step, e->loss, e->best);
-        break;
-    case WF_EVENT_SAVE:
+        display_line(&p->display, "step %lld  validation loss %.4f  best %.4f", (long long)e->step, e->loss, e->best);
         break;
     case WF_EVENT_WARNING:
-        progress_clear(p);
-        fprintf(stderr, "weft: warning: %s\n", e->text);
+        display_line(&p->display, "weft: warning: %s", e->text);
         break;
     case WF_EVENT_END:
-        progress_clear(p);
-        fprintf(stderr, "step %lld of %lld: %s\n", (long long)e->step, (long long)e->steps, e->text);
+        display_clear(&p->display);
+        display_line(&p->display, "step %lld of %lld: %s", (long long)e->step, (long long)e->steps, e->text);
         break;
-    case WF_EVENT_SAMPLE: /* for metrics.jsonl and TensorBoard */
+    default: /* saves, samples of text: in the run's folder */
         break;
     }
 }

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weft/internal/text.h>
 
+#include "display.h"
 #include "line_input.h"
 
 enum { KEY_MODEL = 1000, KEY_MAX, KEY_BATCH, KEY_COST, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
@@ -204,9 +204,7 @@ static wf_status survey_one(const struct arguments *a, const char *path, const w
 
 static bool show(void *ctx, int64_t done, int64_t total)
 {
-    (void)ctx;
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K%.1f of %.1f MB%s", (double)done / 1e6, (double)total / 1e6, done == total ? "\r\033[K" : "");
+    display_show(ctx, total > 0 ? (double)done / (double)total : 0, false, "%.1f/%.1f MB", (double)done / 1e6, (double)total / 1e6);
     return !interrupted(NULL);
 }
 
@@ -264,14 +262,18 @@ static wf_status survey_two(const struct arguments *a, char **path, const wf_tok
 {
     char text[512], *cache = cache_folder();
     wf_bitext *bitext;
+    struct display d;
     const struct wf_bitext_options o = {.source = source,
                                         .target = target,
                                         .source_bos = a->bos,
                                         .source_eos = a->eos,
                                         .max_length = a->max_length,
                                         .cache = cache,
-                                        .progress = show};
+                                        .progress = show,
+                                        .ctx = &d};
+    display_open(&d);
     wf_status status = wf_bitext_open(path[0], path[1], &o, &bitext, error);
+    display_clear(&d);
     wf_free(cache);
     if (status != WF_OK)
         return status;

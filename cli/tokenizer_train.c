@@ -4,9 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "display.h"
 
 enum { KEY_TYPE = 1000, KEY_SIZE, KEY_FREQUENCY, KEY_SPECIALS, KEY_SPLIT, KEY_OUT, KEY_THREADS };
 
@@ -116,58 +115,16 @@ static int check(const struct arguments *a)
 
 /* --- progress ------------------------------------------------------------------------------------------------------ */
 
-struct meter {
-    bool terminal, drawn;
-    double begin, last;
-    const char *phase;
-};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void draw(struct meter *m, const struct wf_tokenizer_progress *p)
-{
-    struct winsize w;
-    char text[96], bar[41] = "";
-    int width = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-    double share = p->total > 0 ? (double)p->done / (double)p->total : 0;
-    if (p->phase[0] == 'r' && p->total > 0)
-        snprintf(text, sizeof text, "%s %.1f/%.1f MB", p->phase, (double)p->done / 1e6, (double)p->total / 1e6);
-    else if (p->phase[0] == 'r')
-        snprintf(text, sizeof text, "%s %.1f MB", p->phase, (double)p->done / 1e6);
-    else
-        snprintf(text, sizeof text, "%s %lld/%lld", p->phase, (long long)p->done, (long long)p->total);
-    if (!m->terminal) {
-        fprintf(stderr, "%s\n", text);
-        return;
-    }
-    int room = width - (int)strlen(text) - 4, bars = room > 40 ? 40 : room;
-    for (int i = 0; i < bars; i++)
-        bar[i] = i < (int)(share * bars) ? '#' : '.';
-    if (bars >= 4)
-        fprintf(stderr, "\r\033[K[%s] %s", bar, text);
-    else
-        fprintf(stderr, "\r\033[K%.*s", width - 1, text);
-    fflush(stderr);
-    m->drawn = true;
-}
-
-/* A terminal shows every call; elsewhere a line every ten seconds, and one at the end of a phase that took that long. */
 static bool progress(void *ctx, const struct wf_tokenizer_progress *p)
 {
-    struct meter *m = ctx;
-    double t = now();
-    if (m->phase != p->phase)
-        m->last = t;
-    m->phase = p->phase;
-    if (m->terminal || t - m->last >= 10) {
-        m->last = t;
-        draw(m, p);
-    }
+    struct display *d = ctx;
+    double share = p->total > 0 ? (double)p->done / (double)p->total : 0;
+    if (p->phase[0] == 'r' && p->total > 0)
+        display_show(d, share, false, "%s %.1f/%.1f MB", p->phase, (double)p->done / 1e6, (double)p->total / 1e6);
+    else if (p->phase[0] == 'r')
+        display_show(d, -1, false, "%s %.1f MB", p->phase, (double)p->done / 1e6);
+    else
+        display_show(d, share, false, "%s %lld/%lld", p->phase, (long long)p->done, (long long)p->total);
     return !interrupted(NULL);
 }
 
@@ -219,13 +176,14 @@ static wf_status parse_specials(struct arguments *a, const char ***tokens, char 
 
 static wf_status train(struct arguments *a, wf_error *error)
 {
-    struct meter m = {.terminal = isatty(STDERR_FILENO), .begin = now()};
+    struct display d;
     const char **specials = NULL;
     char *text = NULL;
     wf_tokenizer *t = NULL;
     wf_status status = parse_specials(a, &specials, &text, error);
     a->o.progress = progress;
-    a->o.ctx = &m;
+    a->o.ctx = &d;
+    display_open(&d);
     if (status == WF_OK) { /* where nothing can be written is said before hours have gone into the text */
         wf_file_writer *writer = wf_file_begin(a->out, error);
         status = writer ? WF_OK : error->code;
@@ -233,12 +191,11 @@ static wf_status train(struct arguments *a, wf_error *error)
     }
     if (status == WF_OK)
         status = wf_tokenizer_train_files_with(a->file, a->files, &a->o, &t, error);
-    if (m.drawn)
-        fputs("\r\033[K", stderr);
+    display_clear(&d);
     if (status == WF_OK)
         status = wf_tokenizer_save(t, a->out, error);
     if (status == WF_OK)
-        status = report(t, a, now() - m.begin, error);
+        status = report(t, a, display_seconds(&d), error);
     wf_tokenizer_free(t);
     wf_free(specials);
     wf_free(text);

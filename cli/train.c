@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "progress.h"
 
 enum { KEY_TRAIN = 1000, KEY_VALID, KEY_OUT, KEY_TOKENIZER, KEY_SET, KEY_STEPS, KEY_RESUME, KEY_SEED, KEY_THREADS };
 
@@ -17,7 +18,7 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below", 0},
     {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
     {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN: give it the same texts; settings and seed are those that it has", 0},
-    {"seed", KEY_SEED, "N", 0, "of the weights, the batches and dropout (default 1; with --resume the run's)", 0},
+    {"seed", KEY_SEED, "N", 0, "of the weights, the batches, the masks and dropout (default 1; with --resume the run's)", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* weft translate RUN < source > translations */
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weft/internal/text.h>
 
-#include "cli.h"
+#include "display.h"
+#include "line_input.h"
 
 enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS, KEY_WEIGHTS, KEY_THREADS };
 
@@ -84,81 +82,7 @@ static const struct argp argp = {options, parse_option, "RUN",
                                  "there is translated at once, so that it works in a conversation too.",
                                  NULL, NULL, NULL};
 
-/* --- standard input, as much as is there --------------------------------------------------------------------------- */
-
-enum {
-    WINDOW_LINES = 2048, /* are sorted by length together */
-    WINDOW_BYTES = 1 << 22,
-    CHUNK = 1 << 16,
-    MOST_LINE = 1 << 26, /* bytes */
-    PAUSE = 5            /* milliseconds without more input after which what is there is translated */
-};
-
-struct input {
-    char *data;
-    int64_t length, room;
-    int64_t lines, seen; /* line ends in the first `seen` bytes */
-    bool ended;
-};
-
-static wf_status read_more(struct input *in, wf_error *error)
-{
-    if (in->room - in->length < CHUNK) {
-        int64_t room = 2 * in->room + CHUNK;
-        char *data = wf_realloc(in->data, (size_t)room);
-        if (!data)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory for standard input");
-        in->data = data;
-        in->room = room;
-    }
-    ssize_t got = read(STDIN_FILENO, in->data + in->length, CHUNK);
-    if (got < 0 && errno != EINTR && errno != EAGAIN)
-        return wf_error_set(error, WF_ERR_IO, "standard input can't be read: %s", strerror(errno));
-    in->ended = got == 0;
-    in->length += got > 0 ? got : 0;
-    return WF_OK;
-}
-
-static void count_lines(struct input *in)
-{
-    for (const char *at; in->lines < WINDOW_LINES && in->seen < in->length; in->lines++) {
-        at = memchr(in->data + in->seen, '\n', (size_t)(in->length - in->seen));
-        if (!at)
-            break;
-        in->seen = at + 1 - in->data;
-    }
-}
-
-/* Waits for a whole line, then takes what comes without a pause, up to a window. *length bytes of whole lines; 0 at the end. */
-static wf_status next_window(struct input *in, int64_t *length, wf_error *error)
-{
-    in->lines = in->seen = 0;
-    for (;;) {
-        count_lines(in);
-        if (in->lines == WINDOW_LINES || in->ended || (in->lines > 0 && in->length >= WINDOW_BYTES))
-            break;
-        if (in->lines == 0 && in->length >= MOST_LINE)
-            return wf_error_set(error, WF_ERR_FORMAT, "standard input has no line end in %d bytes: it is no text in lines", MOST_LINE);
-        struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
-        int count = poll(&ready, 1, in->lines > 0 ? PAUSE : -1);
-        if (interrupted(NULL))
-            return wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
-        if (count == 0)
-            break;
-        wf_status status = count > 0 ? read_more(in, error) : WF_OK;
-        if (status != WF_OK)
-            return status;
-    }
-    /* the last line may do without its end */
-    *length = in->lines < WINDOW_LINES && in->ended ? in->length : in->seen;
-    return WF_OK;
-}
-
-static void drop(struct input *in, int64_t length)
-{
-    in->length -= length;
-    memmove(in->data, in->data + length, (size_t)in->length);
-}
+enum { WINDOW_LINES = 2048 /* are sorted by length together */, WINDOW_BYTES = 1 << 22 };
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 
@@ -178,7 +102,7 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
         }
 }
 
-static const char *s(int64_t count)
+static const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
@@ -189,29 +113,57 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], most[WF_NUMBER_SIZE];
     if (c->truncated > 0)
         fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", wf_text_count(c->truncated, part),
-                wf_text_count(c->lines, all), s(c->lines), wf_text_count(max_length, most));
+                wf_text_count(c->lines, all), plural(c->lines), wf_text_count(max_length, most));
     if (c->unknown > 0)
         fprintf(stderr, "weft: unknown to the model: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
-                wf_text_count(c->tokens, all), s(c->tokens));
+                wf_text_count(c->tokens, all), plural(c->tokens));
     if (c->unfinished > 0)
         fprintf(stderr, "weft: %s of %s translation%s stopped at the most tokens that one may have\n", wf_text_count(c->unfinished, part),
-                wf_text_count(c->lines, all), s(c->lines));
+                wf_text_count(c->lines, all), plural(c->lines));
 }
 
-static wf_status stream(wf_translator *translator, const struct arguments *a, struct input *in, wf_error *error)
+struct streaming {
+    wf_translator *translator;
+    struct line_input in;
+    struct line_window window;
+    struct display display;
+};
+
+/* Sentences of the window are done. */
+static void show(void *ctx, int64_t done, int64_t count)
 {
-    wf_status status = WF_OK;
-    for (int64_t length = 0; status == WF_OK && (status = next_window(in, &length, error)) == WF_OK && length > 0; drop(in, length)) {
+    struct streaming *s = ctx;
+    char lines[WF_NUMBER_SIZE], left[DISPLAY_TIME];
+    double part = (double)done / (double)count, seconds = display_seconds(&s->display);
+    int64_t all = s->in.line + (int64_t)(part * (double)s->window.lines);
+    double share = line_input_share(&s->in, part * (double)s->window.length), speed = (double)all / seconds;
+    wf_text_count(all, lines);
+    if (share > 0)
+        display_show(&s->display, share, false, "%s lines  %.1f lines/s  %s left", lines, speed,
+                     display_time(seconds / share * (1 - share), left));
+    else
+        display_show(&s->display, share, false, "%s lines  %.1f lines/s", lines, speed);
+}
+
+static wf_status stream(struct streaming *s, const struct arguments *a, wf_error *error)
+{
+    wf_status status = line_input_open(&s->in, NULL, error);
+    for (; status == WF_OK; line_input_drop(&s->in, &s->window)) {
+        struct line_window *w = &s->window;
         struct wf_line_translations lines;
-        int64_t first = wf_translator_counts(translator).lines;
-        status = wf_translator_lines(translator, in->data, length, &lines, error);
+        status = line_input_window(&s->in, WINDOW_LINES, WINDOW_BYTES, w, error);
+        if (status != WF_OK || w->lines == 0)
+            break;
+        int64_t first = wf_translator_counts(s->translator).lines;
+        status = wf_translator_lines(s->translator, w->text, w->length, &lines, error);
+        display_clear(&s->display); /* the reader may print on the same terminal */
         print_lines(&lines, first, a->n_best > 0);
         if (fflush(stdout) != 0 || ferror(stdout))
             return status == WF_OK ? wf_error_set(error, WF_ERR_IO, "the translations can't be written") : status;
     }
     if (status == WF_ERR_CANCELLED) {
         wf_error_clear(error);
-        int64_t done = wf_translator_counts(translator).lines;
+        int64_t done = wf_translator_counts(s->translator).lines;
         wf_error_set(error, status, "interrupted after %lld line%s", (long long)done, done == 1 ? "" : "s");
     }
     return status;
@@ -237,7 +189,7 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
 static wf_status translate(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
-    struct input in = {0};
+    struct streaming s = {.in.fd = -1};
     wf_status status = wf_run_open(&run, a->run, a->weights, error);
     if (status != WF_OK)
         return status;
@@ -252,20 +204,26 @@ static wf_status translate(const struct arguments *a, wf_error *error)
                    .max_tokens = a->max_tokens,
                    .n_best = a->n_best,
                    .batch = a->batch,
-                   .cancelled = interrupted},
+                   .cancelled = interrupted,
+                   .progress = show,
+                   .ctx = &s},
         .truncate = !a->refuse,
         .keep_tokens = a->keep_tokens,
         .language = a->language,
         .name = "standard input",
     };
-    wf_translator *translator = wf_translator_new(run.model, run.source_tokenizer, run.tokenizer, &o, error);
-    status = translator ? stream(translator, a, &in, error) : error->code;
-    if (translator) {
-        struct wf_translator_counts counts = wf_translator_counts(translator);
+    s.translator = wf_translator_new(run.model, run.source_tokenizer, run.tokenizer, &o, error);
+    if (s.translator) {
+        display_open_beside_output(&s.display);
+        status = stream(&s, a, error);
+        display_clear(&s.display);
+        struct wf_translator_counts counts = wf_translator_counts(s.translator);
         report(&counts, run.config.max_length);
+    } else {
+        status = error->code;
     }
-    wf_translator_free(translator);
-    wf_free(in.data);
+    wf_translator_free(s.translator);
+    line_input_close(&s.in);
     wf_run_close(&run);
     return status;
 }

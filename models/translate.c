@@ -182,6 +182,8 @@ static wf_status run(struct search *s, const struct item *item, const int32_t *i
         status = search_batch(s, n, error);
         if (status == WF_OK)
             status = add_batch(r, s, n, out, error);
+        if (status == WF_OK && o->progress)
+            o->progress(o->ctx, done + n, count);
     }
     /* The record points into the cache, which goes now. */
     wf_tape_reset(s->tape, WF_INFER);

@@ -114,7 +114,7 @@ expect 1 'run is a folder: give a safetensors file' "$weft" translate run --weig
 expect 1 'which translation needs: weft tokenizer train makes one' "$weft" train seq2seq-tiny --train train.en,train.de --set shared=true \
     --tokenizer unmarked.json --out unmarked
 "$weft" translate run --weights run/model.safetensors <train.en 2>/dev/null | cmp -s - train.de || failed 'weights by name'
-expect 1 "standard input can't be read" "$weft" translate run <&-
+expect 1 'standard input: cannot be read' "$weft" translate run <&-
 expect 1 "standard output can't be written" sh -c "'$weft' translate run <train.en >/dev/full"
 "$weft" train char-rms --train "$story" --out language --steps 1 2>/dev/null || failed 'a language model'
 expect 2 'does not translate' "$weft" translate language <train.en

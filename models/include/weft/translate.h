@@ -18,6 +18,8 @@ struct wf_translate_options {
                               change the result. */
     bool (*cancelled)(void *ctx); /* looked at after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
+    /* Called after each batch: sentences of this call that are done (of wf_translator_lines: lines that are not empty). May be NULL. */
+    void (*progress)(void *ctx, int64_t done, int64_t count);
 };
 struct wf_hypothesis {
     const int32_t *ids;      /* without BOS and EOS */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "display.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <utf8proc.h>
+
+/* Back to the bar's first cell, wrapping on, and nothing from there to the end of the screen. */
+#define ERASE "\r\033[?7h\033[J"
+
+enum { MOST_BAR = 40, LEAST_BAR = 4 };
+/* Nine a second: with the last one, which waits for nothing, they are never more than ten. */
+static const double between = 1.0 / 9;
+
+static volatile sig_atomic_t on_screen;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* --- what is drawn ------------------------------------------------------------------------------------------------- */
+
+static int window(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* As much of the text as fits into so many columns, cut between characters; what no terminal should be sent is shown as '?'. Returns
+ * the bytes, *columns those that it takes. */
+static size_t fit(const char *text, int width, char *out, int *columns)
+{
+    size_t length = strlen(text), bytes = 0;
+    *columns = 0;
+    for (size_t at = 0; at < length;) {
+        utf8proc_int32_t c;
+        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(length - at), &c);
+        bool bad = size < 1 || utf8proc_category(c) == UTF8PROC_CATEGORY_CC || utf8proc_category(c) == UTF8PROC_CATEGORY_CF ||
+                   utf8proc_category(c) == UTF8PROC_CATEGORY_ZL || utf8proc_category(c) == UTF8PROC_CATEGORY_ZP;
+        int cells = bad ? 1 : utf8proc_charwidth(c);
+        if (*columns + cells > width)
+            break;
+        if (bad)
+            out[bytes] = '?';
+        else
+            memcpy(out + bytes, text + at, (size_t)size);
+        bytes += bad ? 1 : (size_t)size;
+        at += size < 1 ? 1 : (size_t)size;
+        *columns += cells;
+    }
+    return bytes;
+}
+
+static size_t append(char *out, size_t at, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(out + at, text, length);
+    return at + length;
+}
+
+/* A terminal that is slow or gone is no reason to fail. */
+static void write_all(const char *bytes, size_t count)
+{
+    while (count > 0) {
+        ssize_t done = write(STDERR_FILENO, bytes, count);
+        if (done < 0 && errno != EINTR)
+            return;
+        bytes += done > 0 ? done : 0;
+        count -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+/* Whoever works in the shell meanwhile (weft train ... &) is left alone. */
+static bool in_background(void)
+{
+    pid_t group = tcgetpgrp(STDERR_FILENO);
+    return group >= 0 && group != getpgrp();
+}
+
+static void draw(struct display *d, double t)
+{
+    char out[DISPLAY_TEXT + MOST_BAR + 64], text[DISPLAY_TEXT];
+    /* the last column stays free: a character there leaves the cursor in a place that terminals do not agree about */
+    int columns = window(), width = columns > 1 ? columns - 1 : 1, used;
+    if (in_background())
+        return;
+    size_t length = fit(d->text, width, text, &used), at = append(out, 0, "\r\033[J\033[?7l");
+    int bar = width - used - 3;
+    bar = bar > MOST_BAR ? MOST_BAR : bar;
+    if (d->share >= 0 && bar >= LEAST_BAR) {
+        int full = (int)((double)bar * (d->share < 1 ? d->share : 1));
+        out[at++] = '[';
+        memset(out + at, '#', (size_t)full);
+        memset(out + at + full, '.', (size_t)(bar - full));
+        at = append(out, at + (size_t)bar, "] ");
+    }
+    memcpy(out + at, text, length);
+    at = append(out, at + length, "\033[?7h\r");
+    on_screen = 1;
+    write_all(out, at);
+    d->drawn_at = t;
+}
+
+/* --- the display --------------------------------------------------------------------------------------------------- */
+
+void display_die(int signal)
+{
+    if (on_screen && write(STDERR_FILENO, ERASE, sizeof ERASE - 1) < 0)
+        on_screen = 0; /* nothing to be done about it */
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigaction(signal, &action, NULL);
+    raise(signal);
+}
+
+static void wipe_at_the_end(void)
+{
+    static const int deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+        struct sigaction was, action = {.sa_handler = display_die};
+        if (sigaction(deadly[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
+            sigaction(deadly[i], &action, NULL);
+    }
+}
+
+void display_open(struct display *d)
+{
+    const char *term = getenv("TERM");
+    double t = now();
+    *d = (struct display){.begin = t, .said_at = t, .drawn_at = -1, .share = -1};
+    d->terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
+    if (d->terminal)
+        wipe_at_the_end();
+}
+
+void display_open_beside_output(struct display *d)
+{
+    display_open(d);
+    d->off = d->terminal && (isatty(STDOUT_FILENO) || isatty(STDIN_FILENO));
+}
+
+double display_seconds(const struct display *d)
+{
+    return now() - d->begin;
+}
+
+void display_show(struct display *d, double share, bool last, const char *format, ...)
+{
+    double t = now();
+    if (d->off || (!d->terminal && t - d->said_at < DISPLAY_LINE_EVERY))
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(d->text, sizeof d->text, format, list);
+    va_end(list);
+    d->share = share;
+    if (!d->terminal)
+        display_line(d, "%s", d->text);
+    else if (last || d->drawn_at < 0 || t - d->drawn_at >= between)
+        draw(d, t);
+}
+
+void display_line(struct display *d, const char *format, ...)
+{
+    double t = now();
+    va_list list;
+    if (on_screen)
+        write_all(ERASE, sizeof ERASE - 1);
+    bool again = on_screen && d->text[0];
+    on_screen = 0;
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    d->said_at = t;
+    if (again && t - d->drawn_at >= between)
+        draw(d, t);
+}
+
+void display_clear(struct display *d)
+{
+    if (on_screen)
+        write_all(ERASE, sizeof ERASE - 1);
+    on_screen = 0;
+    d->text[0] = 0;
+}
+
+char *display_time(double seconds, char text[DISPLAY_TIME])
+{
+    if (!(seconds < 360000)) /* not a number either */
+        snprintf(text, DISPLAY_TIME, "over 99 h");
+    else if (seconds <= 59)
+        snprintf(text, DISPLAY_TIME, "%.0f s", ceil(seconds > 0 ? seconds : 0));
+    else if (seconds < 3600)
+        snprintf(text, DISPLAY_TIME, "%d:%02d min", (int)seconds / 60, (int)seconds % 60);
+    else
+        snprintf(text, DISPLAY_TIME, "%d:%02d h", (int)seconds / 3600, (int)seconds / 60 % 60);
+    return text;
+}

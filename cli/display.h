@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The one line of progress that a command shows on standard error: a bar that is drawn again and again on a terminal, plain lines
+ * elsewhere, and on a terminal that cannot move its cursor (TERM unset or "dumb").
+ *
+ * The cursor is left on the first cell of what was drawn. When the window becomes narrower, terminals that reflow wrap the line over
+ * several rows and move the cursor along with its cell; others cut the line and leave the cursor in its column. Either way clearing from
+ * the cursor to the end of the screen removes all of it and nothing else. Wrapping at the margin is off while it is drawn, for the size
+ * that is asked for may be out of date (over ssh by the time of a round trip). */
+#ifndef WEFT_CLI_DISPLAY_H
+#define WEFT_CLI_DISPLAY_H
+
+#include <weft/base.h>
+
+enum { DISPLAY_TEXT = 512, DISPLAY_LINE_EVERY = 10 /* seconds between lines where there is no terminal */ };
+
+struct display {
+    bool terminal;           /* else lines */
+    bool off;                /* nothing at all */
+    double begin;            /* of display_seconds */
+    double drawn_at, said_at;
+    double share;            /* the latest state, drawn or not; */
+    char text[DISPLAY_TEXT]; /* "": none */
+};
+
+/* Signals that end the process then wipe the bar away first, unless they are handled already. */
+void display_open(struct display *d);
+/* The same for a command whose results go line by line to standard output: on a terminal these show how far it is, and a bar would stand
+ * between them; nor is there one where somebody types the input. */
+void display_open_beside_output(struct display *d);
+double display_seconds(const struct display *d); /* since it was opened */
+
+/* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and the text, cut to the window; at most ten times a
+ * second, and each time in one write. What comes in between is kept and drawn later or never, unless it is the `last`. Elsewhere
+ * the text as a line every ten seconds. */
+void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
+/* A message of its own, above the bar. */
+void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
+/* Takes the bar away, before something else is printed and at the end. */
+void display_clear(struct display *d);
+
+/* Wipes the bar away and ends the process by the signal: for handlers. */
+void display_die(int signal);
+
+/* "3 s", "1:05 min", "2:30 h" for people; returns text. */
+enum { DISPLAY_TIME = 32 };
+char *display_time(double seconds, char text[DISPLAY_TIME]);
+
+#endif
