@@ -39,12 +39,33 @@ struct scoring {
     wf_chrf *chrf;
     struct wf_text source, target;
     int64_t source_at, target_at, done;
+    int64_t total, window; /* lines in all, and those that are translated now */
+    bool stopped;
+    const struct wf_translate_options *search; /* the caller's */
+    bool (*progress)(void *ctx, int64_t done, int64_t total);
+    void *ctx;
 };
+
+/* A window may take minutes: batches in it count too. */
+static void batch_done(void *scoring, int64_t done, int64_t count)
+{
+    struct scoring *s = scoring;
+    if (s->search && s->search->progress)
+        s->search->progress(s->search->ctx, done, count);
+    if (s->progress && done < count && !s->progress(s->ctx, s->done + s->window * done / count, s->total))
+        s->stopped = true;
+}
+
+static bool is_cancelled(void *scoring)
+{
+    const struct scoring *s = scoring;
+    return s->stopped || (s->search && s->search->cancelled && s->search->cancelled(s->search->ctx));
+}
 
 static wf_status next_lines(struct scoring *s, int64_t n_best, wf_error *error)
 {
     int64_t end = s->source_at;
-    for (int i = 0; i < LINES && end < s->source.length; i++)
+    for (s->window = 0; s->window < LINES && end < s->source.length; s->window++)
         end = line_end(&s->source, end);
     struct wf_line_translations lines;
     wf_status status = wf_translator_lines(s->translator, s->source.data + s->source_at, end - s->source_at, &lines, error);
@@ -79,6 +100,13 @@ static wf_status score(struct scoring *s, const struct wf_run *run, const char *
     int64_t n_best = o.search.n_best > 0 ? o.search.n_best : 1;
     if (!o.name)
         o.name = source;
+    s->search = options ? &options->search : NULL;
+    s->progress = progress;
+    s->ctx = ctx;
+    s->total = total;
+    o.search.progress = batch_done;
+    o.search.cancelled = is_cancelled;
+    o.search.ctx = s;
     if (!(s->translator = wf_translator_new(run->model, run->source_tokenizer, run->tokenizer, &o, error)))
         return error->code;
     status = wf_bleu_new(NULL, &s->bleu, error);
@@ -87,7 +115,11 @@ static wf_status score(struct scoring *s, const struct wf_run *run, const char *
     while (status == WF_OK && s->source_at < s->source.length) {
         status = next_lines(s, n_best, error);
         if (status == WF_OK && progress && !progress(ctx, s->done, total))
+            s->stopped = true;
+        if (s->stopped || status == WF_ERR_CANCELLED) {
+            wf_error_clear(error);
             status = wf_error_set(error, WF_ERR_CANCELLED, "cancelled after %" PRId64 " of %" PRId64 " lines", s->done, total);
+        }
     }
     if (status == WF_OK)
         status = wf_bleu_result(s->bleu, &out->bleu, error);

@@ -254,6 +254,45 @@ END_TEST
 
 /* --- scores -------------------------------------------------------------------------------------------------------- */
 
+struct lines_done {
+    int64_t calls, last, stop_after; /* 0: never */
+    bool fine;
+};
+
+static bool note_lines(void *ctx, int64_t done, int64_t total)
+{
+    struct lines_done *l = ctx;
+    l->fine = l->fine && total == 3 && done >= l->last && done <= total;
+    l->last = done;
+    return ++l->calls != l->stop_after;
+}
+
+START_TEST(progress_within_a_window)
+{
+    begin();
+    train(in_folder("run"), "seq2seq-tiny", false);
+    write_text("a.en", "one two\nthree four\nfive six\n");
+    write_text("a.de", "zwei eins\nvier drei\nsechs\n");
+    struct wf_run run;
+    struct wf_translation_scores scores;
+    struct lines_done l = {.fine = true};
+    struct wf_translator_options o = {.search.batch = 1};
+    wf_error problem = {0};
+    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    ck_ok(wf_evaluate_translation(&run, in_folder("a.en"), in_folder("a.de"), &o, note_lines, &l, &scores, error));
+    ck_assert(l.fine);
+    ck_assert_int_eq(l.calls, 3);
+    ck_assert_int_eq(l.last, 3);
+    l = (struct lines_done){.fine = true, .stop_after = 1};
+    ck_assert_int_eq(
+        wf_evaluate_translation(&run, in_folder("a.en"), in_folder("a.de"), &o, note_lines, &l, &scores, &problem), WF_ERR_CANCELLED);
+    ck_assert_msg(strstr(problem.message, "cancelled after 0 of 3 lines"), "%s", problem.message);
+    ck_assert_int_eq(l.calls, 1);
+    wf_run_close(&run);
+    finish();
+}
+END_TEST
+
 START_TEST(scores_are_of_all_lines)
 {
     begin();
@@ -280,4 +319,4 @@ START_TEST(scores_are_of_all_lines)
 END_TEST
 
 WF_TEST_MAIN("runs", what_does_not_belong_together, pairs_and_texts_are_told_apart, averages_are_the_mean, averages_that_cant_be,
-             every_allocation_may_fail, scores_are_of_all_lines)
+             every_allocation_may_fail, scores_are_of_all_lines, progress_within_a_window)
