@@ -31,8 +31,8 @@ static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
 
 static wf_tensor *attend(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
 {
-    return wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask,
-                          .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights);
+    return wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .q_offsets = call->offsets,
+                          .sequences = call->sentences, .weights = weights);
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
@@ -74,7 +74,8 @@ static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct
 {
     const struct encoder *m = model;
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
-    x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences) : wf_positions_forward(&m->positions, x, NULL);
+    x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences)
+                      : wf_positions_forward(&m->positions, x, NULL);
     for (int64_t i = 0; i < m->layers; i++)
         x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
     return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;

@@ -13,7 +13,8 @@ static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_t
     if (call->lengths || call->mask)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: sentences end to end (offsets) go neither with lengths nor with a mask", name);
     if (call->weights)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of rows: give ids [B,T] and lengths instead of offsets", name);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of rows: give ids [B,T] and lengths instead of offsets",
+                            name);
     if (wf_ndim(ids) != 1)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], as offsets want them", name, wf_name_of(ids));
     if (call->sentences < 0 || offsets[0] != 0 || offsets[call->sentences] != wf_dim(ids, 0))

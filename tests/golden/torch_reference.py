@@ -89,28 +89,53 @@ def mha(p, prefix, x, heads, kv_heads=0, d_key=0, d_value=0, memory=None, allowe
 
 # --- models ------------------------------------------------------------------------------------------------------------
 
-def gpt(p, x, heads, layers, kind='gelu'):
+def gpt(p, x, heads, layers, kind='gelu', kv_heads=0, keep=None):
+    """keep: a list that receives the attention weights of every layer."""
     d = p['embed.weight'].shape[1]
     norm = lambda name, v: F.layer_norm(v, (d,), p[name + '.weight'], p.get(name + '.bias'), 1e-5)
     h = p['embed.weight'][x] + p['positions.weight'][:x.shape[1]]
     may = causal_mask(x.shape[1], x.shape[1])
     for i in range(layers):
         b = f'blocks.{i}.'
-        h = h + mha(p, b + 'attn.', norm(b + 'norm1', h), heads, allowed=may)[0]
+        y, w = mha(p, b + 'attn.', norm(b + 'norm1', h), heads, kv_heads, allowed=may)
+        h = h + y
+        if keep is not None:
+            keep.append(w)
         h = h + ffn(p, b + 'ffn.', norm(b + 'norm2', h), kind)
     return F.linear(norm('norm', h), p.get('head.weight', p['embed.weight']))
 
-def rms(p, x, heads, layers, kind='relu'):
+def rms(p, x, heads, layers, kind='relu', kv_heads=0, keep=None):
     e = p['embed.weight']
     h = e[x] + sinusoidal(x.shape[1], e.shape[1]).to(e.dtype)
     may = causal_mask(x.shape[1], x.shape[1])
     for i in range(layers):
         b = f'blocks.{i}.'
-        h = rms_norm(h + mha(p, b + 'attn.', h, heads, allowed=may)[0], p[b + 'norm1.weight'])
+        y, w = mha(p, b + 'attn.', h, heads, kv_heads, allowed=may)
+        h = rms_norm(h + y, p[b + 'norm1.weight'])
+        if keep is not None:
+            keep.append(w)
         h = rms_norm(h + ffn(p, b + 'ffn.', h, kind), p[b + 'norm2.weight'])
     return F.linear(h, p['head.weight'], p.get('head.bias'))
 
 MODELS = {'gpt': gpt, 'rms': rms}
+
+def encoder(p, c, x, allowed, keep=None):
+    """Ids [B,T] -> [B,T,d]. c: the names of Weft's config.json; allowed: bools that broadcast to [B,H,T,T]."""
+    d, pre = p['embed.weight'].shape[1], c['norm'] == 'pre'
+    norm = lambda name, v: F.layer_norm(v, (d,), p[name + '.weight'], p.get(name + '.bias'), 1e-5)
+    h = p['embed.weight'][x] * (math.sqrt(d) if c['scale_embeddings'] else 1.0) + sinusoidal(x.shape[1], d)
+    def sublayer(name, h, f):
+        return h + f(norm(name, h)) if pre else norm(name, h + f(h))
+    def attend(name, v):
+        y, w = mha(p, name, v, c['heads'], allowed=allowed)
+        if keep is not None:
+            keep.append(w)
+        return y
+    for i in range(c['layers']):
+        b = f'blocks.{i}.'
+        h = sublayer(b + 'norm1', h, lambda v: attend(b + 'attn.', v))
+        h = sublayer(b + 'norm2', h, lambda v: ffn(p, b + 'ffn.', v, c['activation']))
+    return norm('norm', h) if c['final_norm'] else h
 
 def key_mask(lengths, n):
     """[B,1,1,n]: the first lengths[b] keys of row b."""

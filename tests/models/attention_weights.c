@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_model_attention: the weights of language models against PyTorch (tests/golden/make_encoder.py), and what holds of any. Those of
+ * encoder-decoders: seq2seq_golden.c and pairs.c; of encoders: encoder_golden.c and encoder.c. */
+#include "../golden/golden.h"
+#include "models_test.h"
+
+enum { B = 2, T = 6, D = 12, HEADS = 4, VOCAB = 11, LAYERS = 2 };
+
+/* As LANGUAGE in make_encoder.py. */
+static wf_model *golden_model(const char *family, const char *name)
+{
+    struct wf_config c = preset(name);
+    c.d_model = D, c.heads = HEADS, c.kv_heads = 2, c.d_ff = 20, c.layers = LAYERS, c.context = 9, c.vocab_size = VOCAB;
+    c.bias = true, c.activation = WF_RELU, c.dropout = 0;
+    wf_model *m = model_of(&c, 1);
+    wf_registry *r = wf_model_registry(m);
+    for (int i = 0; i < wf_registry_count(r); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r, i));
+        char key[128];
+        snprintf(key, sizeof key, "%s/%s", family, info->name);
+        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
+        double shift = info->value.ndim == 1 && strstr(info->name, "norm") && strstr(info->name, "weight") ? 1 : 0;
+        for (int64_t k = 0; !wf_registry_is_buffer(r, i) && k < wf_array_count(&info->value); k++)
+            wf_registry_values(r)[info->offset + k] = (wf_real)(float)(shift + formula_real(formula_name(key, NULL), k, scale));
+    }
+    return m;
+}
+
+static void near(wf_safetensors *file, const char *family, const char *what, const wf_tensor *x)
+{
+    double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-5, apart = 0;
+    char key[64];
+    wf_array view;
+    snprintf(key, sizeof key, "%s/%s", family, what);
+    ck_assert_msg(wf_view(x, &view) == WF_OK, "%s", wf_tape_error(wf_tape_of(x))->message);
+    int64_t n = wf_array_count(&view);
+    double *want = golden_read(file, key, n), *have = golden_elements(&view);
+    for (int64_t i = 0; i < n; i++)
+        apart = fmax(apart, fabs(want[i] - have[i]));
+    ck_assert_msg(apart <= tolerance, "%s differs by %g", key, apart);
+    free(want);
+    free(have);
+}
+
+static const char *const families[2][2] = {{"gpt", "nanogpt-char"}, {"rms", "char-rms"}};
+
+START_TEST(weights_are_those_of_torch)
+{
+    for (int f = 0; f < 2; f++) {
+        wf_safetensors *file = golden_open("encoder");
+        wf_model *m = golden_model(families[f][0], families[f][1]);
+        wf_tape *tape = new_tape();
+        wf_tensor *w[LAYERS];
+        int32_t ids[B * T];
+        char key[32];
+        snprintf(key, sizeof key, "%s/ids", families[f][0]);
+        for (int i = 0; i < B * T; i++)
+            ids[i] = formula_id(formula_name(key, NULL), i, VOCAB);
+        for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+            wf_tape_reset(tape, (wf_mode)mode);
+            near(file, families[f][0], "logits", wf_model_attention(m, wf_ids(tape, ids, B, T), w));
+            near(file, families[f][0], "weights.0", w[0]);
+            near(file, families[f][0], "weights.1", w[1]);
+        }
+        wf_safetensors_close(file);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+/* Rows sum to 1, the future has exactly nothing, and looking does not change the logits. */
+START_TEST(weights_are_shares_of_the_past)
+{
+    for (int f = 0; f < 2; f++) {
+        struct wf_config c = small_config(families[f][1], 40, 13);
+        wf_model *m = model_of(&c, 1);
+        wf_tape *tape = new_tape();
+        wf_tensor *w[LAYERS];
+        int32_t ids[2 * 40];
+        static wf_real weights[2 * 4 * 40 * 40], looked[2 * 40 * 13], plain[2 * 40 * 13];
+        random_ids(ids, 80, 13, 1);
+        wf_tape_reset(tape, WF_INFER);
+        ck_assert_int_eq(wf_read(wf_model_attention(m, wf_ids(tape, ids, 2, 40), w), looked, 2 * 40 * 13), WF_OK);
+        ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids, 2, 40), NULL), plain, 2 * 40 * 13), WF_OK);
+        for (int i = 0; i < 2 * 40 * 13; i++)
+            ck_assert_double_eq_tol(looked[i], plain[i], sizeof(wf_real) == 8 ? 1e-13 : 1e-5);
+        for (int layer = 0; layer < LAYERS; layer++) {
+            ck_assert_int_eq(wf_read(w[layer], weights, 2 * 4 * 40 * 40), WF_OK);
+            for (int row = 0; row < 2 * 4 * 40; row++) {
+                double sum = 0;
+                for (int s = 0; s < 40; s++) {
+                    sum += weights[row * 40 + s];
+                    ck_assert(weights[row * 40 + s] >= 0 && (s <= row % 40 || weights[row * 40 + s] == 0));
+                }
+                ck_assert_double_eq_tol(sum, 1, sizeof(wf_real) == 8 ? 1e-14 : 1e-6);
+            }
+        }
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("attention_weights", weights_are_those_of_torch, weights_are_shares_of_the_past)

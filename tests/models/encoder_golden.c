@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The encoder against PyTorch in float64 on rows of unequal lengths: vectors and the weights of every layer and head, under each kind
+ * of mask; logits, the loss of chosen tokens with every gradient, and updates by AdamW; the worked example of a sentence; and attention
+ * with one head. tests/golden/make_encoder.py wrote the file. */
+#include <weft/encoder.h>
+#include <weft/optim.h>
+
+#include "../golden/golden.h"
+
+enum { ROWS = 3, TOKENS = 7, N = ROWS * TOKENS, STEPS = 6, VOCAB = 11, LAYERS = 2 };
+static const int32_t lengths[ROWS] = {7, 2, 5};
+
+/* As CASES and EXAMPLE in make_encoder.py; what is not said here is the preset's. */
+static const struct subject_case {
+    const char *name;
+    int64_t vocab, d, heads, d_ff, layers, context;
+    enum wf_norm_place norm;
+    bool no_final_norm, tied, no_bias, unscaled;
+    enum wf_activation activation;
+} cases[] =
+    {
+        {"document", VOCAB, 8, 2, 32, LAYERS, 9, WF_NORM_POST, false, false, false, false, WF_RELU},
+        {"pre", VOCAB, 8, 2, 20, LAYERS, 9, WF_NORM_PRE, false, true, true, false, WF_GELU},
+        {"bare", VOCAB, 8, 2, 20, 1, 9, WF_NORM_POST, true, true, false, true, WF_SWIGLU},
+},
+  example = {"example", 50, 32, 4, 128, LAYERS, 512, WF_NORM_POST, false, false, false, false, WF_RELU};
+enum { CASES = sizeof cases / sizeof *cases };
+
+struct subject {
+    const struct subject_case *c;
+    wf_safetensors *file;
+    wf_model *model;
+    wf_registry *registry;
+    wf_tape *tape;
+    int32_t ids[N], places[N], targets[N];
+    int64_t chosen;
+};
+
+/* As weights_of() in make_encoder.py. */
+static void fill(struct subject *s)
+{
+    for (int i = 0; i < wf_registry_count(s->registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(s->registry, i));
+        wf_real *value = wf_registry_values(s->registry) + info->offset;
+        char key[256];
+        snprintf(key, sizeof key, "%s/%s", s->c->name, info->name);
+        uint64_t stream = formula_name(key, NULL);
+        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
+        double shift = info->value.ndim == 1 && strstr(info->name, "norm") && strstr(info->name, "weight") ? 1 : 0;
+        for (int64_t k = 0; !wf_registry_is_buffer(s->registry, i) && k < wf_array_count(&info->value); k++)
+            value[k] = (wf_real)(float)(shift + formula_real(stream, k, scale));
+    }
+}
+
+static void make(struct subject *s, const struct subject_case *c)
+{
+    struct wf_config config;
+    wf_error e = {0};
+    ck_ok(wf_config_preset(&config, "encoder-attention", error));
+    config.vocab_size = c->vocab, config.d_model = c->d, config.heads = c->heads, config.d_ff = c->d_ff, config.layers = c->layers;
+    config.context = c->context, config.norm = c->norm, config.final_norm = !c->no_final_norm, config.tied = c->tied;
+    config.bias = !c->no_bias, config.scale_embeddings = !c->unscaled, config.activation = c->activation, config.dropout = 0;
+    *s = (struct subject){.c = c, .file = golden_open("encoder")};
+    s->model = wf_model_new(&config, &e);
+    s->tape = wf_tape_new(&e);
+    ck_assert_msg(s->model && s->tape, "%s", e.message);
+    s->registry = wf_model_registry(s->model);
+    ck_ok(wf_registry_build(s->registry, 1, error));
+    fill(s);
+}
+
+static void drop(struct subject *s)
+{
+    wf_safetensors_close(s->file);
+    wf_tape_free(s->tape);
+    wf_model_free(s->model);
+}
+
+/* Ids, and as chosen() in make_encoder.py every third token that is no padding, the first of them twice. */
+static void batch(struct subject *s, int step)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s/ids", s->c->name);
+    for (int i = 0; i < N; i++)
+        s->ids[i] = formula_id(formula_name(key, NULL), step * N + i, VOCAB);
+    s->chosen = 0;
+    for (int i = 0, inside = 0; i < N; i++)
+        if (i % TOKENS < lengths[i / TOKENS] && inside++ % 3 == step % 3)
+            s->places[s->chosen++] = i;
+    s->places[s->chosen++] = s->places[0];
+    for (int64_t i = 0; i < s->chosen; i++)
+        s->targets[i] = (3 * s->ids[s->places[i]] + s->places[i]) % VOCAB;
+}
+
+static const double tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-5;
+
+/* No element differs by more than the tolerance. */
+static void near(struct subject *s, const char *what, const wf_tensor *x)
+{
+    char key[128];
+    wf_array view;
+    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
+    ck_assert_msg(wf_view(x, &view) == WF_OK, "%s: %s", key, wf_tape_error(s->tape)->message);
+    int64_t n = wf_array_count(&view);
+    double *want = golden_read(s->file, key, n), *have = golden_elements(&view), apart = 0;
+    for (int64_t i = 0; i < n; i++)
+        apart = fmax(apart, fabs(have[i] - want[i]));
+    ck_assert_msg(n > 0 && apart <= tolerance, "%s differs by %g", key, apart);
+    free(want);
+    free(have);
+}
+
+static void near_all(struct subject *s, const char *what, const wf_tensor *output, wf_tensor **weights)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s/output", what);
+    near(s, key, output);
+    for (int64_t i = 0; i < s->c->layers; i++) {
+        snprintf(key, sizeof key, "%s/weights.%d", what, (int)i);
+        near(s, key, weights[i]);
+    }
+}
+
+/* As masks() in make_encoder.py: random, but a token sees itself. */
+static wf_tensor *free_mask(struct subject *s)
+{
+    int64_t H = s->c->heads;
+    bool may[N * 8 * TOKENS];
+    char key[64];
+    snprintf(key, sizeof key, "%s/mask", s->c->name);
+    for (int64_t i = 0; i < N * H * TOKENS; i++)
+        may[i] = formula_id(formula_name(key, NULL), i, 2) || i / TOKENS % TOKENS == i % TOKENS;
+    return wf_bools(s->tape, may, WF_SHAPE(ROWS, H, TOKENS, TOKENS));
+}
+
+/* Vectors and weights, with gradients and without, with the weights looked at and without. */
+static int compare_forwards(struct subject *s)
+{
+    bool all = s->c == &cases[0];
+    wf_tensor *w[LAYERS];
+    for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+        wf_tape_reset(s->tape, (wf_mode)mode);
+        wf_tensor *ids = wf_ids(s->tape, s->ids, ROWS, TOKENS);
+        near_all(s, "lengths", wf_encoder_forward(s->model, ids, .lengths = lengths, .weights = w), w);
+        near(s, "lengths/output", wf_encoder_forward(s->model, ids, .lengths = lengths));
+        near(s, "logits", wf_encoder_logits(s->model, ids, .lengths = lengths));
+        if (!all)
+            continue;
+        near_all(s, "whole", wf_encoder_forward(s->model, ids, .weights = w), w);
+        near(s, "whole/output", wf_encoder_forward_with(s->model, ids, NULL));
+        near_all(s, "causal", wf_encoder_forward(s->model, ids, .lengths = lengths, .causal = true, .weights = w), w);
+        near_all(s, "mask", wf_encoder_forward(s->model, ids, .mask = free_mask(s), .weights = w), w);
+        near(s, "mask/output", wf_encoder_forward(s->model, ids, .mask = free_mask(s)));
+    }
+    return (int)(all ? 4 : 1) * (int)(1 + s->c->layers) + 1;
+}
+
+static wf_tensor *loss_of(struct subject *s, wf_mode mode)
+{
+    wf_tape_reset(s->tape, mode);
+    return wf_encoder_loss(s->model, wf_ids(s->tape, s->ids, ROWS, TOKENS), (&(struct wf_encoder_call){.lengths = lengths}), s->places,
+                           s->targets, s->chosen);
+}
+
+static void compare_loss(struct subject *s, const wf_tensor *loss, const char *what, int place, int count)
+{
+    char key[64];
+    double value;
+    snprintf(key, sizeof key, "%s/%s", s->c->name, what);
+    double *want = golden_read(s->file, key, count);
+    ck_assert_int_eq(wf_item(loss, &value), WF_OK);
+    ck_assert_msg(fabs(value - want[place]) <= tolerance * want[place], "%s[%d] is %.12g, not %.12g", key, place, value, want[place]);
+    free(want);
+}
+
+/* |gradient - reference| <= tolerance x the larger of the reference's norm and a thousandth of the largest. Returns how many. */
+static int compare_gradients(struct subject *s)
+{
+    int count = 0;
+    double largest = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < wf_registry_count(s->registry); i++) {
+            const char *name = wf_parameter_info(wf_registry_at(s->registry, i))->name;
+            char key[256];
+            wf_array view;
+            if (wf_registry_is_buffer(s->registry, i))
+                continue;
+            snprintf(key, sizeof key, "%s/d.%s", s->c->name, name);
+            ck_assert_int_eq(wf_grad(wf_registry_at(s->registry, i), &view), WF_OK);
+            int64_t n = wf_array_count(&view);
+            double *want = golden_read(s->file, key, n), *have = golden_elements(&view), norm = golden_norm(want, NULL, n);
+            largest = fmax(largest, norm);
+            double apart = golden_norm(have, want, n), allowed = tolerance * fmax(norm, 1e-3 * largest);
+            ck_assert_msg(pass == 0 || apart <= allowed, "%s differs by %g, allowed %g", key, apart, allowed);
+            count += pass;
+            free(want);
+            free(have);
+        }
+    return count;
+}
+
+START_TEST(variants)
+{
+    int tensors = 0;
+    for (int i = 0; i < CASES; i++) {
+        struct subject s;
+        make(&s, &cases[i]);
+        batch(&s, 0);
+        tensors += compare_forwards(&s);
+        wf_tensor *loss = loss_of(&s, WF_TRAIN);
+        ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+        compare_loss(&s, loss, "loss", 0, 1);
+        tensors += compare_gradients(&s) + 2;
+        if (i == CASES - 1) /* 3 tensors of the example, 5 of one head, 3 of each language model: nothing in the file was left out */
+            ck_assert_int_eq(wf_safetensors_count(s.file), tensors + 3 + 5 + 2 * 3);
+        drop(&s);
+    }
+}
+END_TEST
+
+START_TEST(updates)
+{
+    for (int i = 0; i < CASES; i++) {
+        struct subject s;
+        struct wf_adam opt;
+        make(&s, &cases[i]);
+        ck_ok(wf_adamw_init(&opt, s.registry, error, .lr = 1e-2, .weight_decay = 0.01));
+        wf_adam_decay_matrices_only(&opt);
+        for (int step = 0; step < STEPS; step++) {
+            batch(&s, step);
+            wf_tensor *loss = loss_of(&s, WF_TRAIN);
+            ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(s.tape)->message);
+            compare_loss(&s, loss, "losses", step, STEPS);
+            ck_ok(wf_adam_step(&opt, 0, error));
+        }
+        wf_adam_free(&opt);
+        drop(&s);
+    }
+}
+END_TEST
+
+/* "The cat sat on the mat". */
+START_TEST(worked_example)
+{
+    struct subject s;
+    wf_tensor *w[LAYERS];
+    make(&s, &example);
+    wf_tape_reset(s.tape, WF_INFER);
+    wf_tensor *y = wf_encoder_forward(s.model, wf_ids(s.tape, (int32_t[]){1, 5, 8, 12, 1, 15}, 1, 6), .weights = w);
+    near(&s, "output", y);
+    near(&s, "weights.0", w[0]);
+    near(&s, "weights.1", w[1]);
+    drop(&s);
+}
+END_TEST
+
+/* Keys of a width of their own, values as wide as the model, no output projection, the weights returned. */
+START_TEST(single_head)
+{
+    struct rig r = rig_open("encoder", "single");
+    struct wf_mha m;
+    wf_tensor *weights;
+    wf_mha_init(wf_root(r.registry), &m, 8, 1, .d_key = 5, .d_value = 8, .no_output = true);
+    rig_start(&r, WF_TRAIN, 0.5);
+    wf_tensor *y = wf_mha_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 4, 8), 1), .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+}
+END_TEST
+
+WF_TEST_MAIN("encoder_golden", variants, updates, worked_example, single_head)
