@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"average", "mean of a run's last checkpoints", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},
     {"tokenizer", "make tokenizers, text to ids and back", run_tokenizer},
+    {"attention", "what tokens look at: attention maps as pictures, JSON or a page", run_attention},
     {"inspect", "what is in a run or a safetensors file", run_inspect},
     {"bench", "time of a training step", run_bench},
 };

@@ -3,6 +3,7 @@
 #include <weft/attention_map.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,8 +162,14 @@ static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weig
     for (int64_t l = 0; status == WF_OK && l < m->layers; l++) {
         if (wf_read(weights[l], layer, each) != WF_OK) /* [1,H,Q,K] */
             status = wf_error_set(error, wf_tape_error(tape)->code, "%s", wf_tape_error(tape)->message);
-        for (int64_t i = 0; status == WF_OK && i < each; i++)
+        for (int64_t i = 0; status == WF_OK && i < each; i++) {
             m->weights[l * each + i] = (float)layer[i];
+            if (!isfinite(layer[i]))
+                status = wf_error_set(error, WF_ERR_NUMERIC,
+                                      "the %s-attention of layer %" PRId64
+                                      " is not finite: the weights are not those of a model that was trained well",
+                                      wf_map_kind_name(m->kind), l + 1);
+        }
     }
     wf_free(layer);
     return status;

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* weft attention RUN --text TEXT --out FILE */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { KEY_TEXT = 1000, KEY_SOURCE, KEY_TARGET, KEY_KIND, KEY_LAYER, KEY_HEAD, KEY_PICK, KEY_OUT, KEY_WEIGHTS, KEY_THREADS };
+enum { MOST = 1000000 }; /* layers and heads that can be asked for; how many there are the model says */
+
+static const struct argp_option options[] = {
+    {"text", KEY_TEXT, "TEXT", 0, "what a language model or an encoder reads", 0},
+    {"source", KEY_SOURCE, "TEXT", 0, "the sentence that a translation model reads", 0},
+    {"target", KEY_TARGET, "TEXT", 0, "its translation (default: the model's own)", 0},
+    {"kind", KEY_KIND, "encoder|decoder|cross", 0,
+     "which attention: of the encoder or the decoder at itself, or of the decoder at the source (default: what the model has, of a "
+     "translation model cross)",
+     0},
+    {"layer", KEY_LAYER, "L", 0, "one head alone, with --head; both count from 1", 0},
+    {"head", KEY_HEAD, "H", 0, "one head alone, with --layer", 0},
+    {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all)", 0},
+    {"out", KEY_OUT, "FILE|DIR", 0,
+     "a picture (.svg or .png), the numbers (.json); a folder, an existing one or a "
+     "name that ends in /, gets the grid and each head as SVG, of all kinds unless --kind is given",
+     0},
+    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
+    {0},
+};
+
+struct arguments {
+    const char *run, *kind_name, *pick, *out, *weights;
+    struct wf_attention_request request;
+    enum wf_map_kind kind;
+    int64_t layer, head, threads; /* 0: not given */
+    struct wf_head one, *heads;   /* what is picked, by whichever option */
+    int64_t count;
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    bool fine = true;
+    switch (key) {
+    case KEY_TEXT:
+        a->request.text = value;
+        break;
+    case KEY_SOURCE:
+        a->request.source = value;
+        break;
+    case KEY_TARGET:
+        a->request.target = value;
+        break;
+    case KEY_KIND:
+        a->kind_name = value;
+        if (!wf_map_kind_parse(value, &a->kind))
+            return fail_usage("--kind: '%s' is neither encoder nor decoder nor cross", value), EINVAL;
+        break;
+    case KEY_LAYER:
+        fine = parse_int("layer", value, 1, MOST, &a->layer);
+        break;
+    case KEY_HEAD:
+        fine = parse_int("head", value, 1, MOST, &a->head);
+        break;
+    case KEY_PICK:
+        a->pick = value;
+        break;
+    case KEY_OUT:
+        a->out = value;
+        break;
+    case KEY_WEIGHTS:
+        a->weights = value;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
+    case ARGP_KEY_ARG:
+        if (a->run)
+            return fail_usage("'%s' is one argument too many: quote the text, --text 'TEXT'", value), EINVAL;
+        a->run = value;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {
+    options, parse_option, "RUN", "Shows what each token of a text looks at: the weights of a model's attention, of every layer and head.",
+    NULL,    NULL,         NULL};
+
+/* --- what is asked for --------------------------------------------------------------------------------------------- */
+
+enum form { FORM_PICTURE, FORM_JSON, FORM_HTML, FORM_FOLDER, FORM_NONE };
+
+static enum form form_of(const char *out)
+{
+    size_t length = strlen(out);
+    const char *end = strrchr(out, '.');
+    if (wf_folder_exists(out) || (length > 0 && out[length - 1] == '/'))
+        return FORM_FOLDER;
+    if (!end)
+        return FORM_NONE;
+    return strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0 ? FORM_PICTURE
+           : strcmp(end, ".json") == 0                          ? FORM_JSON
+                                                                : FORM_NONE;
+}
+
+/* A number from 1 at *at, which is moved behind it; 0 where there is none. */
+static int64_t number_at(const char **at)
+{
+    char *end;
+    if (**at < '0' || **at > '9')
+        return 0;
+    errno = 0;
+    long long value = strtoll(*at, &end, 10);
+    *at = end;
+    return errno == 0 && value <= MOST ? value : 0;
+}
+
+/* "1:2,3:4" */
+static int parse_pick(struct arguments *a)
+{
+    int64_t count = 1;
+    for (const char *c = a->pick; *c; c++)
+        count += *c == ',';
+    a->heads = wf_alloc((size_t)count * sizeof *a->heads);
+    if (!a->heads) {
+        wf_error error = {0};
+        wf_error_set(&error, WF_ERR_MEMORY, "no memory for heads");
+        return fail(&error);
+    }
+    for (const char *at = a->pick;; at++) {
+        struct wf_head h = {.layer = number_at(&at)};
+        if (h.layer > 0 && *at == ':') {
+            at++;
+            h.head = number_at(&at);
+        }
+        if (h.head == 0 || (*at && *at != ','))
+            return fail_usage("--pick: '%s' is no list of layers and heads, such as 1:2,4:1", a->pick);
+        a->heads[a->count++] = h;
+        if (!*at)
+            return -1;
+    }
+}
+
+/* What can be said before the model is read; -1 to go on, else the exit code. */
+static int check(struct arguments *a)
+{
+    if (!a->run)
+        return fail_usage("which run? weft attention RUN --text TEXT --out FILE; RUN is the --out of weft train");
+    if (!a->out)
+        return fail_usage("weft attention needs --out FILE: where the maps go, such as map.svg");
+    if (a->request.text && (a->request.source || a->request.target))
+        return fail_usage("--text is for a language model or an encoder, %s for a translation model: give one of them",
+                          a->request.source ? "--source" : "--target");
+    if (a->pick && (a->layer || a->head))
+        return fail_usage("--pick and %s both choose heads: give one of them", a->layer ? "--layer" : "--head");
+    if (!a->layer != !a->head)
+        return fail_usage("--layer and --head go together: which %s? Or give --pick L:H", a->layer ? "head" : "layer");
+    enum form form = form_of(a->out);
+    const char *choice = a->pick ? "--pick" : "--layer and --head";
+    if (form == FORM_NONE)
+        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json, or in / for a folder", a->out);
+    if ((a->pick || a->layer) && form != FORM_PICTURE)
+        return fail_usage("%s choose%s what a picture shows, but %s: leave %s out", choice, a->pick ? "s" : "",
+                          form == FORM_FOLDER ? "a folder gets every head"
+                          : form == FORM_JSON ? "JSON holds every head"
+                                              : "the page holds every head",
+                          a->pick ? "it" : "them");
+    if (a->kind_name && form == FORM_HTML)
+        return fail_usage("the page holds all kinds of attention: leave --kind out");
+    if (a->pick)
+        return parse_pick(a);
+    if (a->layer) {
+        a->one = (struct wf_head){a->layer, a->head};
+        a->heads = &a->one;
+        a->count = 1;
+    }
+    return -1;
+}
+
+/* --- drawing ------------------------------------------------------------------------------------------------------- */
+
+/* The kind that is asked for, else what the model has; of several the last, what the decoder sees of the source. */
+static const struct wf_attention_map *choose(const struct arguments *a, const struct wf_attention_maps *maps, wf_error *error)
+{
+    const struct wf_attention_map *map = a->kind_name      ? wf_attention_find(maps, a->kind)
+                                         : maps->count > 0 ? &maps->map[maps->count - 1]
+                                                           : NULL;
+    if (!map)
+        wf_error_set(error, WF_ERR_ARGUMENT, "%s has no %s-attention: give --kind %s, or leave it out", maps->model, a->kind_name,
+                     wf_map_kind_name(maps->map[0].kind));
+    return map;
+}
+
+/* FOLDER/cross-layer-1-head-2.svg; without a head FOLDER/cross-grid.svg. */
+static wf_status draw_into(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
+                           const struct wf_head *head, wf_error *error)
+{
+    const char *slash = a->out[strlen(a->out) - 1] == '/' ? "" : "/", *kind = wf_map_kind_name(map->kind);
+    char *path = head ? wf_format("%s%s%s-layer-%lld-head-%lld.svg", a->out, slash, kind, (long long)head->layer, (long long)head->head)
+                      : wf_format("%s%s%s-grid.svg", a->out, slash, kind);
+    wf_status status =
+        path ? wf_attention_draw(maps, map, head, head ? 1 : 0, path, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    wf_free(path);
+    if (status == WF_OK && interrupted(NULL))
+        status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted: not all pictures were drawn");
+    return status;
+}
+
+static wf_status draw_all(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
+                          int64_t *count, wf_error *error)
+{
+    wf_status status = draw_into(a, maps, map, NULL, error);
+    for (struct wf_head h = {1, 1}; status == WF_OK && h.layer <= map->layers; h.layer++)
+        for (h.head = 1; status == WF_OK && h.head <= map->heads; h.head++)
+            status = draw_into(a, maps, map, &h, error);
+    *count += 1 + map->layers * map->heads;
+    return status;
+}
+
+static wf_status fill_folder(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
+                             wf_error *error)
+{
+    int64_t count = 0;
+    wf_status status = wf_folder_make(a->out, error);
+    for (int i = 0; status == WF_OK && i < maps->count; i++)
+        if (!a->kind_name || map == &maps->map[i])
+            status = draw_all(a, maps, &maps->map[i], &count, error);
+    if (status == WF_OK)
+        fprintf(stderr, "weft: %lld pictures in %s\n", (long long)count, a->out);
+    return status;
+}
+
+static wf_status save(const struct arguments *a, const struct wf_attention_maps *maps, wf_error *error)
+{
+    const struct wf_attention_map *map = choose(a, maps, error);
+    if (!map)
+        return error->code;
+    switch (form_of(a->out)) {
+    case FORM_JSON:
+        return wf_attention_save_json(map, a->out, error);
+    case FORM_FOLDER:
+        return fill_folder(a, maps, map, error);
+    default:
+        return wf_attention_draw(maps, map, a->heads, a->count, a->out, error);
+    }
+}
+
+static wf_status attention(const struct arguments *a, wf_error *error)
+{
+    struct wf_run run;
+    struct wf_attention_maps maps = {0};
+    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    if (status != WF_OK)
+        return status;
+    status = wf_attention_of(&run, &a->request, &maps, error);
+    if (status == WF_OK)
+        status = save(a, &maps, error);
+    wf_attention_free(&maps);
+    wf_run_close(&run);
+    return status;
+}
+
+int run_attention(int argc, char **argv)
+{
+    struct arguments a = {0};
+    wf_error error = {0};
+    int code = parse(&argp, argc, argv, &a);
+    if (code < 0)
+        code = check(&a);
+    if (code < 0) {
+        watch_interrupts();
+        code = start(a.threads, &error) == WF_OK && attention(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
+    }
+    if (a.pick)
+        wf_free(a.heads);
+    return code;
+}
