@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The data that the library wrote into the page, tokens made visible, and colours. Nothing here depends on what is chosen.
+'use strict';
+
+const $ = id => document.getElementById(id);
+const data = JSON.parse($('data').textContent);
+const NAMES = {encoder: 'Encoder self-attention', decoder: 'Decoder self-attention', cross: 'Cross-attention'};
+const BUTTONS = {encoder: 'Encoder', decoder: 'Decoder', cross: 'Cross'};
+
+// Weights of a kind: [layer][head][query][key], 16-bit little-endian in base64, where data.one stands for 1. Decoded when first looked at.
+function weightsOf(map) {
+    if (!map.weights) {
+        const bytes = atob($('weights-' + map.kind).textContent);
+        map.weights = new Uint16Array(bytes.length / 2);
+        for (let i = 0; i < map.weights.length; i++)
+            map.weights[i] = bytes.charCodeAt(2 * i) | bytes.charCodeAt(2 * i + 1) << 8;
+    }
+    return map.weights;
+}
+
+// [query][key] of one head.
+function headWeights(map, layer, head) {
+    const size = map.query.length * map.key.length, at = (layer * map.heads + head) * size;
+    return weightsOf(map).subarray(at, at + size);
+}
+
+// A decoder's token sees no later ones: those cells hold no weight, rather than a small one.
+const masked = (map, query, key) => map.kind === 'decoder' && key > query;
+
+function largest(weights) {
+    let most = 1;
+    for (const weight of weights)
+        most = Math.max(most, weight);
+    return most;
+}
+
+const number = weight => (weight / data.one).toFixed(3);
+
+// What can't be seen, or would turn the text around it, is shown by its code; a mark that stands alone gets a circle to stand on.
+function visible(token) {
+    const text = token.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu,
+        c => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0'));
+    return /^\p{M}/u.test(text) ? '\u25CC' + text : text || '\u2205';
+}
+
+// Whether most tokens that have a direction are written from right to left.
+function rightToLeft(tokens) {
+    const count = pattern => tokens.filter(token => pattern.test(token)).length;
+    return count(/[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u) > count(/[\p{Script=Latin}\p{Script=Han}\p{Script=Cyrillic}\p{Script=Devanagari}]/u);
+}
+
+// From nothing (the card's own colour, nearly) to all: lightness only ever goes one way, so the order is also seen without hues.
+const STOPS = {
+    light: ['f5f8fc', 'd8e6f4', 'a8cae8', '649fd3', '2c71b6', '134a8b', '08224d'],
+    dark: ['1d232b', '1d3852', '1f5b77', '2b858c', '55b089', 'aad477', 'fdf4a3'],
+};
+
+// 256 colours as [r, g, b].
+function rampOf(theme) {
+    const stops = STOPS[theme].map(hex => [0, 2, 4].map(at => parseInt(hex.slice(at, at + 2), 16)));
+    return Array.from({length: 256}, (_, i) => {
+        const x = i / 255 * (stops.length - 1), at = Math.min(Math.floor(x), stops.length - 2);
+        return stops[at].map((from, c) => Math.round(from + (stops[at + 1][c] - from) * (x - at)));
+    });
+}
+const RAMPS = {light: rampOf('light'), dark: rampOf('dark')};
+const css = colour => `rgb(${colour.join(' ')})`;
+
+// Black or white, whichever stands out more from a colour (relative luminance of WCAG).
+function inkOn(colour) {
+    const [r, g, b] = colour.map(c => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000' : '#fff';
+}
+
+// The index into a ramp of a weight, for the scale that is chosen.
+function shade(weight, most, scale) {
+    const share = weight / (scale === 'one' ? data.one : most);
+    return Math.round(255 * (scale === 'root' ? Math.sqrt(share) : share));
+}
+
+// Paints a head, a pixel a cell; with more than `limit` rows or columns a pixel is the largest of several cells, so that no line is lost.
+function paint(canvas, map, weights, ramp, scale, limit) {
+    const rows = map.query.length, columns = map.key.length;
+    const height = Math.min(rows, limit), width = Math.min(columns, limit), most = largest(weights);
+    const cells = new Int32Array(width * height).fill(-1);
+    for (let i = 0; i < rows; i++) {
+        const line = Math.floor(i * height / rows) * width;
+        for (let j = 0; j < columns; j++) {
+            const at = line + Math.floor(j * width / columns);
+            if (!masked(map, i, j))
+                cells[at] = Math.max(cells[at], weights[i * columns + j]);
+        }
+    }
+    canvas.width = width;
+    canvas.height = height;
+    const image = new ImageData(width, height);
+    cells.forEach((weight, at) => {
+        if (weight >= 0)
+            image.data.set([...ramp[shade(weight, most, scale)], 255], 4 * at);
+    });
+    canvas.getContext('2d').putImageData(image, 0, 0);
+}
