@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* Encoders: parameters, weights under masks, bits packed and in rows, dropout, the loss of chosen tokens. */
+#include "encoder_test.h"
+
+#define CALL(...) (&(struct wf_encoder_call){__VA_ARGS__})
+
+START_TEST(parameters)
+{
+    struct wf_config c = preset("encoder-attention");
+    wf_error error = {0};
+    wf_model *m = wf_model_new(&c, &error);
+    ck_assert_msg(m != NULL, "%s", error.message);
+    ck_assert_int_eq(wf_model_kind_of(m), WF_MODEL_ENCODER);
+    ck_assert_int_eq(wf_registry_parameters(wf_model_registry(m)), 364032 + 65000); /* counted in PyTorch; and the output layer */
+    wf_model_free(m);
+    static const char *const names[] = {"embed.weight",
+                                        "blocks.1.attn.qkv.weight",
+                                        "blocks.1.attn.out.bias",
+                                        "blocks.0.norm1.weight",
+                                        "blocks.0.ffn.up.weight",
+                                        "blocks.0.ffn.down.bias",
+                                        "blocks.1.norm2.bias",
+                                        "norm.weight",
+                                        "head.weight",
+                                        "head.bias",
+                                        "positions.table"};
+    c = small_encoder_config(0);
+    m = model_of(&c, 1);
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        ck_assert_msg(wf_registry_find(wf_model_registry(m), names[i]), "there is no %s", names[i]);
+    ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 12 + 2 + 2);
+    ck_assert_int_eq(wf_dim(wf_registry_find(wf_model_registry(m), "positions.table"), 0), c.context);
+    wf_model_free(m);
+    c.tied = true, c.bias = false, c.final_norm = false;
+    m = model_of(&c, 1);
+    ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 6);
+    wf_model_free(m);
+}
+END_TEST
+
+/* As PyTorch starts them: embeddings N(0, 1), linear maps uniform in +-1/sqrt(fan_in). */
+START_TEST(initialisation)
+{
+    struct wf_config c = preset("encoder-attention");
+    wf_model *m = model_of(&c, 1);
+    static const struct {
+        const char *name;
+        double deviation;
+    } cases[] = {
+        {"embed.weight", 1}, {"blocks.0.attn.qkv.weight", 0.0721688}, {"blocks.5.ffn.down.weight", 0.0360844}, {"head.weight", 0.0721688}};
+    for (int i = 0; i < 4; i++) {
+        const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), cases[i].name))->value;
+        double square = 0, n = (double)wf_array_count(a);
+        for (int64_t k = 0; k < wf_array_count(a); k++)
+            square += (double)((wf_real *)a->data)[k] * ((wf_real *)a->data)[k];
+        ck_assert_msg(fabs(sqrt(square / n) / cases[i].deviation - 1) < 5 / sqrt(2 * n), "%s: %g", cases[i].name, sqrt(square / n));
+    }
+    wf_model_free(m);
+}
+END_TEST
+
+/* --- weights ------------------------------------------------------------------------------------------------------- */
+
+enum { B = 3, T = 37, H = 4, LAYERS = 2 };
+static const int32_t lengths[B] = {37, 0, 5};
+
+/* What query t of row b may see of key s, in the case `which`. */
+static bool may(int which, int b, int h, int t, int s)
+{
+    return (which % 2 == 0 || s < lengths[b]) && (which < 2 || s <= t) && (which < 4 || ((t + s + h) % 3 != 0 && t != 11));
+}
+
+START_TEST(weights_are_shares)
+{
+    struct wf_config c = small_encoder_config(0.3);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    int32_t ids[B * T];
+    static bool mask[B * H * T * T];
+    random_ids(ids, B * T, c.vocab_size, 1);
+    for (int i = 0; i < B * H * T * T; i++)
+        mask[i] = may(4, i / T / T / H, i / T / T % H, i / T % T, i % T);
+    for (int which = 0; which < 6; which++)
+        for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+            wf_tensor *w[LAYERS];
+            wf_tape_reset(tape, (wf_mode)mode, .seed = 1);
+            wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = which % 2 ? lengths : NULL, .causal = which >= 2,
+                                              .mask = which >= 4 ? wf_bools(tape, mask, WF_SHAPE(B, H, T, T)) : NULL, .weights = w);
+            ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
+            for (int layer = 0; layer < LAYERS; layer++) {
+                wf_real *x = elements_of(tape, w[layer]);
+                ck_assert_int_eq(wf_dim(w[layer], 1), H);
+                for (int row = 0; row < B * H * T; row++) {
+                    double sum = 0;
+                    bool any = false;
+                    for (int s = 0; s < T; s++) {
+                        bool seen = may(which, row / T / H, row / T % H, row % T, s);
+                        ck_assert_msg(seen ? x[row * T + s] > 0 : x[row * T + s] == 0, "case %d, row %d, key %d: %g", which, row, s,
+                                      (double)x[row * T + s]);
+                        any |= seen;
+                        sum += x[row * T + s];
+                    }
+                    ck_assert_double_eq_tol(sum, any, sizeof(wf_real) == 8 ? 1e-14 : 1e-6);
+                }
+                wf_free(x);
+            }
+        }
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+/* --- bits ---------------------------------------------------------------------------------------------------------- */
+
+/* Sentences of 1 to 300 tokens: alone, packed, in rows with padding of any ids, with the weights looked at. */
+START_TEST(neighbours_do_not_matter)
+{
+    enum { SENTENCES = 9, MOST = 300 };
+    static const int32_t length[SENTENCES] = {1, 300, 8, 9, 2, 131, 33, 64, 7};
+    static int32_t ids[SENTENCES * MOST], rows[SENTENCES * MOST];
+    struct wf_config c = small_encoder_config(0);
+    c.context = MOST;
+    for (int norm = 0; norm < 2; norm++) {
+        c.norm = norm ? WF_NORM_PRE : WF_NORM_POST;
+        wf_model *m = model_of(&c, 1);
+        wf_tape *tape = new_tape();
+        int32_t offsets[SENTENCES + 1] = {0};
+        size_t bytes = (size_t)c.d_model * sizeof(wf_real);
+        random_ids(ids, SENTENCES * MOST, c.vocab_size, 1);
+        random_ids(rows, SENTENCES * MOST, c.vocab_size, 2);
+        for (int i = 0; i < SENTENCES; i++) {
+            offsets[i + 1] = offsets[i] + length[i];
+            memcpy(rows + i * MOST, ids + offsets[i], (size_t)length[i] * sizeof *ids);
+        }
+        wf_tensor *w[LAYERS];
+        wf_tape_reset(tape, WF_INFER);
+        wf_real *packed = elements_of(
+            tape, wf_encoder_forward(m, wf_ids_of(tape, ids, WF_SHAPE(offsets[SENTENCES])), .offsets = offsets, .sentences = SENTENCES));
+        wf_real *padded = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length));
+        wf_real *looked = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, rows, SENTENCES, MOST), .lengths = length, .weights = w));
+        for (int i = 0; i < SENTENCES; i++) {
+            wf_tape_reset(tape, WF_INFER);
+            wf_real *alone = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids + offsets[i], 1, length[i])));
+            wf_real *one = elements_of(tape, wf_encoder_forward(m, wf_ids_of(tape, ids + offsets[i], WF_SHAPE(length[i])),
+                                                                .offsets = (int32_t[]){0, length[i]}, .sentences = 1));
+            const char *place = NULL;
+            for (int64_t t = 0; t < length[i] && !place; t++) {
+                const wf_real *x = alone + t * c.d_model;
+                place = memcmp(x, one + t * c.d_model, bytes) != 0                            ? "packed alone"
+                        : memcmp(x, packed + (offsets[i] + t) * c.d_model, bytes) != 0        ? "packed"
+                        : memcmp(x, padded + ((int64_t)i * MOST + t) * c.d_model, bytes) != 0 ? "in rows"
+                        : memcmp(x, looked + ((int64_t)i * MOST + t) * c.d_model, bytes) != 0 ? "in rows with weights"
+                                                                                              : NULL;
+            }
+            ck_assert_msg(!place, "a sentence of %d has other bits %s", length[i], place);
+            wf_free(alone);
+            wf_free(one);
+        }
+        wf_free(packed);
+        wf_free(padded);
+        wf_free(looked);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+/* --- training ------------------------------------------------------------------------------------------------------ */
+
+/* After attention, inside the feed-forward and after it, in each layer; nowhere else. */
+START_TEST(dropout)
+{
+    int64_t nodes[2];
+    int32_t ids[2 * T];
+    wf_tape *tape = new_tape();
+    random_ids(ids, 2 * T, 29, 1);
+    for (int on = 0; on < 2; on++) {
+        struct wf_config c = small_encoder_config(on * 0.3);
+        wf_model *m = model_of(&c, 1);
+        wf_real *x[3];
+        for (int step = 0; step < 3; step++) {
+            wf_tape_reset(tape, step == 2 ? WF_GRADIENTS : WF_TRAIN, .step = (uint64_t)step);
+            x[step] = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids, 2, T)));
+            if (step < 2)
+                nodes[on] = wf_tape_stats(tape).nodes;
+        }
+        ck_assert_int_eq(memcmp(x[0], x[1], sizeof(wf_real) * 2 * T * 24) == 0, !on);
+        ck_assert_int_eq(memcmp(x[0], x[2], sizeof(wf_real) * 2 * T * 24) == 0, !on);
+        for (int step = 0; step < 3; step++)
+            wf_free(x[step]);
+        wf_model_free(m);
+    }
+    ck_assert_int_eq(nodes[1] - nodes[0], 3 * LAYERS);
+    wf_tape_free(tape);
+}
+END_TEST
+
+struct result {
+    double loss, *gradient;
+    int64_t count;
+};
+
+enum { ROWS = 6, WIDTH = 11, CHOSEN = 17 };
+static const int32_t row_offsets[ROWS + 1] = {0, 11, 22, 33, 44, 55, 66};
+
+/* The loss and the gradients of a batch in parts of the given numbers of rows; packed: end to end. lost: a careless caller's. */
+static struct result run(const wf_model *m, wf_tape *tape, bool packed, const int *parts, bool lost)
+{
+    wf_registry *registry = wf_model_registry(m);
+    struct result r = {.count = wf_registry_slab(registry)};
+    int32_t ids[ROWS * WIDTH];
+    random_ids(ids, ROWS * WIDTH, 29, 3);
+    wf_grads_zero(wf_registry_grads(registry));
+    for (int first = 0; *parts >= 0; first += *parts++) {
+        int32_t places[CHOSEN], targets[CHOSEN];
+        int64_t n = 0;
+        double loss;
+        for (int i = 0; i < CHOSEN; i++) { /* each fourth token, and the first again and again */
+            int place = i * 4 % (ROWS * WIDTH) - first * WIDTH;
+            if (place < 0 || place >= *parts * WIDTH)
+                continue;
+            places[n] = place;
+            targets[n++] = i;
+        }
+        uint64_t row = (uint64_t)first * (packed ? WIDTH : 1);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = 3, .first_row = lost ? 0 : row);
+        wf_tensor *in =
+            packed ? wf_ids_of(tape, ids + first * WIDTH, WF_SHAPE(*parts * WIDTH)) : wf_ids(tape, ids + first * WIDTH, *parts, WIDTH);
+        wf_tensor *l = wf_encoder_loss(m, in, packed ? CALL(.offsets = row_offsets, .sentences = *parts) : NULL, places, targets, n,
+                                       .normalizer = CHOSEN);
+        ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
+        r.loss += loss;
+    }
+    r.gradient = calloc((size_t)r.count, sizeof *r.gradient);
+    for (int i = 0; i < wf_registry_count(registry); i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
+        for (int64_t k = 0; !wf_registry_is_buffer(registry, i) && k < wf_array_count(&info->value); k++)
+            r.gradient[info->offset + k] = (double)wf_registry_grads(registry)->slab[info->offset + k];
+    }
+    return r;
+}
+
+static double distance(const struct result *a, const struct result *b)
+{
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        difference += (a->gradient[i] - b->gradient[i]) * (a->gradient[i] - b->gradient[i]);
+        norm += a->gradient[i] * a->gradient[i];
+    }
+    return sqrt(difference / norm);
+}
+
+/* Masks of dropout stand where a row (packed: a token) stands in the whole batch, so its parts add up to it. */
+START_TEST(parts_are_the_whole)
+{
+    static const int splits[][8] = {{3, 3, -1}, {1, 1, 1, 1, 1, 1, -1}, {0, 4, 2, 0, -1}};
+    const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 2e-6;
+    struct wf_config c = small_encoder_config(0.3);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    for (int packed = 0; packed < 2; packed++) {
+        struct result whole = run(m, tape, packed, (int[]){ROWS, -1}, false), other = run(m, tape, packed, splits[0], true);
+        ck_assert(distance(&whole, &other) > 1e-2);
+        free(other.gradient);
+        for (int i = 0; i < 3; i++) {
+            struct result parts = run(m, tape, packed, splits[i], false);
+            ck_assert(fabs(parts.loss - whole.loss) <= tolerance * whole.loss);
+            ck_assert_msg(distance(&whole, &parts) <= tolerance, "split %d differs by %g", i, distance(&whole, &parts));
+            free(parts.gradient);
+        }
+        free(whole.gradient);
+    }
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+/* The mean of -log softmax of the logits at the places; of no places 0, with gradients that are there and zero. */
+START_TEST(loss_of_chosen_tokens)
+{
+    static const int32_t places[] = {3, 70, 3, 0, 36}, targets[] = {1, 0, 5, 28, 7};
+    struct wf_config c = small_encoder_config(0);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    int32_t ids[2 * T], ends[2] = {T, 35};
+    double want = 0, loss, plain_value;
+    wf_tensor *plain;
+    random_ids(ids, 2 * T, c.vocab_size, 1);
+    wf_tape_reset(tape, WF_INFER);
+    wf_real *logits = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids, 2, T), .lengths = ends));
+    for (int i = 0; i < 5; i++) {
+        double z = 0;
+        for (int v = 0; v < 29; v++)
+            z += exp((double)logits[places[i] * 29 + v]);
+        want += (log(z) - (double)logits[places[i] * 29 + targets[i]]) / 5;
+    }
+    wf_tensor *l =
+        wf_encoder_loss(m, wf_ids(tape, ids, 2, T), CALL(.lengths = ends), places, targets, 5, .label_smoothing = 0.1, .plain = &plain);
+    ck_assert(wf_item(l, &loss) == WF_OK && wf_item(plain, &plain_value) == WF_OK);
+    ck_assert_double_eq_tol(plain_value, want, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
+    ck_assert(fabs(loss - plain_value) > 1e-3);
+    wf_free(logits);
+
+    wf_grads *grads = wf_registry_grads(wf_model_registry(m));
+    wf_tape_reset(tape, WF_TRAIN);
+    wf_grads_zero(grads);
+    l = wf_encoder_loss(m, wf_ids(tape, ids, 2, T), NULL, NULL, NULL, 0);
+    ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
+    ck_assert(loss == 0);
+    for (int i = 0; i < wf_registry_count(wf_model_registry(m)); i++) {
+        wf_array view;
+        if (wf_registry_is_buffer(wf_model_registry(m), i))
+            continue;
+        ck_assert_int_eq(wf_grad(wf_registry_at(wf_model_registry(m), i), &view), WF_OK);
+        for (int64_t k = 0; k < wf_array_count(&view); k++)
+            ck_assert(((wf_real *)view.data)[k] == 0);
+    }
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("encoder", parameters, initialisation, weights_are_shares, neighbours_do_not_matter, dropout, parts_are_the_whole,
+             loss_of_chosen_tokens)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of encoders that can't be, models of another kind, and encoders without memory. */
+#include "encoder_test.h"
+#include <weft/seq2seq.h>
+
+enum { T = 9 };
+#define CALL(...) (&(struct wf_encoder_call){__VA_ARGS__})
+
+START_TEST(calls_that_cannot_be)
+{
+    struct wf_config c = small_encoder_config(0);
+    c.context = T;
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    wf_tensor *w[2];
+    int32_t ids[64];
+    bool mask[4] = {true, true, true, true};
+    random_ids(ids, 64, c.vocab_size, 1);
+    wf_tape_reset(tape, WF_INFER);
+#define ROWS(rows, columns) wf_ids(tape, ids, rows, columns)
+#define FLAT(n) wf_ids_of(tape, ids, WF_SHAPE(n))
+#define OFFSETS(...) .offsets = (int32_t[]){__VA_ARGS__}
+#define REFUSED(code, says, in, ...) poisoned(tape, wf_encoder_forward(m, in, __VA_ARGS__), code, says)
+    REFUSED(WF_ERR_SHAPE, "encoder-attention: 10 ids in a row, but the context is 9: give fewer", ROWS(1, 10), .causal = false);
+    REFUSED(WF_ERR_SHAPE, "are not [B,T]", FLAT(4), .causal = true);
+    REFUSED(WF_ERR_ARGUMENT, "row 1 has a length of 5, which is not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){4, 5});
+    REFUSED(WF_ERR_ARGUMENT, "row 0 has a length of -1, which is not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){-1, 4});
+    REFUSED(WF_ERR_SHAPE, "mask must broadcast to [B,H,T,S]", ROWS(1, 3), .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
+    REFUSED(WF_ERR_ARGUMENT, "the model knows no segments: leave them out", ROWS(1, 3), .segments = (int32_t[]){0, 0, 0});
+    REFUSED(WF_ERR_SHAPE, "are not [N], as offsets want them", ROWS(1, 4), OFFSETS(0, 4), .sentences = 1);
+    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0 to the number of ids, 4", FLAT(4), OFFSETS(0, 3), .sentences = 1);
+    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0", FLAT(4), OFFSETS(1, 4), .sentences = 1);
+    REFUSED(WF_ERR_ARGUMENT, "offsets of -1 sentences", FLAT(4), OFFSETS(0, 4), .sentences = -1);
+    REFUSED(WF_ERR_ARGUMENT, "offsets must rise, but 2 follows 3 at sentence 1", FLAT(4), OFFSETS(0, 3, 2, 4), .sentences = 3);
+    REFUSED(WF_ERR_SHAPE, "sentence 1 has 10 ids, but the context is 9: shorten it", FLAT(12), OFFSETS(0, 2, 12), .sentences = 2);
+    REFUSED(WF_ERR_ARGUMENT, "go neither with lengths nor with a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1, .lengths = (int32_t[]){4});
+    REFUSED(WF_ERR_ARGUMENT, "go neither with lengths nor with a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
+            .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
+    REFUSED(WF_ERR_ARGUMENT, "attention weights are of rows", FLAT(4), OFFSETS(0, 4), .sentences = 1, .weights = w);
+
+    int32_t places[] = {0, 8}, targets[] = {1, 2};
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT, "place 8 is not among 8 tokens");
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, -1), WF_ERR_ARGUMENT, "-1 places");
+    places[1] = -1;
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT, "place -1 is not among 8 tokens");
+    targets[0] = 29;
+    wf_tensor *bad = wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 1);
+    ck_assert(wf_is_poison(bad) && strstr(wf_tape_error(tape)->message, "29"));
+    wf_tape_reset(tape, WF_INFER);
+    ids[2] = 29;
+    bad = wf_encoder_logits(m, ROWS(2, 4), .causal = true);
+    ck_assert(wf_is_poison(bad) && strstr(wf_tape_error(tape)->message, "29"));
+
+    /* What failed before stays the error. */
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *poison = wf_tape_fail(tape, WF_ERR_FORMAT, "earlier");
+    ck_assert(wf_is_poison(wf_encoder_forward_with(m, poison, NULL)) && wf_is_poison(wf_encoder_logits_with(m, poison, NULL)));
+    ck_assert(wf_is_poison(wf_encoder_loss(m, poison, NULL, places, targets, 1)));
+    ck_assert_str_eq(wf_tape_error(tape)->message, "earlier");
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+START_TEST(nothing_to_encode)
+{
+    struct wf_config c = small_encoder_config(0);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    const int32_t zeros[3] = {0};
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, zeros, 0, 4), .lengths = zeros);
+    ck_assert_msg(!wf_is_poison(y) && wf_dim(y, 0) == 0, "%s", wf_tape_error(tape)->message);
+    y = wf_encoder_forward(m, wf_ids_of(tape, zeros, WF_SHAPE(0)), .offsets = zeros, .sentences = 2);
+    ck_assert_msg(!wf_is_poison(y) && wf_dim(y, 0) == 0, "%s", wf_tape_error(tape)->message);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+/* Each kind of model, asked for what another does. */
+START_TEST(the_wrong_kind_of_model)
+{
+    struct wf_config c = small_encoder_config(0), l = small_config("char-rms", 16, 29), p = preset("seq2seq-tiny");
+    p.vocab_size = p.source_vocab_size = 29;
+    wf_model *encoder = model_of(&c, 1), *language = model_of(&l, 1), *pairs = model_of(&p, 1);
+    wf_tape *tape = new_tape();
+    wf_tensor *w[2];
+    struct wf_cache cache;
+    int32_t ids[4] = {1, 2, 3, 4}, out[4];
+    int64_t count, tokens;
+    double loss;
+    wf_tape_reset(tape, WF_INFER);
+    const char *no_language = "encoder-attention is an encoder, no language model: it takes the functions of weft/encoder.h";
+    poisoned(tape, wf_model_logits(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
+    poisoned(tape, wf_model_next(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
+    poisoned(tape, wf_model_attention(encoder, wf_ids(tape, ids, 1, 4), w), WF_ERR_STATE, no_language);
+    poisoned(tape, wf_model_loss(encoder, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, no_language);
+    ck_refused(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
+    ck_refused(wf_model_evaluate(encoder, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, "encoder-attention is no language model");
+    ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
+               "encoder-attention is no language model");
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert(!wf_model_translates(encoder));
+    poisoned(tape, wf_model_encode(encoder, tape, ids, (int32_t[]){0, 4}, 1), WF_ERR_STATE, "encoder-attention is no encoder-decoder");
+    poisoned(tape, wf_encoder_forward(language, wf_ids(tape, ids, 1, 4), .weights = w), WF_ERR_STATE,
+             "char-rms is no encoder: it takes the functions of weft/models.h");
+    poisoned(tape, wf_encoder_logits(pairs, wf_ids(tape, ids, 1, 4), .causal = true), WF_ERR_STATE,
+             "seq2seq-tiny is no encoder: it takes the functions of weft/seq2seq.h");
+    poisoned(tape, wf_encoder_loss(language, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, "char-rms is no encoder");
+    wf_tape_free(tape);
+    wf_model_free(encoder);
+    wf_model_free(language);
+    wf_model_free(pairs);
+}
+END_TEST
+
+/* --- memory -------------------------------------------------------------------------------------------------------- */
+
+static wf_status train_once(const wf_model *m, wf_tape *tape)
+{
+    int32_t ids[4 * T];
+    wf_tensor *w[2];
+    random_ids(ids, 4 * T, 29, 1);
+    wf_tape_reset(tape, WF_TRAIN, .seed = 1);
+    wf_status status = wf_backward(wf_encoder_loss(m, wf_ids(tape, ids, 4, T), CALL(.lengths = ((int32_t[]){T, 3, 1, 8})), ids, ids, 20));
+    if (status != WF_OK)
+        return status;
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, ids, 4, T), .weights = w);
+    y = wf_is_poison(y) ? y : wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(12)), .offsets = (int32_t[]){0, 3, 12}, .sentences = 2);
+    return wf_is_poison(y) ? wf_tape_error(tape)->code : WF_OK;
+}
+
+START_TEST(out_of_memory)
+{
+    struct wf_config c = small_encoder_config(0.1);
+    wf_model *m = model_of(&c, 1);
+    int made = 0, trained = 0;
+    int64_t live = wf_alloc_live();
+    for (int n = 0;; n++, made++) {
+        wf_error e = {0};
+        wf_alloc_fail_after(n);
+        wf_model *other = wf_model_new(&c, &e);
+        wf_alloc_fail_after(-1);
+        wf_model_free(other);
+        ck_assert_int_eq(wf_alloc_live(), live);
+        if (other)
+            break;
+        ck_assert_int_eq(e.code, WF_ERR_MEMORY);
+    }
+    for (int n = 0;; n++, trained++) {
+        wf_tape *tape = new_tape();
+        wf_alloc_fail_after(n);
+        wf_status status = train_once(m, tape);
+        wf_alloc_fail_after(-1);
+        wf_tape_free(tape);
+        if (status == WF_OK)
+            break;
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+    }
+    ck_assert(made > 5 && trained > 3);
+    wf_model_free(m);
+}
+END_TEST
+
+START_TEST(steady_state)
+{
+    struct wf_config c = small_encoder_config(0.1);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(train_once(m, tape), WF_OK);
+    int64_t before = wf_alloc_count();
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(train_once(m, tape), WF_OK);
+    ck_assert_int_eq(wf_alloc_count(), before);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("encoder_errors", calls_that_cannot_be, nothing_to_encode, the_wrong_kind_of_model, out_of_memory, steady_state)
