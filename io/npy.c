@@ -66,8 +66,8 @@ wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error)
 {
     const char *descr = descr_of(array->dtype);
     if (!descr)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: an array of dtype %d can't be written as .npy: F32, F64, I32 and BOOL can", path,
-                            (int)array->dtype);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: an array of dtype %s can't be written as .npy: F32, F64, I32 and BOOL can", path,
+                            array->dtype < WF_DTYPE_COUNT ? wf_dtype_name(array->dtype) : "?");
     int64_t count = array->ndim >= 0 && array->ndim <= WF_MAX_DIMS ? wf_array_count(array) : -1, bytes;
     if (count < 0 || (count > 0 && !array->data) || __builtin_mul_overflow(count, (int64_t)wf_dtype_size(array->dtype), &bytes))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the array's shape or data are not valid", path);
