@@ -26,6 +26,7 @@ int run_bleu(int argc, char **argv);
 int run_tokenizer(int argc, char **argv);
 int run_attention(int argc, char **argv);
 int run_inspect(int argc, char **argv);
+int run_plot(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
 /* Prints "weft: message" and returns the exit code that fits: wrong arguments are wrong usage. */

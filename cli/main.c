@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"bleu", "BLEU and chrF of translations", run_bleu},
     {"tokenizer", "make tokenizers, text to ids and back", run_tokenizer},
     {"attention", "what tokens look at: attention maps as pictures, JSON or a page", run_attention},
+    {"plot", "draw the losses and the learning rate of runs", run_plot},
     {"inspect", "what is in a run or a safetensors file", run_inspect},
     {"bench", "time of a training step", run_bench},
 };

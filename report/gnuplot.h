@@ -20,7 +20,7 @@ struct script {
 };
 void script_add(struct script *s, const char *format, ...) WF_PRINTF(2, 3); /* numbers with a point in every locale */
 /* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup.
- * Bytes that are not UTF-8 become U+FFFD, control characters their pictures, so that an SVG stays well-formed. */
+ * Bytes that are not UTF-8, and control characters, become U+FFFD, so that an SVG stays well-formed. */
 void script_quote(struct script *s, const char *text);
 /* The same as the label of a tic, which gnuplot reads as a format for a number: each % is doubled. */
 void script_quote_tic(struct script *s, const char *text);

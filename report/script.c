@@ -48,8 +48,10 @@ void script_add(struct script *s, const char *format, ...)
     uselocale(before);
 }
 
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
 /* Letters, digits, blanks and what is beyond ASCII go as they are, all else by its number: in double quotes gnuplot runs `commands` and
- * knows escapes. */
+ * knows escapes. Of a number that begins with 0 it reads four digits, so that those of the text behind it are safe. */
 static void quote(struct script *s, const char *text, bool tic)
 {
     int64_t bytes = (int64_t)strlen(text), good;
@@ -62,16 +64,16 @@ static void quote(struct script *s, const char *text, bool tic)
             /* U+0080 to U+009F are control characters, and XML 1.0 has neither U+FFFE nor U+FFFF */
             bool shown = good < 0 && !(c == 0xc2 && (unsigned char)text[i + 1] < 0xa0) &&
                          !(c == 0xef && (unsigned char)text[i + 1] == 0xbf && (unsigned char)text[i + 2] >= 0xbe);
-            script_add(s, "%.*s", shown ? length : 3, shown ? text + i : "\xef\xbf\xbd");
+            script_add(s, "%.*s", shown ? length : 3, shown ? text + i : REPLACEMENT);
             i += good < 0 ? length : 1;
             continue;
         }
         if (c < 0x20 || c == 0x7f)
-            script_add(s, "\xe2\x90%c", c == 0x7f ? 0xa1 : 0x80 + c); /* U+2400 and on */
+            script_add(s, REPLACEMENT);
         else if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ')
             script_add(s, "%c", c);
         else
-            script_add(s, tic && c == '%' ? "\\%03o\\%03o" : "\\%03o", c, c);
+            script_add(s, tic && c == '%' ? "\\%04o\\%04o" : "\\%04o", c, c);
         i++;
     }
     script_add(s, "\"");

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Curves out of metrics.jsonl. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weft/file.h>
+#include <weft/internal/json.h>
+#include <weft/memory.h>
+
+#include "curves.h"
+
+static const int64_t LONGEST = (int64_t)1 << 31; /* bytes of metrics.jsonl: some ten million lines */
+static const char *const keys[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
+
+void curve_free(struct curve *curve)
+{
+    wf_free(curve->point);
+    *curve = (struct curve){0};
+}
+
+void curves_free(struct curves *curves)
+{
+    for (int k = 0; k < CURVE_KINDS; k++)
+        curve_free(&curves->of[k]);
+}
+
+static wf_status add(struct curve *curve, struct point p, wf_error *error)
+{
+    while (curve->count > 0 && curve->point[curve->count - 1].step >= p.step)
+        curve->count--;
+    if (curve->count == curve->capacity) {
+        int64_t capacity = 2 * curve->capacity + 64;
+        struct point *more = wf_realloc(curve->point, (size_t)capacity * sizeof *more);
+        if (!more)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
+        curve->point = more;
+        curve->capacity = capacity;
+    }
+    curve->point[curve->count++] = p;
+    return WF_OK;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+/* Events and keys that are not known hold nothing to draw. */
+static wf_status read_event(const json_t *event, const char *path, int64_t number, struct curves *out, wf_error *error)
+{
+    if (!json_is_object(event))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line that is no JSON object", path, number);
+    const json_t *step = json_object_get(event, "step");
+    for (int k = 0; k < CURVE_KINDS; k++) {
+        const json_t *value = json_object_get(event, keys[k]);
+        if (!value)
+            continue;
+        if (!json_is_number(value))
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is no number", path, number, keys[k]);
+        if (!json_is_integer(step) || json_integer_value(step) < 0)
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" without a \"step\" of 0 or more", path, number, keys[k]);
+        wf_status status = add(&out->of[k], (struct point){(double)json_integer_value(step), json_number_value(value)}, error);
+        if (status != WF_OK)
+            return status;
+    }
+    return WF_OK;
+}
+
+static wf_status read_lines(const char *text, int64_t bytes, const char *path, struct curves *out, wf_error *error)
+{
+    int64_t number = 1;
+    for (int64_t at = 0; at < bytes; number++) {
+        const char *newline = memchr(text + at, '\n', (size_t)(bytes - at));
+        if (!newline)
+            break; /* not whole */
+        int64_t length = newline - (text + at);
+        wf_error failure = {0};
+        json_t *event = wf_json_parse(text + at, length, "", &failure);
+        if (!event && failure.code == WF_ERR_MEMORY)
+            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for line %" PRId64, path, number);
+        if (!event) /* the parser saw one line: ":1:COLUMN: reason" */
+            return wf_error_set(error, failure.code, "%s:%" PRId64 "%s", path, number, failure.message + 2);
+        wf_status status = read_event(event, path, number, out, error);
+        json_decref(event);
+        if (status != WF_OK)
+            return status;
+        at += length + 1;
+    }
+    return WF_OK;
+}
+
+wf_status curves_read(const char *folder, struct curves *out, wf_error *error)
+{
+    *out = (struct curves){0};
+    if (!wf_folder_exists(folder))
+        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+    char *path = wf_format("%s/metrics.jsonl", folder);
+    if (!path)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    wf_status status = WF_OK;
+    char *text = NULL;
+    int64_t bytes = 0;
+    wf_error failure = {0}; /* error may be NULL */
+    if (!wf_file_exists(path) && !wf_folder_exists(path))
+        status =
+            wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which weft train writes: the model was not trained in it", folder);
+    else if (!(text = wf_file_load(path, LONGEST, &bytes, &failure)))
+        status = wf_error_set(error, failure.code, "%s", failure.message);
+    if (status == WF_OK)
+        status = read_lines(text, bytes, path, out, error);
+    if (status == WF_OK && out->of[CURVE_TRAIN].count + out->of[CURVE_VALID].count == 0)
+        status = wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", path);
+    wf_free(text);
+    wf_free(path);
+    if (status != WF_OK)
+        curves_free(out);
+    return status;
+}
+
+/* --- shaping ------------------------------------------------------------------------------------------------------- */
+
+static wf_status make(struct curve *out, int64_t capacity, wf_error *error)
+{
+    *out = (struct curve){.point = wf_alloc((size_t)capacity * sizeof *out->point), .capacity = capacity};
+    return out->point ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
+}
+
+wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error)
+{
+    wf_status status = make(out, in->count, error);
+    if (status != WF_OK)
+        return status;
+    double sum = 0; /* of the points low to high - 1; both only grow */
+    for (int64_t i = 0, low = 0, high = 0; i < in->count; i++) {
+        int64_t reach = half < i ? half : i, end = i + reach < in->count ? i + reach + 1 : in->count;
+        while (high < end)
+            sum += in->point[high++].value;
+        while (low < i - reach)
+            sum -= in->point[low++].value;
+        out->point[i] = (struct point){in->point[i].step, reach ? sum / (double)(high - low) : in->point[i].value};
+    }
+    out->count = in->count;
+    return WF_OK;
+}
+
+wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error)
+{
+    bool whole = in->count <= 2 * buckets;
+    wf_status status = make(out, whole ? in->count : 2 * buckets, error);
+    if (status != WF_OK)
+        return status;
+    if (whole) {
+        if (in->count > 0)
+            memcpy(out->point, in->point, (size_t)in->count * sizeof *in->point);
+        out->count = in->count;
+        return WF_OK;
+    }
+    for (int64_t b = 0; b < buckets; b++) {
+        int64_t begin = b * in->count / buckets, end = (b + 1) * in->count / buckets, low = begin, high = begin;
+        for (int64_t i = begin; i < end; i++) {
+            low = in->point[i].value < in->point[low].value ? i : low;
+            high = in->point[i].value > in->point[high].value ? i : high;
+        }
+        out->point[out->count++] = in->point[low < high ? low : high];
+        if (low != high)
+            out->point[out->count++] = in->point[low < high ? high : low];
+    }
+    return WF_OK;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs as a picture: losses above, the learning rate below, the legend beside them, where it covers nothing. */
+#include <inttypes.h>
+
+#include <weft/file.h>
+#include <weft/memory.h>
+
+#include "plot_runs.h"
+
+/* Sizes in pixels of an SVG. */
+enum { LEFT = 98, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 60 };
+
+/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white. Beyond seven runs they
+ * come again with other marks. */
+static const uint32_t colours[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000};
+enum { COLOURS = sizeof colours / sizeof *colours };
+static const int marks[] = {7, 5, 9, 13, 11, 6, 4};
+
+static uint32_t colour_of(int64_t run)
+{
+    return colours[run % COLOURS];
+}
+
+/* For the noise behind the means. */
+static uint32_t faint(uint32_t colour)
+{
+    uint32_t out = 0;
+    for (int shift = 0; shift < 24; shift += 8)
+        out |= (255 - (255 - (colour >> shift & 255)) * 32 / 100) << shift;
+    return out;
+}
+
+/* Validation of a single run has another colour than its training. */
+static uint32_t valid_colour(const struct plot *p, int64_t run)
+{
+    return colour_of(p->count == 1 ? 1 : run);
+}
+
+static int mark_of(int64_t run)
+{
+    return marks[(run + run / COLOURS) % (int64_t)(sizeof marks / sizeof *marks)];
+}
+
+struct layout {
+    int width, height, legend; /* legend: where it begins */
+    bool rate;
+};
+
+static struct layout layout_of(const struct plot *p)
+{
+    int longest = text_columns("as logged, each 10 steps"), lines = 6;
+    for (int64_t i = 0; i < p->count && p->count > 1; i++) {
+        int columns = text_columns(p->run[i].name);
+        longest = columns > longest ? columns : longest;
+        lines++;
+    }
+    bool rate = !axis_empty(&p->lr);
+    int height = TOP + LOSS + BETWEEN + RATE + BOTTOM, wanted = TOP + lines * LINE + BOTTOM;
+    return (struct layout){.width = LEFT + PANEL + SAMPLE + longest * LETTER,
+                           .height = height > wanted ? height : wanted,
+                           .legend = LEFT + PANEL + 14,
+                           .rate = rate};
+}
+
+/* A panel between two heights, in pixels from above. */
+static void add_panel(struct script *s, const struct layout *l, int from, int to, const char *what)
+{
+    script_add(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\n", (double)LEFT / l->width, (double)(LEFT + PANEL) / l->width);
+    script_add(s, "set tmargin at screen %.6f\nset bmargin at screen %.6f\n", 1 - (double)from / l->height, 1 - (double)to / l->height);
+    script_add(s, "unset label\nset label ");
+    script_quote(s, what);
+    script_add(s, " at screen %.6f,%.6f center rotate by 90 tc rgb \"#333333\"\n", 18.0 / l->width, 1 - (from + to) / 2.0 / l->height);
+}
+
+static void add_steps(struct script *s, const struct layout *l, int to)
+{
+    script_add(s, "set label \"step\" at screen %.6f,%.6f center tc rgb \"#333333\"\n", (LEFT + PANEL / 2.0) / l->width,
+               1 - (to + 50.0) / l->height);
+}
+
+/* One point alone makes no line. */
+static const char *style_of(const struct curve *c)
+{
+    return c->count == 1 ? "points pt 7 ps 0.6" : "lines";
+}
+
+static void add_losses(const struct plot *p, struct script *s)
+{
+    const char *comma = "plot ";
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->run[i].raw.count > 0) {
+            script_add(s, "%s$t%" PRId64 " with lines lw 0.6 lc rgb 0x%06x", comma, i, faint(colour_of(i)));
+            comma = ", ";
+        }
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->run[i].mean.count > 0) {
+            script_add(s, "%s$m%" PRId64 " with %s lw 1.3 lc rgb 0x%06x", comma, i, style_of(&p->run[i].mean), colour_of(i));
+            comma = ", ";
+        }
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->run[i].valid.count > 0) {
+            script_add(s, "%s$v%" PRId64 " with linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", comma, i, mark_of(i),
+                       1 + p->run[i].valid.count / 30, valid_colour(p, i));
+            comma = ", ";
+        }
+    /* the legend: lines that are drawn nowhere */
+    uint32_t grey = 0x555555;
+    bool one = p->count == 1;
+    if (p->trained)
+        script_add(s, ", NaN with lines lw 1.3 lc rgb 0x%06x title \"training%s\"", one ? colour_of(0) : grey,
+                   p->noisy ? " (running mean)" : "");
+    if (p->noisy)
+        script_add(s, ", NaN with lines lw 1.3 lc rgb 0x%06x title \"training (as logged)\"", faint(one ? colour_of(0) : grey));
+    if (p->validated)
+        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title \"validation\"", mark_of(0),
+                   one ? valid_colour(p, 0) : grey);
+    if (p->count > 1)
+        script_add(s, ", NaN with lines lc rgb 0xffffff title \" \"");
+    for (int64_t i = 0; i < p->count && p->count > 1; i++) {
+        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title ", mark_of(i), colour_of(i));
+        script_quote(s, p->run[i].name);
+    }
+    script_add(s, "\n");
+}
+
+static void add_rates(const struct plot *p, struct script *s)
+{
+    const char *comma = "plot ";
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->run[i].lr.count > 0) {
+            script_add(s, "%s$r%" PRId64 " with %s lw 1.6 lc rgb 0x%06x", comma, i, style_of(&p->run[i].lr), colour_of(i));
+            comma = ", ";
+        }
+    script_add(s, "\n");
+}
+
+static void add_all(struct plot *p, enum picture_format format, struct script *s)
+{
+    struct layout l = layout_of(p);
+    plot_finish(p, PANEL / LETTER, 9, 4);
+    script_terminal(s, format, l.width, l.height, FONT);
+    for (int64_t i = 0; i < p->count; i++) {
+        plot_add_data(&p->run[i].raw, 't', i, s);
+        plot_add_data(&p->run[i].mean, 'm', i, s);
+        plot_add_data(&p->run[i].valid, 'v', i, s);
+        plot_add_data(&p->run[i].lr, 'r', i, s);
+    }
+    script_add(s, "set multiplot\n"
+                  "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
+                  "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\n");
+    script_add(s, "set key at screen %.6f,%.6f left top vertical Left reverse samplen 2.5 spacing 1.2 noautotitle tc rgb \"#222222\"\n",
+               (double)l.legend / l.width, 1 - (double)(TOP - 6) / l.height);
+    int end = l.rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
+    add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
+    if (p->count == 1) {
+        script_add(s, "set title ");
+        script_quote(s, p->run[0].name);
+        script_add(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
+    }
+    axis_script(&p->x, 'x', !l.rate, s);
+    axis_script(&p->loss, 'y', true, s);
+    if (!l.rate)
+        add_steps(s, &l, end);
+    add_losses(p, s);
+    if (l.rate) {
+        script_add(s, "unset key\nunset title\n");
+        add_panel(s, &l, TOP + LOSS + BETWEEN, TOP + LOSS + BETWEEN + RATE, "learning rate");
+        add_steps(s, &l, TOP + LOSS + BETWEEN + RATE);
+        axis_script(&p->x, 'x', true, s);
+        axis_script(&p->lr, 'y', true, s);
+        add_rates(p, s);
+    }
+    script_add(s, "unset multiplot\n");
+}
+
+wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_plot_options *options, const char *path, wf_error *error)
+{
+    enum picture_format format;
+    wf_status status = picture_format_of(path, &format, error);
+    if (status != WF_OK)
+        return status;
+    struct plot p;
+    struct script s = {0};
+    struct wf_string picture = {0};
+    status = plot_load(runs, count, options && options->log, PANEL, &p, error);
+    if (status == WF_OK) {
+        add_all(&p, format, &s);
+        status = s.status == WF_OK ? WF_OK : wf_error_set(error, s.status, "no memory for a picture of %" PRId64 " runs", count);
+    }
+    if (status == WF_OK)
+        status = gnuplot_run(&s.text, &picture, error);
+    if (status == WF_OK)
+        status = wf_file_save(path, picture.data, picture.length, error);
+    wf_string_free(&picture);
+    wf_string_free(&s.text);
+    plot_free(&p);
+    return status;
+}
