@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
     {"head", KEY_HEAD, "H", 0, "one head alone, with --layer", 0},
     {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all)", 0},
     {"out", KEY_OUT, "FILE|DIR", 0,
-     "a picture (.svg or .png), the numbers (.json); a folder, an existing one or a "
+     "a picture (.svg or .png), the numbers (.json), or a page to look around in (.html, of all kinds); a folder, an existing one or a "
      "name that ends in /, gets the grid and each head as SVG, of all kinds unless --kind is given",
      0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
@@ -105,6 +105,7 @@ static enum form form_of(const char *out)
         return FORM_NONE;
     return strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0 ? FORM_PICTURE
            : strcmp(end, ".json") == 0                          ? FORM_JSON
+           : strcmp(end, ".html") == 0                          ? FORM_HTML
                                                                 : FORM_NONE;
 }
 
@@ -163,7 +164,7 @@ static int check(struct arguments *a)
     enum form form = form_of(a->out);
     const char *choice = a->pick ? "--pick" : "--layer and --head";
     if (form == FORM_NONE)
-        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json, or in / for a folder", a->out);
+        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json or .html, or in / for a folder", a->out);
     if ((a->pick || a->layer) && form != FORM_PICTURE)
         return fail_usage("%s choose%s what a picture shows, but %s: leave %s out", choice, a->pick ? "s" : "",
                           form == FORM_FOLDER ? "a folder gets every head"
@@ -243,6 +244,8 @@ static wf_status save(const struct arguments *a, const struct wf_attention_maps 
     switch (form_of(a->out)) {
     case FORM_JSON:
         return wf_attention_save_json(map, a->out, error);
+    case FORM_HTML:
+        return wf_attention_save_html(maps, a->out, error);
     case FORM_FOLDER:
         return fill_folder(a, maps, map, error);
     default:
