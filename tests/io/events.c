@@ -1,83 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* TensorBoard's event files: what is written is read back, compared with what TensorBoard's own writer gives
- * (tests/golden/make_events.py), torn, damaged and cut. */
+ * (tests/golden/make_events.py), and cut for a resume. */
 #include <math.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include <weft/internal/crc32c.h>
-#include <weft/internal/event_files.h>
 
-#include "../fuzz/events.h"
-#include "events.pb-c.h"
-#include "io_test.h"
-
-static unsigned char *load(const char *path, int64_t *bytes)
-{
-    wf_error bad = {0};
-    char *data = wf_file_load(path, 1 << 24, bytes, &bad);
-    ck_assert_msg(data != NULL, "%s", bad.message);
-    return (unsigned char *)data;
-}
-
-static wf_events *open_events(int64_t last)
-{
-    wf_error bad = {0};
-    in_folder("");
-    wf_events *e = wf_events_open(folder_of_test, last, &bad);
-    ck_assert_msg(e != NULL, "%s", bad.message);
-    return e;
-}
-
-/* The one event file of the test's folder. */
-static const char *file_of_test(void)
-{
-    struct wf_names names;
-    ck_ok(wf_event_files(folder_of_test, &names, error));
-    ck_assert_int_eq(names.count, 1);
-    const char *path = in_folder(names.name[0]);
-    wf_names_free(&names);
-    return path;
-}
-
-static void use_file(const void *data, size_t bytes)
-{
-    write_file(in_folder("events.out.tfevents.1700000000.there.weft"), data, bytes);
-}
-
-/* The event of the record at *at, which goes on to the next; NULL at the end. */
-static Wf__Event *next_event(const unsigned char *data, int64_t bytes, int64_t *at)
-{
-    if (*at == bytes)
-        return NULL;
-    uint64_t length;
-    uint32_t sum;
-    ck_assert_int_ge(bytes - *at, 16);
-    memcpy(&length, data + *at, 8);
-    memcpy(&sum, data + *at + 8, 4);
-    ck_assert_uint_eq(sum, wf_record_checksum(data + *at, 8));
-    ck_assert_uint_le(length, (uint64_t)(bytes - *at - 16));
-    memcpy(&sum, data + *at + 12 + length, 4);
-    ck_assert_uint_eq(sum, wf_record_checksum(data + *at + 12, (int64_t)length));
-    Wf__Event *event = wf__event__unpack(NULL, length, data + *at + 12);
-    ck_assert_ptr_nonnull(event);
-    *at += (int64_t)length + 16;
-    return event;
-}
-
-/* The steps of a file's events, "0 10 20"; the version record's 0 is left out. */
-static const char *steps_of(const char *path)
-{
-    static char text[4096];
-    int64_t bytes, at = 0;
-    unsigned char *data = load(path, &bytes);
-    text[0] = 0;
-    for (Wf__Event *event; (event = next_event(data, bytes, &at)); wf__event__free_unpacked(event, NULL))
-        if (event->what_case != WF__EVENT__WHAT_FILE_VERSION)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", text[0] ? " " : "", (long long)event->step);
-    wf_free(data);
-    return text;
-}
+#include "events_test.h"
 
 START_TEST(checksums)
 {
@@ -127,7 +56,7 @@ START_TEST(what_is_written_is_read_back)
     long long seconds = atoll(strstr(path, "tfevents.") + 9);
     ck_assert(seconds >= before && seconds <= time(NULL));
     int64_t bytes, at = 0;
-    unsigned char *data = load(path, &bytes);
+    unsigned char *data = load_bytes(path, &bytes);
     Wf__Event *event = next_event(data, bytes, &at);
     ck_assert_int_eq(event->what_case, WF__EVENT__WHAT_FILE_VERSION);
     ck_assert_str_eq(event->file_version, "brain.Event:2");
@@ -158,14 +87,6 @@ START_TEST(what_is_written_is_read_back)
 }
 END_TEST
 
-/* The first record, of 16 + 8 + length bytes, names the writer; the rest is the same. */
-static int64_t first_record(const unsigned char *data)
-{
-    uint64_t length;
-    memcpy(&length, data, 8);
-    return 16 + (int64_t)length;
-}
-
 START_TEST(bytes_are_those_of_tensorboard)
 {
     char many[5001];
@@ -181,7 +102,7 @@ START_TEST(bytes_are_those_of_tensorboard)
     ck_ok(wf_events_text(e, "empty", INT64_C(1) << 41, 1700000005.5, "", error));
     wf_events_close(e);
     int64_t ours, theirs;
-    unsigned char *a = load(file_of_test(), &ours), *b = load(golden("weft.tfevents"), &theirs);
+    unsigned char *a = load_bytes(file_of_test(), &ours), *b = load_bytes(golden("weft.tfevents"), &theirs);
     int64_t skip = first_record(a), skip_theirs = first_record(b);
     ck_assert_int_eq(ours - skip, theirs - skip_theirs);
     ck_assert_mem_eq(a + skip, b + skip_theirs, (size_t)(ours - skip));
@@ -193,7 +114,7 @@ END_TEST
 START_TEST(later_events_are_dropped)
 {
     int64_t bytes;
-    unsigned char *data = load(golden("others.tfevents"), &bytes);
+    unsigned char *data = load_bytes(golden("others.tfevents"), &bytes);
     const struct {
         int64_t last;
         const char *steps;
@@ -230,121 +151,6 @@ START_TEST(later_events_are_dropped)
     ck_assert_str_eq(steps_of(file_of_test()), "1 2 3 4 5");
     stat(file_of_test(), &after);
     ck_assert_int_eq(before.st_size, after.st_size);
-}
-END_TEST
-
-START_TEST(a_torn_record_is_cut)
-{
-    wf_events *e = open_events(0);
-    ck_ok(wf_events_scalar(e, "loss", 1, 0, 1, error));
-    ck_ok(wf_events_text(e, "sample", 2, 0, "text", error));
-    wf_events_close(e);
-    int64_t bytes, at = 0, ends[4] = {0};
-    unsigned char *data = load(file_of_test(), &bytes);
-    for (int i = 1; i < 4; i++) {
-        wf__event__free_unpacked(next_event(data, bytes, &at), NULL);
-        ends[i] = at;
-    }
-    remove(file_of_test());
-    for (int64_t cut = 0; cut < bytes; cut++) {
-        use_file(data, (size_t)cut);
-        e = open_events(10);
-        ck_ok(wf_events_scalar(e, "loss", 7, 0, 1, error));
-        wf_events_close(e);
-        ck_assert_str_eq(steps_of(file_of_test()), cut < ends[2] ? "7" : "1 7");
-    }
-    wf_free(data);
-}
-END_TEST
-
-static void assert_refused(const unsigned char *data, int64_t bytes, const char *why)
-{
-    wf_error bad = {0};
-    use_file(data, (size_t)bytes);
-    ck_assert_ptr_null(wf_events_open(folder_of_test, 1, &bad));
-    assert_message(&bad, WF_ERR_FORMAT, "there.weft: byte ");
-    assert_message(&bad, WF_ERR_FORMAT, why);
-    assert_file_is(in_folder("events.out.tfevents.1700000000.there.weft"), data, bytes);
-}
-
-START_TEST(damage_is_named)
-{
-    int64_t bytes;
-    unsigned char *data = load(golden("others.tfevents"), &bytes), record[64];
-    for (int64_t i = 0; i < bytes; i++) { /* any one bit, anywhere */
-        data[i] ^= (unsigned char)(1 << i % 8);
-        assert_refused(data, bytes, "checksum is wrong");
-        data[i] ^= (unsigned char)(1 << i % 8);
-    }
-    assert_refused(data + first_record(data), bytes - first_record(data), "byte 0: the first event does not say brain.Event");
-    wf_free(data);
-    const unsigned char message[] = {0x10, 0x80}; /* a step that does not end */
-    assert_refused(record, (int64_t)make_record(message, sizeof message, record), "byte 0: the record is not an event");
-    const unsigned char long_text[] = {0x1a, 0xff, 0xff, 0xff, 0xff, 0x0f, 'b'};
-    assert_refused(record, (int64_t)make_record(long_text, sizeof long_text, record), "byte 0: the record is not an event");
-    assert_refused((const unsigned char *)"{\"step\":1,\"loss\":1}\n", 20, "byte 0: no record begins here");
-    ck_assert_int_eq(wf_alloc_live(), 0);
-}
-END_TEST
-
-START_TEST(mutations)
-{
-    int64_t bytes;
-    unsigned char *data = load(golden("others.tfevents"), &bytes), *copy = wf_alloc((size_t)bytes), records[1024];
-    uint32_t random = 7;
-    int accepted = 0, refused = 0;
-    for (int round = 0; round < 20000; round++) {
-        memcpy(copy, data, (size_t)bytes);
-        size_t used = 0;
-        int victim = round % 7, number = 0;
-        for (int64_t at = 0; at < bytes; number++) { /* bytes of one event change, its checksums fit */
-            uint64_t length;
-            memcpy(&length, data + at, 8);
-            for (int change = 0; number == victim && change < 1 + round % 3; change++) {
-                random = random * 1664525 + 1013904223;
-                copy[at + 12 + (int64_t)((random >> 16) % length)] = (unsigned char)(random >> 8);
-            }
-            used += make_record(copy + at + 12, (size_t)length, records + used);
-            at += (int64_t)length + 16;
-        }
-        *(drop_events(records, used, 20) ? &accepted : &refused) += 1;
-    }
-    ck_assert_int_gt(accepted, 1000);
-    ck_assert_int_gt(refused, 1000);
-    wf_free(data);
-    wf_free(copy);
-    ck_assert_int_eq(wf_alloc_live(), 0);
-}
-END_TEST
-
-START_TEST(a_full_disk_leaves_whole_records)
-{
-    wf_error bad = {0};
-    wf_events *e = open_events(0);
-    const char *path = file_of_test();
-    ck_ok(wf_events_scalar(e, "loss", 1, 0, 1, error));
-    struct stat info;
-    stat(path, &info);
-    for (int room = 0; room < 40; room++) {
-        wf_error_clear(&bad);
-        limit_file_size((rlim_t)(info.st_size + room));
-        wf_status status = wf_events_scalar(e, "loss", 2, 0, 1, &bad);
-        limit_file_size(RLIM_INFINITY);
-        ck_assert_int_eq(status, WF_ERR_IO);
-        assert_message(&bad, WF_ERR_IO, ".weft: cannot be written at byte ");
-        ck_assert_str_eq(steps_of(path), "1");
-    }
-    ck_ok(wf_events_scalar(e, "loss", 3, 0, 1, error)); /* there is room again */
-    wf_events_close(e);
-    ck_assert_str_eq(steps_of(path), "1 3");
-    remove(path);
-    wf_error_clear(&bad);
-    limit_file_size(20);
-    e = wf_events_open(folder_of_test, 0, &bad);
-    limit_file_size(RLIM_INFINITY);
-    ck_assert_ptr_null(e);
-    assert_message(&bad, WF_ERR_IO, "cannot be written");
-    ck_assert_int_eq(count_names(folder_of_test), 0);
 }
 END_TEST
 
@@ -390,7 +196,7 @@ static wf_status write_some(wf_error *error)
     static char text[5000];
     memset(text, 'x', sizeof text - 1);
     int64_t bytes;
-    unsigned char *data = (unsigned char *)wf_file_load(golden("others.tfevents"), 1 << 20, &bytes, error);
+    unsigned char *data = (unsigned char *)wf_file_load_bytes(golden("others.tfevents"), 1 << 20, &bytes, error);
     if (!data)
         return error->code;
     use_file(data, (size_t)bytes);
@@ -412,43 +218,5 @@ START_TEST(memory_may_be_short)
 }
 END_TEST
 
-/* Whatever moment the process dies at, the file can be gone on with, and no event that was reported is lost. */
-START_TEST(events_survive_a_kill)
-{
-    int written = 0;
-    in_folder("");
-    for (int round = 0; round < 10; round++) {
-        int ends[2], last = 0;
-        ck_assert_int_eq(pipe(ends), 0);
-        pid_t child = fork();
-        if (child == 0) {
-            wf_events *e = wf_events_open(folder_of_test, -1, NULL);
-            for (int step = 1; e; step++)
-                if (wf_events_scalar(e, "loss", step, 0, step, NULL) != WF_OK || write(ends[1], &step, sizeof step) != sizeof step)
-                    break;
-            _exit(1);
-        }
-        close(ends[1]);
-        usleep((useconds_t)(1000 + round * 1777));
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        for (int step; read(ends[0], &step, sizeof step) == sizeof step;)
-            last = step;
-        close(ends[0]);
-        wf_events_close(open_events(INT64_MAX));
-        int64_t bytes, at = 0;
-        unsigned char *data = load(file_of_test(), &bytes);
-        int step = -1;
-        for (Wf__Event *event; (event = next_event(data, bytes, &at)); wf__event__free_unpacked(event, NULL))
-            ck_assert_int_eq(event->step, ++step);
-        ck_assert(step >= last && step <= last + 1);
-        written += last;
-        wf_free(data);
-    }
-    ck_assert_msg(written > 0, "no event was ever written: the test shows nothing");
-}
-END_TEST
-
 WF_TEST_MAIN("events", checksums, names, what_is_written_is_read_back, bytes_are_those_of_tensorboard, later_events_are_dropped,
-             a_torn_record_is_cut, damage_is_named, mutations, a_full_disk_leaves_whole_records, what_cant_be_opened_or_written,
-             scalars_allocate_nothing, memory_may_be_short, events_survive_a_kill)
+             what_cant_be_opened_or_written, scalars_allocate_nothing, memory_may_be_short)
