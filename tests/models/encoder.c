@@ -165,6 +165,33 @@ START_TEST(neighbours_do_not_matter)
 }
 END_TEST
 
+/* Packed sentences can be causal too: a token's bits are those of the text up to it. */
+START_TEST(packed_and_causal)
+{
+    struct wf_config c = small_encoder_config(0);
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    int32_t ids[30];
+    const int32_t offsets[3] = {0, 10, 30};
+    random_ids(ids, 30, c.vocab_size, 1);
+    wf_tape_reset(tape, WF_INFER);
+    wf_real *x =
+        elements_of(tape, wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .offsets = offsets, .sentences = 2, .causal = true));
+    wf_real *row = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20), .causal = true));
+    wf_real *start = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 7), .causal = true));
+    wf_real *free = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20)));
+    ck_assert(memcmp(x + 10 * c.vocab_size, row, sizeof *x * 20 * (size_t)c.vocab_size) == 0);
+    ck_assert(memcmp(start, row, sizeof *x * 7 * (size_t)c.vocab_size) == 0);
+    ck_assert(memcmp(free, row, sizeof *x * (size_t)c.vocab_size) != 0);
+    wf_free(x);
+    wf_free(row);
+    wf_free(start);
+    wf_free(free);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
 /* --- training ------------------------------------------------------------------------------------------------------ */
 
 /* After attention, inside the feed-forward and after it, in each layer; nowhere else. */
@@ -320,5 +347,5 @@ START_TEST(loss_of_chosen_tokens)
 }
 END_TEST
 
-WF_TEST_MAIN("encoder", parameters, initialisation, weights_are_shares, neighbours_do_not_matter, dropout, parts_are_the_whole,
-             loss_of_chosen_tokens)
+WF_TEST_MAIN("encoder", parameters, initialisation, weights_are_shares, neighbours_do_not_matter, packed_and_causal, dropout,
+             parts_are_the_whole, loss_of_chosen_tokens)

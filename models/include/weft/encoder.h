@@ -15,13 +15,15 @@ struct wf_encoder_call {
     wf_tensor *mask;         /* bools that broadcast to [B,H,T,T]; true = may attend */
     bool causal;             /* token t sees tokens up to t */
     const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. "bert" only */
-    const int32_t *offsets;  /* [sentences + 1]: sentences end to end, ids [N]; instead of lengths, mask and causal */
+    const int32_t *offsets;  /* [sentences + 1]: sentences end to end, ids [N]; instead of lengths and mask */
     int sentences;
     wf_tensor **weights;     /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */
 };
 /* ids [B,T] -> [B,T,d], or with offsets ids [N] -> [N,d]. A row longer than the configuration's context, a model that is no
  * encoder and a call that contradicts itself are errors of the tape. Rows past their length hold what the model makes of their ids:
- * nothing that others see. In WF_INFER a sentence has the same bits packed or in rows, alone or beside others. */
+ * nothing that others see. In WF_INFER a sentence has the same bits packed or in rows, alone or beside others, its weights looked at or
+ * not. In WF_TRAIN the tape's first_row is the row of a larger batch, of packed sentences the token, at which these ids begin. call may
+ * be NULL: whole rows. */
 WF_API wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call);
 /* The same through the output layer -> [B,T,V] or [N,V]. An error for a model that has none ("bert"). */
 WF_API wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call);
