@@ -11,183 +11,8 @@
 #include <weft/memory.h>
 
 #include "gnuplot.h"
+#include "heat_map.h"
 #include "labels.h"
-
-enum {
-    MARGIN = 16,     /* around the picture */
-    HEADING = 15,    /* size of the title's letters; the other sizes follow it */
-    CAPTION = 12,    /* of what the axes are, and titles of panels */
-    TITLE_BAND = 34, /* what a line of that kind takes */
-    CAPTION_BAND = 22,
-    TICK = 10,      /* between a label and the map */
-    GAP = 8,        /* between the panels of a grid */
-    PANEL_GAP = 28, /* between those that have their own labels */
-    BAR = 14,       /* width of the colour bar, */
-    BAR_BAND = 92,  /* and with its numbers and name */
-    WIDE = 2400,    /* pixels that a grid with tokens may take, */
-    NARROW = 1400   /* and one without */
-};
-
-/* A picture: panels of `columns` and `rows`, the same tokens on all. */
-struct picture {
-    const struct wf_attention_map *map;
-    const struct wf_head *heads; /* NULL: the grid of all */
-    int64_t count, columns, rows;
-    double cell;         /* side of a weight */
-    double font;         /* of the tokens; 0: they are not named */
-    int64_t every;       /* how many tokens have one label; more than 1 for very long texts */
-    char **query, **key; /* labels, shortened */
-    double query_width, key_height;
-    double panel_width, panel_height; /* of the map alone */
-    double left, top, step_x, step_y; /* where the first map begins, and how far the next one is */
-    double width, height;
-    double most, tick; /* the end of the colour bar, and between its numbers */
-    double letters;    /* what sizes of letters are multiplied with */
-    bool pairs;        /* of a translation model: tokens are of the source or the target */
-    char title[160], note[160];
-};
-
-static bool single(const struct picture *p)
-{
-    return p->heads && p->count == 1;
-}
-
-static struct wf_head head_at(const struct picture *p, int64_t i)
-{
-    return p->heads ? p->heads[i] : (struct wf_head){i / p->map->heads + 1, i % p->map->heads + 1};
-}
-
-static const float *weights_at(const struct picture *p, int64_t i)
-{
-    const struct wf_attention_map *m = p->map;
-    struct wf_head h = head_at(p, i);
-    return m->weights + ((h.layer - 1) * m->heads + h.head - 1) * m->queries * m->keys;
-}
-
-/* --- sizes --------------------------------------------------------------------------------------------------------- */
-
-static double between(double low, double x, double high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-/* Cells are as high as the letters of their label, or a label is for several: so they never overlap. */
-static void choose_cells(struct picture *p)
-{
-    double n = larger((double)p->map->queries, (double)p->map->keys), across = (double)p->map->heads, down = (double)p->map->layers;
-    p->every = 1;
-    if (p->heads) {
-        p->cell = n > 160 ? larger(2, 2240 / n) : n > 60 ? 14 : between(15, floor(540 / n), 30);
-        p->font = n > 160 ? 10 : n > 60 ? 11 : 12;
-        p->every = (int64_t)ceil(1.25 * p->font / p->cell);
-        return;
-    }
-    p->cell = between(11, floor(200 / n), 24);
-    p->font = floor(between(9, 0.85 * p->cell, 12));
-    if (across * ((double)p->map->keys * p->cell + GAP) <= WIDE && down * ((double)p->map->queries * p->cell + GAP) <= WIDE)
-        return;
-    p->font = 0;
-    p->cell = between(4, floor(NARROW / larger(across, 0.5 * down)), 160) / n;
-    snprintf(p->note, sizeof p->note, "%" PRId64 " tokens from top to bottom, %" PRId64 " from left to right: too many to name them here",
-             p->map->queries, p->map->keys);
-}
-
-static void free_labels(char **label, int64_t count)
-{
-    for (int64_t i = 0; label && i < count; i++)
-        wf_free(label[i]);
-    wf_free(label);
-}
-
-/* The sign of a space is a heavy bar in most fonts, which between turned labels looks like part of the map: here it is a thin one. */
-static void thin_spaces(char *label)
-{
-    static const char bar[] = "▁";
-    for (char *at = label; (at = strstr(at, bar));) {
-        *at++ = '_';
-        memmove(at, at + strlen(bar) - 1, strlen(at + strlen(bar) - 1) + 1);
-    }
-}
-
-/* Labels that are not too long, and how much the longest takes. */
-static char **shorten(char *const *label, int64_t count, double most, double font, double *width)
-{
-    char **out = wf_alloc_zero((size_t)count, sizeof *out);
-    *width = 0;
-    for (int64_t i = 0; out && i < count; i++) {
-        if (!(out[i] = label_shorten(label[i], most))) {
-            free_labels(out, i);
-            return NULL;
-        }
-        thin_spaces(out[i]);
-        *width = larger(*width, font * label_width(out[i]));
-    }
-    return out;
-}
-
-static void choose_columns(struct picture *p)
-{
-    if (!p->heads) {
-        p->columns = p->map->heads;
-        p->rows = p->map->layers;
-        return;
-    }
-    double each = p->query_width + p->panel_width + PANEL_GAP;
-    p->columns = (int64_t)between(1, floor(2000 / each), (double)p->count);
-    p->rows = (p->count + p->columns - 1) / p->columns;
-    p->columns = (p->count + p->rows - 1) / p->rows;
-}
-
-/* One scale for all panels: from 0 to the largest weight that is drawn, or a little more, so that its end has a number. */
-static void choose_scale(struct picture *p)
-{
-    double most = 0.02;
-    for (int64_t i = 0; i < p->count; i++) {
-        const float *w = weights_at(p, i);
-        for (int64_t k = 0; k < p->map->queries * p->map->keys; k++)
-            most = larger(most, (double)w[k]);
-    }
-    p->tick = most > 0.5 ? 0.2 : most > 0.2 ? 0.1 : most > 0.1 ? 0.05 : 0.02;
-    p->most = between(0, p->tick * ceil(most / p->tick - 1e-6), 1);
-}
-
-static wf_status lay_out(struct picture *p, const char *model, wf_error *error)
-{
-    const struct wf_attention_map *m = p->map;
-    char kind[32] = "";
-    choose_cells(p);
-    p->query = shorten(m->query_label, m->queries, p->heads ? 12 : 8, p->font, &p->query_width);
-    p->key = shorten(m->key_label, m->keys, p->heads ? 12 : 8, p->font, &p->key_height);
-    if (!p->query || !p->key)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture of attention");
-    p->panel_width = p->cell * (double)m->keys;
-    p->panel_height = p->cell * (double)m->queries;
-    choose_columns(p);
-    if (strcmp(model, "encoder-attention") != 0) /* whose name says it */
-        snprintf(kind, sizeof kind, "%s%s-attention", model[0] ? " · " : "", wf_map_kind_name(m->kind));
-    snprintf(p->title, sizeof p->title, "%s%s", model, kind);
-    if (single(p))
-        snprintf(p->title + strlen(p->title), sizeof p->title - strlen(p->title), " · layer %" PRId64 ", head %" PRId64, p->heads[0].layer,
-                 p->heads[0].head);
-    double names = p->heads ? (single(p) ? 0 : CAPTION_BAND) : p->rows > 1 || p->columns > 1 ? CAPTION_BAND : 0;
-    double left_labels = p->query_width + TICK, top_labels = p->key_height + TICK;
-    p->left = MARGIN + CAPTION_BAND + left_labels + (p->heads ? 0 : CAPTION_BAND);
-    p->top = MARGIN + TITLE_BAND + CAPTION_BAND + names + top_labels;
-    p->step_x = p->panel_width + (p->heads ? left_labels + PANEL_GAP : GAP);
-    p->step_y = p->panel_height + (p->heads ? top_labels + names + PANEL_GAP : GAP);
-    double right = p->left + p->step_x * (double)(p->columns - 1) + p->panel_width;
-    double bottom = p->top + larger(p->step_y * (double)(p->rows - 1) + p->panel_height, 120);
-    p->width = larger(right + MARGIN + BAR_BAND, 2 * MARGIN + HEADING * label_width(p->title));
-    p->width = ceil(larger(p->width, 2 * MARGIN + CAPTION * label_width(p->note)));
-    p->height = ceil(bottom + MARGIN + (p->note[0] ? CAPTION_BAND : 0));
-    choose_scale(p);
-    return WF_OK;
-}
 
 /* --- the script ---------------------------------------------------------------------------------------------------- */
 
@@ -222,7 +47,6 @@ static void add_tics(struct script *s, const struct picture *p, const char *axis
 
 static void add_settings(struct script *s, const struct picture *p)
 {
-    double bar = between(100, p->step_y * (double)(p->rows - 1) + p->panel_height, 420);
     double right = p->left + p->step_x * (double)(p->columns - 1) + p->panel_width;
     script_add(s, "set multiplot\nunset key\n"
                   "set border 15 linecolor rgb \"#9a9a9a\" linewidth 0.5\n"
@@ -232,8 +56,8 @@ static void add_settings(struct script *s, const struct picture *p)
     script_add(s, "set cbrange [0:%g]\nset cbtics %g scale 0.5 font \",%g\" textcolor rgb \"#222222\" format \"%%.2g\"\n", p->most, p->tick,
                p->letters * (CAPTION - 1));
     script_add(s, "set cblabel \"attention weight\" font \",%g\"\n", p->letters * CAPTION);
-    script_add(s, "set colorbox user origin %.6f,%.6f size %.6f,%.6f\n", across(p, right + MARGIN), up(p, p->top + bar), across(p, BAR),
-               bar / p->height);
+    script_add(s, "set colorbox user origin %.6f,%.6f size %.6f,%.6f\n", across(p, right + MARGIN), up(p, p->top + p->bar), across(p, BAR),
+               p->bar / p->height);
     script_add(s, "set xrange [-0.5:%" PRId64 ".5]\nset x2range [-0.5:%" PRId64 ".5]\nset yrange [%" PRId64 ".5:-0.5]\n", p->map->keys - 1,
                p->map->keys - 1, p->map->queries - 1);
 }
@@ -288,7 +112,7 @@ static void add_names(struct script *s, const struct picture *p)
 static void add_weights(struct script *s, const struct picture *p, int64_t i)
 {
     const struct wf_attention_map *m = p->map;
-    const float *w = weights_at(p, i);
+    const float *w = picture_weights(p, i);
     script_add(s, "$W << END\n");
     for (int64_t q = 0; q < m->queries; q++)
         for (int64_t k = 0; k < m->keys; k++)
@@ -306,7 +130,7 @@ static void add_panel(struct script *s, const struct picture *p, int64_t i)
                across(p, x), across(p, x + p->panel_width), up(p, y), up(p, y + p->panel_height));
     script_add(s, "unset x2tics\nunset ytics\n");
     if (p->font > 0 && (p->heads || row == 0))
-        add_tics(s, p, "x2tics", p->key, p->map->keys, "rotate by 90");
+        add_tics(s, p, "x2tics", p->key, p->map->keys, p->turned ? "rotate by 90" : "norotate");
     if (p->font > 0 && (p->heads || column == 0))
         add_tics(s, p, "ytics", p->query, p->map->queries, "norotate");
     add_weights(s, p, i);
@@ -373,12 +197,11 @@ wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct w
     wf_status status = picture_format_of(path, &format, error);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
         status = check_head(map, &heads[i], maps->model, error);
+    p.pixels = status == WF_OK && format == PICTURE_PNG;
     if (status == WF_OK)
-        status = lay_out(&p, maps->model, error);
-    p.letters = format == PICTURE_PNG ? 0.75 : 1; /* pngcairo takes 96 points for an inch of 72 pixels */
+        status = picture_lay_out(&p, maps->model, error);
     if (status == WF_OK)
         status = draw(&p, format, path, error);
-    free_labels(p.query, map->queries);
-    free_labels(p.key, map->keys);
+    picture_free(&p);
     return status;
 }

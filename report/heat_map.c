@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes and places of heat maps: cells as high as their labels, and labels as long as there is room. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/memory.h>
+
+#include "heat_map.h"
+#include "labels.h"
+
+static bool single(const struct picture *p)
+{
+    return p->heads && p->count == 1;
+}
+
+struct wf_head picture_head(const struct picture *p, int64_t i)
+{
+    return p->heads ? p->heads[i] : (struct wf_head){i / p->map->heads + 1, i % p->map->heads + 1};
+}
+
+const float *picture_weights(const struct picture *p, int64_t i)
+{
+    const struct wf_attention_map *m = p->map;
+    struct wf_head h = picture_head(p, i);
+    return m->weights + ((h.layer - 1) * m->heads + h.head - 1) * m->queries * m->keys;
+}
+
+static double between(double low, double x, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Cells are as high as the letters of their label, or a label is for several: so they never overlap. */
+static void choose_cells(struct picture *p)
+{
+    double n = larger((double)p->map->queries, (double)p->map->keys), across = (double)p->map->heads, down = (double)p->map->layers;
+    p->every = 1;
+    if (p->heads) {
+        p->cell = n > 160 ? larger(2, 2240 / n) : n > 60 ? 14 : between(15, floor(540 / n), 30);
+        p->font = n > 160 ? 10 : n > 60 ? 11 : 12;
+        p->every = (int64_t)ceil(1.25 * p->font / p->cell);
+        return;
+    }
+    p->cell = between(11, floor(200 / n), 24);
+    p->font = floor(between(9, 0.85 * p->cell, 12));
+    if (across * ((double)p->map->keys * p->cell + GAP) <= WIDE && down * ((double)p->map->queries * p->cell + GAP) <= WIDE)
+        return;
+    p->font = 0;
+    p->cell = between(4, floor(NARROW / larger(across, 0.5 * down)), 160) / n;
+    snprintf(p->note, sizeof p->note, "%" PRId64 " tokens from top to bottom, %" PRId64 " from left to right: too many to name them here",
+             p->map->queries, p->map->keys);
+}
+
+static void free_labels(char **label, int64_t count)
+{
+    for (int64_t i = 0; label && i < count; i++)
+        wf_free(label[i]);
+    wf_free(label);
+}
+
+/* The sign of a space is a heavy bar in most fonts, which between turned labels looks like part of the map: here it is a thin one. */
+static void thin_spaces(char *label)
+{
+    static const char bar[] = "▁";
+    for (char *at = label; (at = strstr(at, bar));) {
+        *at++ = '_';
+        memmove(at, at + strlen(bar) - 1, strlen(at + strlen(bar) - 1) + 1);
+    }
+}
+
+/* Labels that are not too long. NULL without memory. */
+static char **shorten(char *const *label, int64_t count, double most)
+{
+    char **out = wf_alloc_zero((size_t)count, sizeof *out);
+    for (int64_t i = 0; out && i < count; i++) {
+        if (!(out[i] = label_shorten(label[i], most))) {
+            free_labels(out, i);
+            return NULL;
+        }
+        thin_spaces(out[i]);
+    }
+    return out;
+}
+
+static double longest(char *const *label, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = larger(most, label_width(label[i]));
+    return most;
+}
+
+static wf_status choose_labels(struct picture *p, wf_error *error)
+{
+    const struct wf_attention_map *m = p->map;
+    double most = p->heads ? 12 : 8;
+    p->query = shorten(m->query_label, m->queries, most);
+    p->key = shorten(m->key_label, m->keys, most);
+    if (!p->query || !p->key)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture of attention");
+    p->query_width = p->font * longest(p->query, m->queries);
+    p->turned = p->font * longest(p->key, m->keys) > p->cell * (double)p->every - 1;
+    p->key_height = p->turned ? p->font * longest(p->key, m->keys) : p->font;
+    return WF_OK;
+}
+
+static void choose_columns(struct picture *p)
+{
+    if (!p->heads) {
+        p->columns = p->map->heads;
+        p->rows = p->map->layers;
+        return;
+    }
+    double each = p->query_width + p->panel_width + PANEL_GAP;
+    p->columns = (int64_t)between(1, floor(2000 / each), (double)p->count);
+    p->rows = (p->count + p->columns - 1) / p->columns;
+    p->columns = (p->count + p->rows - 1) / p->rows;
+}
+
+/* One scale for all panels: from 0 to the largest weight that is drawn, or a little more, so that its end has a number. */
+static void choose_scale(struct picture *p)
+{
+    double most = 0.02;
+    for (int64_t i = 0; i < p->count; i++) {
+        const float *w = picture_weights(p, i);
+        for (int64_t k = 0; k < p->map->queries * p->map->keys; k++)
+            most = larger(most, (double)w[k]);
+    }
+    p->tick = most > 0.5 ? 0.2 : most > 0.2 ? 0.1 : most > 0.1 ? 0.05 : 0.02;
+    p->most = between(0, p->tick * ceil(most / p->tick - 1e-6), 1);
+}
+
+wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
+{
+    const struct wf_attention_map *m = p->map;
+    char kind[32] = "";
+    p->letters = p->pixels ? 0.75 : 1; /* pngcairo takes 96 points for an inch of 72 pixels */
+    choose_cells(p);
+    wf_status status = choose_labels(p, error);
+    if (status != WF_OK)
+        return status;
+    p->panel_width = p->cell * (double)m->keys;
+    p->panel_height = p->cell * (double)m->queries;
+    choose_columns(p);
+    if (strcmp(model, "encoder-attention") != 0) /* whose name says it */
+        snprintf(kind, sizeof kind, "%s%s-attention", model[0] ? " · " : "", wf_map_kind_name(m->kind));
+    snprintf(p->title, sizeof p->title, "%s%s", model, kind);
+    if (single(p))
+        snprintf(p->title + strlen(p->title), sizeof p->title - strlen(p->title), " · layer %" PRId64 ", head %" PRId64, p->heads[0].layer,
+                 p->heads[0].head);
+    double names = p->heads ? (single(p) ? 0 : CAPTION_BAND) : p->rows > 1 || p->columns > 1 ? CAPTION_BAND : 0;
+    double left_labels = p->query_width + TICK, top_labels = p->key_height + TICK;
+    p->left = MARGIN + CAPTION_BAND + left_labels + (p->heads ? 0 : CAPTION_BAND);
+    p->top = MARGIN + TITLE_BAND + CAPTION_BAND + names + top_labels;
+    p->step_x = p->panel_width + (p->heads ? left_labels + PANEL_GAP : GAP);
+    p->step_y = p->panel_height + (p->heads ? top_labels + names + PANEL_GAP : GAP);
+    double right = p->left + p->step_x * (double)(p->columns - 1) + p->panel_width;
+    p->bar = between(100, p->step_y * (double)(p->rows - 1) + p->panel_height, 420);
+    double bottom = p->top + larger(p->step_y * (double)(p->rows - 1) + p->panel_height, 120);
+    p->width = larger(right + MARGIN + BAR_BAND, 2 * MARGIN + HEADING * label_width(p->title));
+    p->width = ceil(larger(p->width, 2 * MARGIN + CAPTION * label_width(p->note)));
+    p->height = ceil(bottom + MARGIN + (p->note[0] ? CAPTION_BAND : 0));
+    choose_scale(p);
+    return WF_OK;
+}
+
+void picture_free(struct picture *p)
+{
+    free_labels(p->query, p->map->queries);
+    free_labels(p->key, p->map->keys);
+}
