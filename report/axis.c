@@ -77,7 +77,7 @@ static void put(struct axis *a, double value)
 static void linear_tics(struct axis *a, int most)
 {
     /* One number more than there are steps may fit: then the steps are too short. */
-    double step = nice_step((a->high - a->low) / most);
+    double step = nice_step(fmax((a->high - a->low) / most, a->whole ? 1 : 0));
     while (floor(a->high / step + 1e-9) - ceil(a->low / step - 1e-9) + 1 > most)
         step = nice_step(step * 1.5);
     for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 * step && a->count < AXIS_TICS; k++) {
@@ -117,7 +117,7 @@ static void log_tics(struct axis *a, int most)
 void axis_finish(struct axis *a, double margin, int most)
 {
     if (a->low == a->high) { /* one value: in the middle */
-        double size = a->low == 0 ? 1 : fabs(a->low) * 0.1;
+        double size = a->low == 0 || a->whole ? 1 : fabs(a->low) * 0.1;
         a->low -= size;
         a->high += size;
     } else if (a->log) {

@@ -10,6 +10,7 @@ enum { AXIS_TICS = 16 };
 struct axis {
     double low, high; /* what is drawn; first what there is */
     bool log;
+    bool whole; /* tics at whole numbers only */
     int count;
     double tic[AXIS_TICS];
     char label[AXIS_TICS][32];

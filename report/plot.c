@@ -79,9 +79,17 @@ static void add_steps(struct script *s, const struct layout *l, int to)
 }
 
 /* One point alone makes no line. */
-static const char *style_of(const struct curve *c)
+static void add_line(const struct curve *c, char kind, int64_t run, double width, const char **comma, struct script *s)
 {
-    return c->count == 1 ? "points pt 7 ps 0.6" : "lines";
+    if (c->count == 0)
+        return;
+    script_add(s, "%s$%c%" PRId64 " with ", *comma, kind, run);
+    if (c->count == 1)
+        script_add(s, "points pt %d ps 0.7", mark_of(run));
+    else
+        script_add(s, "lines lw %g", width);
+    script_add(s, " lc rgb 0x%06x", colour_of(run));
+    *comma = ", ";
 }
 
 static void add_losses(const struct plot *p, struct script *s)
@@ -93,10 +101,7 @@ static void add_losses(const struct plot *p, struct script *s)
             comma = ", ";
         }
     for (int64_t i = 0; i < p->count; i++)
-        if (p->run[i].mean.count > 0) {
-            script_add(s, "%s$m%" PRId64 " with %s lw 1.3 lc rgb 0x%06x", comma, i, style_of(&p->run[i].mean), colour_of(i));
-            comma = ", ";
-        }
+        add_line(&p->run[i].mean, 'm', i, 1.3, &comma, s);
     for (int64_t i = 0; i < p->count; i++)
         if (p->run[i].valid.count > 0) {
             script_add(s, "%s$v%" PRId64 " with linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", comma, i, mark_of(i),
@@ -117,7 +122,8 @@ static void add_losses(const struct plot *p, struct script *s)
     if (p->count > 1)
         script_add(s, ", NaN with lines lc rgb 0xffffff title \" \"");
     for (int64_t i = 0; i < p->count && p->count > 1; i++) {
-        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title ", mark_of(i), colour_of(i));
+        bool marked = p->run[i].valid.count > 0 || p->run[i].mean.count == 1;
+        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title ", marked ? mark_of(i) : 0, colour_of(i));
         script_quote(s, p->run[i].name);
     }
     script_add(s, "\n");
@@ -127,10 +133,7 @@ static void add_rates(const struct plot *p, struct script *s)
 {
     const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
-        if (p->run[i].lr.count > 0) {
-            script_add(s, "%s$r%" PRId64 " with %s lw 1.6 lc rgb 0x%06x", comma, i, style_of(&p->run[i].lr), colour_of(i));
-            comma = ", ";
-        }
+        add_line(&p->run[i].lr, 'r', i, 1.6, &comma, s);
     script_add(s, "\n");
 }
 

@@ -58,6 +58,7 @@ static wf_status name_all(struct plot *p, const char *const *runs, wf_error *err
 wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t columns, struct plot *out, wf_error *error)
 {
     *out = (struct plot){.x = axis_new(false), .loss = axis_new(log), .lr = axis_new(false)};
+    out->x.whole = true;
     if (count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no run to plot");
     out->run = wf_alloc_zero((size_t)count, sizeof *out->run);
@@ -106,7 +107,7 @@ void plot_finish(struct plot *p, int letters, int losses, int rates)
     char longest[WF_NUMBER_SIZE];
     int steps = letters / ((int)strlen(wf_text_count((int64_t)p->x.high, longest)) + 3);
     steps = steps < 2 ? 2 : steps < 10 ? steps : 10;
-    if (p->x.low <= 0.05 * p->x.high && p->x.high > 0)
+    if (p->x.low <= 0.05 * p->x.high)
         p->x.low = 0;
     axis_finish(&p->x, 0, steps);
     axis_finish(&p->loss, 0.03, losses);
