@@ -9,6 +9,7 @@
 #include <weft/file.h>
 #include <weft/memory.h>
 
+#include "hugging_face.h"
 #include "trainer.h"
 
 /* Weights say which tokenizers they were trained with: two of the same size are told apart. Weights from elsewhere don't. */
@@ -33,6 +34,7 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     char *path = named ? wf_strdup(weights) : run_path(folder, weights ? "best.safetensors" : "model.safetensors", error);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    const char *other = weights ? NULL : hf_other_weights(folder);
     wf_status status = WF_OK;
     if (named && wf_folder_exists(path))
         status = wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
@@ -40,6 +42,7 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
         status = wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
                               named     ? "give a safetensors file"
                               : weights ? "the run was not validated, or has not been yet"
+                              : other   ? other
                                         : "the run has not been saved yet, or is none");
     wf_safetensors *file = status == WF_OK ? wf_safetensors_open(path, error) : NULL;
     if (status == WF_OK && !file)
@@ -48,7 +51,7 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
         status = same_tokenizer(file, path, "tokenizer_hash", run->tokenizer, error);
     if (status == WF_OK)
         status = same_tokenizer(file, path, "source_tokenizer_hash", run->source_tokenizer, error);
-    if (status == WF_OK && (status = wf_registry_load(wf_model_registry(run->model), file, "", error)) != WF_OK)
+    if (status == WF_OK && (status = wf_model_load(run->model, file, error)) != WF_OK)
         wf_error_prefix(error, "%s", path);
     if (file)
         wf_safetensors_close(file);
@@ -68,6 +71,8 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     wf_status status = config ? wf_config_load(&run->config, config, error) : WF_ERR_MEMORY;
     if (status == WF_OK)
         status = tokenizers_load(folder, &run->config, &run->tokenizer, &run->source_tokenizer, error);
+    if (status == WF_OK)
+        status = hf_embed_options(folder, &run->config, &run->embed, error);
     if (status == WF_OK && !(run->model = wf_model_new(&run->config, error)))
         status = error->code;
     if (status == WF_OK)

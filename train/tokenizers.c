@@ -7,6 +7,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
+#include "hugging_face.h"
 #include "trainer.h"
 
 bool config_translates(const struct wf_config *config)
@@ -154,6 +155,8 @@ wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf
     bool two = two_files(config);
     int64_t source_types = config->source_vocab_size > 0 ? config->source_vocab_size : config->vocab_size;
     *tokenizer = *source = NULL;
+    if (strcmp(config->family, "bert") == 0)
+        return hf_tokenizer_load(folder, config, tokenizer, error);
     wf_status status = load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", config->vocab_size, tokenizer, error);
     if (status == WF_OK && two)
         status = load_one(folder, "tokenizer.source.json", source_types, source, error);

@@ -149,12 +149,17 @@ static wf_status encode_text(const wf_tokenizer *t, struct scratch *s, wf_token_
     return status;
 }
 
-static void truncate_ids(const wf_tokenizer *t, bool specials, struct wf_tokens *out, int64_t before)
+static void truncate_ids(const wf_tokenizer *t, const struct wf_encode_options *options, struct wf_tokens *out, int64_t before)
 {
-    int64_t most = t->truncation.length - (specials ? template_specials(t->template) : 0), count = out->count - before;
-    most = most < 0 ? 0 : most;
-    if (!t->truncation.on || count <= most)
+    int64_t count = out->count - before, most = options->most > 0 ? options->most : t->truncation.length;
+    if (options->most <= 0 && (options->whole || !t->truncation.on))
         return;
+    most -= options->specials ? template_specials(t->template) : 0;
+    most = most < 0 ? 0 : most;
+    if (count <= most)
+        return;
+    if (options->most > 0 && options->cut)
+        *options->cut += count - most;
     if (t->truncation.left)
         memmove(out->id + before, out->id + out->count - most, (size_t)most * sizeof *out->id);
     out->count = before + most;
@@ -200,8 +205,7 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         return status;
     for (int64_t i = before; options->unknown && t->model.unknown_id >= 0 && i < out->count; i++)
         *options->unknown += out->id[i] == t->model.unknown_id;
-    if (!options->whole)
-        truncate_ids(t, options->specials, out, before);
+    truncate_ids(t, options, out, before);
     if (options->specials && !template_run(t->template, out, before))
         return WF_ERR_MEMORY;
     return options->whole || pad_ids(t, out, before) ? WF_OK : WF_ERR_MEMORY;
@@ -214,6 +218,8 @@ wf_status tokenizer_encode(const wf_tokenizer *t, const char *text, int64_t leng
     wf_status status;
     if (t->kind == WF_TOKENIZER_CHAR) {
         status = char_encode(t, text, length, out, fault);
+        if (status == WF_OK)
+            truncate_ids(t, options, out, before);
     } else if (options->cache) {
         status = run(t, &options->cache->scratch, options, text, length, out, fault);
     } else {

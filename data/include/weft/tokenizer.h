@@ -141,6 +141,9 @@ struct wf_encode_options {
     int64_t *unknown;      /* if not NULL: the number of unknown tokens is added to it */
     wf_token_cache *cache; /* may be NULL */
     bool whole;            /* leaves out the file's truncation and padding */
+    int64_t most;          /* above 0: a longer text loses ids, at the side that the file's truncation says (the end), until with its
+                              specials so many are left; the file's own length is then not used */
+    int64_t *cut;          /* if not NULL: the number of ids that `most` cost is added */
 };
 /* Appends the ids of `length` bytes of text to *out; an empty text appends nothing but the template's specials. On an error *out keeps
  * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first

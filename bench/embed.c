@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Sentence vectors of a text's lines: writes them for a comparison with another library, and says how long it took.
+ *
+ *   embed [-t threads] [-n times] [-o FILE] FOLDER TEXT        FILE: the vectors, float32 or float64, one line's after another's
+ *
+ * Lines longer than the model lose their end. One JSON object: lines, width, dtype, ms (median of `times`, after one that does not
+ * count), ms_min, truncated, threads. bench/embed.py reads both. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/embed.h>
+#include <weft/file.h>
+#include <weft/memory.h>
+#include <weft/run.h>
+#include <weft/runtime.h>
+
+struct text {
+    char *bytes;
+    const char **line;
+    int64_t *length, count;
+};
+
+static int fail(const char *message)
+{
+    fprintf(stderr, "embed: %s\n", message);
+    return 1;
+}
+
+static void *room(int64_t count, size_t size)
+{
+    void *block = calloc((size_t)count + 1, size);
+    if (!block)
+        exit(fail("no memory"));
+    return block;
+}
+
+static bool read_lines(const char *path, struct text *t, wf_error *error)
+{
+    int64_t bytes;
+    if (!(t->bytes = wf_file_load(path, 1 << 30, &bytes, error)))
+        return false;
+    t->line = room(bytes, sizeof *t->line);
+    t->length = room(bytes, sizeof *t->length);
+    for (int64_t at = 0; at < bytes;) {
+        const char *end = memchr(t->bytes + at, '\n', (size_t)(bytes - at));
+        int64_t length = end ? end - (t->bytes + at) : bytes - at;
+        t->line[t->count] = t->bytes + at;
+        t->length[t->count++] = length;
+        at += length + 1;
+    }
+    return true;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static int run(const char *folder, const char *path, const char *out, int times)
+{
+    struct wf_run r = {0};
+    struct text t = {0};
+    wf_error error = {0};
+    wf_embedder *e = NULL;
+    int64_t truncated = 0;
+    bool good = wf_run_open(&r, folder, NULL, &error) == WF_OK && read_lines(path, &t, &error);
+    r.embed.truncate = true;
+    good = good && (e = wf_embedder_new(r.model, r.tokenizer, &r.embed, &error)) != NULL;
+    int64_t width = good ? wf_embedder_width(e) : 0;
+    wf_real *vectors = room(t.count * width, sizeof *vectors);
+    double *ms = room(times, sizeof *ms);
+    for (int i = -1; good && i < times; i++) {
+        double start = now();
+        good = wf_embed(e, t.line, t.length, t.count, 1, vectors, &truncated, &error) == WF_OK;
+        if (i >= 0)
+            ms[i] = now() - start;
+    }
+    if (good && out)
+        good = wf_file_save(out, vectors, t.count * width * (int64_t)sizeof *vectors, &error) == WF_OK;
+    if (good) {
+        qsort(ms, (size_t)times, sizeof *ms, by_value);
+        printf("{\"lines\": %lld, \"width\": %lld, \"dtype\": \"float%d\", \"ms\": %.2f, \"ms_min\": %.2f, \"truncated\": %lld, "
+               "\"threads\": %d}\n",
+               (long long)t.count, (long long)width, 8 * (int)sizeof(wf_real), times > 0 ? ms[times / 2] : 0.0, times > 0 ? ms[0] : 0.0,
+               (long long)truncated, wf_threads());
+    }
+    wf_embedder_free(e);
+    wf_run_close(&r);
+    wf_free(t.bytes);
+    free(t.line);
+    free(t.length);
+    free(vectors);
+    free(ms);
+    return good ? 0 : fail(error.message);
+}
+
+int main(int argc, char **argv)
+{
+    const char *out = NULL;
+    int times = 0, c;
+    struct wf_init_options options = {0};
+    wf_error error = {0};
+    while ((c = getopt(argc, argv, "t:n:o:")) != -1)
+        if (c == 't')
+            options.threads = atoi(optarg);
+        else if (c == 'n')
+            times = atoi(optarg);
+        else if (c == 'o')
+            out = optarg;
+        else
+            return 2;
+    if (argc - optind != 2)
+        return fail("embed [-t threads] [-n times] [-o FILE] FOLDER TEXT");
+    if (wf_init_with(&options, &error) != WF_OK)
+        return fail(error.message);
+    return run(argv[optind], argv[optind + 1], out, times);
+}
