@@ -196,7 +196,7 @@ static wf_status write_some(wf_error *error)
     static char text[5000];
     memset(text, 'x', sizeof text - 1);
     int64_t bytes;
-    unsigned char *data = (unsigned char *)wf_file_load_bytes(golden("others.tfevents"), 1 << 20, &bytes, error);
+    unsigned char *data = (unsigned char *)wf_file_load(golden("others.tfevents"), 1 << 20, &bytes, error);
     if (!data)
         return error->code;
     use_file(data, (size_t)bytes);
