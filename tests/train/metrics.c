@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run logs: the event file holds the numbers and texts of metrics.jsonl, also after a kill, a damage, a raised goal; and text
+ * samples change nothing of the training. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/events.h>
+#include <weft/file.h>
+#include <weft/internal/json.h>
+#include <weft/internal/text.h>
+#include <weft/train.h>
+
+#include "check_weft.h"
+#include "events_test.h"
+
+static char folder[64], text_path[96];
+
+static void begin(void)
+{
+    strcpy(folder, "/tmp/weft-metrics-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(text_path, sizeof text_path, "%s/text.txt", folder);
+    FILE *f = fopen(text_path, "w");
+    for (int i = 0; i < 120; i++)
+        fprintf(f, "Zeile %d of the text, %s again\n", i * 37 % 101, i % 3 ? "über" : "and once");
+    fclose(f);
+}
+
+static void finish(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[8][300];
+    static int turn;
+    char *p = path[turn++ % 8];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+struct seen {
+    int samples, warnings;
+    int64_t cancel_at, step, sample_step;
+    char warning[1024];
+};
+
+static void see(void *ctx, const struct wf_event *e)
+{
+    struct seen *s = ctx;
+    s->step = e->step;
+    if (e->kind == WF_EVENT_SAMPLE) {
+        s->samples++;
+        s->sample_step = e->step;
+        ck_assert_uint_ge(strlen(e->text), 16 + 128); /* each token is a character */
+        ck_assert(wf_utf8_check(e->text, (int64_t)strlen(e->text)) < 0);
+    }
+    if (e->kind == WF_EVENT_WARNING) {
+        s->warnings++;
+        snprintf(s->warning, sizeof s->warning, "%s", e->text);
+    }
+}
+
+static bool cancel(void *ctx)
+{
+    const struct seen *s = ctx;
+    return s->cancel_at > 0 && s->step >= s->cancel_at;
+}
+
+static void train(const char *out, int64_t steps, int64_t valid_every, struct seen *seen)
+{
+    const char *files[1] = {text_path};
+    struct wf_train_options o = {
+        .out = in_folder(out), .train = files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel, .resume = true};
+    ck_ok(wf_config_preset(&o.config, "nanogpt-char-small", error));
+    const char *set[][2] = {{"layers", "1"}, {"d_model", "16"},  {"heads", "2"},  {"d_ff", "32"},      {"context", "16"},
+                            {"batch", "4"},  {"dropout", "0.1"}, {"warmup", "5"}, {"save_every", "10"}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
+    o.config.steps = steps;
+    o.config.valid_every = valid_every;
+    wf_error problem = {0};
+    wf_status status = wf_train(&o, NULL, &problem);
+    ck_assert_msg(status == (seen->cancel_at ? WF_ERR_CANCELLED : WF_OK), "%s", problem.message);
+}
+
+/* --- what was logged, as text: a line for each number and sample ------------------------------------------------------ */
+
+enum { LOG = 1 << 17 };
+
+static void add(char *log, const char *tag, long long step, double value, const char *text)
+{
+    size_t used = strlen(log);
+    if (text)
+        snprintf(log + used, LOG - used, "%s %lld \"%s\"", tag, step, text);
+    else
+        snprintf(log + used, LOG - used, "%s %lld %.9g", tag, step, (double)(float)value);
+    for (char *p = log + used; (p = strchr(p, '\n'));)
+        *p = '|';
+    strcat(log, "\n");
+}
+
+static char *log_of_lines(const char *run)
+{
+    char path[300], *log = calloc(1, LOG);
+    wf_error bad = {0};
+    snprintf(path, sizeof path, "%s/metrics.jsonl", in_folder(run));
+    char *text = wf_file_load(path, 1 << 24, NULL, &bad);
+    ck_assert_msg(text != NULL, "%s", bad.message);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *event = wf_json_parse(line, (int64_t)strlen(line), "line", &bad), *value;
+        ck_assert_msg(event != NULL, "%s", bad.message);
+        const char *kind = json_string_value(json_object_get(event, "event")), *key;
+        long long step = json_integer_value(json_object_get(event, "step"));
+        if (!strcmp(kind, "sample"))
+            add(log, "sample", step, 0, json_string_value(json_object_get(event, "text")));
+        else if (!strcmp(kind, "step") || !strcmp(kind, "valid"))
+            json_object_foreach(event, key, value) if (strcmp(key, "event") && strcmp(key, "step") && strcmp(key, "seconds"))
+                add(log, key, step, json_number_value(value), NULL);
+        json_decref(event);
+    }
+    wf_free(text);
+    return log;
+}
+
+/* The name of the run's only event file. */
+static const char *event_file(const char *run)
+{
+    static char path[300];
+    struct wf_names names;
+    ck_ok(wf_event_files(in_folder(run), &names, error));
+    ck_assert_int_eq(names.count, 1);
+    snprintf(path, sizeof path, "%s/%s", in_folder(run), names.name[0]);
+    wf_names_free(&names);
+    return path;
+}
+
+static char *log_of_events(const char *run)
+{
+    char *log = calloc(1, LOG), text[4096];
+    int64_t bytes, at = 0;
+    double wall = 0;
+    unsigned char *data = load_bytes(event_file(run), &bytes);
+    for (Wf__Event *e; (e = next_event(data, bytes, &at)); wf__event__free_unpacked(e, NULL)) {
+        ck_assert_double_ge(e->wall_time, wall);
+        wall = e->wall_time;
+        if (e->what_case != WF__EVENT__WHAT_SUMMARY)
+            continue;
+        const Wf__SummaryValue *v = e->summary->value[0];
+        if (v->value_case == WF__SUMMARY_VALUE__VALUE_TENSOR) {
+            ck_assert_str_eq(v->metadata->plugin_data->plugin_name, "text");
+            snprintf(text, sizeof text, "%.*s", (int)v->tensor->string_val[0].len, (const char *)v->tensor->string_val[0].data);
+        }
+        add(log, v->tag, e->step, v->simple_value, v->value_case == WF__SUMMARY_VALUE__VALUE_TENSOR ? text : NULL);
+    }
+    wf_free(data);
+    return log;
+}
+
+/* The two logs are the same; returns how many lines they have. */
+static int assert_same_logs(const char *run)
+{
+    char *lines = log_of_lines(run), *events = log_of_events(run);
+    int count = 0;
+    ck_assert_str_eq(lines, events);
+    for (char *p = lines; *p; p++)
+        count += *p == '\n';
+    free(lines);
+    free(events);
+    return count;
+}
+
+/* --- tests ----------------------------------------------------------------------------------------------------------- */
+
+START_TEST(events_are_the_lines)
+{
+    begin();
+    struct seen seen = {0};
+    train("run", 40, 20, &seen);
+    ck_assert_int_eq(seen.samples, 2);
+    /* steps 1, 10, 20, 30, 40: four numbers; two validations: two, and a sample */
+    ck_assert_int_eq(assert_same_logs("run"), 5 * 4 + 2 * 3);
+    finish();
+}
+END_TEST
+
+static bool same_file(const char *a, const char *b)
+{
+    int64_t n, m;
+    unsigned char *x = load_bytes(a, &n), *y = load_bytes(b, &m);
+    bool same = n == m && memcmp(x, y, (size_t)n) == 0;
+    wf_free(x);
+    wf_free(y);
+    return same;
+}
+
+START_TEST(samples_change_nothing)
+{
+    begin();
+    struct seen often = {0}, once = {0};
+    train("often", 30, 3, &often);
+    train("once", 30, 0, &once);
+    ck_assert_int_eq(often.samples, 10);
+    ck_assert_int_eq(once.samples, 1);
+    ck_assert(same_file(in_folder("often/model.safetensors"), in_folder("once/model.safetensors")));
+    char *a = log_of_lines("often"), *b = log_of_lines("once");
+    ck_assert_str_eq(strstr(a, "sample 30"), strstr(b, "sample 30")); /* the same weights write the same */
+    ck_assert_ptr_nonnull(strstr(a, "sample 27"));
+    free(a);
+    free(b);
+    finish();
+}
+END_TEST
+
+/* As a kill leaves it: the state is of an earlier step than the logs, the last record is torn. */
+START_TEST(a_killed_run_goes_on)
+{
+    begin();
+    struct seen first = {.cancel_at = 25}, second = {0}, third = {0};
+    train("run", 40, 5, &first);
+    wf_error problem = {0};
+    char *before = log_of_events("run");
+    wf_events *e = wf_events_open(in_folder("run"), INT64_MAX, &problem);
+    ck_assert_msg(e != NULL, "%s", problem.message);
+    ck_ok(wf_events_scalar(e, "loss/train", 30, 0, 1.5, error));
+    ck_ok(wf_events_text(e, "sample", 30, 0, "of a step that is done again", error));
+    wf_events_close(e);
+    struct stat info;
+    ck_assert_int_eq(stat(event_file("run"), &info), 0);
+    ck_assert_int_eq(truncate(event_file("run"), info.st_size - 3), 0);
+    FILE *lines = fopen(in_folder("run/metrics.jsonl"), "a");
+    fputs("{\"event\":\"step\",\"step\":30,\"loss/train\":1.5}\n{\"event\":\"sam", lines);
+    fclose(lines);
+    train("run", 40, 5, &second);
+    ck_assert_int_eq(second.samples, 3); /* 30, 35, 40 */
+    ck_assert_int_eq(assert_same_logs("run"), 5 * 4 + 8 * 3);
+    char *after = log_of_events("run");
+    ck_assert_int_eq(strncmp(before, after, strlen(before)), 0);
+    train("run", 50, 5, &third); /* and a goal that is raised */
+    ck_assert_int_eq(third.samples, 2);
+    ck_assert_int_eq(assert_same_logs("run"), 6 * 4 + 10 * 3);
+    ck_assert_int_eq(second.warnings + third.warnings, 0);
+    free(before);
+    free(after);
+    finish();
+}
+END_TEST
+
+START_TEST(a_damaged_event_file_is_set_aside)
+{
+    begin();
+    struct seen first = {.cancel_at = 12}, second = {0};
+    train("run", 20, 0, &first);
+    FILE *f = fopen(event_file("run"), "r+b");
+    fseek(f, 70, SEEK_SET);
+    fputc('#', f);
+    fclose(f);
+    train("run", 20, 0, &second);
+    ck_assert_int_eq(second.warnings, 1);
+    ck_assert_msg(strstr(second.warning, "checksum is wrong") && strstr(second.warning, "/events.previous-1"), "%s", second.warning);
+    ck_assert(wf_file_exists(in_folder("run/events.previous-1")));
+    char *log = log_of_events("run"); /* from here on */
+    ck_assert_int_eq(strncmp(log, "loss/train 20 ", 14), 0);
+    free(log);
+    finish();
+}
+END_TEST
+
+START_TEST(a_new_training_has_a_new_file)
+{
+    begin();
+    struct seen seen = {0};
+    train("run", 10, 0, &seen);
+    ck_assert_int_eq(remove(in_folder("run/state.safetensors")), 0);
+    ck_ok(wf_file_save(in_folder("run/events.out.tfevents.1.other"), "theirs", 6, error));
+    ck_ok(wf_file_save(in_folder("run/events.out.tfevents.1600000000.there.weft"), "not even one", 12, error));
+    train("run", 10, 0, &seen);
+    ck_assert_int_eq(assert_same_logs("run"), 2 * 4 + 3);
+    ck_assert(wf_file_exists(in_folder("run/events.out.tfevents.1.other")));
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, a_killed_run_goes_on, a_damaged_event_file_is_set_aside,
+             a_new_training_has_a_new_file)
