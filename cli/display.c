@@ -198,13 +198,16 @@ void display_clear(struct display *d)
 
 char *display_time(double seconds, char text[DISPLAY_TIME])
 {
-    if (!(seconds < 360000)) /* not a number either */
+    if (!(seconds < 100 * 3600 - 1)) { /* not a number either */
         snprintf(text, DISPLAY_TIME, "over 99 h");
-    else if (seconds <= 59)
-        snprintf(text, DISPLAY_TIME, "%.0f s", ceil(seconds > 0 ? seconds : 0));
-    else if (seconds < 3600)
-        snprintf(text, DISPLAY_TIME, "%d:%02d min", (int)seconds / 60, (int)seconds % 60);
+        return text;
+    }
+    int whole = seconds > 0 ? (int)ceil(seconds) : 0;
+    if (whole < 60)
+        snprintf(text, DISPLAY_TIME, "%d s", whole);
+    else if (whole < 3600)
+        snprintf(text, DISPLAY_TIME, "%d:%02d min", whole / 60, whole % 60);
     else
-        snprintf(text, DISPLAY_TIME, "%d:%02d h", (int)seconds / 3600, (int)seconds / 60 % 60);
+        snprintf(text, DISPLAY_TIME, "%d:%02d h", whole / 3600, whole / 60 % 60);
     return text;
 }

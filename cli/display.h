@@ -14,9 +14,9 @@
 enum { DISPLAY_TEXT = 512, DISPLAY_LINE_EVERY = 10 /* seconds between lines where there is no terminal */ };
 
 struct display {
-    bool terminal;           /* else lines */
-    bool off;                /* nothing at all */
-    double begin;            /* of display_seconds */
+    bool terminal; /* else lines */
+    bool off;      /* nothing at all */
+    double begin;  /* of display_seconds */
     double drawn_at, said_at;
     double share;            /* the latest state, drawn or not; */
     char text[DISPLAY_TEXT]; /* "": none */

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* The display of progress, on terminals of both kinds: those that wrap their lines anew when the window changes, and those that cut them.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../cli/display.h"
+#include "../check_weft.h"
+#include "terminal.h"
+
+static struct terminal cutting, reflowing;
+static int controller = -1, kept = -1; /* the pseudo terminal, and the real standard error */
+static int draws;
+
+static void set_window(int columns)
+{
+    struct winsize w = {.ws_row = 50, .ws_col = (unsigned short)columns};
+    ck_assert_int_eq(ioctl(controller, TIOCSWINSZ, &w), 0);
+}
+
+/* Standard error becomes a terminal of so many columns. */
+static void begin(int columns)
+{
+    controller = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ck_assert_msg(controller >= 0 && grantpt(controller) == 0 && unlockpt(controller) == 0, "no pseudo terminal");
+    int slave = open(ptsname(controller), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ck_assert_int_ge(slave, 0);
+    kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    dup2(slave, STDERR_FILENO);
+    close(slave);
+    fcntl(controller, F_SETFL, O_NONBLOCK);
+    setenv("TERM", "xterm-256color", 1);
+    set_window(columns);
+    terminal_open(&cutting, false, columns);
+    terminal_open(&reflowing, true, columns);
+    draws = 0;
+}
+
+/* What was written shows; at no time more than one bar. */
+static void look(void)
+{
+    static char bytes[1 << 16];
+    static const char mark[] = "\033[?7l";
+    static size_t matched;
+    for (ssize_t got; (got = read(controller, bytes, sizeof bytes)) > 0;)
+        for (ssize_t i = 0; i < got; i++) {
+            terminal_byte(&cutting, bytes[i]);
+            terminal_byte(&reflowing, bytes[i]);
+            matched = bytes[i] == mark[matched] ? matched + 1 : bytes[i] == mark[0];
+            if (!mark[matched]) {
+                draws++;
+                matched = 0;
+            }
+            if (bytes[i] >= '0' && bytes[i] <= '9')
+                ck_assert_msg(terminal_count(&cutting, "BAR") <= 1 && terminal_count(&reflowing, "BAR") <= 1, "two bars");
+        }
+    ck_assert(!cutting.unknown && !reflowing.unknown);
+}
+
+static void end(void)
+{
+    look();
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(controller);
+}
+
+static void resize(int columns)
+{
+    terminal_resize(&cutting, columns);
+    terminal_resize(&reflowing, columns);
+}
+
+static void row_is(const struct terminal *t, int row, const char *want)
+{
+    char text[TERMINAL_TEXT];
+    terminal_row(t, row, text);
+    ck_assert_msg(strcmp(text, want) == 0, "%s, %d columns: row %d is '%s', not '%s'", t->reflows ? "reflowing" : "cutting", t->columns,
+                  row, text, want);
+}
+
+static void both_rows_are(int row, const char *want)
+{
+    row_is(&cutting, row, want);
+    row_is(&reflowing, row, want);
+}
+
+/* --- what fits ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(the_text_is_cut_to_the_window)
+{
+    static const struct {
+        const char *text;
+        int columns;
+        const char *want; /* in a window of so many columns, of which the last stays free */
+    } cases[] = {
+        {"BAR 12/100  loss 2.3456", 24, "BAR 12/100  loss 2.3456"},
+        {"BAR 12/100  loss 2.3456", 23, "BAR 12/100  loss 2.345"},
+        {"BAR 12/100", 2, "B"},
+        {"BAR 12/100", 1, "B"},
+        {"grün", 5, "grün"},
+        {"grün", 4, "grü"},
+        {"日本語", 7, "日本語"},
+        {"日本語", 6, "日本"},
+        {"日本語", 2, ""},
+        {"a\xCC\x81", 3, "a"}, /* with a mark, of which this terminal shows nothing */
+        {"a\033[31mb\nc\rd", 20, "a?[31mb?c?d"},
+        {"\xFF(\xC3(", 9, "?(?("},
+        {"a\xE2\x80\xAE"
+         "b",
+         9, "a?b"}, /* a direction's override */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct display d;
+        begin(cases[i].columns);
+        display_open(&d);
+        display_show(&d, -1, true, "%s", cases[i].text);
+        look();
+        both_rows_are(0, cases[i].want);
+        ck_assert_int_eq(cutting.row + cutting.column, 0);
+        ck_assert(cutting.wrap);
+        display_clear(&d);
+        look();
+        ck_assert_int_eq(terminal_last_row(&cutting), -1);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(bars_of_any_width)
+{
+    for (int columns = 1; columns <= 120; columns++) {
+        struct display d;
+        char text[TERMINAL_TEXT];
+        begin(columns);
+        display_open(&d);
+        for (int i = 0; i <= 100; i += 10) {
+            display_show(&d, i / 100.0, true, "BAR %d/100", i);
+            look();
+            ck_assert_int_eq(terminal_last_row(&cutting), 0);
+            ck_assert_int_eq(cutting.row + cutting.column, 0);
+            int full = 0, cells = 0;
+            for (char *c = terminal_row(&cutting, 0, text); *c; c++) {
+                full += *c == '#';
+                cells += *c == '#' || *c == '.';
+            }
+            ck_assert_int_eq(full, cells * i / 100);
+            ck_assert_int_le(cells, 40);
+            ck_assert_msg(columns < 80 || cells == 40, "%d cells in %d columns", cells, columns);
+        }
+        display_clear(&d);
+        look();
+        ck_assert_int_eq(terminal_last_row(&cutting), -1);
+        end();
+    }
+}
+END_TEST
+
+/* --- another size -------------------------------------------------------------------------------------------------- */
+
+/* stale: the size that the system gives is the old one for one more drawing, as over ssh. */
+static void resized(int before, int after, bool stale)
+{
+    struct display d;
+    begin(before);
+    display_open(&d);
+    display_line(&d, "first");
+    display_show(&d, 0.3, true, "BAR 1/9  some more text 日本語");
+    display_line(&d, "second");
+    display_show(&d, 0.3, true, "BAR 2/9  some more text 日本語");
+    look();
+    resize(after);
+    if (!stale)
+        set_window(after);
+    display_show(&d, 0.4, true, "BAR 3/9");
+    look();
+    if (after >= 5 && !stale)
+        ck_assert_int_eq(terminal_count(&cutting, "BAR") + terminal_count(&reflowing, "BAR"), 2);
+    set_window(after);
+    display_show(&d, 0.4, true, "BAR 4/9");
+    look();
+    ck_assert_int_eq(terminal_last_row(&cutting), cutting.row);
+    ck_assert_int_eq(terminal_last_row(&reflowing), reflowing.row);
+    display_line(&d, "third");
+    display_clear(&d);
+    look();
+    char want[8];
+    int rows = 0;
+    for (int i = 0; i < 3; i++) {
+        static const char *const lines[] = {"first", "second", "third"};
+        snprintf(want, sizeof want, "%.*s", i < 2 && after < 6 ? after : 6, lines[i]);
+        if (after >= 6) /* narrower ones wrap the messages, which is as it should be */
+            both_rows_are(i, lines[i]);
+        else if (i < 2)
+            row_is(&cutting, i, want);
+        rows += after >= 6 ? 1 : ((int)strlen(lines[i]) + after - 1) / after;
+    }
+    ck_assert_int_eq(terminal_last_row(&reflowing), rows - 1);
+    ck_assert_int_eq(reflowing.row, rows);
+    ck_assert_int_eq(reflowing.column, 0);
+    end();
+}
+
+START_TEST(nothing_stays_after_a_resize)
+{
+    static const int width[] = {200, 120, 80, 60, 41, 33, 20, 11, 6, 3, 1};
+    for (size_t i = 0; i < sizeof width / sizeof *width; i++)
+        for (size_t k = 0; k < sizeof width / sizeof *width; k++)
+            for (int stale = 0; stale < 2; stale++)
+                if (width[i] >= 6) /* there the messages fit at first */
+                    resized(width[i], width[k], stale);
+}
+END_TEST
+
+/* --- when ---------------------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+START_TEST(ten_times_a_second)
+{
+    struct display d;
+    begin(80);
+    double start = now();
+    display_open(&d);
+    int calls = 0;
+    while (now() - start < 0.7) {
+        display_show(&d, 0.5, false, "BAR %d/9", calls++);
+        if (calls % 500 == 0)
+            display_line(&d, "message"); /* does not make them more */
+        look();
+    }
+    display_show(&d, 1, true, "BAR last 9/9");
+    look();
+    double seconds = now() - start;
+    ck_assert_msg(draws <= (int)(9 * seconds) + 2 && draws <= (int)ceil(10 * seconds), "%d drawings in %g s", draws, seconds);
+    ck_assert_int_ge(draws, 2);
+    ck_assert_int_gt(calls, 20);
+    ck_assert_int_eq(terminal_count(&cutting, "BAR last 9/9"), 1);
+    /* a long pause is over: what comes next is drawn */
+    d.drawn_at -= 1;
+    display_show(&d, 1, false, "BAR late 9/9");
+    look();
+    ck_assert_int_eq(terminal_count(&cutting, "BAR late 9/9"), 1);
+    display_clear(&d);
+    end();
+}
+END_TEST
+
+START_TEST(messages_stand_above)
+{
+    struct display d;
+    begin(60);
+    display_open(&d);
+    display_show(&d, 0.5, false, "BAR 1/9");
+    d.drawn_at -= 1;
+    display_line(&d, "a message %d", 1);
+    look();
+    both_rows_are(0, "a message 1");
+    ck_assert_int_eq(terminal_count(&cutting, "BAR 1/9"), 1); /* the bar goes on below */
+    ck_assert_int_eq(cutting.row, 1);
+    display_line(&d, "a message %d", 2);
+    display_clear(&d);
+    fprintf(stderr, "weft: an error\n");
+    look();
+    both_rows_are(1, "a message 2");
+    both_rows_are(2, "weft: an error");
+    ck_assert_int_eq(terminal_last_row(&cutting), 2);
+    /* and a bar that was cleared does not come back by itself */
+    d.drawn_at -= 1;
+    display_line(&d, "a message %d", 3);
+    look();
+    ck_assert_int_eq(terminal_last_row(&cutting), 3);
+    end();
+}
+END_TEST
+
+/* --- no terminal --------------------------------------------------------------------------------------------------- */
+
+static void lines_alone(void)
+{
+    struct display d;
+    display_open(&d);
+    display_show(&d, 0.1, false, "BAR 1/9");
+    display_show(&d, 0.2, true, "BAR 2/9");
+    d.said_at -= DISPLAY_LINE_EVERY;
+    display_show(&d, 0.3, false, "BAR 3/9");
+    display_show(&d, 0.4, false, "BAR 4/9");
+    display_line(&d, "message");
+    display_clear(&d);
+}
+
+START_TEST(a_pipe_gets_lines)
+{
+    int ends[2];
+    char bytes[256] = "";
+    ck_assert_int_eq(pipe(ends), 0);
+    fflush(stderr);
+    int error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    lines_alone();
+    dup2(error, STDERR_FILENO);
+    close(error);
+    ck_assert_int_gt((int)read(ends[0], bytes, sizeof bytes - 1), 0);
+    close(ends[0]);
+    ck_assert_str_eq(bytes, "BAR 3/9\nmessage\n");
+}
+END_TEST
+
+START_TEST(a_terminal_that_can_do_nothing_gets_lines)
+{
+    static const char *const names[] = {"dumb", "", NULL};
+    for (int i = 0; i < 3; i++) {
+        begin(80);
+        if (names[i])
+            setenv("TERM", names[i], 1);
+        else
+            unsetenv("TERM");
+        lines_alone();
+        look();
+        ck_assert_int_eq(draws, 0);
+        both_rows_are(0, "BAR 3/9");
+        both_rows_are(1, "message");
+        ck_assert_int_eq(terminal_last_row(&cutting), 1);
+        end();
+    }
+}
+END_TEST
+
+/* --- the end ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_signal_that_ends_the_process_leaves_no_bar)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        begin(80);
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            struct display d;
+            signal(numbers[i], SIG_DFL);
+            display_open(&d);
+            display_line(&d, "message");
+            display_show(&d, 0.5, true, "BAR 1/9");
+            raise(numbers[i]);
+            _exit(0);
+        }
+        int status;
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        look();
+        ck_assert_int_eq(draws, 1);
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == numbers[i]);
+        both_rows_are(0, "message");
+        ck_assert_int_eq(terminal_last_row(&cutting), 0);
+        ck_assert(cutting.wrap);
+        end();
+    }
+}
+END_TEST
+
+START_TEST(handlers_that_are_there_stay)
+{
+    begin(80);
+    signal(SIGINT, SIG_IGN);
+    struct display d;
+    display_open(&d);
+    raise(SIGINT); /* is still ignored */
+    signal(SIGINT, SIG_DFL);
+    end();
+}
+END_TEST
+
+START_TEST(times)
+{
+    char text[DISPLAY_TIME];
+    ck_assert_str_eq(display_time(0, text), "0 s");
+    ck_assert_str_eq(display_time(-1, text), "0 s");
+    ck_assert_str_eq(display_time(0.2, text), "1 s");
+    ck_assert_str_eq(display_time(59, text), "59 s");
+    ck_assert_str_eq(display_time(59.5, text), "1:00 min");
+    ck_assert_str_eq(display_time(65, text), "1:05 min");
+    ck_assert_str_eq(display_time(3599.9, text), "1:00 h");
+    ck_assert_str_eq(display_time(9000, text), "2:30 h");
+    ck_assert_str_eq(display_time(1e9, text), "over 99 h");
+    ck_assert_str_eq(display_time(NAN, text), "over 99 h");
+    ck_assert_str_eq(display_time(INFINITY, text), "over 99 h");
+}
+END_TEST
+
+WF_TEST_MAIN("display", the_text_is_cut_to_the_window, bars_of_any_width, nothing_stays_after_a_resize, ten_times_a_second,
+             messages_stand_above, a_pipe_gets_lines, a_terminal_that_can_do_nothing_gets_lines,
+             a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay, times)

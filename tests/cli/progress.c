@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* weft train on a pseudo terminal whose window changes, and in a pipe. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../check_weft.h"
+#include "terminal.h"
+
+enum { DEADLINE = 100 /* seconds, for a machine that has much else to do */ };
+
+static struct terminal cutting, reflowing;
+static char weft[4096], story[4096], folder[64];
+static char seen[1 << 20]; /* all that was written */
+static int64_t length;
+static int draws;
+static double start, last_draw; /* before anything was drawn, and when the last was seen */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void begin(void)
+{
+    snprintf(weft, sizeof weft, "%s/cli/weft", getenv("WEFT_BUILD_ROOT"));
+    snprintf(story, sizeof story, "%s/data/embedded/story.txt", getenv("WEFT_SOURCE_ROOT"));
+    snprintf(folder, sizeof folder, "%s/weft-progress-XXXXXX",
+             getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 30 ? getenv("TMPDIR") : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_msg(access(weft, X_OK) == 0, "%s is not built", weft);
+    length = draws = 0;
+    start = now();
+}
+
+static void end(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("rm", "rm", "-rf", folder, NULL);
+        _exit(127);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void set_window(int terminal, int columns)
+{
+    struct winsize w = {.ws_row = 50, .ws_col = (unsigned short)columns};
+    ck_assert_int_eq(ioctl(terminal, TIOCSWINSZ, &w), 0);
+}
+
+/* The command on a terminal of its own, which it has as its controlling one: Ctrl-C reaches it. */
+static pid_t run_on_terminal(const char *term, char *const *arguments, int columns, int *terminal)
+{
+    *terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    ck_assert_msg(*terminal >= 0 && grantpt(*terminal) == 0 && unlockpt(*terminal) == 0, "no pseudo terminal");
+    set_window(*terminal, columns);
+    terminal_open(&cutting, false, columns);
+    terminal_open(&reflowing, true, columns);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        setsid();
+        int slave = open(ptsname(*terminal), O_RDWR);
+        for (int fd = 0; fd < 3; fd++)
+            dup2(slave, fd);
+        setenv("TERM", term, 1);
+        signal(SIGINT, SIG_DFL);
+        execv(weft, arguments);
+        _exit(127);
+    }
+    return child;
+}
+
+static void take(const char *bytes, int64_t count)
+{
+    static const char mark[] = "\033[?7l";
+    static size_t matched;
+    ck_assert_int_lt(length + count, (int64_t)sizeof seen);
+    memcpy(seen + length, bytes, (size_t)count);
+    length += count;
+    for (int64_t i = 0; i < count; i++) {
+        terminal_byte(&cutting, bytes[i]);
+        terminal_byte(&reflowing, bytes[i]);
+        matched = bytes[i] == mark[matched] ? matched + 1 : bytes[i] == mark[0];
+        if (!mark[matched]) {
+            last_draw = now();
+            draws++;
+            matched = 0;
+        }
+        if (bytes[i] == '7') /* a bar has "/87654" */
+            ck_assert_msg(terminal_count(&cutting, "/87") <= 1 && terminal_count(&reflowing, "/87") <= 1, "two bars");
+    }
+    ck_assert_msg(!cutting.unknown && !reflowing.unknown, "it writes what a terminal need not know");
+}
+
+/* Reads until there are so many drawings more, or to the end. */
+static void watch(int fd, int more)
+{
+    static char bytes[1 << 14];
+    double begun = now();
+    for (int goal = draws + more; draws < goal;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        ck_assert_msg(now() - begun < DEADLINE, "%d of %d drawings: %.*s", draws, goal, (int)length, seen);
+        if (poll(&ready, 1, 1000) <= 0)
+            continue;
+        ssize_t got = read(fd, bytes, sizeof bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) { /* EIO: the other side of the terminal is closed */
+            ck_assert_msg(more > 1000, "it ended: %.*s", (int)length, seen);
+            return;
+        }
+        take(bytes, got);
+    }
+}
+enum { TO_THE_END = 1 << 20 };
+
+static void ends_well(pid_t child)
+{
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d: %.*s", status, (int)length, seen);
+}
+
+START_TEST(on_a_terminal)
+{
+    begin();
+    char out[128];
+    snprintf(out, sizeof out, "%s/run", folder);
+    char *arguments[] = {"weft",           "train", "char-rms", "--train", story,   "--out",        out,     "--steps",    "87654",
+                         "--threads",      "1",     "--set",    "batch=2", "--set", "save_every=0", "--set", "context=16", "--set",
+                         "valid_every=40", NULL};
+    int terminal;
+    pid_t child = run_on_terminal("xterm", arguments, 90, &terminal);
+    static const int widths[] = {90, 40, 12, 70, 200, 30, 90};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        terminal_resize(&cutting, widths[i]);
+        terminal_resize(&reflowing, widths[i]);
+        set_window(terminal, widths[i]);
+        watch(terminal, 3);
+    }
+    ck_assert_msg(draws <= 10 * (last_draw - start), "%d drawings in %g s", draws, last_draw - start);
+    ck_assert_int_eq((int)write(terminal, "\003", 1), 1); /* Ctrl-C */
+    watch(terminal, TO_THE_END);
+    ends_well(child);
+    close(terminal);
+
+    /* what stays are lines: the one of the start, sizes, validations, how it ended */
+    char text[TERMINAL_TEXT];
+    int last = terminal_last_row(&reflowing), step, n, validations = 0;
+    ck_assert_int_eq(terminal_count(&reflowing, "87654"), 1);
+    ck_assert_int_eq(terminal_count(&reflowing, "tok/s"), 0);
+    ck_assert_int_eq(terminal_count(&cutting, "tok/s"), 0);
+    for (int row = 0; row < last; row++) {
+        double loss, best;
+        terminal_row(&reflowing, row, text);
+        n = 0;
+        if (sscanf(text, "step %d validation loss %lf best %lf%n", &step, &loss, &best, &n) == 3 && !text[n])
+            validations++;
+        else
+            ck_assert_msg(strncmp(text, "weft ", 5) == 0 || strstr(text, "parameters, "), "row %d is '%s'", row, text);
+    }
+    ck_assert_int_ge(validations, 1);
+    terminal_row(&reflowing, last, text);
+    ck_assert_msg(sscanf(text, "step %d of 87654: %n", &step, &n) == 1 && step > 0, "it ends with '%s'", text);
+    ck_assert_int_eq(reflowing.column + cutting.column, 0);
+    ck_assert_int_eq(reflowing.row, last + 1);
+    end();
+}
+END_TEST
+
+START_TEST(on_a_terminal_that_can_do_nothing)
+{
+    begin();
+    char out[128];
+    snprintf(out, sizeof out, "%s/run", folder);
+    char *arguments[] = {"weft", "train", "char-rms", "--train", story, "--out", out, "--steps", "3", "--threads", "1", NULL};
+    int terminal;
+    pid_t child = run_on_terminal("dumb", arguments, 90, &terminal);
+    watch(terminal, TO_THE_END);
+    ends_well(child);
+    close(terminal);
+    ck_assert_ptr_null(memchr(seen, 033, (size_t)length));
+    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "step 3/3  loss ", 15));
+    end();
+}
+END_TEST
+
+START_TEST(in_a_pipe)
+{
+    begin();
+    char out[128];
+    int ends[2];
+    snprintf(out, sizeof out, "%s/run", folder);
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl(weft, "weft", "train", "char-rms", "--train", story, "--out", out, "--steps", "47", "--threads", "1", "--set", "batch=2",
+              "--set", "context=16", NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    terminal_open(&cutting, false, 200);
+    terminal_open(&reflowing, true, 200);
+    watch(ends[0], TO_THE_END);
+    close(ends[0]);
+    ends_well(child);
+    ck_assert_msg(!memchr(seen, '\r', (size_t)length) && !memchr(seen, 033, (size_t)length), "%.*s", (int)length, seen);
+    ck_assert_int_gt(length, 0);
+    ck_assert_int_eq(seen[length - 1], '\n');
+    int steps = 0, rows = terminal_last_row(&cutting) + 1;
+    for (int row = 0; row < rows; row++) {
+        char text[TERMINAL_TEXT];
+        steps += strstr(terminal_row(&cutting, row, text), " tok/s  ") != NULL;
+    }
+    ck_assert_int_ge(steps, 20);
+    ck_assert_int_le(steps, 25);
+    ck_assert_ptr_nonnull(memmem(seen, (size_t)length, "step 47/47  loss ", 17)); /* the last one, though no round number */
+    end();
+}
+END_TEST
+
+WF_TEST_MAIN("progress", on_a_terminal, on_a_terminal_that_can_do_nothing, in_a_pipe)
