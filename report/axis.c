@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,15 +37,34 @@ static double nice_step(double least)
     return 10 * unit;
 }
 
-/* "5e-05" becomes "5e-5". wf_text_double knows no locale; of whole numbers its ".0" is cut. */
+/* Six digits, whatever the locale; "5e-05" becomes "5e-5", "1e+21" 1e21. */
 static void write_short(double value, char out[WF_NUMBER_SIZE])
 {
-    wf_text_double(value, out);
-    char *end = out + strlen(out), *e = strchr(out, 'e');
-    if (end - out > 2 && strcmp(end - 2, ".0") == 0)
-        end[-2] = 0;
-    if (e && e[2] == '0')
-        memmove(e + 2, e + 3, strlen(e + 3) + 1);
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    snprintf(out, WF_NUMBER_SIZE, "%.6g", value);
+    uselocale(before);
+    char *e = strchr(out, 'e');
+    if (!e)
+        return;
+    if (e[1] == '+')
+        memmove(e + 1, e + 2, strlen(e + 2) + 1);
+    e += e[1] == '-';
+    if (e[1] == '0')
+        memmove(e + 1, e + 2, strlen(e + 2) + 1);
+}
+
+/* whole * 10^exponent as "1.5e-4". */
+static void write_power(int64_t whole, int exponent, char out[WF_NUMBER_SIZE])
+{
+    while (whole != 0 && whole % 10 == 0) {
+        whole /= 10;
+        exponent++;
+    }
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%lld", (long long)(whole < 0 ? -whole : whole));
+    char text[64];
+    snprintf(text, sizeof text, "%s%c%s%se%d", whole < 0 ? "-" : "", digits[0], count > 1 ? "." : "", digits + 1, exponent + count - 1);
+    snprintf(out, WF_NUMBER_SIZE, "%.31s", text);
 }
 
 /* The k-th tic: k times the step, with the step's decimals, so that 0.2 isn't 0.30000000000000004 and 1 stands as 1.0 beside 0.5. */
@@ -58,10 +78,9 @@ static void write_multiple(int64_t k, double step, char out[WF_NUMBER_SIZE])
         int64_t unit = llround(pow(10, -exponent)), size = whole < 0 ? -whole : whole;
         char text[64];
         snprintf(text, sizeof text, "%s%lld.%0*lld", whole < 0 ? "-" : "", (long long)(size / unit), -exponent, (long long)(size % unit));
-        memcpy(out, text, WF_NUMBER_SIZE - 1);
-        out[WF_NUMBER_SIZE - 1] = 0;
+        snprintf(out, WF_NUMBER_SIZE, "%.31s", text);
     } else
-        write_short((double)k * step, out);
+        write_power(whole, exponent, out);
     if (k == 0)
         strcpy(out, "0");
 }

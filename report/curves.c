@@ -122,19 +122,27 @@ static wf_status make(struct curve *out, int64_t capacity, wf_error *error)
     return out->point ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
 }
 
+/* With what rounding loses kept in *rest, so that little is left of a huge loss when it leaves the sum (Knuth's sum of two). */
+static void add_exactly(double value, double *sum, double *rest)
+{
+    double total = *sum + value, part = total - *sum;
+    *rest += (*sum - (total - part)) + (value - part);
+    *sum = total;
+}
+
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error)
 {
     wf_status status = make(out, in->count, error);
     if (status != WF_OK)
         return status;
-    double sum = 0; /* of the points low to high - 1; both only grow */
+    double sum = 0, rest = 0; /* of the points low to high - 1; both only grow */
     for (int64_t i = 0, low = 0, high = 0; i < in->count; i++) {
         int64_t reach = half < i ? half : i, end = i + reach < in->count ? i + reach + 1 : in->count;
         while (high < end)
-            sum += in->point[high++].value;
+            add_exactly(in->point[high++].value, &sum, &rest);
         while (low < i - reach)
-            sum -= in->point[low++].value;
-        out->point[i] = (struct point){in->point[i].step, reach ? sum / (double)(high - low) : in->point[i].value};
+            add_exactly(-in->point[low++].value, &sum, &rest);
+        out->point[i] = (struct point){in->point[i].step, reach ? (sum + rest) / (double)(high - low) : in->point[i].value};
     }
     out->count = in->count;
     return WF_OK;

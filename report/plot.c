@@ -8,7 +8,7 @@
 #include "plot_runs.h"
 
 /* Sizes in pixels of an SVG. */
-enum { LEFT = 98, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 60 };
+enum { LEFT = 98, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 68 };
 
 /* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white. Beyond seven runs they
  * come again with other marks. */
@@ -48,17 +48,17 @@ struct layout {
 
 static struct layout layout_of(const struct plot *p)
 {
-    int longest = text_columns("as logged, each 10 steps"), lines = 6;
+    int longest = text_columns("training (running mean)"), lines = 5;
     for (int64_t i = 0; i < p->count && p->count > 1; i++) {
         int columns = text_columns(p->run[i].name);
         longest = columns > longest ? columns : longest;
         lines++;
     }
     bool rate = !axis_empty(&p->lr);
-    int height = TOP + LOSS + BETWEEN + RATE + BOTTOM, wanted = TOP + lines * LINE + BOTTOM;
+    int height = TOP + LOSS + BETWEEN + RATE + BOTTOM, wanted = TOP + lines * LINE;
     return (struct layout){.width = LEFT + PANEL + SAMPLE + longest * LETTER,
                            .height = height > wanted ? height : wanted,
-                           .legend = LEFT + PANEL + 14,
+                           .legend = LEFT + PANEL + 22,
                            .rate = rate};
 }
 
@@ -108,25 +108,39 @@ static void add_losses(const struct plot *p, struct script *s)
                        1 + p->run[i].valid.count / 30, valid_colour(p, i));
             comma = ", ";
         }
-    /* the legend: lines that are drawn nowhere */
-    uint32_t grey = 0x555555;
-    bool one = p->count == 1;
-    if (p->trained)
-        script_add(s, ", NaN with lines lw 1.3 lc rgb 0x%06x title \"training%s\"", one ? colour_of(0) : grey,
-                   p->noisy ? " (running mean)" : "");
-    if (p->noisy)
-        script_add(s, ", NaN with lines lw 1.3 lc rgb 0x%06x title \"training (as logged)\"", faint(one ? colour_of(0) : grey));
-    if (p->validated)
-        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title \"validation\"", mark_of(0),
-                   one ? valid_colour(p, 0) : grey);
-    if (p->count > 1)
-        script_add(s, ", NaN with lines lc rgb 0xffffff title \" \"");
-    for (int64_t i = 0; i < p->count && p->count > 1; i++) {
-        bool marked = p->run[i].valid.count > 0 || p->run[i].mean.count == 1;
-        script_add(s, ", NaN with linespoints lw 2 pt %d ps 0.7 lc rgb 0x%06x title ", marked ? mark_of(i) : 0, colour_of(i));
-        script_quote(s, p->run[i].name);
-    }
     script_add(s, "\n");
+}
+
+/* --- the legend ---------------------------------------------------------------------------------------------------- */
+
+/* gnuplot's own would be cut into columns at the height of the panel. mark 0: none. */
+static void add_entry(struct script *s, const struct layout *l, int line, double width, int mark, uint32_t colour, const char *title)
+{
+    double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = (double)l->legend / l->width, to = (l->legend + 34.0) / l->width;
+    script_add(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
+    if (mark)
+        script_add(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
+    script_add(s, "set label ");
+    script_quote(s, title);
+    script_add(s, " at screen %.6f,%.6f left tc rgb \"#222222\"\n", (l->legend + 42.0) / l->width, y);
+}
+
+static void add_legend(const struct plot *p, const struct layout *l, struct script *s)
+{
+    bool one = p->count == 1;
+    uint32_t grey = 0x555555;
+    int line = 0;
+    if (p->trained)
+        add_entry(s, l, line++, 1.3, 0, one ? colour_of(0) : grey, p->noisy ? "training (running mean)" : "training");
+    if (p->noisy)
+        add_entry(s, l, line++, 1.3, 0, faint(one ? colour_of(0) : grey), "training (as logged)");
+    if (p->validated)
+        add_entry(s, l, line++, 2, mark_of(0), one ? valid_colour(p, 0) : grey, "validation");
+    line++;
+    for (int64_t i = 0; i < p->count && !one; i++) {
+        bool marked = p->run[i].valid.count > 0 || p->run[i].mean.count == 1;
+        add_entry(s, l, line++, 2, marked ? mark_of(i) : 0, colour_of(i), p->run[i].name);
+    }
 }
 
 static void add_rates(const struct plot *p, struct script *s)
@@ -150,9 +164,7 @@ static void add_all(struct plot *p, enum picture_format format, struct script *s
     }
     script_add(s, "set multiplot\n"
                   "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
-                  "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\n");
-    script_add(s, "set key at screen %.6f,%.6f left top vertical Left reverse samplen 2.5 spacing 1.2 noautotitle tc rgb \"#222222\"\n",
-               (double)l.legend / l.width, 1 - (double)(TOP - 6) / l.height);
+                  "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
     int end = l.rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
     add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
     if (p->count == 1) {
@@ -164,9 +176,10 @@ static void add_all(struct plot *p, enum picture_format format, struct script *s
     axis_script(&p->loss, 'y', true, s);
     if (!l.rate)
         add_steps(s, &l, end);
+    add_legend(p, &l, s);
     add_losses(p, s);
     if (l.rate) {
-        script_add(s, "unset key\nunset title\n");
+        script_add(s, "unset arrow\nunset title\n");
         add_panel(s, &l, TOP + LOSS + BETWEEN, TOP + LOSS + BETWEEN + RATE, "learning rate");
         add_steps(s, &l, TOP + LOSS + BETWEEN + RATE);
         axis_script(&p->x, 'x', true, s);
