@@ -11,18 +11,25 @@ function sayToken() {
         return;
     const top = byWeight(weightsAt(focus.axis, focus.token)).slice(0, 3)
         .map(one => `${visible(map[otherAxis(focus.axis)][one.at])} ${number(one.weight)}`);
-    say(`${named(focus.axis, focus.token)} ${focus.axis === 'query' ? 'looks at' : 'is looked at by'}: ${top.join(', ')}`);
+    const verb = focus.axis === 'query' ? 'looks at' : 'is looked at by';
+    say(`${visible(map[focus.axis][focus.token])} (${focus.token + 1}) ${verb}: ${top.join(', ')}`);
 }
 
+// A moment later, for browsers allow some hundred changes in ten seconds, and a key that is held down makes more.
+let addressTimer = 0;
 function writeAddress() {
-    const parts = new URLSearchParams({kind: mapNow().kind, layer: state.layer + 1, head: state.head + 1});
-    if (state.pin)
-        parts.set(state.pin.axis, state.pin.token + 1);
-    history.replaceState(null, '', '#' + parts);
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(() => {
+        const parts = new URLSearchParams({kind: mapNow().kind, layer: state.layer + 1, head: state.head + 1});
+        if (state.pin)
+            parts.set(state.pin.axis, state.pin.token + 1);
+        history.replaceState(null, '', '#' + parts);
+    }, 150);
 }
 
 // From 1; what the page lacks is read as the nearest that it has.
 function readAddress() {
+    clearTimeout(addressTimer);
     const parts = new URLSearchParams(location.hash.slice(1)), map = data.maps.findIndex(one => one.kind === parts.get('kind'));
     const count = (name, most) => Math.min(Math.max(parseInt(parts.get(name), 10) || 1, 1), most) - 1;
     state.map = Math.max(map, 0);
@@ -172,7 +179,7 @@ function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || $('help').open)
         return;
     const node = event.target, heads = node.closest('#thumbs'), free = node === document.body;
-    if (!heads && !free && !node.closest('#map') && event.key !== 'Escape' && event.key !== '?')
+    if (!heads && !free && !node.closest('#scroll') && event.key !== 'Escape' && event.key !== '?')
         return; // a list, a button or the panel has the focus: its keys are its own
     if (free && ['Home', 'End', 'PageUp', 'PageDown'].includes(event.key))
         return; // they scroll the page
@@ -206,7 +213,7 @@ function start() {
         if (button)
             chooseHead(+button.dataset.layer, +button.dataset.head);
     });
-    for (const box of [$('map'), $('sentences')]) {
+    for (const box of [$('scroll'), $('sentences')]) {
         box.addEventListener('pointermove', event => chooseHover(placeOf(event)));
         box.addEventListener('pointerleave', () => chooseHover(null));
         box.addEventListener('click', hold);

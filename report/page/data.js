@@ -43,10 +43,11 @@ function visible(token) {
     return /^\p{M}/u.test(text) ? '\u25CC' + text : text || '\u2205';
 }
 
-// Whether most tokens that have a direction are written from right to left.
+// Whether most tokens that have letters are written from right to left.
 function rightToLeft(tokens) {
-    const count = pattern => tokens.filter(token => pattern.test(token)).length;
-    return count(/[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u) > count(/[\p{Script=Latin}\p{Script=Han}\p{Script=Cyrillic}\p{Script=Devanagari}]/u);
+    const letters = tokens.filter(token => /\p{L}/u.test(token));
+    const right = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+    return letters.filter(token => right.test(token)).length > letters.length / 2;
 }
 
 // From nothing (the card's own colour, nearly) to all: lightness only ever goes one way, so the order is also seen without hues.
@@ -98,5 +99,5 @@ function paint(canvas, map, weights, ramp, scale, limit) {
         if (weight >= 0)
             image.data.set([...ramp[shade(weight, most, scale)], 255], 4 * at);
     });
-    canvas.getContext('2d').putImageData(image, 0, 0);
+    canvas.getContext('2d', {willReadFrequently: true}).putImageData(image, 0, 0);
 }

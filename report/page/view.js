@@ -84,7 +84,8 @@ function buildKind() {
     fill($('layer'), map.layers);
     fill($('head'), map.heads);
     $('hatch-name').hidden = map.kind !== 'decoder';
-    $('map').setAttribute('aria-label', `${NAMES[map.kind]}: ${map.query.length} tokens that look, ${map.key.length} that are looked at`);
+    $('scroll').setAttribute('aria-label',
+        `${NAMES[map.kind]}: ${map.query.length} tokens that look, ${map.key.length} that are looked at`);
     [...$('kinds').querySelectorAll('button')].forEach((button, at) => button.setAttribute('aria-pressed', at === state.map));
     buildThumbs();
 }
@@ -96,9 +97,8 @@ function fill(select, count) {
 }
 
 function buildThumbs() {
-    const map = mapNow(), box = $('thumbs'), size = map.heads <= 4 ? 62 : map.heads <= 8 ? 40 : map.heads <= 12 ? 27 : 22;
+    const map = mapNow(), box = $('thumbs');
     box.replaceChildren();
-    box.style.gridTemplateColumns = `max-content repeat(${map.heads}, ${size}px)`;
     make('span', box, 'layer');
     for (let head = 0; head < map.heads; head++)
         make('span', box, head + 1);
@@ -107,7 +107,6 @@ function buildThumbs() {
         for (let head = 0; head < map.heads; head++) {
             const button = make('button', box);
             button.type = 'button';
-            button.style.height = `${size}px`;
             button.dataset.layer = layer;
             button.dataset.head = head;
             button.title = `layer ${layer + 1}, head ${head + 1}`;
@@ -120,8 +119,10 @@ function buildThumbs() {
 }
 
 function paintThumbs() {
-    for (const button of $('thumbs').querySelectorAll('button'))
-        paint(button.firstChild, mapNow(), headWeights(mapNow(), +button.dataset.layer, +button.dataset.head), RAMPS[state.theme], state.scale, 64);
+    for (const button of $('thumbs').querySelectorAll('button')) {
+        const weights = headWeights(mapNow(), +button.dataset.layer, +button.dataset.head);
+        paint(button.firstChild, mapNow(), weights, RAMPS[state.theme], state.scale, 64);
+    }
 }
 
 // Sizes: cells as large as the window lets them be; labels left out where there is no room for all.
@@ -130,11 +131,21 @@ function layout() {
     const longest = (box, most) => Math.min(most, Math.max(...[...box.children].map(label => label.scrollWidth)) + 2);
     for (const label of document.querySelectorAll('.axis bdi'))
         label.style.maxWidth = 'none';
-    const left = Math.max(longest($('rows'), narrow ? 88 : 150), 62), slant = longest($('columns'), narrow ? 80 : 130);
+    // Small maps: all of a layer in a line where that leaves them 18 pixels.
+    const thumb = Math.min(Math.max(Math.floor(($('thumbs').clientWidth - 52) / map.heads) - 4, 18), 64);
+    $('thumbs').style.gridTemplateColumns = `max-content repeat(${map.heads}, ${thumb}px)`;
+    $('thumbs').style.gridAutoRows = `minmax(${thumb}px, auto)`;
+    $('thumbs').style.gridTemplateRows = 'auto';
+    const left = Math.max(longest($('rows'), narrow ? 88 : 150), 56), slant = longest($('columns'), narrow ? 80 : 130);
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
     const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 4);
-    const wide = ($('scroll').clientWidth - left - right) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
-    cell = Math.min(Math.max(Math.floor(Math.min(wide, high, 40)), 4) * state.zoom, 60);
+    const wide = bar => ($('scroll').offsetWidth - bar - left - right - 4) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
+    const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 40)), 3);
+    cell = fitting(0);
+    if (top + rows * cell > innerHeight * 0.84 - 20)
+        cell = fitting(16); // a scroll bar stands beside it
+    cell = Math.min(cell * state.zoom, 60);
+    $('map').style.rowGap = cell < 16 ? '7px' : '3px'; // labels of small cells are higher than these
     Object.assign($('corner').style, {width: `${left}px`, height: `${top}px`});
     Object.assign($('columns').style, {width: `${columns * cell + right}px`, height: `${top}px`});
     Object.assign($('rows').style, {width: `${left}px`, height: `${rows * cell}px`});
@@ -191,8 +202,6 @@ function drawFocus() {
     drawPanel(focus);
 }
 
-const named = (axis, at) => `${visible(mapNow()[axis][at])} (${at + 1})`;
-
 function drawReadout(focus) {
     const map = mapNow(), line = $('readout');
     line.replaceChildren();
@@ -201,11 +210,15 @@ function drawReadout(focus) {
         return;
     }
     const query = focus.axis === 'query' ? focus.token : focus.other, key = focus.axis === 'query' ? focus.other : focus.token;
+    const add = (axis, at) => { // the number outside, or it would stand before a token that is written from the right
+        make('bdi', line, visible(map[axis][at]));
+        line.append(` (${at + 1})`);
+    };
     if (query >= 0)
-        make('bdi', line, named('query', query));
+        add('query', query);
     line.append(query >= 0 && key >= 0 ? ' looks at ' : query >= 0 ? ' looks at all of its keys' : 'all that look at ');
     if (key >= 0)
-        make('bdi', line, named('key', key));
+        add('key', key);
     if (query >= 0 && key >= 0) {
         line.append(masked(map, query, key) ? ': later, masked' : ': ');
         if (!masked(map, query, key))
@@ -245,7 +258,8 @@ function drawPanel(focus) {
         title.textContent = 'Weights';
     const hidden = focus ? map[end].length - found.length : 0;
     $('panel-note').textContent = !focus ? 'Point at a token in the map or in the text.'
-        : `Token ${focus.token + 1} of ${map[focus.axis].length}` + (hidden ? `; ${hidden} ${focus.axis === 'query' ? 'later' : 'earlier'} masked` : '');
+        : `Token ${focus.token + 1} of ${map[focus.axis].length}`
+            + (hidden ? `; ${hidden} ${focus.axis === 'query' ? 'later' : 'earlier'} masked` : '');
     for (let i = 0; i < rows.length; i++) {
         rows[i].hidden = i >= list.length;
         if (i >= list.length)

@@ -124,7 +124,8 @@ static const char *const nasty_token[] = {"</script><script>document.title='hack
                                           "<img src=x onerror=document.title='hacked'>",
                                           "\xe2\x80\xa8",
                                           "\xe2\x80\xa9",
-                                          "\xe2\x80\xae" "evil",
+                                          "\xe2\x80\xae"
+                                          "evil",
                                           "\xcc\x81",
                                           "\n\t\x01\x7f",
                                           "${title}`",
@@ -135,9 +136,20 @@ enum { NASTY = sizeof nasty_token / sizeof *nasty_token };
 /* 200 tokens of many scripts, six layers of eight heads. */
 static inline struct wf_attention_maps large_maps(void)
 {
-    static const char *const words[] = {"The",   "sun",  "الشمس", "تشرق", "सूरज",  "निकलता", "है",  "太陽", "出來", "了",    "🌞",
-                                        "👩‍👩‍👧", "été",  "Größe",  "שמש",  "солнце", "встаёт", "ηλιος", "태양", "ดวง", "अक्षर", "extraordinarily-long-token",
-                                        "e\xcc\x81", "ing", "ﷺ",     "🇫🇷",  ".",      ","};
+    static const char *const words[] = {"The",       "sun",
+                                        "الشمس",     "تشرق",
+                                        "सूरज",       "निकलता",
+                                        "है",         "太陽",
+                                        "出來",      "了",
+                                        "🌞",         "👩‍👩‍👧",
+                                        "été",       "Größe",
+                                        "שמש",       "солнце",
+                                        "встаёт",    "ηλιος",
+                                        "태양",      "ดวง",
+                                        "अक्षर",      "extraordinarily-long-token",
+                                        "e\xcc\x81", "ing",
+                                        "ﷺ",         "🇫🇷",
+                                        ".",         ","};
     const char *token[200];
     for (int i = 0; i < 200; i++)
         token[i] = i < NASTY ? nasty_token[i] : words[(i - NASTY) % (int)(sizeof words / sizeof *words)];

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* The page of attention maps in a real browser: pointer, keys, address, light and dark, 200 tokens, a narrow window. It is skipped where
+ * there is none. WEFT_SCREENSHOTS=FOLDER keeps pictures; WEFT_PAGES=FILE.html:... takes pictures of further pages. */
+#include "browser_test.h"
+
+START_TEST(points)
+{
+    struct wf_attention_maps maps = small_maps();
+    const struct wf_attention_map *m = &maps.map[0];
+    open_page(save(&maps, "small.html"), "", 1280, 900);
+    ck_assert_str_eq(js_text("return document.title"), "encoder-attention: Encoder self-attention, layer 1, head 1");
+    check_chosen(m, 1, 1);
+    ck_assert_int_eq((int)js_number("return document.querySelectorAll('#thumbs button').length"), 8);
+    ck_assert_int_eq((int)js_number("return document.querySelectorAll('#rows .thin, #columns .thin').length"), 0);
+    ck_assert_str_eq(panel_title(), "Weights");
+    /* a token of the rows */
+    point_at("document.querySelectorAll('#rows bdi')[2]", false);
+    ck_assert_str_eq(panel_title(), "cat looks at");
+    check_panel(m, 1, 1, true, 2, true);
+    /* of the columns */
+    point_at("document.querySelectorAll('#columns bdi')[6]", false);
+    ck_assert_str_eq(panel_title(), "mat is looked at by");
+    check_panel(m, 1, 1, false, 6, true);
+    /* a cell: its row, the other end marked, its weight in words */
+    point_at_cell(3, 4, false);
+    ck_assert_str_eq(panel_title(), "sat looks at");
+    ck_assert_str_eq(js_text("return document.querySelector('#list li.on bdi').textContent"), "on");
+    char *words = wf_format("sat (4) looks at on (5): %.3f", weight_at(m, 0, 0, 3, 4));
+    ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), words);
+    wf_free(words);
+    picture("small-hover-light");
+    /* the text: what is looked at more is darker */
+    point_at("document.querySelectorAll('#sentences bdi')[5]", false);
+    ck_assert_str_eq(panel_title(), "the looks at");
+    ck_assert(
+        js_true("const c = [...document.querySelectorAll('#sentences bdi')].map(b => b.style.background.match(/\\d+/g).reduce((a, x) => a "
+                "+ +x, 0));"
+                "return c.length === 12 && c[5] < c[4] && c[4] < c[2] && document.querySelector('#sentences .on').textContent === 'the'"));
+    /* away from all of it */
+    point(2, 2, false);
+    ck_assert_str_eq(panel_title(), "Weights");
+    /* another head by its small map, another layer from the list, and the other order */
+    point_at("document.querySelector('#thumbs [aria-label=\"layer 2, head 3\"]')", true);
+    check_chosen(m, 2, 3);
+    js_true("const s = document.getElementById('layer'); s.value = 0; s.dispatchEvent(new Event('change'))");
+    check_chosen(m, 1, 3);
+    /* a click holds a token */
+    point_at("document.querySelectorAll('#rows bdi')[7]", true);
+    point_at_cell(1, 2, false);
+    ck_assert_str_eq(panel_title(), ", looks at");
+    check_panel(m, 1, 3, true, 7, true);
+    point_at("document.getElementById('sort')", true);
+    check_panel(m, 1, 3, true, 7, false);
+    ck_assert(js_true("return document.getElementById('sort').getAttribute('aria-pressed') === 'false'"));
+    point_at("document.querySelectorAll('#rows bdi')[7]", true);
+    point(2, 2, false);
+    ck_assert_str_eq(panel_title(), "Weights");
+    /* the scale of colours */
+    js_true("const s = document.getElementById('scale'); s.value = 'one'; s.dispatchEvent(new Event('change'))");
+    ck_assert_str_eq(js_text("return document.getElementById('high').textContent"), "1.000");
+    check_quiet();
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(shows_three_kinds)
+{
+    struct wf_attention_maps maps = translation_maps();
+    open_page(save(&maps, "kinds.html"), "", 1280, 900);
+    ck_assert_int_eq((int)js_number("return document.querySelectorAll('#kinds button').length"), 3);
+    static const char *const button[] = {"Encoder", "Decoder", "Cross"};
+    for (int kind = 0; kind < 3; kind++) {
+        const struct wf_attention_map *m = &maps.map[kind];
+        char *find = wf_format("document.querySelectorAll('#kinds button')[%d]", kind), *text = wf_format("return %s.textContent", find);
+        ck_assert_str_eq(js_text(text), button[kind]);
+        point_at(find, true);
+        ck_assert_int_eq((int)js_number("return document.querySelectorAll('#kinds [aria-pressed=true]').length"), 1);
+        ck_assert_int_eq((int)js_number("return document.querySelectorAll('#thumbs button').length"), 24);
+        point_at("document.querySelector('#thumbs [aria-label=\"layer 3, head 2\"]')", true);
+        check_chosen(m, 3, 2);
+        point_at("document.querySelectorAll('#rows bdi')[4]", false);
+        check_panel(m, 3, 2, true, 4, true);
+        point_at("document.querySelectorAll('#columns bdi')[3]", false);
+        check_panel(m, 3, 2, false, 3, true);
+        ck_assert_int_eq((int)js_number("return document.querySelectorAll('#sentences bdi').length"), kind < 2 ? (int)m->queries : 19);
+        ck_assert(js_true("return document.getElementById('hatch-name').hidden") == (kind != 1));
+        wf_free(find);
+        wf_free(text);
+    }
+    /* cells of later tokens are empty, not a small weight */
+    point_at("document.querySelectorAll('#kinds button')[1]", true);
+    ck_assert(js_true("const p = (x, y) => document.getElementById('canvas').getContext('2d').getImageData(x, y, 1, 1).data[3];"
+                      "return p(5, 4) === 0 && p(4, 4) === 255 && p(0, 8) === 255"));
+    point_at_cell(2, 6, false);
+    ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), "▁man (3) looks at ▁stares (7): later, masked");
+    ck_assert_str_eq(js_text("return document.getElementById('panel-note').textContent"), "Token 3 of 9; 6 later masked");
+    /* of two sentences the text shades the other one */
+    point_at("document.querySelectorAll('#kinds button')[2]", true);
+    point_at("document.querySelectorAll('#sentences bdi')[12]", false);
+    check_panel(&maps.map[2], 3, 2, false, 3, true);
+    ck_assert_int_eq((int)js_number("return [...document.querySelectorAll('#sentences bdi')].filter(b => b.style.background).length"), 9);
+    picture("kinds-cross-light");
+    check_quiet();
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(takes_keys)
+{
+    struct wf_attention_maps maps = translation_maps();
+    const struct wf_attention_map *m = &maps.map[0];
+    char *path = wf_strdup(save(&maps, "keys.html"));
+    open_page(path, "", 1280, 900);
+    /* with Tab one comes to everything, and sees where one is */
+    char seen[2000] = "";
+    for (int i = 0; i < 14; i++) {
+        press(KEY_TAB);
+        ck_assert(js_true("return getComputedStyle(document.activeElement).outlineStyle === 'solid'"));
+        strcat(
+            strcat(seen,
+                   js_text("return document.activeElement.id || document.activeElement.textContent || document.activeElement.ariaLabel")),
+            " ");
+        if (!strcmp(js_text("return document.activeElement.id"), "list"))
+            break;
+    }
+    ck_assert_str_eq(seen, "theme help-open Encoder Decoder Cross layer head scale layer 1, head 1 zoom-out zoom-in scroll sort list ");
+    js_true("document.getElementById('scroll').focus()");
+    press(KEY_DOWN);
+    press(KEY_DOWN);
+    press(KEY_DOWN);
+    check_panel(m, 1, 1, true, 2, true);
+    check_hash("#kind=encoder&layer=1&head=1&query=3");
+    ck_assert_msg(strstr(js_text("return document.getElementById('live').textContent"), "▁mit (3) looks at: ▁mit "), "%s",
+                  js_text("return document.getElementById('live').textContent"));
+    press(KEY_UP);
+    press(KEY_RIGHT);
+    press(KEY_RIGHT);
+    press(KEY_LEFT);
+    press("]");
+    press("]");
+    press("[");
+    check_chosen(m, 2, 2);
+    check_panel(m, 2, 2, true, 1, true);
+    press(KEY_PAGE_DOWN);
+    press(KEY_PAGE_DOWN); /* there are but three */
+    press("7");
+    check_chosen(m, 3, 7);
+    press("9"); /* there is none */
+    check_chosen(m, 3, 7);
+    press(KEY_END);
+    press("s");
+    check_panel(m, 3, 7, true, 9, false);
+    press(KEY_HOME);
+    press("x");
+    check_panel(m, 3, 7, false, 0, false);
+    check_hash("#kind=encoder&layer=3&head=7&key=1");
+    press(KEY_ESCAPE);
+    ck_assert_str_eq(panel_title(), "Weights");
+    check_hash("#kind=encoder&layer=3&head=7");
+    press("k");
+    check_chosen(&maps.map[1], 3, 7);
+    /* larger cells */
+    double before = js_number("return cell");
+    press("+");
+    ck_assert_double_gt(js_number("return cell"), before);
+    press("-");
+    ck_assert_double_eq(js_number("return cell"), before);
+    /* in the grid of heads the arrows move, and the focus with them */
+    js_true("document.querySelector('#thumbs [tabindex=\"0\"]').focus()");
+    press(KEY_UP);
+    press(KEY_LEFT);
+    check_chosen(&maps.map[1], 2, 6);
+    ck_assert_str_eq(js_text("return document.activeElement.ariaLabel"), "layer 2, head 6");
+    /* the list of keys */
+    press("?");
+    ck_assert(js_true("return document.getElementById('help').open"));
+    press(KEY_RIGHT); /* goes nowhere now */
+    press(KEY_ESCAPE);
+    ck_assert(!js_true("return document.getElementById('help').open"));
+    check_chosen(&maps.map[1], 2, 6);
+    /* a list's keys are its own */
+    js_true("document.getElementById('head').focus()");
+    press("]");
+    check_chosen(&maps.map[1], 2, 6);
+    /* the address opens the same again, and a wrong one what is nearest */
+    open_page(path, "#kind=cross&layer=3&head=4&query=6", 1280, 900);
+    check_chosen(&maps.map[2], 3, 4);
+    check_panel(&maps.map[2], 3, 4, true, 5, true);
+    js_true("location.hash = '#kind=decoder&layer=99&head=-3&key=four'");
+    pause_page(50);
+    check_chosen(&maps.map[1], 3, 1);
+    check_panel(&maps.map[1], 3, 1, false, 0, true);
+    check_quiet();
+    wf_free(path);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(is_light_and_dark)
+{
+    struct wf_attention_maps maps = small_maps();
+    emulate("", "dark");
+    open_page(save(&maps, "dark.html"), "#kind=encoder&layer=2&head=4&query=5", 1280, 900);
+    check_chosen(&maps.map[0], 2, 4);
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    ck_assert_double_lt(js_number("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)"),
+                        100);
+    ck_assert_double_ge(js_number(contrast), 4.5);
+    picture("small-dark");
+    emulate("", "light"); /* the system changes its mind */
+    pause_page(50);
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "light");
+    check_chosen(&maps.map[0], 2, 4);
+    ck_assert_double_gt(js_number("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)"),
+                        650);
+    ck_assert_double_ge(js_number(contrast), 4.5);
+    picture("small-light");
+    point_at("document.getElementById('theme')", true);
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    check_chosen(&maps.map[0], 2, 4);
+    js_true("dispatchEvent(new Event('beforeprint'))"); /* on paper it is light */
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "light");
+    js_true("dispatchEvent(new Event('afterprint'))");
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    check_quiet();
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(holds_200_tokens)
+{
+    struct wf_attention_maps maps = large_maps();
+    const struct wf_attention_map *m = &maps.map[0];
+    open_page(save(&maps, "large.html"), "#kind=encoder&layer=2&head=3&query=120", 1280, 900);
+    check_chosen(m, 2, 3);
+    ck_assert_double_lt(js_number("return performance.timing.loadEventEnd - performance.timing.navigationStart"), 8000);
+    ck_assert_int_eq((int)js_number("return document.querySelectorAll('#rows bdi').length"), 200);
+    ck_assert_double_eq(js_number(overlaps), 0);
+    ck_assert(js_true("return document.documentElement.scrollWidth <= innerWidth"));
+    /* tokens are text: no element in them, and what cannot be seen by its code */
+    ck_assert_int_eq((int)js_number("return document.querySelectorAll('bdi *').length + document.images.length"), 0);
+    ck_assert_int_eq((int)js_number("return document.scripts.length"), 3);
+    ck_assert_str_eq(js_text("return document.querySelectorAll('#rows bdi')[0].textContent"), nasty_token[0]);
+    ck_assert_str_eq(js_text("return document.querySelectorAll('#rows bdi')[9].textContent"), "U+2028");
+    ck_assert_str_eq(js_text("return document.querySelectorAll('#rows bdi')[11].textContent"), "U+202Eevil");
+    ck_assert_str_eq(js_text("return document.querySelectorAll('#rows bdi')[12].textContent"), "\u25CC\u0301");
+    ck_assert_str_eq(js_text("return document.querySelectorAll('#rows bdi')[16].textContent"), "\u2205");
+    ck_assert_str_eq(js_text("return document.title"), "scripts & <b>more</b>: Encoder self-attention, layer 2, head 3");
+    picture("large-light");
+    /* a cell of few pixels is found; its label is shown though there is no room for all */
+    press(KEY_ESCAPE);
+    point_at_cell(61, 100, false);
+    char *words = wf_format("%.3f", weight_at(m, 1, 2, 61, 100));
+    ck_assert_str_eq(js_text("return document.querySelector('#readout b').textContent"), words);
+    wf_free(words);
+    ck_assert(js_true("return getComputedStyle(document.querySelectorAll('#rows bdi')[61]).visibility === 'visible'"));
+    ck_assert(js_true("return document.querySelectorAll('#rows .thin').length > 50"));
+    /* it stays quick: 100 steps, each with its layout, and 20 heads */
+    double ms = js_number("const start = performance.now(), key = k => document.getElementById('scroll').dispatchEvent(new "
+                          "KeyboardEvent('keydown', {key: k, bubbles: true}));"
+                          "for (let i = 0; i < 100; i++) { key('ArrowDown'); document.body.offsetHeight; }"
+                          "for (let i = 0; i < 20; i++) { key(i % 8 === 7 ? ']' : 'ArrowRight'); document.body.offsetHeight; }"
+                          "return performance.now() - start;");
+    ck_assert_msg(ms < 6000, "120 steps took %.0f ms", ms);
+    if (getenv("WEFT_SCREENSHOTS"))
+        fprintf(stderr, "200 tokens, 48 heads: 120 steps took %.0f ms\n", ms);
+    /* the held token is scrolled into sight when the cells are large */
+    js_true("document.getElementById('scroll').focus({preventScroll: true})");
+    for (int i = 0; i < 4; i++)
+        press("+");
+    press(KEY_END);
+    ck_assert(js_true(
+        "const b = document.querySelector('#mark').getBoundingClientRect(), s = document.getElementById('scroll').getBoundingClientRect();"
+        "return b.top >= s.top && b.bottom <= s.bottom + 1"));
+    ck_assert_double_eq(js_number(overlaps), 0);
+    emulate("", "dark");
+    pause_page(50);
+    picture("large-zoomed-dark");
+    emulate("", "light");
+    check_quiet();
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(fits_narrow_windows)
+{
+    struct wf_attention_maps maps = translation_maps();
+    char *path = wf_strdup(save(&maps, "narrow.html"));
+    static const int widths[] = {360, 400, 760, 1000, 1900};
+    for (int i = 0; i < 5; i++) {
+        open_page(path, "#kind=cross&layer=2&head=3&query=4", widths[i], 800);
+        ck_assert_msg(js_true("return document.documentElement.scrollWidth <= innerWidth"), "at %d the page scrolls sideways", widths[i]);
+        ck_assert_double_eq(js_number(overlaps), 0);
+        ck_assert_double_ge(js_number("return cell"), 12);
+        ck_assert_msg(js_true("const all = [...document.querySelectorAll('.card, header')].map(c => c.getBoundingClientRect());"
+                              "return all.every((a, i) => all.every((b, k) => i >= k || a.right <= b.left || b.right <= a.left || a.bottom "
+                              "<= b.top || b.bottom <= a.top))"),
+                      "at %d parts lie over each other", widths[i]);
+        char *name = wf_format("width-%d", widths[i]);
+        resize(widths[i], (int)js_number("return Math.max(document.documentElement.scrollHeight, 800)"));
+        picture(name);
+        wf_free(name);
+    }
+    check_quiet();
+    wf_free(path);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+/* Pictures of pages that others made, to look at. */
+START_TEST(takes_pictures)
+{
+    const char *list = getenv("WEFT_PAGES");
+    static const char *const kinds[] = {"encoder", "decoder", "cross"}, *const schemes[] = {"light", "dark"};
+    for (int page = 0; list && *list; page++) {
+        char path[512];
+        int length = (int)strcspn(list, ":");
+        snprintf(path, sizeof path, "%.*s", length, list);
+        list += length + (list[length] == ':');
+        for (int i = 0; i < 6; i++) {
+            char *hash = wf_format("#kind=%s&layer=1&head=2&query=5", kinds[i / 2]),
+                 *name = wf_format("page%d-%s-%s", page, kinds[i / 2], schemes[i % 2]);
+            emulate("", schemes[i % 2]);
+            open_page(path, hash, 1440, 1000);
+            if (!strcmp(js_text("return mapNow().kind"), kinds[i / 2]))
+                picture(name);
+            wf_free(hash);
+            wf_free(name);
+        }
+        emulate("", "light");
+    }
+}
+END_TEST
+
+int main(void)
+{
+    if (!browser_start())
+        return 77; /* Meson: skipped */
+    cdp("Network.enable", json_object());
+    cdp("Network.emulateNetworkConditions",
+        json_pack("{s:b, s:i, s:i, s:i}", "offline", 1, "latency", 0, "downloadThroughput", -1, "uploadThroughput", -1));
+    const TTest *const tests[] = {points,           shows_three_kinds,   takes_keys,    is_light_and_dark,
+                                  holds_200_tokens, fits_narrow_windows, takes_pictures};
+    int status = run_tests("browser", tests, (int)(sizeof tests / sizeof *tests));
+    browser_stop();
+    return status;
+}
