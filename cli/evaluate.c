@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* weft evaluate RUN --data FILE[,FILE] [--json]: of a language model the loss on a text; of a translation model the loss on pairs, BLEU
- * and chrF. */
+/* weft evaluate RUN --data FILE[,FILE] [--json]: of a language model the loss on a text; of an encoder the loss on masked tokens of a
+ * text; of a translation model the loss on pairs, BLEU and chrF. */
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "cli.h"
+#include "display.h"
 
 enum { KEY_DATA = 1000, KEY_JSON, KEY_WEIGHTS, KEY_BEAM, KEY_NO_BLEU, KEY_THREADS };
 
@@ -62,8 +62,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 static const struct argp argp = {options,
                                  parse_option,
                                  "RUN --data FILE",
-                                 "Loss in nats a token, perplexity and bits a character of a run's model on a text; of a translation "
-                                 "model the loss in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files. The "
+                                 "Loss in nats a token, perplexity and bits a character of a run's model on a text; of an encoder the loss "
+                                 "and perplexity of finding masked tokens again, the same ones each time; of a translation model the loss "
+                                 "in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files. The "
                                  "loss is that of the pairs that training would use; BLEU and chrF are of all lines, those that the loss "
                                  "leaves out (empty or too long) too.",
                                  NULL,
@@ -73,7 +74,7 @@ static const struct argp argp = {options,
 struct figures {
     double loss, perplexity, bits;
     int64_t tokens;
-    bool pairs, scored;
+    bool bits_known, scored; /* bits a character: of language models */
     struct wf_translation_scores scores;
 };
 
@@ -82,15 +83,24 @@ static wf_status evaluate_text(const struct arguments *a, const struct file_list
 {
     struct wf_text text = {0};
     struct wf_tokens ids = {0};
+    bool masked = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
     wf_status status = wf_text_read((const char *const *)files->path, files->count, &text, error);
     if (status == WF_OK)
         status = wf_text_encode(&text, 0, text.length, run->tokenizer, &ids, error);
-    if (status == WF_OK && ids.count < 2)
+    if (status == WF_OK && ids.count < 2 && !masked)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
-    if (status == WF_OK)
+    if (status == WF_OK && masked) {
+        struct wf_masked_evaluation e;
+        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, ids.id, ids.count, &e, error)) != WF_OK)
+            wf_error_prefix(error, "%s", a->data);
+        f->loss = e.loss;
+        f->tokens = e.tokens;
+    } else if (status == WF_OK) {
         status = wf_model_evaluate(run->model, tape, ids.id, ids.count, &f->loss, &f->tokens, error);
-    if (status == WF_OK) /* the first token is given, so the characters that were predicted are fewer by its own */
+        /* the first token is given, so the characters that were predicted are fewer by its own */
         f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)ids.count) / M_LN2;
+        f->bits_known = true;
+    }
     wf_tokens_free(&ids);
     wf_text_free(&text);
     return status;
@@ -98,10 +108,9 @@ static wf_status evaluate_text(const struct arguments *a, const struct file_list
 
 static bool show(void *ctx, int64_t done, int64_t total)
 {
-    (void)ctx;
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K%lld of %lld lines translated%s", (long long)done, (long long)total, done == total ? "\r\033[K" : "");
-    return true;
+    display_show(ctx, total > 0 ? (double)done / (double)total : 1, done == total, "%lld/%lld lines translated", (long long)done,
+                 (long long)total);
+    return !interrupted(NULL);
 }
 
 static wf_status evaluate_pairs(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
@@ -122,14 +131,17 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
     status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
     wf_bitext_close(bitext);
-    f->pairs = true;
     f->loss = e.loss;
     f->tokens = e.tokens;
     if (status != WF_OK || a->no_bleu)
         return status;
     warn_of_pieces(run->tokenizer, a->run);
-    struct wf_translator_options o = {.search.beam = a->beam, .truncate = true};
-    status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, NULL, &f->scores, error);
+    struct wf_translator_options o = {.search = {.beam = a->beam, .cancelled = interrupted}, .truncate = true};
+    struct display d;
+    watch_interrupts();
+    display_open(&d);
+    status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, &d, &f->scores, error);
+    display_clear(&d);
     f->scored = status == WF_OK;
     if (f->scores.counts.truncated > 0)
         fprintf(stderr, "%lld of %lld source line%s longer than the model takes: the end was not translated\n",
@@ -148,7 +160,11 @@ static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
     if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model's run: --beam and --no-bleu are about translations", a->run);
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "%s is the run of a model that does not translate: --beam and --no-bleu are about that", a->run);
+    if (status == WF_OK && wf_model_kind_of(run.model) == WF_MODEL_ENCODER && !(run.config.mask_rate > 0))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE",
+                              a->run, a->run);
     if (status == WF_OK)
         status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error)
                                                 : evaluate_text(a, &files, &run, tape, f, error);
@@ -164,7 +180,7 @@ static void print(const struct figures *f)
 {
     char line[512];
     printf("loss %.4f\nperplexity %.4f\n", f->loss, f->perplexity);
-    if (!f->pairs)
+    if (f->bits_known)
         printf("bits per character %.4f\n", f->bits);
     printf("tokens %lld\n", (long long)f->tokens);
     if (f->scored) {
@@ -176,7 +192,7 @@ static void print(const struct figures *f)
 static void print_json(const struct figures *f)
 {
     printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", f->loss, f->perplexity);
-    if (!f->pairs)
+    if (f->bits_known)
         printf("\"bits_per_character\": %.17g, ", f->bits);
     printf("\"tokens\": %lld", (long long)f->tokens);
     if (f->scored)
