@@ -4,6 +4,7 @@
     ./bench/compare [options] CASE...
 
 Cases: those of `weft bench`: char-rms nanogpt-char-small nanogpt-char-8 nanogpt-char gpt2-4x64 gpt2-1x1024,
+       encoder-attention encoder-attention-32x128 (a target for every token),
        seq2seq-tiny seq2seq-postnorm multi30k transformer-base (pairs of sentences; PyTorch pads them where their lengths differ),
        generate-nanogpt-char-small generate-nanogpt-char (Weft with its cache, PyTorch as torch_models.py generates).
 
@@ -75,6 +76,15 @@ def encoder_decoder(w, put):
             for n in range(3):
                 put(f'{e}n.{n}', f'{b}norm{n + 1}')
 
+def encoder(w, put):
+    put('es', 'embed'), put('fin.0', 'norm'), put('out', 'head')
+    for i in range(1 + max(int(k.split('.')[1]) for k in w if k.startswith('blocks.'))):
+        e, b = f'enc.{i}.', f'blocks.{i}.'
+        for part, name in enumerate('qkv'):
+            put(f'{e}a.{name}', b + 'attn.qkv', part, 3)
+        for name, key in ('a.o', 'attn.out'), ('f.0', 'ffn.up'), ('f.3', 'ffn.down'), ('n.0', 'norm1'), ('n.1', 'norm2'):
+            put(e + name, b + key)
+
 def check(case, path):
     """In a process of its own: PyTorch's loss on the weights and the batch in the file that bench/parity wrote."""
     import types
@@ -94,7 +104,7 @@ def check(case, path):
                 v = w[f'{key}.{kind}']
                 given[place] = v if part is None else v.chunk(parts)[part]
     pairs = 'source_offsets' in t
-    (encoder_decoder if pairs else language_model)(w, put)
+    (encoder_decoder if pairs else encoder if 'norm.bias' in w and 'positions.weight' not in w else language_model)(w, put)
     wrong = m.load_state_dict(given, strict=False)
     assert not wrong.unexpected_keys and set(wrong.missing_keys) <= {'pe'}, wrong
     with torch.no_grad():

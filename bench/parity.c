@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <weft/bench.h>
+#include <weft/encoder.h>
 #include <weft/models.h>
 #include <weft/optim.h>
 #include <weft/random.h>
@@ -25,7 +26,8 @@ struct parity {
     wf_tape *tape;
     wf_safetensors_writer *writer;
     int64_t updates;
-    int32_t *x, *y; /* [updates, batch, length]; of pairs: source and target, each update's end to end */
+    int32_t *x, *y;              /* [updates, batch, length]; of pairs: source and target, each update's end to end */
+    int32_t *places;             /* [batch, length]: 0, 1, 2, ...: an encoder has a target for every token */
     int32_t *input, *offsets[2]; /* of pairs: [updates, batch, length]; source's and target's [updates, batch + 1] */
     bool loss_only;
     double loss, *losses;
@@ -55,7 +57,9 @@ static void make_batches(struct parity *p)
     wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
     p->x = room(n, sizeof *p->x);
     p->y = room(n, sizeof *p->y);
+    p->places = room(n, sizeof *p->places);
     for (int64_t i = 0; i < n; i++) {
+        p->places[i] = (int32_t)i;
         p->x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)p->c->vocab_size - 1);
         p->y[i] = (int32_t)((3 * (int64_t)p->x[i] + 1) % p->c->vocab_size);
     }
@@ -93,8 +97,12 @@ static void make_pairs(struct parity *p)
 static struct wf_pairs pairs_of(const struct parity *p, int64_t update)
 {
     int64_t rows = p->c->batch, at = update * rows * p->c->length;
-    return (struct wf_pairs){.count = rows, .source = p->x + at, .source_offsets = p->offsets[0] + update * (rows + 1),
-                             .input = p->input + at, .target = p->y + at, .target_offsets = p->offsets[1] + update * (rows + 1)};
+    return (struct wf_pairs){.count = rows,
+                             .source = p->x + at,
+                             .source_offsets = p->offsets[0] + update * (rows + 1),
+                             .input = p->input + at,
+                             .target = p->y + at,
+                             .target_offsets = p->offsets[1] + update * (rows + 1)};
 }
 
 static wf_tensor *loss_of(struct parity *p, int64_t update)
@@ -105,7 +113,10 @@ static wf_tensor *loss_of(struct parity *p, int64_t update)
         struct wf_pairs pairs = pairs_of(p, update);
         return wf_pairs_loss(p->model, p->tape, &pairs, .label_smoothing = p->c->label_smoothing);
     }
-    return wf_model_loss(p->model, wf_ids(p->tape, p->x + at, rows, length), wf_ids(p->tape, p->y + at, rows, length));
+    wf_tensor *x = wf_ids(p->tape, p->x + at, rows, length);
+    if (wf_model_kind_of(p->model) == WF_MODEL_ENCODER)
+        return wf_encoder_loss(p->model, x, NULL, p->places, p->y + at, rows * length, 0);
+    return wf_model_loss(p->model, x, wf_ids(p->tape, p->y + at, rows, length));
 }
 
 /* Puts a copy of an array (the file is written when everything has been computed). */
@@ -136,9 +147,10 @@ static void put_weights(struct parity *p)
 
 static void put_text(struct parity *p)
 {
-    static const char *const keys[] = {"model", "family", "layers", "heads", "activation", "lr", "min_lr", "warmup", "steps", "schedule",
-                                       "weight_decay", "beta1", "beta2", "eps", "clip", "encoder_layers", "decoder_layers", "norm",
-                                       "final_norm", "scale_embeddings"};
+    static const char *const keys[] = {
+        "model",          "family",   "layers",       "heads",           "activation", "lr",  "min_lr", "warmup",
+        "steps",          "schedule", "weight_decay", "beta1",           "beta2",      "eps", "clip",   "encoder_layers",
+        "decoder_layers", "norm",     "final_norm",   "scale_embeddings"};
     for (int i = 0; i < (int)(sizeof keys / sizeof *keys); i++) {
         char text[256];
         if (strcmp(keys[i], "model") == 0 || strcmp(keys[i], "family") == 0)
@@ -185,8 +197,10 @@ static void put_batches(struct parity *p)
 static wf_tensor *logits_of(struct parity *p)
 {
     struct wf_pairs pairs = pairs_of(p, 0);
-    return p->c->pairs ? wf_pairs_logits(p->model, p->tape, &pairs, NULL)
-                       : wf_model_logits(p->model, wf_ids(p->tape, p->x, p->c->batch, p->c->length), NULL);
+    if (p->c->pairs)
+        return wf_pairs_logits(p->model, p->tape, &pairs, NULL);
+    wf_tensor *x = wf_ids(p->tape, p->x, p->c->batch, p->c->length);
+    return wf_model_kind_of(p->model) == WF_MODEL_ENCODER ? wf_encoder_logits(p->model, x, 0) : wf_model_logits(p->model, x, NULL);
 }
 
 static wf_status first(struct parity *p)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include <weft/bench.h>
+#include <weft/encoder.h>
 #include <weft/generate.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
@@ -24,6 +25,9 @@ static const struct wf_bench_case cases[] = {
     {"nanogpt-char", "nanogpt-char", "64 x 256, 65 types, 6 layers of 384", 64, 256, 65, false, true},
     {"gpt2-4x64", "gpt2", "4 x 64, 50257 types, 12 layers of 768", 4, 64, 50257, false, true},
     {"gpt2-1x1024", "gpt2", "1 x 1024, 50257 types, 12 layers of 768", 1, 1024, 50257, false, true},
+    {"encoder-attention", "encoder-attention", "2 x 10, 1000 types, 6 layers of 64, a target for every token", 2, 10, 1000, false, true},
+    {"encoder-attention-32x128", "encoder-attention", "32 x 128, 1000 types, 6 layers of 64, a target for every token", 32, 128, 1000,
+     false, true},
     {"seq2seq-tiny", "seq2seq-tiny", "6 pairs of 6 + 6, 30 types, 2 + 2 layers of 32", 6, 6, 30, false, false, .pairs = true},
     {"seq2seq-postnorm", "seq2seq-postnorm", "2 pairs of 5 + 5, 1000 types, 2 + 2 layers of 128", 2, 5, 1000, false, false, .pairs = true},
     {"multi30k", "multi30k", "200 pairs of 8 to 20 a side, 10000 types, 4 + 4 layers of 128; as the preset with --dropout 0.2", 200, 20,
@@ -79,6 +83,7 @@ struct bench {
     struct wf_adam adam;
     int32_t *x, *y; /* [batch, length] */
     int32_t *input, *source_offsets, *target_offsets;
+    int32_t *places;       /* [batch * length]: all of them */
     struct wf_pairs pairs; /* of the five above */
     uint64_t step;
     double loss;
@@ -99,12 +104,21 @@ static wf_status of_tape(const struct bench *b, wf_error *error)
     return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
 }
 
+static wf_tensor *loss_of(struct bench *b)
+{
+    const struct wf_bench_case *c = b->c;
+    if (c->pairs)
+        return wf_pairs_loss(b->model, b->tape, &b->pairs, .label_smoothing = c->label_smoothing);
+    wf_tensor *x = wf_ids(b->tape, b->x, c->batch, c->length);
+    if (wf_config_kind(&b->config) == WF_MODEL_ENCODER)
+        return wf_encoder_loss(b->model, x, NULL, b->places, b->y, c->batch * c->length, 0);
+    return wf_model_loss(b->model, x, wf_ids(b->tape, b->y, c->batch, c->length));
+}
+
 static wf_status train_once(struct bench *b, wf_error *error)
 {
     wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
-    wf_tensor *loss = b->c->pairs ? wf_pairs_loss(b->model, b->tape, &b->pairs, .label_smoothing = b->c->label_smoothing)
-                                  : wf_model_loss(b->model, wf_ids(b->tape, b->x, b->c->batch, b->c->length),
-                                                  wf_ids(b->tape, b->y, b->c->batch, b->c->length));
+    wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return of_tape(b, error);
     return wf_adam_step(&b->adam, 0, error);
@@ -133,10 +147,13 @@ static wf_status make_batch(struct bench *b, wf_error *error)
     b->input = wf_alloc_zero((size_t)n, sizeof *b->input);
     b->source_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->source_offsets);
     b->target_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->target_offsets);
-    if (!b->x || !b->y || !b->input || !b->source_offsets || !b->target_offsets)
+    b->places = wf_alloc((size_t)n * sizeof *b->places);
+    if (!b->x || !b->y || !b->input || !b->places || !b->source_offsets || !b->target_offsets)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a batch of %lld ids", (long long)n);
     if (c->generate)
         return WF_OK;
+    for (int64_t i = 0; i < n; i++)
+        b->places[i] = (int32_t)i;
     wf_rng rng = wf_rng_new(b->options->seed, wf_stream_of("bench"));
     for (int64_t i = 0, least = c->shortest > 0 ? c->shortest : c->length; i < c->batch; i++) {
         b->source_offsets[i + 1] = b->source_offsets[i] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(c->length - least + 1)));
@@ -145,8 +162,12 @@ static wf_status make_batch(struct bench *b, wf_error *error)
     random_ids(&rng, b->source_offsets[c->batch], c->vocab_size, b->x);
     random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->y);
     random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->input);
-    b->pairs = (struct wf_pairs){.count = c->batch, .source = b->x, .source_offsets = b->source_offsets, .input = b->input,
-                                 .target = b->y, .target_offsets = b->target_offsets};
+    b->pairs = (struct wf_pairs){.count = c->batch,
+                                 .source = b->x,
+                                 .source_offsets = b->source_offsets,
+                                 .input = b->input,
+                                 .target = b->y,
+                                 .target_offsets = b->target_offsets};
     return WF_OK;
 }
 
@@ -158,8 +179,8 @@ static wf_status setup(struct bench *b, wf_error *error)
     wf_registry *registry = wf_model_registry(b->model);
     status = wf_registry_build(registry, b->options->seed, error);
     if (status == WF_OK && !b->c->generate)
-        status = wf_adam_init(&b->adam, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0,
-                              .decoupled = b->c->decoupled);
+        status =
+            wf_adam_init(&b->adam, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0, .decoupled = b->c->decoupled);
     return status == WF_OK ? make_batch(b, error) : status;
 }
 
@@ -211,8 +232,8 @@ static double pair_operations(const struct bench *b, double ffn)
         double s = b->source_offsets[i + 1] - b->source_offsets[i], t = b->target_offsets[i + 1] - b->target_offsets[i];
         scores += encoder * s * s + decoder * (t * t + t * s);
     }
-    double products = source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) +
-                      target * (decoder * (6 * d * d + ffn) + d * (double)c->vocab_size);
+    double products =
+        source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) + target * (decoder * (6 * d * d + ffn) + d * (double)c->vocab_size);
     return 1e-9 * (6 * products + 12 * d * scores);
 }
 
@@ -220,7 +241,8 @@ static double pair_operations(const struct bench *b, double ffn)
 static double operations(const struct bench *b)
 {
     const struct wf_config *c = &b->config;
-    double d = (double)c->d_model, kv = d / (double)c->heads * (double)(c->kv_heads > 0 ? c->kv_heads : c->heads), layers = (double)c->layers;
+    double d = (double)c->d_model, kv = d / (double)c->heads * (double)(c->kv_heads > 0 ? c->kv_heads : c->heads),
+           layers = (double)c->layers;
     double ffn = (c->activation == WF_SWIGLU ? 3 : 2) * d * (double)c->d_ff;
     double matrices = layers * (2 * d * d + 2 * d * kv + ffn) + d * (double)c->vocab_size;
     double rows = (double)b->c->batch, T = (double)b->c->length;
@@ -260,10 +282,18 @@ static void peak_reset(void)
 static void report(struct bench *b, struct wf_bench_result *r)
 {
     qsort(b->sample, (size_t)b->samples, sizeof *b->sample, compare);
-    *r = (struct wf_bench_result){.name = b->c->name, .parameters = wf_registry_parameters(wf_model_registry(b->model)),
-                                  .tokens = tokens(b), .steps = b->samples, .ms = b->sample[b->samples / 2],
-                                  .ms_min = b->sample[0], .ms_max = b->sample[b->samples - 1], .gflop = operations(b),
-                                  .peak_rss_mib = peak_rss_mib(), .loss = b->loss, .threads = wf_threads(), .isa = wf_isa()};
+    *r = (struct wf_bench_result){.name = b->c->name,
+                                  .parameters = wf_registry_parameters(wf_model_registry(b->model)),
+                                  .tokens = tokens(b),
+                                  .steps = b->samples,
+                                  .ms = b->sample[b->samples / 2],
+                                  .ms_min = b->sample[0],
+                                  .ms_max = b->sample[b->samples - 1],
+                                  .gflop = operations(b),
+                                  .peak_rss_mib = peak_rss_mib(),
+                                  .loss = b->loss,
+                                  .threads = wf_threads(),
+                                  .isa = wf_isa()};
     r->gflops = r->gflop / (r->ms * 1e-3);
 }
 
@@ -291,6 +321,7 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
     wf_free(b.x);
     wf_free(b.y);
     wf_free(b.input);
+    wf_free(b.places);
     wf_free(b.source_offsets);
     wf_free(b.target_offsets);
     wf_free(b.sample);
