@@ -40,6 +40,13 @@ expect 2 'there is no option -x' train char-rms -x
 for key in patience keep save_every valid_every accumulate batch_tokens label_smoothing; do
     grep -q "^  $key  *[a-z]" help || failed "train --help does not list $key"
 done
+for model in char-rms multi30k encoder-attention; do # each key of a model has its place in the help
+    "$weft" models $model | sed -n 's/^  \([a-z_0-9]*\)=.*/\1/p' >keys
+    [ -s keys ] || failed "models $model lists no keys"
+    while read -r key; do
+        grep -q "^  $key  *[a-zA-Z]" help || failed "train --help does not list $key"
+    done <keys
+done
 grep -q 'stops; 0:$\|until training stops' help || failed 'train --help does not say what patience is'
 "$weft" models multi30k >settings 2>err || failed "models multi30k: $(cat err)"
 grep -q '^  batch_tokens=4096  *padded' settings || failed "models multi30k: $(head -3 settings)"
