@@ -94,7 +94,7 @@ static wf_status push_mark(struct wf_tokens *ids, const wf_tokenizer *tokenizer,
 static wf_status encode(const wf_tokenizer *tokenizer, const char *what, const char *text, int64_t length, bool specials,
                         struct wf_tokens *ids, wf_error *error)
 {
-    const struct wf_encode_options o = {.specials = specials};
+    const struct wf_encode_options o = {.specials = specials, .whole = true};
     wf_status status = wf_tokenizer_encode_with(tokenizer, text, length, &o, ids, error);
     if (status != WF_OK)
         wf_error_prefix(error, "the %s", what);
@@ -196,17 +196,26 @@ static wf_status add_map(struct wf_attention_maps *maps, enum wf_map_kind kind, 
 
 /* --- kinds of models ----------------------------------------------------------------------------------------------- */
 
+/* The ids of a text, with the marks of the tokenizer's template for an encoder. A text of nothing else is refused. */
+static wf_status text_ids(const struct wf_run *run, const char *text, bool marks, struct wf_tokens *ids, wf_error *error)
+{
+    wf_status status = text[0] ? encode(run->tokenizer, "text", "", 0, marks, ids, error) : refuse_empty("text", error);
+    int64_t alone = ids->count;
+    ids->count = 0;
+    if (status == WF_OK)
+        status = encode(run->tokenizer, "text", text, (int64_t)strlen(text), marks, ids, error);
+    if (status == WF_OK && ids->count == alone)
+        status = refuse_empty("text", error);
+    return status == WF_OK ? check_length("text", ids->count, run->config.context, error) : status;
+}
+
 static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *tape, struct wf_attention_maps *maps, wf_error *error)
 {
     struct wf_tokens ids = {0};
     const struct wf_config *c = &run->config;
     bool encoder = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
     wf_tensor **weights = wf_alloc_zero((size_t)c->layers, sizeof *weights);
-    wf_status status = weights ? encode(run->tokenizer, "text", text, (int64_t)strlen(text), encoder, &ids, error) : no_memory(error);
-    if (status == WF_OK && (!text[0] || ids.count == 0))
-        status = refuse_empty("text", error);
-    if (status == WF_OK)
-        status = check_length("text", ids.count, c->context, error);
+    wf_status status = weights ? text_ids(run, text, encoder, &ids, error) : no_memory(error);
     if (status == WF_OK) {
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *in = wf_ids(tape, ids.id, 1, ids.count); /* [1,T] */

@@ -107,7 +107,7 @@ static wf_status choose_labels(struct picture *p, wf_error *error)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture of attention");
     p->query_width = p->font * longest(p->query, m->queries);
     p->turned = p->font * longest(p->key, m->keys) > p->cell * (double)p->every - 1;
-    p->key_height = p->turned ? p->font * longest(p->key, m->keys) : p->font;
+    p->key_height = p->turned ? p->font * longest(p->key, m->keys) : 1.7 * p->font;
     return WF_OK;
 }
 

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* Attention maps are the model's own weights, and their tokens those that the model sees; labels; JSON; what is refused. */
+#include <math.h>
+
+#include <weft/encoder.h>
+#include <weft/internal/json.h>
+#include <weft/seq2seq.h>
+
+#include "page_test.h"
+
+static const char english[] = "a man in a hat reads a book .\ntwo dogs run on the grass , quickly\nthe woman sings\n";
+static const char german[] = "ein Mann mit Hut liest ein Buch .\nzwei Hunde laufen im Gras , schnell\ndie Frau singt\n";
+
+static wf_tokenizer *tokenizer_of(const char *text, wf_tokenizer_kind kind, int64_t types)
+{
+    wf_tokenizer *t = NULL;
+    ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &t, error, .kind = kind, .vocab_size = types));
+    return t;
+}
+
+/* A model as initialisation makes it, with the tokenizers of `text` and, of pairs, `target`. */
+static struct wf_run run_of(const char *preset, wf_tokenizer_kind kind, const char *text, const char *target)
+{
+    struct wf_run run = {0};
+    struct wf_config *c = &run.config;
+    wf_error problem = {0};
+    ck_ok(wf_init(error, .threads = 1));
+    ck_ok(wf_config_preset(c, preset, error));
+    int64_t types = kind == WF_TOKENIZER_BPE ? 60 : kind == WF_TOKENIZER_BYTE_BPE ? 280 : 0;
+    run.tokenizer = tokenizer_of(target ? target : text, kind, types);
+    if (target)
+        run.source_tokenizer = tokenizer_of(text, kind, types);
+    c->d_model = 24;
+    c->d_ff = 40;
+    c->heads = 3;
+    c->vocab_size = wf_tokenizer_vocab_size(run.tokenizer);
+    if (target) {
+        c->shared = false;
+        c->source_vocab_size = wf_tokenizer_vocab_size(run.source_tokenizer);
+        c->encoder_layers = 3;
+        c->decoder_layers = 2;
+        c->max_length = 40;
+    } else {
+        c->layers = 2;
+        c->context = 32;
+    }
+    run.model = wf_model_new(c, &problem);
+    ck_assert_msg(run.model != NULL, "%s", problem.message);
+    ck_ok(wf_registry_build(wf_model_registry(run.model), 5, error));
+    return run;
+}
+
+static wf_tape *new_tape(void)
+{
+    wf_error problem = {0};
+    wf_tape *tape = wf_tape_new(&problem);
+    ck_assert_msg(tape != NULL, "%s", problem.message);
+    wf_tape_reset(tape, WF_INFER);
+    return tape;
+}
+
+/* The map holds exactly these tensors, [1,H,Q,K] a layer; rows sum to 1. */
+static void holds(const struct wf_attention_map *m, wf_tensor *const *weights)
+{
+    const float *w = m->weights;
+    int64_t each = m->heads * m->queries * m->keys;
+    wf_real *layer = wf_alloc((size_t)each * sizeof *layer);
+    for (int64_t l = 0; l < m->layers; l++) {
+        ck_assert_int_eq(wf_dim(weights[l], 1), m->heads);
+        ck_assert_int_eq(wf_dim(weights[l], 2), m->queries);
+        ck_assert_int_eq(wf_dim(weights[l], 3), m->keys);
+        ck_assert_int_eq(wf_read(weights[l], layer, each), WF_OK);
+        for (int64_t i = 0; i < each; i++)
+            ck_assert_msg(w[l * each + i] == (float)layer[i], "layer %lld, weight %lld", (long long)l, (long long)i);
+    }
+    for (int64_t row = 0; row < m->layers * m->heads * m->queries; row++) {
+        double sum = 0;
+        for (int64_t k = 0; k < m->keys; k++)
+            sum += (double)w[row * m->keys + k];
+        ck_assert_msg(fabs(sum - 1) < 1e-5, "row %lld sums to %.9g", (long long)row, sum);
+    }
+    wf_free(layer);
+}
+
+static void same_tokens(char *const *tokens, int64_t count, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t wanted)
+{
+    ck_assert_int_eq(count, wanted);
+    for (int64_t i = 0; i < count; i++)
+        ck_assert_str_eq(tokens[i], wf_tokenizer_token(tokenizer, ids[i], NULL));
+}
+
+START_TEST(of_a_language_model)
+{
+    static const char *const presets[] = {"nanogpt-char-small", "char-rms"};
+    for (int i = 0; i < 2; i++) {
+        struct wf_run run = run_of(presets[i], WF_TOKENIZER_CHAR, english, NULL);
+        struct wf_attention_maps maps;
+        const char *text = "a man in the grass\nreads";
+        ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.text = text}, &maps, error));
+        ck_assert_int_eq(maps.count, 1);
+        ck_assert_str_eq(maps.model, presets[i]);
+        const struct wf_attention_map *m = wf_attention_find(&maps, WF_MAP_DECODER);
+        ck_assert_ptr_eq(m, &maps.map[0]);
+        ck_assert_ptr_null(wf_attention_find(&maps, WF_MAP_CROSS));
+        struct wf_tokens ids = {0};
+        wf_tensor *weights[2];
+        wf_tape *tape = new_tape();
+        ck_ok(wf_tokenizer_encode(run.tokenizer, text, (int64_t)strlen(text), &ids, error));
+        wf_model_attention(run.model, wf_ids(tape, ids.id, 1, ids.count), weights);
+        same_tokens(m->query, m->queries, run.tokenizer, ids.id, ids.count);
+        same_tokens(m->key, m->keys, run.tokenizer, ids.id, ids.count);
+        ck_assert_str_eq(m->query_label[1], "▁");
+        ck_assert_str_eq(m->key_label[18], "⏎");
+        ck_assert_int_eq(m->layers, 2);
+        holds(m, weights);
+        for (int64_t h = 0; h < m->layers * m->heads; h++)
+            for (int64_t q = 0; q < m->queries; q++)
+                for (int64_t k = q + 1; k < m->keys; k++)
+                    ck_assert(m->weights[(h * m->queries + q) * m->keys + k] == 0);
+        wf_tokens_free(&ids);
+        wf_tape_free(tape);
+        wf_attention_free(&maps);
+        ck_assert_int_eq(maps.count, 0);
+        wf_run_close(&run);
+    }
+}
+END_TEST
+
+/* The marks of the tokenizer's template are tokens like others; a masked word may be asked for. */
+START_TEST(of_an_encoder)
+{
+    struct wf_run run = run_of("encoder-attention", WF_TOKENIZER_WORD, english, NULL);
+    struct wf_attention_maps maps;
+    int32_t ids[32];
+    wf_tensor *weights[2];
+    wf_tape *tape = new_tape();
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.text = "the man sings , the dogs run"}, &maps, error));
+    ck_assert_int_eq(maps.count, 1);
+    const struct wf_attention_map *m = wf_attention_find(&maps, WF_MAP_ENCODER);
+    ck_assert_ptr_nonnull(m);
+    for (int64_t i = 0; i < m->queries; i++)
+        ids[i] = wf_tokenizer_id(run.tokenizer, m->query[i], (int64_t)strlen(m->query[i]));
+    ck_assert_int_eq(m->queries, 9);
+    ck_assert_str_eq(m->query[0], "<bos>");
+    ck_assert_str_eq(m->query[7], "run");
+    ck_assert_str_eq(m->key[8], "<eos>");
+    wf_encoder_forward(run.model, wf_ids(tape, ids, 1, m->queries), .weights = weights);
+    holds(m, weights);
+    wf_tape_free(tape);
+    wf_attention_free(&maps);
+
+    wf_tokenizer_free(run.tokenizer); /* one without marks, as training makes for encoders */
+    ck_ok(wf_tokenizer_train(english, (int64_t)strlen(english), &run.tokenizer, error, .kind = WF_TOKENIZER_WORD,
+                             .specials = (const char *const[]){"<pad>", "<unk>", "<mask>"}, .special_count = 3));
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.text = "the <mask> sings nonsense"}, &maps, error));
+    ck_assert_int_eq(maps.map[0].keys, 4);
+    ck_assert_str_eq(maps.map[0].key[1], "<mask>");
+    ck_assert_str_eq(maps.map[0].key[3], "<unk>");
+    wf_attention_free(&maps);
+    wf_run_close(&run);
+}
+END_TEST
+
+/* The weights of a pair through wf_pairs_logits, from the maps' own tokens. */
+static void holds_pair(const struct wf_run *run, const struct wf_attention_maps *maps)
+{
+    const struct wf_attention_map *cross = wf_attention_find(maps, WF_MAP_CROSS);
+    int32_t source[64], input[64], source_offsets[2] = {0, (int32_t)cross->keys}, target_offsets[2] = {0, (int32_t)cross->queries};
+    wf_tensor *encoder[3], *decoder[2], *crossing[2];
+    for (int64_t i = 0; i < cross->keys; i++)
+        source[i] = wf_tokenizer_id(run->source_tokenizer, cross->key[i], (int64_t)strlen(cross->key[i]));
+    for (int64_t i = 0; i < cross->queries; i++)
+        input[i] = wf_tokenizer_id(run->tokenizer, cross->query[i], (int64_t)strlen(cross->query[i]));
+    struct wf_pairs pair = {1, source, source_offsets, input, input, target_offsets, 0, 0};
+    wf_tape *tape = new_tape();
+    wf_pairs_logits(run->model, tape, &pair, &(struct wf_seq2seq_weights){encoder, decoder, crossing});
+    holds(cross, crossing);
+    const struct wf_attention_map *from = wf_attention_find(maps, WF_MAP_ENCODER), *to = wf_attention_find(maps, WF_MAP_DECODER);
+    same_tokens(from->query, from->queries, run->source_tokenizer, source, cross->keys);
+    same_tokens(from->key, from->keys, run->source_tokenizer, source, cross->keys);
+    same_tokens(to->query, to->queries, run->tokenizer, input, cross->queries);
+    same_tokens(to->key, to->keys, run->tokenizer, input, cross->queries);
+    ck_assert_int_eq(from->layers, 3);
+    ck_assert_int_eq(to->layers, 2);
+    holds(from, encoder);
+    holds(to, decoder);
+    for (int64_t row = 0; row < to->layers * to->heads * to->queries; row++)
+        for (int64_t k = row % to->queries + 1; k < to->keys; k++)
+            ck_assert(to->weights[row * to->keys + k] == 0);
+    wf_tape_free(tape);
+}
+
+START_TEST(of_a_translation_model)
+{
+    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    struct wf_attention_maps maps;
+    const char *source = " \ta man reads .\r\n";
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = source, .target = "ein Mann singt\n"}, &maps, error));
+    ck_assert_int_eq(maps.count, 3);
+    const struct wf_attention_map *cross = wf_attention_find(&maps, WF_MAP_CROSS);
+    ck_assert_str_eq(cross->query[0], "<s>");
+    ck_assert_str_ne(cross->query[cross->queries - 1], "</s>");
+    ck_assert_str_eq(cross->key[cross->keys - 1], "</s>"); /* source_eos of this preset, and no source_bos */
+    ck_assert_str_ne(cross->key[0], "<s>");
+    holds_pair(&run, &maps);
+    wf_attention_free(&maps);
+
+    /* its own translation, which is that of wf_translate */
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = source}, &maps, error));
+    holds_pair(&run, &maps);
+    cross = wf_attention_find(&maps, WF_MAP_CROSS);
+    int32_t ids[64], offsets[2] = {0, (int32_t)cross->keys};
+    for (int64_t i = 0; i < cross->keys; i++)
+        ids[i] = wf_tokenizer_id(run.source_tokenizer, cross->key[i], (int64_t)strlen(cross->key[i]));
+    struct wf_translations t;
+    wf_tape *tape = new_tape();
+    ck_ok(wf_translate(run.model, tape, ids, offsets, 1, wf_tokenizer_special(run.tokenizer, WF_SPECIAL_BOS),
+                       wf_tokenizer_special(run.tokenizer, WF_SPECIAL_EOS), &t, error));
+    int64_t kept = t.hypothesis[0].length < run.config.max_length - 1 ? t.hypothesis[0].length : run.config.max_length - 1;
+    same_tokens(cross->query + 1, cross->queries - 1, run.tokenizer, t.hypothesis[0].ids, kept);
+    wf_translations_free(&t);
+    wf_tape_free(tape);
+    wf_attention_free(&maps);
+    wf_run_close(&run);
+}
+END_TEST
+
+/* Labels of the tokens of a text. */
+static void labelled(const struct wf_run *run, const char *text, const char *wanted)
+{
+    struct wf_attention_maps maps;
+    char all[2048] = "";
+    ck_ok(wf_attention_of(run, &(struct wf_attention_request){.text = text}, &maps, error));
+    for (int64_t i = 0; i < maps.map[0].keys; i++) {
+        ck_assert_str_eq(maps.map[0].key_label[i], maps.map[0].query_label[i]);
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i > 0 ? "|" : "", maps.map[0].key_label[i]);
+    }
+    ck_assert_str_eq(all, wanted);
+    wf_attention_free(&maps);
+}
+
+START_TEST(labels_are_for_people)
+{
+    /* characters: blanks, controls, marks that need something to stand on, what is invisible, from right to left, far planes */
+    const char *text = "a b\n\tc\re\xcc\x81\xc2\xa0\xe2\x80\x8b\xe2\x80\xae\xd7\xa9日😀\xe3\x85\xa4_▁";
+    struct wf_run run = run_of("nanogpt-char-small", WF_TOKENIZER_CHAR, text, NULL);
+    labelled(&run, text, "a|▁|b|⏎|⇥|c|␍|e|◌\xcc\x81|<U+00A0>|<U+200B>|<U+202E>|ש|日|😀|<U+3164>|_|▁");
+    wf_run_close(&run);
+
+    /* bytes: 256 of them and marks, hardly any merges */
+    run = run_of("nanogpt-char-small", WF_TOKENIZER_BYTE_BPE, "the the the the then", NULL);
+    labelled(&run, "the ä", "the|▁|<C3>|<A4>");
+    labelled(&run, "x\x01\n\x7f</s>", "x|␁|⏎|␡|</s>");
+    wf_run_close(&run);
+
+    /* whole characters of pieces come back as text */
+    run = run_of("nanogpt-char-small", WF_TOKENIZER_BYTE_BPE, "größe größe größe größe 日本 日本 日本 日本", NULL);
+    labelled(&run, "größe größe 日本", "größe|▁größe|▁日本");
+    wf_run_close(&run);
+}
+END_TEST
+
+START_TEST(json_gives_back_the_same_floats)
+{
+    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    struct wf_attention_maps maps;
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = "a \"man\" \\ reads", .target = "ein Mann"}, &maps, error));
+    for (int i = 0; i < maps.count; i++) {
+        const struct wf_attention_map *m = &maps.map[i];
+        wf_error problem = {0};
+        const float *w = m->weights;
+        ck_ok(wf_attention_save_json(m, page_path("map.json"), error));
+        json_t *json = wf_json_load(page_path("map.json"), 1 << 24, &problem);
+        ck_assert_msg(json != NULL, "%s", problem.message);
+        ck_assert_uint_eq(json_object_size(json), 4);
+        ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), wf_map_kind_name(m->kind));
+        json_t *query = json_object_get(json, "query"), *key = json_object_get(json, "key"), *layers = json_object_get(json, "weights");
+        ck_assert_int_eq((int64_t)json_array_size(query), m->queries);
+        ck_assert_int_eq((int64_t)json_array_size(key), m->keys);
+        for (int64_t q = 0; q < m->queries; q++)
+            ck_assert_str_eq(json_string_value(json_array_get(query, (size_t)q)), m->query[q]);
+        for (int64_t k = 0; k < m->keys; k++)
+            ck_assert_str_eq(json_string_value(json_array_get(key, (size_t)k)), m->key[k]);
+        ck_assert_int_eq((int64_t)json_array_size(layers), m->layers);
+        for (int64_t l = 0; l < m->layers; l++) {
+            json_t *heads = json_array_get(layers, (size_t)l);
+            ck_assert_int_eq((int64_t)json_array_size(heads), m->heads);
+            for (int64_t h = 0; h < m->heads; h++) {
+                json_t *rows = json_array_get(heads, (size_t)h);
+                ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
+                for (int64_t q = 0; q < m->queries; q++) {
+                    json_t *row = json_array_get(rows, (size_t)q);
+                    ck_assert_int_eq((int64_t)json_array_size(row), m->keys);
+                    for (int64_t k = 0; k < m->keys; k++)
+                        ck_assert((float)json_number_value(json_array_get(row, (size_t)k)) == *w++);
+                }
+            }
+        }
+        json_decref(json);
+    }
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_attention_save_json(&maps.map[0], page_path("no/such/folder/map.json"), &problem), WF_ERR_IO);
+    ck_assert_msg(strstr(problem.message, "no/such/folder"), "%s", problem.message);
+    wf_attention_free(&maps);
+    wf_run_close(&run);
+}
+END_TEST
+
+static void refused(const struct wf_run *run, struct wf_attention_request request, wf_status wanted, const char *first, const char *second)
+{
+    struct wf_attention_maps maps;
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_attention_of(run, &request, &maps, &problem), wanted);
+    ck_assert_int_eq(problem.code, wanted);
+    ck_assert_int_eq(maps.count, 0);
+    ck_assert_msg(strstr(problem.message, first) && strstr(problem.message, second), "\"%s\" lacks \"%s\" or \"%s\"", problem.message,
+                  first, second);
+    ck_assert_msg(!strchr(problem.message, '\n'), "\"%s\" is not one line", problem.message);
+}
+
+START_TEST(what_can_not_be)
+{
+    const char *long_text = "a man in a hat reads a book . two dogs run on the grass";
+    struct wf_run run = run_of("nanogpt-char-small", WF_TOKENIZER_CHAR, english, NULL);
+    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "language model", "--text");
+    refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "no --source", "--text");
+    refused(&run, (struct wf_attention_request){.text = "a", .target = "a"}, WF_ERR_ARGUMENT, "no --target", "--text");
+    refused(&run, (struct wf_attention_request){.text = ""}, WF_ERR_ARGUMENT, "text", "empty");
+    refused(&run, (struct wf_attention_request){.text = long_text}, WF_ERR_ARGUMENT, "has 55 tokens", "takes 32");
+    refused(&run, (struct wf_attention_request){.text = "ümlaut"}, WF_ERR_FORMAT, "the text", "U+00FC");
+    refused(&run, (struct wf_attention_request){.text = "a\xff"}, WF_ERR_FORMAT, "the text", "UTF-8");
+    wf_run_close(&run);
+    run = run_of("encoder-attention", WF_TOKENIZER_WORD, english, NULL);
+    refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "encoder", "--text");
+    refused(&run, (struct wf_attention_request){.text = ""}, WF_ERR_ARGUMENT, "text", "empty");
+    refused(&run, (struct wf_attention_request){.text = " \n "}, WF_ERR_ARGUMENT, "text", "empty");
+    wf_run_close(&run);
+    run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "translates", "--source");
+    refused(&run, (struct wf_attention_request){.text = "a"}, WF_ERR_ARGUMENT, "--source", "--text");
+    refused(&run, (struct wf_attention_request){.source = ""}, WF_ERR_ARGUMENT, "source", "empty");
+    refused(&run, (struct wf_attention_request){.source = " \n\t"}, WF_ERR_ARGUMENT, "source", "empty");
+    refused(&run, (struct wf_attention_request){.source = "a man", .target = ""}, WF_ERR_ARGUMENT, "target", "empty");
+    refused(&run, (struct wf_attention_request){.source = "a man\nreads"}, WF_ERR_ARGUMENT, "source", "several lines");
+    refused(&run, (struct wf_attention_request){.source = "zwei quirky jazz vixens quickly jump over fences zzzzzzzzzz"}, WF_ERR_ARGUMENT,
+            "the source has", "takes 40");
+    refused(&run, (struct wf_attention_request){.source = "a", .target = "quer xyzzy jjjjjjjj qqqqqqqqqqqqqqqqqqqqqqqqqqq"},
+            WF_ERR_ARGUMENT, "the target has", "takes 40");
+    refused(&run, (struct wf_attention_request){.source = "a\xff"}, WF_ERR_FORMAT, "the source", "UTF-8");
+    wf_run_close(&run);
+}
+END_TEST
+
+START_TEST(kinds_by_name)
+{
+    for (int i = WF_MAP_ENCODER; i <= WF_MAP_CROSS; i++) {
+        enum wf_map_kind kind;
+        ck_assert(wf_map_kind_parse(wf_map_kind_name((enum wf_map_kind)i), &kind));
+        ck_assert_int_eq(kind, i);
+    }
+    enum wf_map_kind kind;
+    ck_assert(!wf_map_kind_parse("Cross", &kind));
+    ck_assert(!wf_map_kind_parse("", &kind));
+}
+END_TEST
+
+/* Each allocation fails once: an error, nothing lost, nothing left behind. */
+START_TEST(without_memory)
+{
+    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    const struct wf_attention_request request = {.source = "a man", .target = "ein"};
+    struct wf_attention_maps maps;
+    ck_ok(wf_attention_of(&run, &request, &maps, error)); /* what is made once is there */
+    wf_attention_free(&maps);
+    int64_t before = wf_alloc_live(), failures = 0;
+    for (int64_t n = 0;; n++) {
+        wf_error problem = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_attention_of(&run, &request, &maps, &problem);
+        wf_alloc_fail_after(-1);
+        if (status == WF_OK) {
+            wf_attention_free(&maps);
+            break;
+        }
+        failures++;
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+        ck_assert_int_eq(maps.count, 0);
+        ck_assert_int_eq(wf_alloc_live(), before);
+    }
+    ck_assert_int_eq(wf_alloc_live(), before);
+    ck_assert_int_gt(failures, 20);
+    wf_run_close(&run);
+}
+END_TEST
+
+WF_TEST_MAIN("attention_map", of_a_language_model, of_an_encoder, of_a_translation_model, labels_are_for_people,
+             json_gives_back_the_same_floats, what_can_not_be, kinds_by_name, without_memory)
