@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Heat maps: where the labels of an SVG stand, what is drawn, and what is refused. */
+#include "page_test.h"
+
+enum { MOST_TEXTS = 2000 };
+/* A text of an SVG as gnuplot writes it, its place in pixels. */
+struct text {
+    double x, y, size;
+    bool turned;
+    char anchor[8], words[300];
+};
+static struct text texts[MOST_TEXTS];
+static int text_count;
+static double width, height;
+static char *svg;
+
+/* The five entities of XML. */
+static void unescape(char *text)
+{
+    static const char *const from[] = {"&lt;", "&gt;", "&quot;", "&apos;", "&amp;"};
+    char *out = text;
+    for (char *at = text; *at; out++) {
+        int i = 0;
+        while (i < 5 && strncmp(at, from[i], strlen(from[i])) != 0)
+            i++;
+        *out = i < 5 ? "<>\"'&"[i] : *at;
+        at += i < 5 ? strlen(from[i]) : 1;
+    }
+    *out = 0;
+}
+
+static void read_svg(const char *path)
+{
+    int64_t bytes;
+    wf_error problem = {0};
+    free(svg);
+    char *file = wf_file_load(path, 1 << 26, &bytes, &problem);
+    ck_assert_msg(file != NULL, "%s", problem.message);
+    svg = strdup(file);
+    wf_free(file);
+    text_count = 0;
+    const char *size = strstr(svg, "<svg");
+    ck_assert(size && (size = strstr(size, "width=")));
+    ck_assert_int_eq(sscanf(size, "width=\"%lf\" height=\"%lf\"", &width, &height), 2);
+    static const char opening[] = "<g transform=\"translate(";
+    for (const char *at = svg; (at = strstr(at, opening)); at++) {
+        struct text *t = &texts[text_count];
+        ck_assert_int_lt(text_count, MOST_TEXTS);
+        ck_assert_int_eq(sscanf(at + strlen(opening), "%lf,%lf", &t->x, &t->y), 2);
+        const char *end = strstr(at, "</g>"), *begin = strstr(at, "<text>"), *stop = strstr(at, "</text>");
+        ck_assert(end && begin && stop && stop < end);
+        const char *turn = strstr(at, "rotate("), *font = strstr(at, "font-size=\""), *anchor = strstr(at, "text-anchor=\"");
+        t->turned = turn && turn < begin && strncmp(turn, "rotate(-90", 10) == 0;
+        ck_assert(font && anchor && anchor < begin && sscanf(font, "font-size=\"%lf", &t->size) == 1 &&
+                  sscanf(anchor, "text-anchor=\"%7[a-z]", t->anchor) == 1);
+        snprintf(t->words, sizeof t->words, "%.*s", (int)(stop - begin - 6), begin + 6);
+        unescape(t->words);
+        text_count++;
+    }
+}
+
+static int count_of(const char *words)
+{
+    int count = 0;
+    for (int i = 0; i < text_count; i++)
+        count += strcmp(texts[i].words, words) == 0;
+    return count;
+}
+
+/* Token number i; all differ. */
+static const char *word(int64_t i)
+{
+    static char text[32];
+    static const char *const stem[] = {"▁word", "ing", "▁Größe", "日本語", "▁a", "WWWWWW"};
+    snprintf(text, sizeof text, "%s%lld", stem[i % 6], (long long)i);
+    return text;
+}
+
+/* As it is drawn. */
+static const char *drawn(const char *label)
+{
+    static char text[64];
+    bool bar = strncmp(label, "▁", 3) == 0;
+    snprintf(text, sizeof text, "%s%s", bar ? "_" : "", bar ? label + 3 : label);
+    return text;
+}
+
+static struct wf_attention_maps maps_of(enum wf_map_kind kind, int64_t layers, int64_t heads, int64_t queries, int64_t keys)
+{
+    struct wf_attention_maps maps = {.model = "model"};
+    const char *query[1100], *key[1100];
+    for (int64_t i = 0; i < queries || i < keys; i++)
+        query[i] = key[i] = strdup(word(i));
+    add_map(&maps, kind, layers, heads, query, queries, key, keys);
+    for (int64_t i = 0; i < queries || i < keys; i++)
+        free((char *)query[i]);
+    return maps;
+}
+
+static void draw(const struct wf_attention_maps *maps, const struct wf_head *heads, int64_t count, const char *name)
+{
+    ck_ok(wf_attention_draw(maps, &maps->map[0], heads, count, page_path(name), error));
+    if (strstr(name, ".svg"))
+        read_svg(page_path(name));
+}
+
+/* The labels of a panel whose map begins right of and below (left, top): every token once, in order, further apart than the letters are
+ * high, and inside the picture. `every`: of so many tokens one has a label. */
+static void labels_in_order(int64_t queries, int64_t keys, int64_t every)
+{
+    double before = -1, size = 0;
+    for (int64_t i = 0; i < queries; i += every) {
+        int found = 0;
+        for (int k = 0; k < text_count; k++)
+            if (strcmp(texts[k].words, drawn(word(i))) == 0 && strcmp(texts[k].anchor, "end") == 0 && !texts[k].turned) {
+                found++;
+                size = texts[k].size;
+                ck_assert_msg(before < 0 || texts[k].y - before >= 1.1 * size, "query %lld: %g below %g", (long long)i, texts[k].y, before);
+                before = texts[k].y;
+                ck_assert(texts[k].y < height && texts[k].x > 0);
+            }
+        ck_assert_msg(found == 1, "query %lld is there %d times", (long long)i, found);
+    }
+    before = -1;
+    for (int64_t i = 0; i < keys; i += every) {
+        int found = 0;
+        for (int k = 0; k < text_count; k++)
+            if (strcmp(texts[k].words, drawn(word(i))) == 0 && texts[k].turned) {
+                found++;
+                ck_assert_msg(before < 0 || texts[k].x - before >= 1.1 * size, "key %lld: %g beside %g", (long long)i, texts[k].x, before);
+                before = texts[k].x;
+                ck_assert(texts[k].x < width && texts[k].y < height);
+            }
+        ck_assert_msg(found == 1, "key %lld is there %d times", (long long)i, found);
+    }
+    ck_assert(size >= 9);
+}
+
+START_TEST(labels_of_30_tokens)
+{
+    static const int64_t lengths[][3] = {{30, 30, 1}, {3, 30, 1}, {30, 2, 1}, {60, 61, 1}, {100, 100, 1}, {160, 40, 1}, {400, 400, 3}};
+    for (int i = 0; i < (int)(sizeof lengths / sizeof *lengths); i++) {
+        struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 2, 2, lengths[i][0], lengths[i][1]);
+        draw(&maps, &(struct wf_head){2, 1}, 1, "one.svg");
+        labels_in_order(lengths[i][0], lengths[i][1], lengths[i][2]);
+        ck_assert_int_eq(count_of("model · cross-attention · layer 2, head 1"), 1);
+        ck_assert_int_eq(count_of("attention weight"), 1);
+        wf_attention_free(&maps);
+    }
+}
+END_TEST
+
+/* The maps in the file: x, y, width, height each. */
+static int images(double (*at)[4], int most)
+{
+    int count = 0;
+    for (const char *found = svg; count < most && (found = strstr(found, "<image ")); found++) {
+        const char *x = strstr(found, " x='");
+        ck_assert(x &&
+                  sscanf(x, " x='%lf' y='%lf' width='%lf' height='%lf'", &at[count][0], &at[count][1], &at[count][2], &at[count][3]) == 4);
+        ck_assert_msg(strncmp(found, "<image style='image-rendering:", 30) == 0, "%.80s", found);
+        count++;
+    }
+    return count;
+}
+
+START_TEST(a_grid_of_all_heads)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_DECODER, 3, 4, 30, 30);
+    double at[20][4];
+    draw(&maps, NULL, 0, "grid.svg");
+    ck_assert_int_eq(images(at, 20), 12);
+    for (int i = 0; i < 12; i++) {
+        if (i % 4 > 0)
+            ck_assert(at[i][0] >= at[i - 1][0] + at[i - 1][2] && at[i][1] == at[i - 1][1]);
+        if (i >= 4)
+            ck_assert(at[i][1] >= at[i - 4][1] + at[i - 4][3] && at[i][0] == at[i - 4][0]);
+        ck_assert(at[i][0] + at[i][2] < width && at[i][1] + at[i][3] < height);
+    }
+    /* tokens at the outer edges only: above each column, before each row */
+    ck_assert_int_eq(count_of("ing1"), 4 + 3);
+    for (int h = 1; h <= 4; h++) {
+        char name[16];
+        snprintf(name, sizeof name, "head %d", h);
+        ck_assert_int_eq(count_of(name), 1);
+    }
+    ck_assert_int_eq(count_of("layer 3"), 1);
+    ck_assert_int_eq(count_of("model · decoder-attention"), 1);
+    wf_attention_free(&maps);
+
+    /* where tokens would not be legible there are none, and a line says so */
+    maps = maps_of(WF_MAP_ENCODER, 6, 8, 100, 90);
+    draw(&maps, NULL, 0, "grid.svg");
+    ck_assert_int_eq(count_of("ing1"), 0);
+    ck_assert_int_eq(count_of("100 tokens from top to bottom, 90 from left to right: too many to name them here"), 1);
+    ck_assert(width < 1700 && height < 1700);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(chosen_heads_side_by_side)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 3, 4, 12, 14);
+    const struct wf_head heads[] = {{3, 4}, {1, 1}, {2, 3}};
+    double at[4][4];
+    draw(&maps, heads, 3, "pick.svg");
+    ck_assert_int_eq(images(at, 4), 3);
+    ck_assert(at[1][0] > at[0][0] + at[0][2] && at[2][0] > at[1][0] + at[1][2] && at[0][1] == at[2][1]);
+    ck_assert_int_eq(count_of("ing1"), 2 * 3);
+    const char *const names[] = {"layer 3, head 4", "layer 1, head 1", "layer 2, head 3"};
+    for (int i = 0; i < 3; i++) {
+        int found = -1;
+        for (int k = 0; k < text_count; k++)
+            if (strcmp(texts[k].words, names[i]) == 0)
+                found = k;
+        ck_assert_msg(found >= 0 && texts[found].x >= at[i][0] - 1 && texts[found].x < at[i][0] + at[i][2], "%s is not above its map",
+                      names[i]);
+    }
+    wf_attention_free(&maps);
+}
+END_TEST
+
+/* A row and a column alone are drawn as boxes, whose colours can be read: darker for more, in the order of the tokens. */
+static void boxes(int64_t queries, int64_t keys)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 1, 1, queries, keys);
+    for (int i = 0; i < 4; i++)
+        maps.map[0].weights[i] = 0.1f * (float)(i + 1);
+    draw(&maps, &(struct wf_head){1, 1}, 1, "boxes.svg");
+    double before = -1;
+    int red = 256, count = 0;
+    for (const char *at = svg; count < 4 && (at = strstr(at, "<polygon fill = 'rgb(")); at++) {
+        int r;
+        double x, y;
+        ck_assert_int_eq(sscanf(at, "<polygon fill = 'rgb(%d", &r), 1);
+        ck_assert_int_eq(sscanf(strstr(at, "points = '"), "points = '%lf,%lf", &x, &y), 2);
+        double place = keys > 1 ? x : y;
+        ck_assert_msg(r < red && place > before, "box %d: colour %d at %g", count, r, place);
+        red = r;
+        before = place;
+        count++;
+    }
+    ck_assert_int_eq(count, 4);
+    wf_attention_free(&maps);
+}
+
+START_TEST(the_first_token_is_first)
+{
+    boxes(1, 4);
+    boxes(4, 1);
+    boxes(4, 1);
+}
+END_TEST
+
+START_TEST(texts_stay_texts)
+{
+    struct wf_attention_maps maps = {.model = "a <b>"};
+    static const char *const token[] = {"<image x='1'/>",
+                                        "%d%s%.2g",
+                                        "\"quoted\"",
+                                        "back\\slash\\",
+                                        "`date`",
+                                        "$HOME",
+                                        "{/:Bold x}_a^b",
+                                        "it's &amp;",
+                                        "Donaudampfschifffahrtsgesellschaftskapitän",
+                                        "x"};
+    int64_t count = (int64_t)(sizeof token / sizeof *token);
+    add_map(&maps, WF_MAP_ENCODER, 1, 2, token, count, token, count);
+    draw(&maps, &(struct wf_head){1, 2}, 1, "hostile.svg");
+    for (int64_t i = 0; i < 8; i++)
+        ck_assert_msg(count_of(token[i]) == 2, "%s is there %d times", token[i], count_of(token[i]));
+    ck_assert_int_eq(count_of("a <b> · encoder-attention · layer 1, head 2"), 1);
+    int shortened = 0;
+    for (int k = 0; k < text_count; k++)
+        shortened += strncmp(texts[k].words, "Donaudampf", 10) == 0 && strlen(texts[k].words) < 30 && strstr(texts[k].words, "…");
+    ck_assert_int_eq(shortened, 2);
+    double at[4][4];
+    ck_assert_int_eq(images(at, 4), 1);
+    draw(&maps, NULL, 0, "hostile.png");
+    wf_attention_free(&maps);
+}
+END_TEST
+
+START_TEST(png_too)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 2, 5, 5);
+    wf_error problem = {0};
+    int64_t bytes;
+    draw(&maps, NULL, 0, "grid.png");
+    char *png = wf_file_load(page_path("grid.png"), 1 << 24, &bytes, &problem);
+    ck_assert_msg(png && bytes > 1000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0, "%s", problem.message);
+    wf_free(png);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+static void refused(const struct wf_attention_maps *maps, struct wf_head head, const char *name, wf_status wanted, const char *first,
+                    const char *second)
+{
+    wf_error problem = {0};
+    char path[300];
+    snprintf(path, sizeof path, "%s", page_path(name));
+    ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), wanted);
+    ck_assert_msg(problem.code == wanted && strstr(problem.message, first) && strstr(problem.message, second),
+                  "\"%s\" lacks \"%s\" or \"%s\"", problem.message, first, second);
+    ck_assert_msg(!strchr(problem.message, '\n'), "\"%s\" is not one line", problem.message);
+    ck_assert(!wf_file_exists(path));
+}
+
+START_TEST(what_can_not_be)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 5, 5);
+    refused(&maps, (struct wf_head){3, 1}, "x.svg", WF_ERR_ARGUMENT, "no layer 3", "2 layers of 3 heads");
+    refused(&maps, (struct wf_head){1, 4}, "x.svg", WF_ERR_ARGUMENT, "no head 4", "2 layers of 3 heads");
+    refused(&maps, (struct wf_head){0, 1}, "x.svg", WF_ERR_ARGUMENT, "no layer 0", "counted from 1");
+    refused(&maps, (struct wf_head){1, -1}, "x.png", WF_ERR_ARGUMENT, "no head -1", "counted from 1");
+    refused(&maps, (struct wf_head){1, 1}, "x.jpg", WF_ERR_ARGUMENT, "x.jpg", ".svg");
+    refused(&maps, (struct wf_head){1, 1}, "no/folder/x.svg", WF_ERR_IO, "no/folder", "");
+    char *path = strdup(getenv("PATH"));
+    setenv("PATH", page_folder, 1);
+    refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_STATE, "gnuplot", "install the package gnuplot");
+    setenv("PATH", path, 1);
+    free(path);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+/* Each allocation fails once. */
+START_TEST(without_memory)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 1, 2, 3, 3);
+    draw(&maps, NULL, 0, "memory.svg");
+    int64_t before = wf_alloc_live(), failures = 0;
+    for (int64_t n = 0;; n++) {
+        wf_error problem = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_attention_draw(&maps, &maps.map[0], NULL, 0, page_path("memory.svg"), &problem);
+        wf_alloc_fail_after(-1);
+        ck_assert_int_eq(wf_alloc_live(), before);
+        if (status == WF_OK)
+            break;
+        failures++;
+        ck_assert_msg(status == WF_ERR_MEMORY, "%s", problem.message);
+    }
+    ck_assert_int_gt(failures, 10);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+WF_TEST_MAIN("attention_draw", labels_of_30_tokens, a_grid_of_all_heads, chosen_heads_side_by_side, the_first_token_is_first,
+             texts_stay_texts, png_too, what_can_not_be, without_memory)
