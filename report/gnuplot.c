@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <weft/internal/text.h>
+#include <weft/memory.h>
 
 #include "fonts.h"
 #include "gnuplot.h"
@@ -80,6 +81,34 @@ static wf_status run(const struct wf_string *script, struct wf_string *out, stru
     return status;
 }
 
+/* gnuplot writes < and & of texts as XML wants them, but not the > of "]]>", which then is no XML. */
+static wf_status mend_svg(struct wf_string *out, int64_t begin, wf_error *error)
+{
+    static const char wrong[] = "]]>", right[] = "]]&gt;";
+    int64_t count = 0, from = begin;
+    for (const char *at = out->data + begin; (at = strstr(at, wrong)); at++)
+        count++;
+    if (count == 0 || strstr(out->data + begin, "<![CDATA["))
+        return WF_OK;
+    int64_t length = out->length + count * (int64_t)(sizeof right - sizeof wrong);
+    struct wf_string mended = {.data = wf_alloc((size_t)length + 1), .capacity = length + 1};
+    if (!mended.data)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the picture that gnuplot draws");
+    memcpy(mended.data, out->data, (size_t)begin);
+    mended.length = begin;
+    for (const char *at; (at = strstr(out->data + from, wrong)); from = at - out->data + (int64_t)strlen(wrong)) {
+        int64_t plain = at - (out->data + from);
+        memcpy(mended.data + mended.length, out->data + from, (size_t)plain);
+        memcpy(mended.data + mended.length + plain, right, strlen(right));
+        mended.length += plain + (int64_t)strlen(right);
+    }
+    memcpy(mended.data + mended.length, out->data + from, (size_t)(out->length - from) + 1);
+    mended.length = length;
+    wf_string_free(out);
+    *out = mended;
+    return WF_OK;
+}
+
 wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_error *error)
 {
     struct program_end end;
@@ -87,6 +116,8 @@ wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_
     wf_status status = run(script, out, &end, error);
     if (status == WF_OK)
         status = judge(&end, out->length - before, error);
+    if (status == WF_OK && memmem(script->data, (size_t)script->length, "set terminal svg", 16))
+        status = mend_svg(out, before, error);
     if (status != WF_OK && out->data) {
         out->length = before;
         out->data[before] = 0;

@@ -22,7 +22,7 @@ void script_add(struct script *s, const char *format, ...) WF_PRINTF(2, 3); /* n
 /* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup.
  * Bytes that are not UTF-8, and control characters, become U+FFFD, so that an SVG stays well-formed. */
 void script_quote(struct script *s, const char *text);
-/* The same as the label of a tic, which gnuplot reads as a format for a number: each % is doubled. */
+/* The same as the label of a tic, which gnuplot reads as a format for a number (each % is doubled) and cuts at 50 bytes. */
 void script_quote_tic(struct script *s, const char *text);
 /* Sets the terminal: UTF-8, no markup in any text, a white ground. Sizes are pixels of an SVG, of which a PNG gets four each (twice the
  * width, height, fonts and lines, so that it is sharp), or characters of a text. The same numbers give the same picture. */

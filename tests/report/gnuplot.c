@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* gnuplot as a program: what it draws, what it complains of, and what is left behind. Where the real one behaves too well a script of that
+ * name takes its place on PATH. */
+#include <dirent.h>
+#include <errno.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "../io/io_test.h"
+
+#include "../../report/gnuplot.h"
+
+static char path_before[8192];
+
+/* A gnuplot that is this shell script. */
+static void pretend(const char *script)
+{
+    char text[8192], path[9000];
+    if (!path_before[0])
+        snprintf(path_before, sizeof path_before, "%s", getenv("PATH"));
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+    write_text(in_folder("gnuplot"), text);
+    ck_assert_int_eq(chmod(in_folder("gnuplot"), 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", folder_of_test, path_before);
+    ck_assert_int_eq(setenv("PATH", path, 1), 0);
+}
+
+static void real(void)
+{
+    if (path_before[0])
+        ck_assert_int_eq(setenv("PATH", path_before, 1), 0);
+}
+
+static int count_open(void)
+{
+    return count_names("/proc/self/fd");
+}
+
+/* Runs the script, and looks whether a process or a descriptor is left. */
+static wf_status run(const char *text, struct wf_string *out, wf_error *error)
+{
+    struct script s = {0};
+    script_add(&s, "%s", text);
+    ck_assert_int_eq(s.status, WF_OK);
+    int before = count_open();
+    wf_status status = gnuplot_run(&s.text, out, error);
+    ck_assert_int_eq(count_open(), before);
+    ck_assert_msg(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
+    wf_string_free(&s.text);
+    return status;
+}
+
+static void fails(const char *script, const char *part)
+{
+    struct wf_string out = {0};
+    wf_error problem = {0};
+    ck_assert_int_eq(run(script, &out, &problem), WF_ERR_STATE);
+    assert_message(&problem, WF_ERR_STATE, part);
+    ck_assert_int_eq(out.length, 0);
+    wf_string_free(&out);
+}
+
+static void draws(const char *script, const char *part)
+{
+    struct wf_string out = {0};
+    ck_ok(run(script, &out, error));
+    ck_assert_msg(memmem(out.data, (size_t)out.length, part, strlen(part)) != NULL, "%.300s", out.data);
+    wf_string_free(&out);
+}
+
+START_TEST(formats)
+{
+    enum picture_format format;
+    wf_error problem = {0};
+    ck_ok(picture_format_of("a.png/b.svg", &format, error));
+    ck_assert_int_eq(format, PICTURE_SVG);
+    ck_ok(picture_format_of(".png", &format, error));
+    ck_assert_int_eq(format, PICTURE_PNG);
+    ck_assert_int_eq(picture_format_of("a.jpeg", &format, &problem), WF_ERR_ARGUMENT);
+    assert_message(&problem, WF_ERR_ARGUMENT, "a.jpeg: no format of pictures; the name must end in .svg or .png");
+    ck_assert_int_eq(picture_format_of("svg", &format, NULL), WF_ERR_ARGUMENT);
+}
+END_TEST
+
+START_TEST(terminals)
+{
+    static const struct {
+        enum picture_format format;
+        const char *begins;
+    } cases[] = {{PICTURE_SVG, "<?xml"}, {PICTURE_PNG, "\x89PNG\r\n"}, {PICTURE_TEXT, ""}};
+    for (int i = 0; i < 3; i++) {
+        struct script s = {0};
+        struct wf_string out = {0};
+        script_terminal(&s, cases[i].format, i == 2 ? 60 : 600, i == 2 ? 20 : 400, 12);
+        script_add(&s, "plot x with lines\n");
+        ck_assert_int_eq(s.status, WF_OK);
+        ck_ok(gnuplot_run(&s.text, &out, error));
+        ck_assert_int_gt(out.length, 600);
+        ck_assert_msg(strncmp(out.data, cases[i].begins, strlen(cases[i].begins)) == 0, "%.20s", out.data);
+        wf_string_free(&out);
+        wf_string_free(&s.text);
+    }
+}
+END_TEST
+
+/* Sets the title to a text, and gives back what the drawing shows of it. */
+static void shows(enum picture_format format, bool tic, const char *text, const char *shown)
+{
+    struct script s = {0};
+    struct wf_string out = {0};
+    script_terminal(&s, format, format == PICTURE_TEXT ? 150 : 1500, format == PICTURE_TEXT ? 20 : 400, 12);
+    script_add(&s, tic ? "set xtics (" : "set title ");
+    (tic ? script_quote_tic : script_quote)(&s, text);
+    script_add(&s, tic ? " 5)\nplot [0:10] x\n" : "\nplot x\n");
+    ck_ok(gnuplot_run(&s.text, &out, error));
+    ck_assert_msg(strstr(out.data, shown) != NULL, "\"%s\" does not show in\n%.3000s", shown,
+                  strstr(out.data, "<text") ? strstr(out.data, "<text") : out.data);
+    wf_string_free(&out);
+    wf_string_free(&s.text);
+}
+
+START_TEST(quotes)
+{
+    static const char signs[] = "a_b^{c} \"q\" \\n \\101 'x' $HOME `echo bad` @y 5%d %% #z /*|<&>";
+    shows(PICTURE_TEXT, false, signs, signs);
+    shows(PICTURE_TEXT, true, signs + 20, signs + 20); /* gnuplot cuts it at 50 bytes */
+    shows(PICTURE_TEXT, true, "a_b^{c} \"q\" \\n \\101%", "a_b^{c} \"q\" \\n \\101%");
+    /* a digit behind a sign: gnuplot reads up to four of them as one number */
+    shows(PICTURE_TEXT, false, "0.002, 12,000 -7", "0.002, 12,000 -7");
+    shows(PICTURE_SVG, false, "<&>\"x\"", "&lt;&amp;>\"x\"");
+    shows(PICTURE_SVG, false, "a]]>b]]]>", "a]]&gt;b]]]&gt;<");
+    shows(PICTURE_SVG, true, "]]>]]>", "]]&gt;]]&gt;<");
+    shows(PICTURE_SVG, false, "\xc3\xa4 \xe4\xb8\xad \xf0\x9f\x98\x80", "\xc3\xa4 \xe4\xb8\xad \xf0\x9f\x98\x80");
+    /* not UTF-8, controls, and what XML has not */
+    shows(PICTURE_SVG, false,
+          "1\n2\xff"
+          "3\xe4\xb8"
+          "4\xc2\x80"
+          "5\xef\xbf\xbe"
+          "6\x7f"
+          "7\xc3",
+          "1\xef\xbf\xbd"
+          "2\xef\xbf\xbd"
+          "3\xef\xbf\xbd\xef\xbf\xbd"
+          "4\xef\xbf\xbd"
+          "5\xef\xbf\xbd"
+          "6\xef\xbf\xbd"
+          "7\xef\xbf\xbd<");
+}
+END_TEST
+
+START_TEST(no_font)
+{
+    /* U+10FFFD is in no font: pngcairo covers the picture with its number. The title is all that is drawn, at the top. */
+    struct script s[2] = {{{0}}, {{0}}};
+    struct wf_string out[2] = {{0}, {0}};
+    static const char *const title[] = {"a\xf4\x8f\xbf\xbd", "a\xef\xbf\xbd"};
+    for (int i = 0; i < 2; i++) {
+        script_terminal(&s[i], PICTURE_PNG, 300, 200, 12);
+        script_add(&s[i], "set title ");
+        script_quote(&s[i], title[i]);
+        script_add(&s[i], "\nunset border\nunset tics\nunset key\nplot [0:1][0:1] 2\n");
+        ck_ok(gnuplot_run(&s[i].text, &out[i], error));
+    }
+    if (system("command -v fc-list >/dev/null") == 0)
+        ck_assert(out[0].length == out[1].length && memcmp(out[0].data, out[1].data, (size_t)out[0].length) == 0);
+    for (int i = 0; i < 2; i++) {
+        wf_string_free(&out[i]);
+        wf_string_free(&s[i].text);
+    }
+}
+END_TEST
+
+START_TEST(complaints)
+{
+    fails("set terminal svg\nplot sin(x\n", "gnuplot failed: \"')' expected\"");
+    fails("set terminal svg\nplot '/nowhere/at all'\n", "gnuplot");
+    fails("set terminal nosuch\nplot x\n", "package gnuplot-nox");
+    fails("", "drew nothing");
+    pretend("echo 'first line' >&2; echo second >&2; exit 3");
+    fails("plot x\n", "gnuplot failed: \"first line\"");
+    pretend("echo picture; exit 3");
+    fails("plot x\n", "exit code 3");
+    pretend("echo 'line 0: warning: nothing' >&2; echo '  line 12: bad \"thing\"' >&2; exit 1");
+    fails("plot x\n", "gnuplot failed: \"bad \\x22thing\\x22\"");
+    pretend("kill -9 $$");
+    fails("plot x\n", "signal 9");
+    pretend("echo picture; echo 'line 0: warning: empty y range' >&2");
+    draws("plot x\n", "picture\n");
+    real();
+}
+END_TEST
+
+START_TEST(missing)
+{
+    wf_error problem = {0};
+    struct wf_string out = {0};
+    pretend("true");
+    setenv("PATH", "/nowhere", 1);
+    fails("plot x\n", "gnuplot, which draws the pictures, is not installed: install the package gnuplot-nox");
+    setenv("PATH", folder_of_test, 1);
+    ck_assert_int_eq(chmod(in_folder("gnuplot"), 0644), 0);
+    ck_assert_int_eq(run("plot x\n", &out, &problem), WF_ERR_IO);
+    assert_message(&problem, WF_ERR_IO, "gnuplot cannot be run: Permission denied");
+    real();
+}
+END_TEST
+
+/* Who writes first, and how much, must not matter; nor that nobody reads. */
+START_TEST(pipes)
+{
+    char *script = malloc(4 << 20);
+    ck_assert_ptr_nonnull(script);
+    memset(script, '#', (4 << 20) - 1);
+    script[(4 << 20) - 1] = 0;
+    pretend("head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; cat >/dev/null; echo end");
+    draws(script, "\nend" + 1);
+    struct wf_string out = {0};
+    ck_ok(run(script, &out, error));
+    ck_assert_int_eq(out.length, 3000004);
+    wf_string_free(&out);
+    pretend("cat; echo end");
+    ck_ok(run(script, &out, error));
+    ck_assert_int_eq(out.length, (4 << 20) - 1 + 4);
+    wf_string_free(&out);
+    pretend("exec <&-; echo end; sleep 0.2"); /* a script to nobody raises no SIGPIPE */
+    draws(script, "end");
+    pretend("exec >&- <&-; head -c 100000 /dev/zero >&2; exit 1");
+    fails(script, "exit code 1");
+    real();
+    free(script);
+}
+END_TEST
+
+static volatile sig_atomic_t alarms;
+static void count_alarm(int signal)
+{
+    (void)signal;
+    alarms++;
+}
+
+START_TEST(signals)
+{
+    pretend("i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); done; sleep 0.3; cat");
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = count_alarm}, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 5000}, {0, 5000}}, NULL);
+    draws("the script\n", "199\nthe script\n");
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+    ck_assert_int_gt(alarms, 5);
+    /* Nobody learns how children end where SIGCHLD is ignored: then what came counts. */
+    signal(SIGCHLD, SIG_IGN);
+    draws("the script\n", "199\nthe script\n");
+    signal(SIGCHLD, SIG_DFL);
+    /* blocked and ignored here, but not there, where a pipe that broke must end it */
+    sigset_t pipe_signal;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe_signal, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    pretend("yes | head -1; (sleep 0.05; kill -PIPE $$) & wait; sleep 1; echo alive");
+    fails("plot x\n", "signal 13");
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &pipe_signal, NULL);
+    real();
+}
+END_TEST
+
+START_TEST(surroundings)
+{
+    setenv("GNUTERM", "nosuch", 1);
+    setenv("LC_ALL", "C", 1);
+    setenv("OTHER", "kept", 1);
+    pretend("echo \"$*|$GNUTERM|$LC_ALL|$OTHER\"");
+    draws("", "--default-settings -||C.UTF-8|kept\n");
+    real();
+    write_text(in_folder(".gnuplot"), "set title 'from the home folder'\n");
+    setenv("HOME", folder_of_test, 1);
+    struct wf_string out = {0};
+    ck_ok(run("set terminal dumb\nplot x\n", &out, error));
+    ck_assert_ptr_null(strstr(out.data, "from the home"));
+    wf_string_free(&out);
+    /* with standard input, output and error closed the pipes get the numbers 0, 1 and 2 */
+    pid_t child = fork();
+    if (child == 0) {
+        close(0);
+        close(1);
+        close(2);
+        struct wf_string drawn = {0}, text = {.data = (char[]){"set terminal dumb\nplot x\n"}, .length = 25};
+        _exit(gnuplot_run(&text, &drawn, NULL) == WF_OK && drawn.length > 1000 ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static wf_status sweep_run(wf_error *error)
+{
+    struct script s = {0};
+    struct wf_string out = {0};
+    script_terminal(&s, PICTURE_PNG, 200, 100, 12);
+    script_add(&s, "set title ");
+    script_quote(&s, "\xc3\xa4");
+    script_add(&s, "\nplot x\n");
+    wf_status status = s.status == WF_OK ? gnuplot_run(&s.text, &out, error) : wf_error_set(error, s.status, "script");
+    ck_assert(status == WF_OK || out.length == 0);
+    wf_string_free(&out);
+    wf_string_free(&s.text);
+    return status;
+}
+
+START_TEST(memory)
+{
+    ck_assert_int_ge(sweep_allocations(sweep_run), 6);
+    ck_assert_msg(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
+}
+END_TEST
+
+WF_TEST_MAIN("gnuplot", formats, terminals, quotes, no_font, complaints, missing, pipes, signals, surroundings, memory)
