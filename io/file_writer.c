@@ -55,6 +55,23 @@ static bool written_in_place(const char *path, struct stat *info, bool *there)
            !strncmp(path, "/dev/std", 8) || !strncmp(path, "/proc/", 6);
 }
 
+/* The number of the open file that the path is another name of, or -1. It is written on from where it stands: to open it by that name would
+ * begin at its start, lose what a shell's >> keeps, and does not work for a socket. */
+static int open_already(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (!strcmp(path, "/dev/stdout"))
+        return STDOUT_FILENO;
+    if (!strcmp(path, "/dev/stderr"))
+        return STDERR_FILENO;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t length = strlen(folders[i]);
+        if (!strncmp(path, folders[i], length) && path[length] && strspn(path + length, "0123456789") == strlen(path + length))
+            return atoi(path + length);
+    }
+    return -1;
+}
+
 /* A new temporary file in the folder of w->path, locked; 0 or an errno. */
 static int make_temporary(wf_file_writer *w, const char *folder)
 {
@@ -87,7 +104,8 @@ static wf_file_writer *begin_in(wf_file_writer *w, const char *path, wf_error *e
     struct stat info;
     bool there;
     if (written_in_place(path, &info, &there)) {
-        w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int number = open_already(path);
+        w->fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (w->fd >= 0)
             return w;
         wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, reason_text(errno));

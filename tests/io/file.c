@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "io_test.h"
@@ -210,7 +211,19 @@ START_TEST(devices_are_written_not_replaced)
     snprintf(path, sizeof path, "/dev/fd/%d", fd);
     ck_ok(wf_file_save(path, "text", 4, error));
     assert_text_is(in_folder("a"), "text");
+    ck_ok(wf_file_save(path, "more", 4, error)); /* it is written on, as a shell's >> wants it */
+    assert_text_is(in_folder("a"), "textmore");
     close(fd);
+    ck_assert_int_eq(wf_file_save(path, "x", 1, &bad), WF_ERR_IO);
+    wf_error_clear(&bad);
+    int ends[2];
+    char got[4];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* which can't be opened by name */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+    ck_ok(wf_file_save(path, "text", 4, error));
+    ck_assert_int_eq((int)read(ends[1], got, 4), 4);
+    close(ends[0]);
+    close(ends[1]);
 }
 END_TEST
 
