@@ -21,6 +21,7 @@ int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
 int run_translate(int argc, char **argv);
 int run_evaluate(int argc, char **argv);
+int run_embed(int argc, char **argv);
 int run_average(int argc, char **argv);
 int run_bleu(int argc, char **argv);
 int run_tokenizer(int argc, char **argv);

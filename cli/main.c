@@ -12,6 +12,7 @@ static const struct command commands[] = {
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
     {"translate", "translate standard input, line for line", run_translate},
+    {"embed", "vectors of the lines of standard input, or their cosines", run_embed},
     {"evaluate", "loss of a model on a text; of translations BLEU and chrF too", run_evaluate},
     {"average", "mean of a run's last checkpoints", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* weft embed RUN < lines > vectors */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/lines.h>
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
+
+#include "display.h"
+#include "line_input.h"
+#include "vectors.h"
+
+enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THEY_ARE, KEY_TRUNCATE, KEY_WEIGHTS, KEY_THREADS };
+
+static const struct argp_option options[] = {
+    {"format", KEY_FORMAT, "text|json|npy", 0,
+     "numbers with blanks between (default), an array a line, or one file of NumPy's, which needs all of them in memory", 0},
+    {"similarity", KEY_SIMILARITY, NULL, 0, "print the cosine of each line with each instead: a row for each line", 0},
+    {"pooling", KEY_POOLING, "mean|cls", 0,
+     "a sentence's vector is the mean of its tokens' or its first one's (default: as the folder says, else mean)", 0},
+    {"normalize", KEY_NORMALIZE, NULL, 0, "make every vector 1 long (default: as the folder says, else not)", 0},
+    {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "leave the vectors as long as they are", 0},
+    {"truncate", KEY_TRUNCATE, NULL, 0, "a line longer than the model takes loses its end (default: it is an error)", 0},
+    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
+    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
+    {0},
+};
+
+struct arguments {
+    const char *run, *weights;
+    int64_t threads;
+    enum vectors_format format;
+    bool similarity, truncate;
+    bool other_pooling, other_normalize; /* than the folder's */
+    struct wf_embedder_options embed;
+};
+
+static bool parse_word(const char *option, const char *text, const char *const *words, int count, int *out)
+{
+    char all[64] = "";
+    for (int i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *out = i;
+            return true;
+        }
+        strcat(strcat(all, i == 0 ? "" : i + 1 < count ? ", " : " or "), words[i]);
+    }
+    fail_usage("--%s: '%s' is not %s", option, text, all);
+    return false;
+}
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    static const char *const formats[] = {[VECTORS_TEXT] = "text", [VECTORS_JSON] = "json", [VECTORS_NPY] = "npy"};
+    static const char *const poolings[] = {[WF_POOL_MEAN] = "mean", [WF_POOL_CLS] = "cls"};
+    struct arguments *a = state->input;
+    bool fine = true;
+    int word = 0;
+    switch (key) {
+    case KEY_FORMAT:
+        fine = parse_word("format", value, formats, 3, &word);
+        a->format = (enum vectors_format)word;
+        break;
+    case KEY_SIMILARITY:
+        a->similarity = true;
+        break;
+    case KEY_POOLING:
+        fine = parse_word("pooling", value, poolings, 2, &word);
+        a->embed.pooling = (enum wf_pooling)word;
+        a->other_pooling = true;
+        break;
+    case KEY_NORMALIZE:
+    case KEY_AS_THEY_ARE:
+        a->embed.normalize = key == KEY_NORMALIZE;
+        a->other_normalize = true;
+        break;
+    case KEY_TRUNCATE:
+        a->truncate = true;
+        break;
+    case KEY_WEIGHTS:
+        a->weights = value;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
+    case ARGP_KEY_ARG:
+        if (a->run)
+            return fail_usage("'%s' is one argument too many: the lines come from standard input, < FILE", value), EINVAL;
+        a->run = value;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return fine ? 0 : EINVAL;
+}
+
+static const struct argp argp = {
+    options,
+    parse_option,
+    "RUN",
+    "Prints a vector for each line of standard input. RUN is a run of encoder-attention or a folder of Hugging "
+    "Face's with a BERT. An empty line has a vector too.",
+    NULL,
+    NULL,
+    NULL};
+
+/* --- lines to vectors ---------------------------------------------------------------------------------------------- */
+
+enum { BLOCK_LINES = 512 /* are sorted by length together */, BLOCK_BYTES = 1 << 20 };
+
+struct embedding {
+    const struct arguments *a;
+    wf_embedder *embedder;
+    struct line_input in;
+    struct display display;
+    int64_t width, truncated;
+    float *vector; /* of a block; or, where all must be known at the end, of all lines */
+    int64_t lines, room;
+    bool keep;
+};
+
+static void show(struct embedding *e)
+{
+    char lines[WF_NUMBER_SIZE], left[DISPLAY_TIME];
+    double share = line_input_share(&e->in, 0), seconds = display_seconds(&e->display), speed = (double)e->in.line / seconds;
+    wf_text_count(e->in.line, lines);
+    if (share > 0)
+        display_show(&e->display, share, false, "%s lines  %.1f lines/s  %s left", lines, speed,
+                     display_time(seconds / share * (1 - share), left));
+    else
+        display_show(&e->display, share, false, "%s lines  %.1f lines/s", lines, speed);
+}
+
+static wf_status make_room(struct embedding *e, int64_t count, wf_error *error)
+{
+    if (e->lines + count <= e->room)
+        return WF_OK;
+    int64_t room = 2 * e->room > e->lines + count ? 2 * e->room : e->lines + count;
+    float *grown = room < INT64_MAX / 8 / e->width ? wf_realloc(e->vector, (size_t)(room * e->width) * sizeof *grown) : NULL;
+    if (!grown)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the vectors of %lld lines: %s", (long long)(e->lines + count),
+                            e->keep ? "--format text and json need no more for more lines" : "take shorter ones");
+    e->vector = grown;
+    e->room = room;
+    return WF_OK;
+}
+
+static wf_status embed_some(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
+                            wf_error *error)
+{
+    int64_t cut = 0;
+    wf_real *out = e->vector + e->lines * e->width;
+    wf_status status = wf_embed(e->embedder, line, length, count, first, out, &cut, error);
+    e->truncated += cut;
+    for (int64_t i = 0; status == WF_OK && i < count; i++)
+        for (int64_t j = 0; j < e->width; j++)
+            if (!isfinite(out[i * e->width + j]))
+                return wf_error_set(error, WF_ERR_NUMERIC,
+                                    "input:%lld: its vector is not finite: the weights are not those of a model that was trained well",
+                                    (long long)(first + i));
+    return status;
+}
+
+static wf_status give(struct embedding *e, int64_t count, wf_error *error)
+{
+    if (e->keep) {
+        e->lines += count;
+        return WF_OK;
+    }
+    display_clear(&e->display); /* the reader may print on the same terminal */
+    return vectors_print(e->vector, count, e->width, e->a->format, error);
+}
+
+/* One after the other up to the one that can't be, so that what comes before it is printed however the input came. */
+static wf_status embed_up_to_the_fault(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
+                                       wf_error *error)
+{
+    for (int64_t i = 0; i < count; i++) {
+        wf_status status = embed_some(e, line + i, length + i, 1, first + i, error);
+        if (status == WF_OK && !interrupted(NULL))
+            status = give(e, 1, error);
+        if (status != WF_OK || interrupted(NULL))
+            return status;
+    }
+    return WF_OK;
+}
+
+static wf_status check_line(const struct line_input *in, const char *text, int64_t length, wf_error *error)
+{
+    int64_t fault = wf_line_fault(text, 0, length);
+    if (fault < 0)
+        return WF_OK;
+    if (in->line == 1) /* it may be UTF-16 */
+        return wf_line_refuse(in->name, text - in->mark, in->mark + length, 0, 0, in->mark + fault, error);
+    if (!text[fault])
+        return line_input_fault(in, fault, error, "a NUL byte: this is not text; convert it to UTF-8");
+    return line_input_fault(in, fault, error, "not UTF-8: byte 0x%02X: %s; convert it to UTF-8", (unsigned char)text[fault],
+                            wf_utf8_fault(text + fault, length - fault));
+}
+
+/* The vectors of the next lines; *count 0 at the end. */
+static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error)
+{
+    const char *line[BLOCK_LINES];
+    int64_t length[BLOCK_LINES], first = e->in.line + 1;
+    struct line_window window;
+    wf_status status = line_input_window(&e->in, BLOCK_LINES, BLOCK_BYTES, &window, error), fine = WF_OK;
+    if (status != WF_OK || (status = make_room(e, window.lines, error)) != WF_OK)
+        return status;
+    for (*count = 0; *count < window.lines; ++*count) {
+        char *text;
+        fine = line_input_next(&e->in, &text, &length[*count], error);
+        if (fine == WF_OK)
+            fine = check_line(&e->in, text, length[*count], error);
+        if (fine != WF_OK)
+            break;
+        line[*count] = text;
+    }
+    wf_error other = {0};
+    status = embed_some(e, line, length, *count, first, &other);
+    if (status == WF_OK)
+        status = give(e, *count, &other);
+    else if (status != WF_ERR_MEMORY && *count > 1) {
+        wf_error_clear(&other);
+        status = embed_up_to_the_fault(e, line, length, *count, first, &other);
+    }
+    if (status == WF_OK)
+        return fine;
+    wf_error_clear(error); /* of two lines that are bad the first one counts */
+    return wf_error_set(error, status, "%s", other.message);
+}
+
+static wf_status embed_all(struct embedding *e, wf_error *error)
+{
+    wf_status status = line_input_open(&e->in, NULL, error);
+    for (int64_t count = 1; status == WF_OK && count > 0 && (status = next_block(e, &count, error)) == WF_OK;) {
+        show(e);
+        if (interrupted(NULL))
+            status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+    }
+    display_clear(&e->display);
+    if (status == WF_ERR_CANCELLED) {
+        wf_error_clear(error);
+        wf_error_set(error, status, "interrupted after %lld line%s", (long long)e->in.line, e->in.line == 1 ? "" : "s");
+    } else if (status != WF_OK && strncmp(error->message, "input:", 6) == 0) { /* the library does not know what the lines are of */
+        wf_error was = *error;
+        wf_error_clear(error);
+        /* nor is it the arguments of the command that are wrong */
+        status = wf_error_set(error, was.code == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : was.code, "standard %s", was.message);
+    }
+    return status;
+}
+
+/* --- the command --------------------------------------------------------------------------------------------------- */
+
+/* What was lost, once. */
+static void report(const struct embedding *e, int64_t most)
+{
+    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], ids[WF_NUMBER_SIZE];
+    if (e->truncated > 0)
+        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", wf_text_count(e->truncated, part),
+                wf_text_count(e->in.line, all), e->in.line == 1 ? "" : "s", wf_text_count(most, ids));
+}
+
+static wf_status embed(const struct arguments *a, wf_error *error)
+{
+    struct wf_run run;
+    struct embedding e = {.a = a, .in.fd = -1, .keep = a->similarity || a->format == VECTORS_NPY};
+    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    if (status != WF_OK)
+        return status;
+    struct wf_embedder_options o = run.embed;
+    o.truncate = a->truncate;
+    if (a->other_pooling)
+        o.pooling = a->embed.pooling;
+    if (a->other_normalize)
+        o.normalize = a->embed.normalize;
+    if (!(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
+        status = error->code;
+        wf_error_prefix(error, "%s", a->run);
+    } else {
+        e.width = wf_embedder_width(e.embedder);
+        display_open_beside_output(&e.display);
+        status = embed_all(&e, error);
+        if (status == WF_OK && a->similarity)
+            status = vectors_cosines(e.vector, e.lines, e.width, a->format, &e.display, error);
+        else if (status == WF_OK && a->format == VECTORS_NPY)
+            status = vectors_print(e.vector, e.lines, e.width, a->format, error);
+        report(&e, o.max_length > 0 ? o.max_length : run.config.context);
+    }
+    wf_embedder_free(e.embedder);
+    line_input_close(&e.in);
+    wf_free(e.vector);
+    wf_run_close(&run);
+    return status;
+}
+
+int run_embed(int argc, char **argv)
+{
+    struct arguments a = {0};
+    int code = parse(&argp, argc, argv, &a);
+    if (code >= 0)
+        return code;
+    if (!a.run)
+        return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a folder of Hugging Face's");
+    wf_error error = {0};
+    watch_interrupts();
+    if (start(a.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)
+        return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
+    return EXIT_DONE;
+}
