@@ -82,9 +82,9 @@ function choosePin(pin) {
 
 // Scrolls the held token's row or column into what is seen of the map.
 function reveal({axis, token}) {
-    const scroll = $('scroll'), down = axis === 'query', side = down ? 'scrollTop' : 'scrollLeft';
-    const room = down ? scroll.clientHeight - $('corner').offsetHeight : scroll.clientWidth - $('corner').offsetWidth;
-    scroll[side] = Math.min(Math.max(scroll[side], (token + 1) * cell - room), token * cell);
+    const scroll = $('scroll'), cells = $('cells'), down = axis === 'query', side = down ? 'scrollTop' : 'scrollLeft';
+    const room = down ? scroll.clientHeight - cells.offsetTop : scroll.clientWidth - cells.offsetLeft;
+    scroll[side] = Math.min(Math.max(scroll[side], (token + 1) * cell + 3 - room), token * cell);
 }
 
 function chooseHover(hover) {

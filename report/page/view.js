@@ -140,11 +140,11 @@ function layout() {
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
     const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 4);
     const wide = bar => ($('scroll').offsetWidth - bar - left - right - 4) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
-    const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 40)), 3);
+    const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 52)), 3);
     cell = fitting(0);
     if (top + rows * cell > innerHeight * 0.84 - 20)
         cell = fitting(16); // a scroll bar stands beside it
-    cell = Math.min(cell * state.zoom, 60);
+    cell = Math.min(cell * state.zoom, 64);
     $('map').style.rowGap = cell < 16 ? '7px' : '3px'; // labels of small cells are higher than these
     Object.assign($('corner').style, {width: `${left}px`, height: `${top}px`});
     Object.assign($('columns').style, {width: `${columns * cell + right}px`, height: `${top}px`});
@@ -206,26 +206,24 @@ function drawReadout(focus) {
     const map = mapNow(), line = $('readout');
     line.replaceChildren();
     if (!focus) {
-        line.textContent = 'Point at a token or a cell; a click holds it.';
+        line.textContent = 'Point at a token or a cell; a click holds the token.';
         return;
     }
-    const query = focus.axis === 'query' ? focus.token : focus.other, key = focus.axis === 'query' ? focus.other : focus.token;
+    // Without another token: the one at the other end that weighs most.
+    const other = focus.other >= 0 ? focus.other : byWeight(weightsAt(focus.axis, focus.token))[0].at;
+    const [query, key] = focus.axis === 'query' ? [focus.token, other] : [other, focus.token];
     const add = (axis, at) => { // the number outside, or it would stand before a token that is written from the right
         make('bdi', line, visible(map[axis][at]));
         line.append(` (${at + 1})`);
     };
-    if (query >= 0)
-        add('query', query);
-    line.append(query >= 0 && key >= 0 ? ' looks at ' : query >= 0 ? ' looks at all of its keys' : 'all that look at ');
-    if (key >= 0)
-        add('key', key);
-    if (query >= 0 && key >= 0) {
-        line.append(masked(map, query, key) ? ': later, masked' : ': ');
-        if (!masked(map, query, key))
-            make('b', line, number(weightsNow()[query * map.key.length + key]));
-    }
+    add('query', query);
+    line.append(focus.other >= 0 ? ' looks at ' : focus.axis === 'query' ? ' looks most at ' : ' looks most of all at ');
+    add('key', key);
+    line.append(masked(map, query, key) ? ': later, masked' : ': ');
+    if (!masked(map, query, key))
+        make('b', line, number(weightsNow()[query * map.key.length + key]));
     if (state.pin)
-        line.append(' \u2014 held, Esc lets go');
+        line.append(' (held)');
 }
 
 // The text, its tokens shaded by their weight.

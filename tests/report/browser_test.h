@@ -165,6 +165,14 @@ static const char overlaps[] = "let n = 0; for (const id of ['rows', 'columns'])
                                "  for (let i = 1; i < at.length; i++) n += at[i] - at[i - 1] < (id === 'rows' ? 14 : 17);"
                                "} return n;";
 
+/* The page follows the system's scheme when it hears of it. */
+static inline void check_theme(const char *theme)
+{
+    for (int i = 0; i < 100 && strcmp(js_text("return document.documentElement.dataset.theme"), theme) != 0; i++)
+        pause_page(50);
+    ck_assert_str_eq(js_text("return document.documentElement.dataset.theme"), theme);
+}
+
 /* The address follows a moment later. */
 static inline void check_hash(const char *hash)
 {
