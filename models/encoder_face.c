@@ -81,12 +81,12 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
     return wrong ? wrong : model->family->hidden(model->body, ids, call);
 }
 
-/* The output layer; NULL with an error when there is none. */
-static const struct wf_linear *head_of(const wf_model *model, wf_tape *tape)
+static wf_tensor *check_head(const wf_model *model, wf_tape *tape)
 {
-    if (!model->family->head)
-        wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)", model->config.model);
-    return model->family->head ? model->family->head(model->body) : NULL;
+    if (model->family->head)
+        return NULL;
+    return wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)",
+                        model->config.model);
 }
 
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
@@ -94,8 +94,8 @@ wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const s
     wf_tensor *x = wf_encoder_forward_with(model, ids, call);
     if (wf_is_poison(x) || !wf_tape_of(x))
         return x;
-    const struct wf_linear *head = head_of(model, wf_tape_of(x));
-    return head ? wf_linear_forward(head, x) : wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "no output layer");
+    wf_tensor *wrong = check_head(model, wf_tape_of(x));
+    return wrong ? wrong : wf_linear_forward(model->family->head(model->body), x);
 }
 
 wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
@@ -106,10 +106,11 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
     wf_tape *tape = wf_tape_of(x);
     if (wf_is_poison(x) || !tape)
         return x;
-    const struct wf_linear *head = head_of(model, tape);
+    wf_tensor *wrong = check_head(model, tape);
+    if (wrong)
+        return wrong;
+    const struct wf_linear *head = model->family->head(model->body);
     int64_t tokens = count_of(ids);
-    if (!head)
-        return wf_tape_fail(tape, WF_ERR_STATE, "no output layer");
     if (count < 0 || count > INT32_MAX)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld places", model->config.model, (long long)count);
     for (int64_t i = 0; i < count; i++)

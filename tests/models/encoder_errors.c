@@ -115,6 +115,39 @@ START_TEST(the_wrong_kind_of_model)
 }
 END_TEST
 
+/* "bert" has no output layer, and knows segments. */
+START_TEST(no_output_layer)
+{
+    const struct wf_config c = {.model = "minilm",
+                                .family = "bert",
+                                .d_model = 24,
+                                .heads = 4,
+                                .d_ff = 40,
+                                .layers = 1,
+                                .context = T,
+                                .vocab_size = 29,
+                                .segments = 2,
+                                .norm_eps = 1e-12,
+                                .activation = WF_GELU};
+    wf_model *m = model_of(&c, 1);
+    wf_tape *tape = new_tape();
+    const int32_t ids[4] = {1, 2, 3, 4}, segments[4] = {0, 1, 1, 0}, high[4] = {0, 0, 2, 0};
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert_int_eq(wf_model_kind_of(m), WF_MODEL_ENCODER);
+    wf_tensor *y = wf_encoder_forward(m, wf_ids(tape, ids, 1, 4), .segments = segments);
+    ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
+    poisoned(tape, wf_encoder_forward(m, wf_ids(tape, ids, 1, 4), .segments = high), WF_ERR_ARGUMENT,
+             "minilm: segment 2 of token 2 is not in 0 .. 1");
+    const char *none = "minilm has no output layer: its vectors are what it gives";
+    poisoned(tape, wf_encoder_logits(m, wf_ids(tape, ids, 1, 4), .segments = segments), WF_ERR_STATE, none);
+    poisoned(tape, wf_encoder_loss(m, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, none);
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, "minilm is an encoder, no language model");
+    poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, "no language model");
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
 /* --- memory -------------------------------------------------------------------------------------------------------- */
 
 static wf_status train_once(const wf_model *m, wf_tape *tape)
@@ -180,4 +213,5 @@ START_TEST(steady_state)
 }
 END_TEST
 
-WF_TEST_MAIN("encoder_errors", calls_that_cannot_be, nothing_to_encode, the_wrong_kind_of_model, out_of_memory, steady_state)
+WF_TEST_MAIN("encoder_errors", calls_that_cannot_be, nothing_to_encode, the_wrong_kind_of_model, no_output_layer, out_of_memory,
+             steady_state)
