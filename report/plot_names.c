@@ -11,7 +11,7 @@
 /* Where the last `parts` parts of the path begin; its beginning when it has no more. */
 static const char *last_parts(const char *path, int parts)
 {
-    const char *at = path + strlen(path);
+    const char *at = path[0] == '/' && !path[1] ? path : path + strlen(path);
     while (at > path && !(at[-1] == '/' && --parts == 0))
         at--;
     return at;

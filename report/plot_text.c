@@ -48,7 +48,7 @@ static void add_all(struct plot *p, int columns, int loss_rows, int rate_rows, s
         plot_add_data(&p->run[i].valid, 'v', i, s);
         plot_add_data(&p->run[i].lr, 'r', i, s);
     }
-    add_page(columns, rate ? loss_rows : loss_rows + rate_rows, s);
+    add_page(columns, rate ? loss_rows : loss_rows + rate_rows + 1, s);
     script_add(s, "set bmargin %d\n", rate ? 0 : 1);
     axis_script(&p->x, 'x', !rate, s);
     axis_script(&p->loss, 'y', true, s);
