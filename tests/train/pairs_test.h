@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of training on pairs share: a folder, a small parallel text, a small model. */
+/* What tests of training share: a folder, what was seen, memory that fails; of training on pairs a small parallel text, a small model. */
 #ifndef TESTS_TRAIN_PAIRS_TEST_H
 #define TESTS_TRAIN_PAIRS_TEST_H
 
@@ -138,6 +138,26 @@ static inline bool same_file(const char *a, const char *b)
 static inline void write_text(const char *name, const char *text)
 {
     ck_ok(wf_file_save(in_folder(name), text, (int64_t)strlen(text), error));
+}
+
+/* Each allocation fails once: an error of memory, no leak. A thread that meets a kernel for the first time keeps its scratch
+ * memory: a few blocks in all. */
+static inline void sweep(const char *what, wf_status (*call)(wf_error *), int64_t most)
+{
+    ck_ok(call(error));
+    int64_t before = wf_alloc_count(), live = wf_alloc_live();
+    ck_ok(call(error));
+    int64_t total = wf_alloc_count() - before, step = 1 + total / most;
+    for (int64_t n = 0; n < total; n += step) {
+        wf_error problem = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = call(&problem);
+        wf_alloc_fail_after(-1);
+        ck_assert_msg(status == WF_OK || (status == WF_ERR_MEMORY && problem.message[0]), "%s, allocation %lld: %d %s", what, (long long)n,
+                      (int)status, problem.message);
+        ck_assert_msg(wf_alloc_live() <= live + 12, "%s, allocation %lld: %lld blocks have leaked: %s", what, (long long)n,
+                      (long long)(wf_alloc_live() - live), problem.message);
+    }
 }
 
 #endif

@@ -182,26 +182,6 @@ END_TEST
 
 /* --- memory that fails --------------------------------------------------------------------------------------------- */
 
-/* Each allocation fails once: an error of memory, no leak. A thread that meets a kernel for the first time keeps its scratch
- * memory: a few blocks in all. */
-static void sweep(const char *what, wf_status (*call)(wf_error *), int64_t most)
-{
-    ck_ok(call(error));
-    int64_t before = wf_alloc_count(), live = wf_alloc_live();
-    ck_ok(call(error));
-    int64_t total = wf_alloc_count() - before, step = 1 + total / most;
-    for (int64_t n = 0; n < total; n += step) {
-        wf_error problem = {0};
-        wf_alloc_fail_after(n);
-        wf_status status = call(&problem);
-        wf_alloc_fail_after(-1);
-        ck_assert_msg(status == WF_OK || (status == WF_ERR_MEMORY && problem.message[0]), "%s, allocation %lld: %d %s", what, (long long)n,
-                      (int)status, problem.message);
-        ck_assert_msg(wf_alloc_live() <= live + 12, "%s, allocation %lld: %lld blocks have leaked: %s", what, (long long)n,
-                      (long long)(wf_alloc_live() - live), problem.message);
-    }
-}
-
 static wf_status open_and_close(wf_error *problem)
 {
     struct wf_run run;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/* Training of encoders on masked tokens: that it learns what it should and nothing else, resuming, accumulation, what is refused. */
+#include <weft/masking.h>
+
+#include "pairs_test.h"
+
+enum { KINDS = 12, RUN = 30, LINES = 150, STEPS = 1000 };
+
+/* Lines of two words that take turns, each line with words of its own: "a7 b7 a7 b7 ...". A word says what its neighbours are, and
+ * nothing but a neighbour says which of the two a masked one was. */
+static void write_turns(const char *name, unsigned seed)
+{
+    FILE *f = fopen(in_folder(name), "w");
+    for (int i = 0; i < LINES; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        for (unsigned k = 0, kind = i < KINDS ? (unsigned)i : (seed >> 16) % KINDS; k < RUN + kind % 2; k++)
+            fprintf(f, "%c%u ", "ab"[k % 2], kind);
+        fputc('\n', f);
+    }
+    fclose(f);
+}
+
+/* Words that say nothing of each other. */
+static void write_noise(const char *name, unsigned seed)
+{
+    FILE *f = fopen(in_folder(name), "w");
+    for (int i = 0; i < LINES * RUN; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        fprintf(f, "w%u%c", (seed >> 16) % (2 * KINDS), i % RUN == RUN - 1 ? '\n' : ' ');
+    }
+    fclose(f);
+}
+
+static const char *text_files[2];
+
+static struct wf_train_options tiny(const char *out, struct seen *seen)
+{
+    static char kept[192];
+    strcpy(kept, in_folder("text"));
+    text_files[0] = kept;
+    struct wf_train_options o = {
+        .out = out, .train = text_files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel};
+    ck_ok(wf_config_preset(&o.config, "encoder-attention", error));
+    const char *set[][2] = {{"layers", "2"}, {"d_model", "32"},   {"heads", "4"},        {"d_ff", "64"},      {"context", "16"},
+                            {"batch", "6"},  {"vocab_size", "0"}, {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
+    o.config.steps = 25;
+    return o;
+}
+
+/* --- learning ------------------------------------------------------------------------------------------------------ */
+
+static struct wf_train_result learn(bool layers)
+{
+    struct seen seen = {0};
+    struct wf_train_result result;
+    struct wf_train_options o = tiny(in_folder(layers ? "run" : "blind"), &seen);
+    o.config.steps = STEPS;
+    o.event = NULL;
+    o.config.batch = 16;
+    o.config.valid_every = 200;
+    o.config.save_every = 0;
+    o.config.lr = 3e-3;
+    o.config.dropout = 0;
+    o.config.scale_embeddings = false;
+    o.config.layers = layers ? 2 : 1;
+    if (!layers)
+        o.config.context = 1;
+    ck_ok(wf_train(&o, &result, error));
+    return result;
+}
+
+/* Each masked word is that before last, or the next but one. */
+START_TEST(learns_what_stands_around)
+{
+    begin();
+    write_turns("text", 1);
+    struct wf_train_result result = learn(true);
+    ck_assert_msg(result.valid < 0.35, "the loss is %g", result.valid);
+    /* one token at a time there is nothing around it: what remains is a guess among all words for those that were masked or replaced */
+    result = learn(false);
+    ck_assert_msg(result.valid > 0.85 * log(2 * KINDS), "the loss is %g", result.valid);
+    finish();
+}
+END_TEST
+
+/* Of noise only the tenth that stays as it is can be known, and that only with some doubt, since others look the same: who does better
+ * has been shown what was to be found. */
+START_TEST(learns_nothing_from_noise)
+{
+    begin();
+    write_noise("text", 1);
+    struct wf_train_result result = learn(true);
+    ck_assert_msg(result.valid > 0.85 * log(2 * KINDS) && result.valid < 1.2 * log(2 * KINDS), "the loss is %g", result.valid);
+    finish();
+}
+END_TEST
+
+/* --- the loop ------------------------------------------------------------------------------------------------------ */
+
+struct counts {
+    int64_t train_tokens, valid_tokens, vocab_size, warnings;
+    char warning[256];
+};
+
+static void count(void *ctx, const struct wf_event *e)
+{
+    struct counts *c = ctx;
+    if (e->kind == WF_EVENT_START) {
+        c->train_tokens = e->train_tokens;
+        c->valid_tokens = e->valid_tokens;
+        c->vocab_size = e->vocab_size;
+    }
+    if (e->kind == WF_EVENT_WARNING) {
+        c->warnings++;
+        snprintf(c->warning, sizeof c->warning, "%s", e->text);
+    }
+}
+
+/* The tokenizer is that of the zoo, the counts are of what is predicted, and an evaluation of the same text says the same. */
+START_TEST(tells_and_evaluates_the_same)
+{
+    begin();
+    write_turns("text", 1);
+    write_turns("valid", 7);
+    write_text("valid2", "nobody knows these words a1 b1 a1 b1\n");
+    struct counts counts = {0};
+    struct wf_train_result result;
+    struct wf_train_options o = tiny(in_folder("run"), NULL);
+    const char *valid[2] = {in_folder("valid"), in_folder("valid2")};
+    o.valid = valid;
+    o.valid_files = 2;
+    o.event = count;
+    o.ctx = &counts;
+    o.cancelled = NULL;
+    o.config.vocab_size = 1000;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_eq(counts.vocab_size, 3 + 2 * KINDS);
+    ck_assert_msg(counts.warnings == 1 && strstr(counts.warning, "has 27 types, not the 1,000 of vocab_size"), "%s", counts.warning);
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    ck_assert_int_eq(run.config.vocab_size, 3 + 2 * KINDS);
+    static const char *const specials[] = {"<pad>", "<unk>", "<mask>"};
+    for (int32_t id = 0; id < 3; id++)
+        ck_assert_str_eq(wf_tokenizer_token(run.tokenizer, id, NULL), specials[id]);
+    struct wf_text text;
+    struct wf_tokens ids = {0};
+    ck_ok(wf_text_read(valid, 2, &text, error));
+    ck_ok(wf_tokenizer_encode(run.tokenizer, text.data, text.length, &ids, error));
+    struct wf_masking masking;
+    ck_ok(wf_masking_init(&masking, run.tokenizer, 0.15, 1, error));
+    int64_t known = wf_masking_ordinary(&masking, ids.id, ids.count);
+    ck_assert_int_eq(ids.count - known, 4); /* nobody knows these words */
+    wf_masking_free(&masking);
+    wf_tape *tape = wf_tape_new(NULL);
+    struct wf_masked_evaluation e[2];
+    for (int i = 0; i < 2; i++)
+        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, ids.id, ids.count, &e[i], error));
+    ck_assert(e[0].loss == result.valid && e[1].loss == result.valid); /* bit for bit */
+    ck_assert_int_eq(e[0].tokens, counts.valid_tokens);
+    double far = fabs((double)e[0].tokens - 0.15 * (double)known) / sqrt(0.15 * 0.85 * (double)known);
+    ck_assert_msg(far < 4, "%lld of %lld were masked", (long long)e[0].tokens, (long long)known);
+    /* the last token counts too, and a text of one; one of which nothing is known has nothing to be masked */
+    int64_t before = 0;
+    for (int64_t n = 1; n <= 100; n++) {
+        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, ids.id, n, &e[1], error));
+        ck_assert(e[1].tokens >= before && e[1].tokens <= before + 1);
+        before = e[1].tokens;
+    }
+    ck_assert(before > 5 && before < 30);
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, (const int32_t[]){1, 1, 1}, 3, &e[1], &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "of 3 tokens none is masked"), "%s", problem.message);
+    wf_tape_free(tape);
+    wf_tokens_free(&ids);
+    wf_text_free(&text);
+    wf_run_close(&run);
+    finish();
+}
+END_TEST
+
+START_TEST(cancel_and_resume_give_the_same_bytes)
+{
+    begin();
+    write_turns("text", 1);
+    struct seen straight = {0}, first = {.cancel_at = 13}, second = {.last_step = 13};
+    struct wf_train_options o = tiny(in_folder("straight"), &straight);
+    o.config.accumulate = 4;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(straight.count[WF_EVENT_VALID], 3);
+    o = tiny(in_folder("broken"), &first);
+    o.config.accumulate = 4;
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+    o = tiny(in_folder("broken"), &second);
+    o.config.accumulate = 4;
+    o.resume = true;
+    o.config.mask_rate = 0.2;
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "mask_rate = 0.15"), "%s", problem.message);
+    o.config.mask_rate = 0.15;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(second.count[WF_EVENT_STEP], 12);
+    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
+    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
+    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
+    finish();
+}
+END_TEST
+
+/* The parts have different numbers of masked tokens, and are of 1, 2, 1 and 2 rows. */
+START_TEST(accumulation_is_the_large_batch)
+{
+    begin();
+    write_turns("text", 1);
+    struct seen whole = {0}, parts = {0};
+    struct wf_train_options o = tiny(in_folder("whole"), &whole);
+    o.config.steps = 5;
+    ck_ok(wf_train(&o, NULL, error));
+    o = tiny(in_folder("parts"), &parts);
+    o.config.steps = 5;
+    o.config.accumulate = 4;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_double_eq_tol(parts.first_loss, whole.first_loss, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
+    ck_assert_double_eq_tol(parts.last_loss, whole.last_loss, sizeof(wf_real) == 8 ? 1e-9 : 1e-3);
+    finish();
+}
+END_TEST
+
+static void see_empty(void *ctx, const struct wf_event *e)
+{
+    int64_t *empty = ctx;
+    if (e->kind == WF_EVENT_STEP && e->loss == 0) {
+        empty[0]++;
+        ck_assert(e->tokens_per_second == 0);
+    } else if (e->kind == WF_EVENT_STEP) {
+        empty[1]++;
+        ck_assert(e->loss > 0.1 && isfinite(e->loss));
+    }
+}
+
+START_TEST(batches_without_a_masked_token)
+{
+    begin();
+    write_turns("text", 1);
+    for (int parts = 1; parts <= 2; parts++) {
+        int64_t empty[2] = {0, 0};
+        struct wf_train_options o = tiny(in_folder(parts == 1 ? "one" : "two"), NULL);
+        o.event = see_empty;
+        o.ctx = empty;
+        o.cancelled = NULL;
+        o.config.batch = 2;
+        o.config.accumulate = parts;
+        o.config.mask_rate = 0.02;
+        ck_ok(wf_train(&o, NULL, error));
+        ck_assert(empty[0] > 3 && empty[1] > 3);
+    }
+    finish();
+}
+END_TEST
+
+/* --- what is refused ----------------------------------------------------------------------------------------------- */
+
+static void refused(const struct wf_train_options *o, wf_status code, const char *part)
+{
+    wf_error problem = {0};
+    wf_status status = wf_train(o, NULL, &problem);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
+                  problem.message);
+    ck_assert_ptr_null(strchr(problem.message, '\n'));
+}
+
+static void make_tokenizer(const char *name, const char *specials, const char *text)
+{
+    wf_tokenizer *tokenizer;
+    ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &tokenizer, error, .kind = WF_TOKENIZER_WORD,
+                             .specials = (const char *const[]){specials, "[MASK]"}, .special_count = specials[1] == 'u' ? 2 : 1));
+    ck_ok(wf_tokenizer_save(tokenizer, in_folder(name), error));
+    wf_tokenizer_free(tokenizer);
+}
+
+START_TEST(bad_input_is_named)
+{
+    begin();
+    write_turns("text", 1);
+    make_tokenizer("maskless", "<pad>", "a1 b1");
+    make_tokenizer("strange", "<unk>", "other words");
+    write_text("short", "a1 b1 a1\n");
+    struct seen seen = {0};
+    struct wf_train_options o = tiny(in_folder("run"), &seen);
+    o.config.tokenizer = WF_TOKENIZER_CHAR;
+    refused(&o, WF_ERR_ARGUMENT, "set tokenizer=word, bpe or byte-bpe");
+    o = tiny(in_folder("run"), &seen);
+    o.tokenizer = in_folder("maskless");
+    refused(&o, WF_ERR_FORMAT, "maskless: the tokenizer has no mask token: it must have one named <mask> or [MASK]");
+    o.tokenizer = in_folder("strange");
+    refused(&o, WF_ERR_ARGUMENT, "tokens are unknown or special");
+    o.source_tokenizer = o.tokenizer;
+    refused(&o, WF_ERR_ARGUMENT, "it has one tokenizer, not two");
+    o = tiny(in_folder("run"), &seen);
+    o.config.context = 100000;
+    refused(&o, WF_ERR_ARGUMENT, "a smaller context");
+    o.config.context = 16;
+    o.config.vocab_size = 3;
+    refused(&o, WF_ERR_ARGUMENT, "a vocabulary of 3 types is too small");
+    o = tiny(in_folder("run"), &seen);
+    text_files[0] = in_folder("short");
+    refused(&o, WF_ERR_ARGUMENT, "needs at least 17");
+    o = tiny(in_folder("run"), &seen);
+    const char *valid[1] = {in_folder("valid")};
+    write_text("valid", "these are all words that nobody knows and there are more of them than the context takes at once : many more\n");
+    o.valid = valid;
+    o.valid_files = 1;
+    refused(&o, WF_ERR_ARGUMENT, "to validate on none is masked");
+    ck_assert_int_eq(seen.count[WF_EVENT_START], 0);
+    finish();
+}
+END_TEST
+
+/* A tokenizer of other names, of another kind, with an unknown token and without one. */
+START_TEST(given_tokenizers)
+{
+    begin();
+    write_turns("text", 1);
+    struct seen seen = {0};
+    struct wf_train_options o = tiny(in_folder("run"), &seen);
+    o.event = NULL; /* most words are unknown: some batches have none to mask */
+    make_tokenizer("given", "<unk>", "a1 b1 a2 b2 a3 b3");
+    o.tokenizer = in_folder("given");
+    o.config.steps = 2;
+    ck_ok(wf_train(&o, NULL, error));
+    struct wf_run run;
+    ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
+    ck_assert_int_eq(run.config.vocab_size, 8);
+    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    wf_run_close(&run);
+    o = tiny(in_folder("run"), &seen);
+    o.event = NULL;
+    ck_ok(wf_train_config(in_folder("run"), &o.config, error)); /* as the command resumes */
+    o.config.steps = 4;
+    o.resume = true;
+    ck_ok(wf_train(&o, NULL, error));
+    static const enum wf_tokenizer_kind kinds[] = {WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE};
+    for (int i = 0; i < 2; i++) {
+        seen = (struct seen){0};
+        o = tiny(in_folder(i ? "byte-bpe" : "bpe"), &seen);
+        o.config.tokenizer = kinds[i];
+        o.config.vocab_size = i ? 300 : 60;
+        o.config.steps = 2;
+        ck_ok(wf_train(&o, NULL, error));
+        ck_ok(wf_run_open(&run, o.out, NULL, error));
+        ck_assert_int_eq(wf_tokenizer_special(run.tokenizer, WF_SPECIAL_MASK), 2);
+        wf_run_close(&run);
+    }
+    finish();
+}
+END_TEST
+
+static wf_status train_again(wf_error *problem)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf '%s'", in_folder("run"));
+    ck_assert_int_eq(system(command), 0);
+    struct wf_train_options o = tiny(in_folder("run"), NULL);
+    o.event = NULL;
+    o.cancelled = NULL;
+    o.config.steps = 1;
+    return wf_train(&o, NULL, problem);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    begin();
+    write_turns("text", 1);
+    sweep("train", train_again, 60);
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("masked", learns_what_stands_around, learns_nothing_from_noise, tells_and_evaluates_the_same,
+             cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, batches_without_a_masked_token, bad_input_is_named,
+             given_tokenizers, every_allocation_may_fail)
