@@ -8,7 +8,7 @@
 #include "plot_runs.h"
 
 /* Sizes in pixels of an SVG. */
-enum { LEFT = 98, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 68 };
+enum { LEFT = 112, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 68 };
 
 /* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white. Beyond seven runs they
  * come again with other marks. */
@@ -154,7 +154,7 @@ static void add_rates(const struct plot *p, struct script *s)
 static void add_all(struct plot *p, enum picture_format format, struct script *s)
 {
     struct layout l = layout_of(p);
-    plot_finish(p, PANEL / LETTER, 9, 4);
+    plot_finish(p, PANEL / LETTER, 9, 4, 0.03);
     script_terminal(s, format, l.width, l.height, FONT);
     for (int64_t i = 0; i < p->count; i++) {
         plot_add_data(&p->run[i].raw, 't', i, s);

@@ -102,7 +102,7 @@ void plot_add_data(const struct curve *c, char kind, int64_t run, struct script 
     script_add(s, "END\n");
 }
 
-void plot_finish(struct plot *p, int letters, int losses, int rates)
+void plot_finish(struct plot *p, int letters, int losses, int rates, double margin)
 {
     char longest[WF_NUMBER_SIZE];
     int steps = letters / ((int)strlen(wf_text_count((int64_t)p->x.high, longest)) + 3);
@@ -110,7 +110,7 @@ void plot_finish(struct plot *p, int letters, int losses, int rates)
     if (p->x.low <= 0.05 * p->x.high)
         p->x.low = 0;
     axis_finish(&p->x, 0, steps);
-    axis_finish(&p->loss, 0.03, losses);
+    axis_finish(&p->loss, margin, losses);
     if (axis_empty(&p->lr))
         return;
     bool from_zero = p->lr.low >= 0;

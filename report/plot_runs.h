@@ -24,8 +24,9 @@ struct plot {
 wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t columns, struct plot *out, wf_error *error) WF_CHECKED;
 void plot_free(struct plot *plot);
 
-/* Finishes the axes, with at most so many tics; of the steps as many as fit below the panel, which has room for so many letters. */
-void plot_finish(struct plot *plot, int letters, int losses, int rates);
+/* Finishes the axes, with at most so many tics; of the steps as many as fit below the panel, which has room for so many letters.
+ * margin: of the losses, above and below. */
+void plot_finish(struct plot *plot, int letters, int losses, int rates, double margin);
 /* The points as gnuplot's data block "$kind" "run", such as $m0; of an empty curve nothing. */
 void plot_add_data(const struct curve *curve, char kind, int64_t run, struct script *s);
 

@@ -42,7 +42,7 @@ static void add_page(int columns, int rows, struct script *s)
 static void add_all(struct plot *p, int columns, int loss_rows, int rate_rows, struct script *s)
 {
     bool rate = !axis_empty(&p->lr);
-    plot_finish(p, columns - LEFT - RIGHT, loss_rows / 2 < 10 ? loss_rows / 2 : 10, rate_rows / 2 < 6 ? rate_rows / 2 : 6);
+    plot_finish(p, columns - LEFT - RIGHT, loss_rows / 2 < 10 ? loss_rows / 2 : 10, rate_rows / 2 < 6 ? rate_rows / 2 : 6, 0.7 / loss_rows);
     for (int64_t i = 0; i < p->count; i++) {
         plot_add_data(&p->run[i].mean, 'm', i, s);
         plot_add_data(&p->run[i].valid, 'v', i, s);
