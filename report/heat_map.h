@@ -16,7 +16,7 @@ enum {
     PANEL_GAP = 28, /* between those that have their own labels */
     BAR = 14,       /* width of the colour bar, */
     BAR_BAND = 92,  /* and with its numbers and name */
-    WIDE = 2400,    /* pixels that a grid with tokens may take, */
+    WIDE = 2800,    /* pixels that a grid with tokens may take, */
     NARROW = 1400   /* and one without */
 };
 
