@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Run folders: what a training leaves behind and what generation, translation, evaluation and resuming read. The layout is
  * Hugging Face's of a model (config.json, model.safetensors, tokenizer.json), and beside it best.safetensors,
- * checkpoints/step-00000100.safetensors, state.safetensors, metrics.jsonl. A translation model that does not share its embeddings
- * has tokenizer.source.json and tokenizer.target.json instead of tokenizer.json. */
+ * checkpoints/step-00000100.safetensors, state.safetensors, metrics.jsonl, events.out.tfevents.*.weft (TensorBoard). A translation
+ * model that does not share its embeddings has tokenizer.source.json and tokenizer.target.json instead of tokenizer.json. */
 #ifndef WEFT_RUN_H
 #define WEFT_RUN_H
 
