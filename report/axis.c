@@ -8,6 +8,8 @@
 
 #include "axis.h"
 
+static const double MOST = 1e100; /* so that nothing here overflows; what is beyond is not drawn */
+
 struct axis axis_new(bool log)
 {
     return (struct axis){.low = INFINITY, .high = -INFINITY, .log = log};
@@ -17,6 +19,9 @@ void axis_see(struct axis *a, double value)
 {
     if (a->log && value <= 0)
         return;
+    value = fmax(-MOST, fmin(value, MOST));
+    if (a->log)
+        value = fmax(1 / MOST, value);
     a->low = fmin(a->low, value);
     a->high = fmax(a->high, value);
 }
@@ -72,7 +77,7 @@ static void write_multiple(int64_t k, double step, char out[WF_NUMBER_SIZE])
 {
     int exponent = (int)floor(log10(step) + 1e-9), digit = (int)lround(step / pow(10, exponent));
     int64_t whole = k * digit; /* times 10^exponent */
-    if (exponent >= 0 && exponent < 12)
+    if (exponent >= 0 && fabs((double)k * step) < 1e15)
         wf_text_count(whole * (int64_t)llround(pow(10, exponent)), out);
     else if (exponent < 0 && exponent >= -4) {
         int64_t unit = llround(pow(10, -exponent)), size = whole < 0 ? -whole : whole;
@@ -114,9 +119,9 @@ static void log_tics(struct axis *a, int most)
     double from = floor(log10(a->low)), to = floor(log10(a->high));
     for (int set = 0; set < 5 + 300; set++) {
         const double *f = factor[set < 5 ? set : 4];
-        double decades = set < 5 ? 1 : set - 3; /* then every second decade, every third, ... */
+        double decades = set < 5 ? 1 : set - 3, start = floor(from / decades) * decades; /* then every second decade, every third, ... */
         int count = 0;
-        for (double d = from; d <= to; d += decades)
+        for (double d = start; d <= to; d += decades)
             for (int i = 0; f[i] > 0; i++)
                 count += f[i] * pow(10, d) >= a->low && f[i] * pow(10, d) <= a->high;
         if (count > most)
@@ -125,7 +130,7 @@ static void log_tics(struct axis *a, int most)
             linear_tics(a, most);
             return;
         }
-        for (double d = from; d <= to; d += decades)
+        for (double d = start; d <= to; d += decades)
             for (int i = 0; f[i] > 0; i++)
                 if (f[i] * pow(10, d) >= a->low && f[i] * pow(10, d) <= a->high)
                     put(a, f[i] * pow(10, d));

@@ -225,6 +225,9 @@ START_TEST(axes)
     tics(1, 12, true, 9, "1 1.5 2 3 4 5 6 8 10");
     tics(0.25, 0.45, true, 9, "0.25 0.30 0.35 0.40 0.45");
     tics(1e-12, 1e12, true, 9, "1e-12 1e-9 1e-6 0.001 1 1000 1e6 1e9 1e12");
+    tics(1e18, 1e18 + 4e12, false, 4, "1e18 1.000002e18 1.000004e18");
+    tics(-1e308, 1e308, false, 4, "-1e100 0 1e100");
+    tics(1e-300, 1e300, true, 4, "1e-51 1 1e51");
     struct axis a = axis_new(false);
     ck_assert(axis_empty(&a));
     a.whole = true;
