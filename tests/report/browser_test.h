@@ -26,7 +26,7 @@ static inline void open_page(const char *path, const char *hash, int width, int 
 static inline const char *save(const struct wf_attention_maps *maps, const char *name)
 {
     static char path[256];
-    snprintf(path, sizeof path, "%s", page_path(name));
+    snprintf(path, sizeof path, "%s/%s", browser.folder, name); /* which the keeper removes */
     ck_ok(wf_attention_save_html(maps, path, error));
     return path;
 }
