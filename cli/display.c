@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -147,7 +148,15 @@ void display_open(struct display *d)
 void display_open_beside_output(struct display *d)
 {
     display_open(d);
+    struct stat info;
     d->off = d->terminal && (isatty(STDOUT_FILENO) || isatty(STDIN_FILENO));
+    d->piped = fstat(STDOUT_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+void display_make_way(struct display *d)
+{
+    if (d->piped)
+        display_clear(d);
 }
 
 double display_seconds(const struct display *d)

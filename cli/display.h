@@ -16,6 +16,7 @@ enum { DISPLAY_TEXT = 512, DISPLAY_LINE_EVERY = 10 /* seconds between lines wher
 struct display {
     bool terminal; /* else lines */
     bool off;      /* nothing at all */
+    bool piped;    /* the results go through a pipe, at whose end they may be shown on the same terminal */
     double begin;  /* of display_seconds */
     double drawn_at, said_at;
     double share;            /* the latest state, drawn or not; */
@@ -27,6 +28,8 @@ void display_open(struct display *d);
 /* The same for a command whose results go line by line to standard output: on a terminal these show how far it is, and a bar would stand
  * between them; nor is there one where somebody types the input. */
 void display_open_beside_output(struct display *d);
+/* Before results are written: takes the bar away where they may come out beside it. */
+void display_make_way(struct display *d);
 double display_seconds(const struct display *d); /* since it was opened */
 
 /* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and the text, cut to the window; at most ten times a

@@ -169,7 +169,7 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
         e->lines += count;
         return WF_OK;
     }
-    display_clear(&e->display); /* the reader may print on the same terminal */
+    display_make_way(&e->display);
     return vectors_print(e->vector, count, e->width, e->a->format, error);
 }
 

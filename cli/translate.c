@@ -156,7 +156,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
             break;
         int64_t first = wf_translator_counts(s->translator).lines;
         status = wf_translator_lines(s->translator, w->text, w->length, &lines, error);
-        display_clear(&s->display); /* the reader may print on the same terminal */
+        display_make_way(&s->display);
         print_lines(&lines, first, a->n_best > 0);
         if (fflush(stdout) != 0 || ferror(stdout))
             return status == WF_OK ? wf_error_set(error, WF_ERR_IO, "the translations can't be written") : status;

@@ -93,7 +93,7 @@ wf_status vectors_cosines(float *x, int64_t n, int64_t d, enum vectors_format fo
         display_show(display, (double)i / (double)n, false, "%lld/%lld lines compared", (long long)i, (long long)n);
         cosines(x, n, d, i, count, block);
         if (format != VECTORS_NPY) {
-            display_clear(display); /* the reader may print on the same terminal */
+            display_make_way(display);
             status = vectors_print(block, count, n, format, error);
         }
         if (status == WF_OK && interrupted(NULL))

@@ -284,6 +284,37 @@ START_TEST(messages_stand_above)
 }
 END_TEST
 
+START_TEST(results_in_a_pipe_are_made_way_for)
+{
+    struct display d;
+    int ends[2], input = dup(STDIN_FILENO), output = dup(STDOUT_FILENO), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(pipe(ends), 0);
+    begin(60);
+    fflush(stdout);
+    dup2(null, STDIN_FILENO);
+    for (int piped = 0; piped < 2; piped++) {
+        dup2(piped ? ends[1] : null, STDOUT_FILENO);
+        display_open_beside_output(&d);
+        display_show(&d, 0.5, false, "BAR 1/9");
+        display_make_way(&d);
+        look();
+        ck_assert_int_eq(terminal_count(&cutting, "BAR"), !piped);
+        display_clear(&d);
+    }
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* results on the terminal itself: no bar */
+    display_open_beside_output(&d);
+    display_show(&d, 0.5, true, "BAR 2/9");
+    look();
+    ck_assert_int_eq(terminal_last_row(&cutting), -1);
+    dup2(input, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    const int opened[] = {input, output, null, ends[0], ends[1]};
+    for (size_t i = 0; i < sizeof opened / sizeof *opened; i++)
+        close(opened[i]);
+    end();
+}
+END_TEST
+
 /* --- no terminal --------------------------------------------------------------------------------------------------- */
 
 static void lines_alone(void)
@@ -398,5 +429,5 @@ START_TEST(times)
 END_TEST
 
 WF_TEST_MAIN("display", the_text_is_cut_to_the_window, bars_of_any_width, nothing_stays_after_a_resize, ten_times_a_second,
-             messages_stand_above, a_pipe_gets_lines, a_terminal_that_can_do_nothing_gets_lines,
+             messages_stand_above, results_in_a_pipe_are_made_way_for, a_pipe_gets_lines, a_terminal_that_can_do_nothing_gets_lines,
              a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay, times)
