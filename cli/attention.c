@@ -14,9 +14,9 @@ static const struct argp_option options[] = {
     {"text", KEY_TEXT, "TEXT", 0, "what a language model or an encoder reads", 0},
     {"source", KEY_SOURCE, "TEXT", 0, "the sentence that a translation model reads", 0},
     {"target", KEY_TARGET, "TEXT", 0, "its translation (default: the model's own)", 0},
-    {"kind", KEY_KIND, "encoder|decoder|cross", 0,
-     "which attention: of the encoder or the decoder at itself, or of the decoder at the source (default: what the model has, of a "
-     "translation model cross)",
+    {"kind", KEY_KIND, "KIND", 0,
+     "which attention: encoder or decoder, at itself, or cross, the decoder's at the source (default: what the model has, of a translation "
+     "model cross)",
      0},
     {"layer", KEY_LAYER, "L", 0, "one head alone, with --head; both count from 1", 0},
     {"head", KEY_HEAD, "H", 0, "one head alone, with --layer", 0},

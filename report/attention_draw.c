@@ -55,6 +55,8 @@ static void add_settings(struct script *s, const struct picture *p)
                   "unset xtics\nunset x2tics\nunset ytics\n");
     script_add(s, "set cbrange [0:%g]\nset cbtics %g scale 0.5 font \",%g\" textcolor rgb \"#222222\" format \"%%.2g\"\n", p->most, p->tick,
                p->letters * (CAPTION - 1));
+    if (p->cut)
+        script_add(s, "set cbtics add (\"≥ %.3g\" %g)\n", p->most, p->most);
     script_add(s, "set cblabel \"attention weight\" font \",%g\"\n", p->letters * CAPTION);
     script_add(s, "set colorbox user origin %.6f,%.6f size %.6f,%.6f\n", across(p, right + MARGIN), up(p, p->top + p->bar), across(p, BAR),
                p->bar / p->height);
@@ -154,6 +156,7 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 {
     struct script s = {0}, sharp = {0};
     struct wf_string drawn = {0};
+    script_add(&s, "load \"< cat\"\n"); /* standard input gnuplot reads byte by byte, a pipe of its own in blocks: six times faster */
     script_terminal(&s, format, (int)p->width, (int)p->height, CAPTION);
     add_settings(&s, p);
     add_captions(&s, p);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft/memory.h>
@@ -124,17 +125,37 @@ static void choose_columns(struct picture *p)
     p->columns = (p->count + p->rows - 1) / p->rows;
 }
 
-/* One scale for all panels: from 0 to the largest weight that is drawn, or a little more, so that its end has a number. */
-static void choose_scale(struct picture *p)
+static int rising(const void *a, const void *b)
 {
-    double most = 0.02;
+    float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* One scale for all panels: from 0 to the largest weight that is drawn, or a little more, so that its end has a number. Of a long causal
+ * map the first rows, which have little to share out between, would leave all others white: where nine tenths of the rows stay below half
+ * of the largest, the scale ends at theirs. */
+static wf_status choose_scale(struct picture *p, wf_error *error)
+{
+    int64_t rows = p->count * p->map->queries;
+    float *most = wf_alloc_zero((size_t)rows, sizeof *most);
+    if (!most)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture of attention");
     for (int64_t i = 0; i < p->count; i++) {
         const float *w = picture_weights(p, i);
-        for (int64_t k = 0; k < p->map->queries * p->map->keys; k++)
-            most = larger(most, (double)w[k]);
+        for (int64_t k = 0; k < p->map->queries * p->map->keys; k++) {
+            float *row = &most[i * p->map->queries + k / p->map->keys];
+            *row = w[k] > *row ? w[k] : *row;
+        }
     }
-    p->tick = most > 0.5 ? 0.2 : most > 0.2 ? 0.1 : most > 0.1 ? 0.05 : 0.02;
-    p->most = between(0, p->tick * ceil(most / p->tick - 1e-6), 1);
+    qsort(most, (size_t)rows, sizeof *most, rising);
+    double end = between(1e-4, (double)most[rows - 1], 1), usual = (double)most[(rows - 1) * 9 / 10];
+    wf_free(most);
+    p->cut = usual > 1e-4 && usual < end / 2;
+    end = p->cut ? usual : end;
+    double power = pow(10, floor(log10(end / 3))), step = end / 3 / power; /* 1 <= step < 10 */
+    p->tick = power * (step >= 5 ? 5 : step >= 2 ? 2 : 1);
+    p->most = p->tick * ceil(end / p->tick - 1e-6);
+    return WF_OK;
 }
 
 wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
@@ -167,8 +188,7 @@ wf_status picture_lay_out(struct picture *p, const char *model, wf_error *error)
     p->width = larger(right + MARGIN + BAR_BAND, 2 * MARGIN + HEADING * label_width(p->title));
     p->width = ceil(larger(p->width, 2 * MARGIN + CAPTION * label_width(p->note)));
     p->height = ceil(bottom + MARGIN + (p->note[0] ? CAPTION_BAND : 0));
-    choose_scale(p);
-    return WF_OK;
+    return choose_scale(p, error);
 }
 
 void picture_free(struct picture *p)

@@ -40,6 +40,7 @@ struct picture {
     double left, top, step_x, step_y; /* where the first map begins, and how far the next one is */
     double width, height, bar;        /* bar: height of the colour bar */
     double most, tick;                /* the end of the colour bar, and between its numbers */
+    bool cut;                         /* some weights are larger than that */
     char title[160], note[160];
 };
 

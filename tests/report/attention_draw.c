@@ -252,6 +252,35 @@ START_TEST(the_first_token_is_first)
 }
 END_TEST
 
+/* The colour bar ends with a number at or above the largest weight; of a long causal map, whose first rows have the largest weights and say
+ * nothing, at what the other rows have, and says so. */
+START_TEST(the_scale_fits)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 1, 1, 4, 10);
+    float *w = maps.map[0].weights;
+    for (int i = 0; i < 40; i++)
+        w[i] = 0.1f;
+    w[0] = 0.19f;
+    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    ck_assert_int_eq(count_of("0.2"), 1);
+    ck_assert_int_eq(count_of("0.25") + count_of("≥ 0.2"), 0);
+    w[0] = 0.83f;
+    w[11] = 0.7f;
+    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    ck_assert_int_eq(count_of("1"), 1);
+    wf_attention_free(&maps);
+    maps = maps_of(WF_MAP_DECODER, 1, 1, 100, 100);
+    w = maps.map[0].weights;
+    for (int q = 0; q < 100; q++)
+        for (int k = 0; k < 100; k++)
+            w[q * 100 + k] = k <= q ? 1.0f / (float)(q + 1) : 0;
+    draw(&maps, &(struct wf_head){1, 1}, 1, "scale.svg");
+    ck_assert_int_eq(count_of("≥ 0.1"), 1); /* the tenth row has tenths */
+    ck_assert_int_eq(count_of("0.1") + count_of("1"), 0);
+    wf_attention_free(&maps);
+}
+END_TEST
+
 START_TEST(texts_stay_texts)
 {
     struct wf_attention_maps maps = {.model = "a <b>"};
@@ -349,4 +378,4 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("attention_draw", labels_of_30_tokens, a_grid_of_all_heads, chosen_heads_side_by_side, the_first_token_is_first,
-             texts_stay_texts, png_too, what_can_not_be, without_memory)
+             the_scale_fits, texts_stay_texts, png_too, what_can_not_be, without_memory)
