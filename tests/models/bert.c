@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* BERT against PyTorch in float64 (tests/golden/make_bert.py); and its weights, by the names that files have for them. */
+#include <unistd.h>
+
+#include <weft/encoder.h>
+
+#include "../golden/bert.h"
+
+enum { B = 3, T = 9 };
+
+static wf_tape *new_tape(void)
+{
+    wf_error error = {0};
+    wf_tape *tape = wf_tape_new(&error);
+    ck_assert_msg(tape != NULL, "%s", error.message);
+    return tape;
+}
+
+/* Sets rows past their length to 0, as the file has them: they hold nothing that counts. */
+static void clear_padding(double *x, const int32_t *lengths, int64_t width)
+{
+    for (int b = 0; b < B; b++)
+        for (int64_t i = lengths[b] * width; i < T * width; i++)
+            x[b * T * width + i] = 0;
+}
+
+static void ck_near(const wf_safetensors *file, const char *key, double *have, int64_t count)
+{
+    double *want = golden_read(file, key, count), norm = golden_norm(want, NULL, count), off = golden_norm(have, want, count);
+    ck_assert_msg(norm > 1 && off <= golden_tolerance() * norm, "%s: differs by %g of %g", key, off, norm);
+    free(want);
+}
+
+START_TEST(vectors_and_weights_are_those_of_pytorch)
+{
+    static const struct {
+        const char *key;
+        enum wf_activation activation;
+    } acts[] = {{"hidden.gelu", WF_GELU}, {"hidden.gelu_new", WF_GELU_TANH}, {"hidden.relu", WF_RELU}, {"hidden.silu", WF_SILU}};
+    wf_safetensors *out = bert_open("outputs.safetensors");
+    int32_t *ids = bert_ids(out, "ids", NULL), *segments = bert_ids(out, "segments", NULL), *lengths = bert_ids(out, "lengths", NULL);
+    wf_tape *tape = new_tape();
+    for (int i = 0; i < 4; i++) {
+        struct wf_config c = bert_config();
+        wf_tensor *weights[BERT_LAYERS];
+        wf_array a;
+        c.activation = acts[i].activation;
+        wf_model *m = bert_model(&c);
+        wf_tape_reset(tape, WF_INFER);
+        wf_tensor *x =
+            wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = segments, .weights = i == 0 ? weights : NULL);
+        ck_assert_msg(wf_view(x, &a) == WF_OK, "%s", wf_tape_error(tape)->message);
+        double *have = golden_elements(&a);
+        clear_padding(have, lengths, BERT_D);
+        ck_near(out, acts[i].key, have, B * T * BERT_D);
+        free(have);
+        for (int l = 0; i == 0 && l < BERT_LAYERS; l++) {
+            char key[32];
+            snprintf(key, sizeof key, "weights.%d", l);
+            ck_assert_int_eq(wf_view(weights[l], &a), WF_OK);
+            have = golden_elements(&a); /* [B,H,T,T] */
+            for (int b = 0; b < B; b++)
+                for (int h = 0; h < BERT_HEADS; h++)
+                    for (int q = 0; q < T; q++)
+                        for (int k = 0; k < T; k++) {
+                            double *w = have + ((b * BERT_HEADS + h) * T + q) * T + k;
+                            ck_assert(k < lengths[b] || *w == 0); /* exactly */
+                            *w = q < lengths[b] ? *w : 0;
+                        }
+            ck_near(out, key, have, B * BERT_HEADS * T * T);
+            free(have);
+        }
+        wf_model_free(m);
+    }
+    free(ids);
+    free(segments);
+    free(lengths);
+    wf_tape_free(tape);
+    wf_safetensors_close(out);
+}
+END_TEST
+
+START_TEST(packed_rows_have_the_bits_of_rows)
+{
+    wf_safetensors *out = bert_open("outputs.safetensors");
+    int32_t *ids = bert_ids(out, "ids", NULL), *segments = bert_ids(out, "segments", NULL), *lengths = bert_ids(out, "lengths", NULL);
+    int32_t packed[B * T], kinds[B * T], offsets[B + 1] = {0};
+    wf_real rows[B * T * BERT_D], ends[B * T * BERT_D];
+    struct wf_config c = bert_config();
+    wf_model *m = bert_model(&c);
+    wf_tape *tape = new_tape();
+    for (int b = 0; b < B; b++) {
+        memcpy(packed + offsets[b], ids + b * T, (size_t)lengths[b] * sizeof *ids);
+        memcpy(kinds + offsets[b], segments + b * T, (size_t)lengths[b] * sizeof *ids);
+        offsets[b + 1] = offsets[b] + lengths[b];
+    }
+    for (int given = 1; given >= 0; given--) { /* segments of their own, and all 0 */
+        wf_tape_reset(tape, WF_INFER);
+        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = given ? segments : NULL),
+                                 rows, B * T * BERT_D),
+                         WF_OK);
+        ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids_of(tape, packed, WF_SHAPE(offsets[B])), .offsets = offsets, .sentences = B,
+                                                    .segments = given ? kinds : NULL),
+                                 ends, offsets[B] * BERT_D),
+                         WF_OK);
+        for (int b = 0; b < B; b++)
+            ck_assert_int_eq(memcmp(ends + offsets[b] * BERT_D, rows + b * T * BERT_D, (size_t)lengths[b] * BERT_D * sizeof *rows), 0);
+    }
+    /* Segments of zeros, said or left out. */
+    int32_t zeros[B * T] = {0};
+    ck_assert_int_eq(wf_read(wf_encoder_forward(m, wf_ids(tape, ids, B, T), .lengths = lengths, .segments = zeros), ends, B * T * BERT_D),
+                     WF_OK);
+    for (int b = 0; b < B; b++)
+        ck_assert_int_eq(memcmp(ends + b * T * BERT_D, rows + b * T * BERT_D, (size_t)lengths[b] * BERT_D * sizeof *rows), 0);
+    wf_tape_free(tape);
+    wf_model_free(m);
+    free(ids);
+    free(segments);
+    free(lengths);
+    wf_safetensors_close(out);
+}
+END_TEST
+
+/* --- files of weights ---------------------------------------------------------------------------------------------- */
+
+/* How a copy of the golden weights differs. */
+struct change {
+    const char *prefix;   /* before every name */
+    bool old_norms;       /* gamma and beta */
+    const char *without;  /* a tensor that is left out */
+    const char *extra[3]; /* tensors of [2] that are added */
+    const char *reshaped; /* one that is [its elements] */
+};
+
+static char path[64];
+
+static void new_file(void)
+{
+    snprintf(path, sizeof path, "/tmp/weft-bert-XXXXXX");
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+static void renamed(const char *name, const struct change *c, char *out, size_t size)
+{
+    const char *dot = strrchr(name, '.');
+    bool norm = strstr(name, "LayerNorm.") != NULL;
+    if (c->old_norms && norm)
+        snprintf(out, size, "%s%.*s.%s", c->prefix ? c->prefix : "", (int)(dot - name), name,
+                 strcmp(dot, ".weight") == 0 ? "gamma" : "beta");
+    else
+        snprintf(out, size, "%s%s", c->prefix ? c->prefix : "", name);
+}
+
+static void write_weights(const struct change *c)
+{
+    wf_safetensors *file = bert_open("model.safetensors");
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    float *data[64], two[2] = {1, 2};
+    int64_t count = wf_safetensors_count(file);
+    ck_assert_int_le(count, 64);
+    for (int64_t i = 0; i < count; i++) {
+        const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
+        char name[256];
+        data[i] = malloc((size_t)e->bytes);
+        ck_ok(wf_safetensors_read(file, e->name, WF_F32, data[i], e->count, error));
+        if (c->without && strcmp(c->without, e->name) == 0)
+            continue;
+        renamed(e->name, c, name, sizeof name);
+        wf_array a = wf_array_dense(data[i], WF_F32, c->reshaped && strcmp(c->reshaped, e->name) == 0 ? WF_SHAPE(e->count) : &e->shape);
+        wf_safetensors_put(w, name, &a);
+    }
+    for (int i = 0; i < 3 && c->extra[i]; i++) {
+        wf_array a = wf_array_dense(two, WF_F32, WF_SHAPE(2));
+        wf_safetensors_put(w, c->extra[i], &a);
+    }
+    ck_ok(wf_safetensors_commit(w, path, error));
+    for (int64_t i = 0; i < count; i++)
+        free(data[i]);
+    wf_safetensors_close(file);
+}
+
+static wf_status load(wf_model *m, wf_error *error)
+{
+    wf_safetensors *file = wf_safetensors_open(path, error);
+    ck_assert_msg(file != NULL, "%s", error->message);
+    wf_status status = wf_model_load(m, file, error);
+    wf_safetensors_close(file);
+    return status;
+}
+
+START_TEST(weights_of_any_age_and_with_any_head)
+{
+    static const struct change good[] = {
+        {0},
+        {.prefix = "bert."},
+        {.old_norms = true},
+        {.prefix = "bert.", .old_norms = true, .extra = {"cls.predictions.bias", "classifier.weight", "bert.pooler.x"}},
+        {.extra = {"cls.seq_relationship.weight", "embeddings.position_ids", "pooler.y"}},
+        {.without = "pooler.dense.weight"},
+    };
+    struct wf_config c = bert_config();
+    wf_model *first = bert_model(&c);
+    int64_t bytes = wf_registry_slab(wf_model_registry(first)) * (int64_t)sizeof(wf_real);
+    new_file();
+    for (int i = 0; i < (int)(sizeof good / sizeof *good); i++) {
+        wf_error e = {0};
+        wf_model *m = wf_model_new(&c, &e);
+        write_weights(&good[i]);
+        ck_assert_msg(load(m, &e) == WF_OK, "%d: %s", i, e.message);
+        ck_assert_int_eq(memcmp(wf_registry_values(wf_model_registry(m)), wf_registry_values(wf_model_registry(first)), (size_t)bytes), 0);
+        wf_model_free(m);
+    }
+    wf_model_free(first);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(weights_that_are_not_the_models_are_named)
+{
+    static const struct {
+        struct change change;
+        const char *message;
+    } bad[] = {
+        {{.without = "encoder.layer.1.attention.self.key.weight"}, "1 missing: encoder.layer.1.attention.self.key.weight"},
+        {{.without = "embeddings.LayerNorm.bias"}, "1 missing: embeddings.LayerNorm.bias"},
+        {{.prefix = "bert.", .without = "embeddings.token_type_embeddings.weight"},
+         "1 missing: bert.embeddings.token_type_embeddings.weight"},
+        {{.extra = {"encoder.layer.2.output.dense.bias", "decoder.x"}}, "2 unexpected: encoder.layer.2.output.dense.bias, decoder.x"},
+        {{.extra = {"embeddings.LayerNorm.gamma"}}, "1 unexpected: embeddings.LayerNorm.gamma"},
+        {{.reshaped = "encoder.layer.0.attention.self.value.weight"},
+         "1 with another shape: encoder.layer.0.attention.self.value.weight [144] instead of [12,12]"},
+        {{.reshaped = "embeddings.word_embeddings.weight"}, "embeddings.word_embeddings.weight [504] instead of [42,12]"},
+        {{.prefix = "roberta."}, "missing: embeddings.word_embeddings.weight"},
+    };
+    struct wf_config c = bert_config();
+    new_file();
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        wf_error e = {0}, made = {0};
+        wf_model *m = wf_model_new(&c, &made);
+        write_weights(&bad[i].change);
+        ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
+        ck_assert_msg(strstr(e.message, bad[i].message), "\"%s\" lacks \"%s\"", e.message, bad[i].message);
+        ck_assert_ptr_null(wf_registry_values(wf_model_registry(m))); /* nothing was allocated for it */
+        wf_model_free(m);
+    }
+    unlink(path);
+}
+END_TEST
+
+/* It has no output layer and no cache; functions that need them say so. */
+START_TEST(what_it_cannot_do)
+{
+    struct wf_config c = bert_config();
+    wf_model *m = bert_model(&c);
+    wf_tape *tape = new_tape();
+    int32_t ids[30] = {2, 5, 3}, segments[] = {0, 2, 0};
+    ck_assert_ptr_null(wf_registry_grads(wf_model_registry(m))); /* reading makes no room for gradients */
+    ck_assert(wf_is_poison(wf_encoder_logits(m, wf_ids(tape, ids, 1, 3))));
+    ck_assert(strstr(wf_tape_error(tape)->message, "bert has no output layer"));
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert(wf_is_poison(wf_encoder_forward(m, wf_ids(tape, ids, 1, 3), .segments = segments)));
+    ck_assert_msg(strstr(wf_tape_error(tape)->message, "segment 2"), "%s", wf_tape_error(tape)->message);
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert(wf_is_poison(wf_encoder_forward(m, wf_ids(tape, ids, 1, 25))));
+    ck_assert_msg(strstr(wf_tape_error(tape)->message, "the context is 24"), "%s", wf_tape_error(tape)->message);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("models/bert", vectors_and_weights_are_those_of_pytorch, packed_rows_have_the_bits_of_rows,
+             weights_of_any_age_and_with_any_head, weights_that_are_not_the_models_are_named, what_it_cannot_do)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Hugging Face's config.json of a BERT: what is taken, what is left alone, and what is refused by name. */
+#include "../golden/bert.h"
+#include "models_test.h"
+
+static char path[64];
+
+static void write_text(const char *text)
+{
+    snprintf(path, sizeof path, "/tmp/weft-config-bert-%d.json", (int)getpid());
+    ck_ok(wf_file_save(path, text, (int64_t)strlen(text), error));
+}
+
+/* The keys that must be there, and `more`. */
+static void write_config(const char *more)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "
+             "\"intermediate_size\": 20%s%s}",
+             more[0] ? ", " : "", more);
+    write_text(text);
+}
+
+START_TEST(what_it_says)
+{
+    struct wf_config c = bert_config(), least;
+    ck_assert_str_eq(c.family, "bert");
+    ck_assert_str_eq(c.model, "bert");
+    ck_assert(c.vocab_size == BERT_TYPES && c.d_model == 12 && c.layers == 2 && c.heads == 3 && c.d_ff == 20 && c.context == 24);
+    ck_assert(c.segments == 2 && c.norm_eps == 1e-12 && c.activation == WF_GELU && c.dropout == 0.1 && c.attention_dropout == 0.2);
+    ck_assert_int_eq(wf_config_kind(&c), WF_MODEL_ENCODER);
+    ck_ok(wf_config_check(&c, error));
+    write_config(""); /* what is absent is as their library has it */
+    ck_ok(wf_config_load(&least, path, error));
+    ck_assert(least.context == 512 && least.segments == 2 && least.norm_eps == 1e-12 && least.activation == WF_GELU);
+    ck_assert(least.dropout == 0.1 && least.attention_dropout == 0.1);
+    write_config("\"use_cache\": true, \"is_decoder\": false, \"position_embedding_type\": \"absolute\", \"pruned_heads\": {}, "
+                 "\"quantization_config\": null, \"torch_dtype\": \"float16\", \"id2label\": {\"0\": \"a\"}, \"anything\": [1, 2]");
+    ck_ok(wf_config_load(&c, path, error));
+    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "is read, not written");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(activations)
+{
+    static const struct {
+        const char *name;
+        enum wf_activation activation;
+    } names[] = {{"gelu", WF_GELU},           {"gelu_python", WF_GELU}, {"gelu_new", WF_GELU_TANH}, {"gelu_pytorch_tanh", WF_GELU_TANH},
+                 {"gelu_fast", WF_GELU_TANH}, {"relu", WF_RELU},        {"silu", WF_SILU},          {"swish", WF_SILU}};
+    for (int i = 0; i < 8; i++) {
+        struct wf_config c;
+        char more[64];
+        snprintf(more, sizeof more, "\"hidden_act\": \"%s\"", names[i].name);
+        write_config(more);
+        ck_ok(wf_config_load(&c, path, error));
+        ck_assert_int_eq(c.activation, names[i].activation);
+    }
+    unlink(path);
+}
+END_TEST
+
+START_TEST(what_would_change_the_numbers_is_refused)
+{
+    static const struct {
+        const char *more, *message;
+    } bad[] = {
+        {"\"position_embedding_type\": \"relative_key\"", "key \"position_embedding_type\": \"relative_key\" is not done here"},
+        {"\"is_decoder\": true", "key \"is_decoder\": a decoder is not done here"},
+        {"\"add_cross_attention\": true", "key \"add_cross_attention\""},
+        {"\"is_encoder_decoder\": true", "key \"is_encoder_decoder\""},
+        {"\"is_decoder\": 1", "key \"is_decoder\""},
+        {"\"hidden_act\": \"gelu_10\"", "key \"hidden_act\": \"gelu_10\" is not done here"},
+        {"\"hidden_act\": 3", "key \"hidden_act\""},
+        {"\"pruned_heads\": {\"0\": [1]}", "key \"pruned_heads\""},
+        {"\"quantization_config\": {\"bits\": 8}", "key \"quantization_config\""},
+        {"\"layer_norm_eps\": 0", "key \"layer_norm_eps\""},
+        {"\"layer_norm_eps\": -1", "key \"layer_norm_eps\""},
+        {"\"hidden_dropout_prob\": 1", "key \"hidden_dropout_prob\""},
+        {"\"attention_probs_dropout_prob\": \"x\"", "key \"attention_probs_dropout_prob\""},
+        {"\"max_position_embeddings\": 0", "key \"max_position_embeddings\": 0 is out of range"},
+        {"\"type_vocab_size\": 0", "key \"type_vocab_size\": 0 is out of range"},
+    };
+    struct wf_config c = {.model = "kept"};
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        write_config(bad[i].more);
+        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i].message);
+        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, path);
+    }
+    ck_assert_str_eq(c.model, "kept");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(sizes_must_be_there_and_fit)
+{
+    static const char *const bad[][2] = {
+        {"{\"model_type\": \"bert\"}", "key \"vocab_size\""},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 0}", "key \"vocab_size\": 0 is out of range"},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 1e3}", "key \"num_hidden_layers\""},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 2, \"num_attention_heads\": 5, "
+         "\"intermediate_size\": 20}",
+         "num_attention_heads: 5 don't divide hidden_size 12"},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 16777216, \"hidden_size\": 65536, \"num_hidden_layers\": 1024, "
+         "\"num_attention_heads\": 4, \"intermediate_size\": 262144}",
+         "more than 2^40"},
+        {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not read here"},
+        {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
+        {"{\"hidden_size\": 12}", "key \"family\""},
+        {"[]", "not an object"},
+    };
+    struct wf_config c;
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        write_text(bad[i][0]);
+        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
+    }
+    unlink(path);
+}
+END_TEST
+
+WF_TEST_MAIN("models/config_bert", what_it_says, activations, what_would_change_the_numbers_is_refused, sizes_must_be_there_and_fit)
