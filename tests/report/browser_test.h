@@ -181,4 +181,18 @@ static inline void check_hash(const char *hash)
     ck_assert_str_eq(js_text("return location.hash"), hash);
 }
 
+/* Seconds that the page's thread has worked. */
+static inline double thread_time(void)
+{
+    json_t *answer = wd("POST", "/goog/cdp/execute", json_pack("{s:s, s:{}}", "cmd", "Performance.getMetrics", "params")), *one;
+    double seconds = -1;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "metrics"), i,
+                       one) if (!strcmp(json_string_value(json_object_get(one, "name")), "ThreadTime")) seconds =
+        json_number_value(json_object_get(one, "value"));
+    json_decref(answer);
+    ck_assert_double_ge(seconds, 0);
+    return seconds;
+}
+
 #endif
