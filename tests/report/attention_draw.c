@@ -1,71 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Heat maps: where the labels of an SVG stand, what is drawn, and what is refused. */
 #include "page_test.h"
-
-enum { MOST_TEXTS = 2000 };
-/* A text of an SVG as gnuplot writes it, its place in pixels. */
-struct text {
-    double x, y, size;
-    bool turned;
-    char anchor[8], words[300];
-};
-static struct text texts[MOST_TEXTS];
-static int text_count;
-static double width, height;
-static char *svg;
-
-/* The five entities of XML. */
-static void unescape(char *text)
-{
-    static const char *const from[] = {"&lt;", "&gt;", "&quot;", "&apos;", "&amp;"};
-    char *out = text;
-    for (char *at = text; *at; out++) {
-        int i = 0;
-        while (i < 5 && strncmp(at, from[i], strlen(from[i])) != 0)
-            i++;
-        *out = i < 5 ? "<>\"'&"[i] : *at;
-        at += i < 5 ? strlen(from[i]) : 1;
-    }
-    *out = 0;
-}
-
-static void read_svg(const char *path)
-{
-    int64_t bytes;
-    wf_error problem = {0};
-    free(svg);
-    char *file = wf_file_load(path, 1 << 26, &bytes, &problem);
-    ck_assert_msg(file != NULL, "%s", problem.message);
-    svg = strdup(file);
-    wf_free(file);
-    text_count = 0;
-    const char *size = strstr(svg, "<svg");
-    ck_assert(size && (size = strstr(size, "width=")));
-    ck_assert_int_eq(sscanf(size, "width=\"%lf\" height=\"%lf\"", &width, &height), 2);
-    static const char opening[] = "<g transform=\"translate(";
-    for (const char *at = svg; (at = strstr(at, opening)); at++) {
-        struct text *t = &texts[text_count];
-        ck_assert_int_lt(text_count, MOST_TEXTS);
-        ck_assert_int_eq(sscanf(at + strlen(opening), "%lf,%lf", &t->x, &t->y), 2);
-        const char *end = strstr(at, "</g>"), *begin = strstr(at, "<text>"), *stop = strstr(at, "</text>");
-        ck_assert(end && begin && stop && stop < end);
-        const char *turn = strstr(at, "rotate("), *font = strstr(at, "font-size=\""), *anchor = strstr(at, "text-anchor=\"");
-        t->turned = turn && turn < begin && strncmp(turn, "rotate(-90", 10) == 0;
-        ck_assert(font && anchor && anchor < begin && sscanf(font, "font-size=\"%lf", &t->size) == 1 &&
-                  sscanf(anchor, "text-anchor=\"%7[a-z]", t->anchor) == 1);
-        snprintf(t->words, sizeof t->words, "%.*s", (int)(stop - begin - 6), begin + 6);
-        unescape(t->words);
-        text_count++;
-    }
-}
-
-static int count_of(const char *words)
-{
-    int count = 0;
-    for (int i = 0; i < text_count; i++)
-        count += strcmp(texts[i].words, words) == 0;
-    return count;
-}
+#include "svg_test.h"
 
 /* Token number i; all differ. */
 static const char *word(int64_t i)
@@ -134,11 +70,14 @@ static void labels_in_order(int64_t queries, int64_t keys, int64_t every)
         ck_assert_msg(found == 1, "key %lld is there %d times", (long long)i, found);
     }
     ck_assert(size >= 9);
+    for (int64_t i = 0; i < queries || i < keys; i++)
+        ck_assert_msg(i % every == 0 || count_of(drawn(word(i))) == 0, "token %lld is one label too many", (long long)i);
 }
 
 START_TEST(labels_of_30_tokens)
 {
-    static const int64_t lengths[][3] = {{30, 30, 1}, {3, 30, 1}, {30, 2, 1}, {60, 61, 1}, {100, 100, 1}, {160, 40, 1}, {400, 400, 3}};
+    static const int64_t lengths[][3] = {{30, 30, 1}, {3, 30, 1},    {30, 2, 1},   {48, 20, 1},
+                                         {60, 61, 1}, {100, 100, 1}, {160, 40, 1}, {400, 400, 3}};
     for (int i = 0; i < (int)(sizeof lengths / sizeof *lengths); i++) {
         struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 2, 2, lengths[i][0], lengths[i][1]);
         draw(&maps, &(struct wf_head){2, 1}, 1, "one.svg");
@@ -249,6 +188,27 @@ START_TEST(the_first_token_is_first)
     boxes(1, 4);
     boxes(4, 1);
     boxes(4, 1);
+}
+END_TEST
+
+/* Each head's picture is of that head. */
+START_TEST(heads_are_those_asked_for)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_CROSS, 2, 3, 1, 2);
+    int red = 256;
+    for (int i = 0; i < 6; i++) {
+        maps.map[0].weights[2 * i] = 0.15f * (float)(i + 1);
+        maps.map[0].weights[2 * i + 1] = 1;
+    }
+    for (int i = 0; i < 6; i++) {
+        int r;
+        draw(&maps, &(struct wf_head){1 + i / 3, 1 + i % 3}, 1, "head.svg");
+        const char *box = strstr(svg, "<polygon fill = 'rgb(");
+        ck_assert(box && sscanf(box, "<polygon fill = 'rgb(%d", &r) == 1);
+        ck_assert_msg(r < red, "head %d of all: colour %d after %d", i, r, red);
+        red = r;
+    }
+    wf_attention_free(&maps);
 }
 END_TEST
 
@@ -378,4 +338,4 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("attention_draw", labels_of_30_tokens, a_grid_of_all_heads, chosen_heads_side_by_side, the_first_token_is_first,
-             the_scale_fits, texts_stay_texts, png_too, what_can_not_be, without_memory)
+             heads_are_those_asked_for, the_scale_fits, texts_stay_texts, png_too, what_can_not_be, without_memory)

@@ -250,6 +250,7 @@ START_TEST(labels_are_for_people)
     /* bytes: 256 of them and marks, hardly any merges */
     run = run_of("nanogpt-char-small", WF_TOKENIZER_BYTE_BPE, "the the the the then", NULL);
     labelled(&run, "the ä", "the|▁|<C3>|<A4>");
+    labelled(&run, "\xc3\xa0\xc3\xad", "<C3>|<A0>|<C3>|<AD>");
     labelled(&run, "x\x01\n\x7f</s>", "x|␁|⏎|␡|</s>");
     wf_run_close(&run);
 
