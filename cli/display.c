@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -76,7 +77,9 @@ static void write_all(const char *bytes, size_t count)
 {
     while (count > 0) {
         ssize_t done = write(STDERR_FILENO, bytes, count);
-        if (done < 0 && errno != EINTR)
+        if (done < 0 && errno == EAGAIN) /* somebody made it non-blocking */
+            poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
+        else if (done < 0 && errno != EINTR)
             return;
         bytes += done > 0 ? done : 0;
         count -= done > 0 ? (size_t)done : 0;
@@ -112,6 +115,14 @@ static void draw(struct display *d, double t)
     on_screen = 1;
     write_all(out, at);
     d->drawn_at = t;
+}
+
+/* Where there is no bar, there may be the terminal's "^C" of the one who stops the program. */
+static void erase(const struct display *d)
+{
+    if (d->terminal && !d->off)
+        write_all(ERASE, sizeof ERASE - 1);
+    on_screen = 0;
 }
 
 /* --- the display --------------------------------------------------------------------------------------------------- */
@@ -182,16 +193,20 @@ void display_show(struct display *d, double share, bool last, const char *format
 
 void display_line(struct display *d, const char *format, ...)
 {
+    enum { ROOM = 4096 };
+    char line[ROOM];
     double t = now();
     va_list list;
-    if (on_screen)
-        write_all(ERASE, sizeof ERASE - 1);
     bool again = on_screen && d->text[0];
-    on_screen = 0;
+    size_t at = d->terminal && !d->off ? append(line, 0, ERASE) : 0;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    int length = vsnprintf(line + at, ROOM - at - 1, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    /* in one write, for nothing to come between; too long a line loses its end */
+    at += length < 0 ? 0 : (size_t)length < ROOM - at - 1 ? (size_t)length : ROOM - at - 2;
+    line[at++] = '\n';
+    write_all(line, at);
+    on_screen = 0;
     d->said_at = t;
     if (again && t - d->drawn_at >= between)
         draw(d, t);
@@ -199,9 +214,7 @@ void display_line(struct display *d, const char *format, ...)
 
 void display_clear(struct display *d)
 {
-    if (on_screen)
-        write_all(ERASE, sizeof ERASE - 1);
-    on_screen = 0;
+    erase(d);
     d->text[0] = 0;
 }
 

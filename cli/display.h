@@ -36,7 +36,7 @@ double display_seconds(const struct display *d); /* since it was opened */
  * second, and each time in one write. What comes in between is kept and drawn later or never, unless it is the `last`. Elsewhere
  * the text as a line every ten seconds. */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
-/* A message of its own, above the bar. */
+/* A message of its own, above the bar: a line of up to 4,000 bytes. */
 void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
 /* Takes the bar away, before something else is printed and at the end. */
 void display_clear(struct display *d);

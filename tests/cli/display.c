@@ -280,6 +280,19 @@ START_TEST(messages_stand_above)
     display_line(&d, "a message %d", 3);
     look();
     ck_assert_int_eq(terminal_last_row(&cutting), 3);
+    /* nor does the echo of Ctrl-C stand before a message, with a bar or without */
+    fprintf(stderr, "^C");
+    display_line(&d, "a message %d", 4);
+    display_show(&d, 0.5, true, "BAR 2/9");
+    fprintf(stderr, "^C");
+    display_clear(&d);
+    fprintf(stderr, "^C");
+    display_clear(&d);
+    fprintf(stderr, "weft: an error\n");
+    look();
+    both_rows_are(4, "a message 4");
+    both_rows_are(5, "weft: an error");
+    ck_assert_int_eq(terminal_last_row(&cutting), 5);
     end();
 }
 END_TEST
