@@ -140,7 +140,8 @@ function layout() {
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
     const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 4);
     const wide = bar => ($('scroll').offsetWidth - bar - left - right - 4) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
-    const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 52)), 3);
+    const least = Math.max(rows, columns) <= 40 ? 18 : 3; // so few scroll rather than lose labels
+    const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 52)), least);
     cell = fitting(0);
     if (top + rows * cell > innerHeight * 0.84 - 20)
         cell = fitting(16); // a scroll bar stands beside it
