@@ -43,8 +43,8 @@ struct wf_attention_request {
 };
 /* Runs the model once. The tokens are those that it sees: with the marks of sentences, and of the target what the decoder is given, <s> and
  * the words. WF_ERR_ARGUMENT: a text where a source is wanted, or the other way round (says which option is meant), an empty text, one
- * that is longer than the model takes (both numbers), several lines for a translation model, a target for a model without a decoder. What the vocabulary lacks is
- * as in wf_tokenizer_encode. *maps is empty after an error. Freed with wf_attention_free. */
+ * that is longer than the model takes (both numbers), several lines for a translation model, a target for a model without a decoder.
+ * What the vocabulary lacks is as in wf_tokenizer_encode. *maps is empty after an error. Freed with wf_attention_free. */
 WF_API wf_status wf_attention_of(const struct wf_run *run, const struct wf_attention_request *request, struct wf_attention_maps *maps,
                                  wf_error *error) WF_CHECKED;
 WF_API void wf_attention_free(struct wf_attention_maps *maps);
@@ -56,9 +56,9 @@ struct wf_head {
     int64_t layer, head;
 };
 /* Heat maps through gnuplot, which must be installed: one of `count` heads side by side, each with its title and the tokens on both
- * axes, and a colour bar; count 0: a grid of all, a row for each layer, whose tokens are named where they stay legible. One scale for all. The path's end says the format: .svg or .png. The file is written
- * whole or not at all. WF_ERR_ARGUMENT: another format, a layer or head that the model lacks (says how many there are); WF_ERR_STATE:
- * no gnuplot (says the package). */
+ * axes, and a colour bar; count 0: a grid of all, a row for each layer, whose tokens are named where they stay legible. One scale for all.
+ * The path's end says the format: .svg or .png. The file is written whole or not at all. WF_ERR_ARGUMENT: another format, a layer or head
+ * that the model lacks (says how many there are); WF_ERR_STATE: no gnuplot (says the package). */
 WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                                    int64_t count, const char *path, wf_error *error) WF_CHECKED;
 /* {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}; tokens as the vocabulary spells them. */
