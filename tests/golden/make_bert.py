@@ -91,7 +91,7 @@ except ImportError:
 
 # --- vocab.txt
 TEXTS = ['', 'the dog sleeps', 'The DOG Sleeps.', 'dogs, dogging; CAFÉ! cafe\u0301', 'Über über UBER ein', '中国的中 国', 'abcdefgh hgfedcba abcx',
-         '[CLS] the [MASK] [SEP] [PAD] [UNK] [unused0]', "the dog's\ttable\u00a0rain\u3000.", 'a\u0000b\u0001c\u200bd\u00ade', 'a' * 100, 'a' * 101,
+         '[CLS] the [MASK] [SEP] [PAD] [UNK] [unused0]', "the dog's\ttable\u00a0rain\u3000.", 'a\u0001b\u0002c\u200bd\u00ade', 'a' * 100, 'a' * 101,
          '...!!!,,,', 'ÀÉ àé Ǆ İ ß', '😀 the', '[cls] [Sep]', ' the ', 'the\u2028dog']
 OPTIONS = {'default': {}, 'cased': dict(lowercase=False), 'cased_stripped': dict(lowercase=False, strip_accents=True),
            'accents': dict(strip_accents=False), 'whole_scripts': dict(handle_chinese_chars=False),

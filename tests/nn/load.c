@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights of another layout: rules that say which tensors make which parameters. */
+#include <unistd.h>
+
+#include <weft/nn.h>
+
+#include "check_weft.h"
+
+static char path[64];
+
+/* layer.N.{q,k,v} of [2,3] stacked in qkv [6,3], a norm with two spellings, and a name of our own. */
+static const struct wf_load_rule rules[] = {
+    {"blocks.*.qkv.weight", {"x.layer.*.q", "x.layer.*.k", "x.layer.*.v"}},
+    {"norm.weight", {"x.norm.w"}},
+    {"norm.weight", {"x.norm.gamma"}},
+};
+static const char *const ignored[] = {"head.*", "table", NULL};
+static const struct wf_load_options options = {.prefix = "m.", .rule = rules, .rules = sizeof rules / sizeof *rules, .ignored = ignored};
+
+static wf_registry *declare(void)
+{
+    wf_error problem = {0};
+    wf_registry *r = wf_registry_new(&problem);
+    ck_assert_msg(r != NULL, "%s", problem.message);
+    for (int i = 9; i < 11; i++)
+        wf_parameter(wf_sub(wf_sub_at(wf_root(r), "blocks", i), "qkv"), "weight", WF_SHAPE(6, 3));
+    wf_parameter(wf_sub(wf_root(r), "norm"), "weight", WF_SHAPE(3));
+    wf_parameter(wf_root(r), "own", WF_SHAPE(2));
+    wf_parameter(wf_root(r), "positions", WF_SHAPE(4), .buffer = true);
+    return r;
+}
+
+struct tensor {
+    const char *name;
+    int64_t rows, columns; /* columns 0: [rows] */
+    float first;           /* then first + 1, ... */
+};
+
+static wf_status load(wf_registry *r, const struct tensor *tensor, int count, wf_error *error)
+{
+    float data[16][32];
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    snprintf(path, sizeof path, "/tmp/weft-load-%d.safetensors", (int)getpid());
+    for (int i = 0; i < count; i++) {
+        const struct tensor *t = &tensor[i];
+        for (int j = 0; j < 32; j++)
+            data[i][j] = t->first + (float)j;
+        wf_array a = wf_array_dense(data[i], WF_F32, t->columns ? WF_SHAPE(t->rows, t->columns) : WF_SHAPE(t->rows));
+        wf_safetensors_put(w, t->name, &a);
+    }
+    ck_assert_int_eq(wf_safetensors_commit(w, path, error), WF_OK);
+    wf_safetensors *file = wf_safetensors_open(path, error);
+    ck_assert_msg(file != NULL, "%s", error->message);
+    wf_status status = wf_registry_load_with(r, file, &options, error);
+    wf_safetensors_close(file);
+    unlink(path);
+    return status;
+}
+
+static const struct tensor good[] = {
+    {"m.x.layer.10.v", 2, 3, 40}, {"m.x.layer.9.q", 2, 3, 0}, {"m.x.layer.9.k", 2, 3, 6}, {"m.x.layer.9.v", 2, 3, 12},
+    {"m.x.layer.10.k", 2, 3, 34}, {"m.own", 2, 0, 7},         {"m.x.norm.w", 3, 0, 50},   {"m.x.layer.10.q", 2, 3, 28},
+    {"m.head.anything", 5, 0, 0}, {"m.table", 1, 0, 0},       {"elsewhere", 1, 0, 0},
+};
+enum { GOOD = sizeof good / sizeof *good };
+
+static void ck_values(const wf_registry *r, const char *name, int count, double first)
+{
+    const wf_real *x = wf_parameter_info(wf_registry_find(r, name))->value.data;
+    for (int i = 0; i < count; i++)
+        ck_assert_msg(x[i] == first + i, "%s[%d] is %g", name, i, (double)x[i]);
+}
+
+START_TEST(tensors_are_stacked)
+{
+    struct tensor other[GOOD];
+    memcpy(other, good, sizeof good);
+    other[6].name = "m.x.norm.gamma"; /* the second rule of that parameter */
+    for (int which = 0; which < 2; which++) {
+        wf_error e = {0};
+        wf_registry *r = declare();
+        ck_assert_msg(load(r, which ? other : good, GOOD, &e) == WF_OK, "%s", e.message);
+        ck_values(r, "blocks.9.qkv.weight", 18, 0);
+        ck_values(r, "blocks.10.qkv.weight", 18, 28);
+        ck_values(r, "norm.weight", 3, 50);
+        ck_values(r, "own", 2, 7);
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_listed)
+{
+    static const struct {
+        int at; /* of good[], which becomes: */
+        struct tensor tensor;
+        const char *message;
+    } bad[] = {
+        {2, {"m.x.layer.9.other", 2, 3, 0}, "1 missing: m.x.layer.9.k; 1 unexpected: m.x.layer.9.other"},
+        {2, {"m.x.layer.9.k", 3, 3, 0}, "1 with another shape: m.x.layer.9.k [3,3] instead of [2,3]"},
+        {2, {"m.x.layer.9.k", 6, 0, 0}, "m.x.layer.9.k [6] instead of [2,3]"},
+        {6, {"m.x.norm.beta", 3, 0, 0}, "1 missing: m.x.norm.w; 1 unexpected: m.x.norm.beta"},
+        {5, {"own", 2, 0, 0}, "1 missing: m.own"},
+        {8, {"m.heads", 2, 0, 0}, "1 unexpected: m.heads"},
+        {8, {"m.x.norm.gamma", 3, 0, 0}, "1 unexpected: m.x.norm.gamma"}, /* both spellings: one of them is nothing's */
+        {9, {"m.tables", 2, 0, 0}, "1 unexpected: m.tables"},
+        {9, {"m.positions", 4, 0, 0}, "1 unexpected: m.positions"}, /* buffers are in no file */
+        {9, {"m.x.layer.11.q", 2, 3, 0}, "1 unexpected: m.x.layer.11.q"},
+        {1, {"m.x.layer.09.q", 2, 3, 0}, "1 missing: m.x.layer.9.q; 1 unexpected: m.x.layer.09.q"},
+        {9, {"m.blocks.9.qkv.weight", 6, 3, 0}, "1 unexpected: m.blocks.9.qkv.weight"}, /* our name is not theirs */
+    };
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        struct tensor tensor[GOOD];
+        wf_error e = {0};
+        wf_registry *r = declare();
+        memcpy(tensor, good, sizeof good);
+        tensor[bad[i].at] = bad[i].tensor;
+        ck_assert_int_eq(load(r, tensor, GOOD, &e), WF_ERR_FORMAT);
+        ck_assert_msg(strstr(e.message, bad[i].message), "%d: \"%s\" lacks \"%s\"", i, e.message, bad[i].message);
+        ck_assert_ptr_null(wf_registry_values(r));
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
+/* A stack that its parts don't divide is the fault of the rule, and said of each tensor. */
+START_TEST(an_uneven_stack)
+{
+    wf_error e = {0};
+    wf_registry *r = wf_registry_new(&e);
+    wf_parameter(wf_sub(wf_sub_at(wf_root(r), "blocks", 9), "qkv"), "weight", WF_SHAPE(7, 3));
+    static const struct tensor three[] = {{"m.x.layer.9.q", 2, 3, 0}, {"m.x.layer.9.k", 2, 3, 0}, {"m.x.layer.9.v", 3, 3, 0}};
+    ck_assert_int_eq(load(r, three, 3, &e), WF_ERR_FORMAT);
+    ck_assert_msg(strstr(e.message, "3 with another shape"), "%s", e.message);
+    wf_registry_free(r);
+}
+END_TEST
+
+WF_TEST_MAIN("nn/load", tensors_are_stacked, what_does_not_fit_is_listed, an_uneven_stack)
