@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 import torch_reference as R
 
 ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-ap.add_argument('case', nargs='*', default=['nanogpt-char-small', 'char-rms', 'seq2seq-tiny', 'seq2seq-postnorm', 'multi30k'])
+ap.add_argument('case', nargs='*', default=['nanogpt-char-small', 'char-rms', 'seq2seq-tiny', 'seq2seq-postnorm', 'multi30k', 'encoder-attention'])
 ap.add_argument('--build', default=str(ROOT / 'build'))
 ap.add_argument('--threads', type=int, default=2)
 ap.add_argument('--updates', type=int, default=20)
@@ -56,6 +56,10 @@ def batches_of(t, meta):
 
 def model_of(meta):
     """(parameters, input) -> logits of all positions that count, [N,V]."""
+    if meta['family'] == 'encoder':
+        c = {k: int(meta[k]) for k in ('heads', 'layers')} | {k: meta[k] == 'true' for k in ('final_norm', 'scale_embeddings')}
+        c |= {k: meta[k] for k in ('norm', 'activation')}
+        return lambda p, x: F.linear(R.encoder(p, c, x, torch.ones(1, 1, 1, x.shape[1], dtype=torch.bool)), p['head.weight'], p['head.bias']).flatten(0, 1)
     if meta['family'] != 'seq2seq':
         return lambda p, x: R.MODELS[meta['family']](p, x, int(meta['heads']), int(meta['layers']), meta['activation']).flatten(0, 1)
     c = {k: int(meta[k]) for k in ('heads', 'encoder_layers', 'decoder_layers')} | {k: meta[k] == 'true' for k in ('final_norm', 'scale_embeddings')}

@@ -123,7 +123,7 @@ def encoder(p, c, x, allowed, keep=None):
     """Ids [B,T] -> [B,T,d]. c: the names of Weft's config.json; allowed: bools that broadcast to [B,H,T,T]."""
     d, pre = p['embed.weight'].shape[1], c['norm'] == 'pre'
     norm = lambda name, v: F.layer_norm(v, (d,), p[name + '.weight'], p.get(name + '.bias'), 1e-5)
-    h = p['embed.weight'][x] * (math.sqrt(d) if c['scale_embeddings'] else 1.0) + sinusoidal(x.shape[1], d)
+    h = p['embed.weight'][x] * (math.sqrt(d) if c['scale_embeddings'] else 1.0) + sinusoidal(x.shape[1], d).to(p['embed.weight'].dtype)
     def sublayer(name, h, f):
         return h + f(norm(name, h)) if pre else norm(name, h + f(h))
     def attend(name, v):
