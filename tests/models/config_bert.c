@@ -8,7 +8,10 @@ static char path[64];
 static void write_text(const char *text)
 {
     snprintf(path, sizeof path, "/tmp/weft-config-bert-%d.json", (int)getpid());
-    ck_ok(wf_file_save(path, text, (int64_t)strlen(text), error));
+    FILE *f = fopen(path, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    fclose(f);
 }
 
 /* The keys that must be there, and `more`. */
