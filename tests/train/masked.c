@@ -41,8 +41,10 @@ static struct wf_train_options tiny(const char *out, struct seen *seen)
     struct wf_train_options o = {
         .out = out, .train = text_files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel};
     ck_ok(wf_config_preset(&o.config, "encoder-attention", error));
-    const char *set[][2] = {{"layers", "2"}, {"d_model", "32"},   {"heads", "4"},        {"d_ff", "64"},      {"context", "16"},
-                            {"batch", "6"},  {"vocab_size", "0"}, {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}};
+    const char *set[][2] = {{"layers", "2"},   {"d_model", "32"}, {"heads", "4"},        {"d_ff", "64"},
+                            {"context", "16"}, {"batch", "6"},    {"vocab_size", "0"},   {"schedule", "constant"},
+                            {"warmup", "0"},   {"clip", "0"},     {"valid_every", "10"}, {"save_every", "7"},
+                            {"keep", "2"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
     o.config.steps = 25;
