@@ -237,7 +237,7 @@ START_TEST(what_is_not_done_is_refused_by_name)
         {"config.json", "absolute", "relative_key", "key \"position_embedding_type\": \"relative_key\""},
         {"config.json", "\"vocab_size\": 42", "\"vocab_size\": 41", "vocab.txt has 42 types, the model in"},
         {"config.json", "\"vocab_size\": 42", "\"vocab_size\": 43", "vocab.txt has 42 types, the model in"},
-        {"config.json", "\"hidden_size\": 12", "\"hidden_size\": 24", "they pool"},
+        {"config.json", "\"hidden_size\": 12", "\"hidden_size\": 24", "it pools vectors of 12 numbers, the model's have 24"},
         {"config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "16 missing: encoder.layer.2.attention.self.query.weight"},
         {"config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1", "16 unexpected: encoder.layer.1."},
         {"config.json", "\"intermediate_size\": 20", "\"intermediate_size\": 21",
@@ -246,8 +246,7 @@ START_TEST(what_is_not_done_is_refused_by_name)
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         copy_folder();
         replace(bad[i].file, bad[i].from, bad[i].to);
-        ck_refused_folder(WF_ERR_FORMAT,
-                          strcmp(bad[i].message, "they pool") == 0 ? "pools vectors of 12 numbers, the model's have 24" : bad[i].message);
+        ck_refused_folder(strstr(bad[i].message, "is not there") ? WF_ERR_IO : WF_ERR_FORMAT, bad[i].message);
         remove_folder();
     }
     copy_folder();
@@ -322,7 +321,7 @@ START_TEST(damage)
     int good = 0, refused = 0;
     wf_rng rng = wf_rng_new(11, 1);
     copy_folder();
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 250; i++) {
         const char *name = files[wf_rng_below(&rng, FILES)];
         struct wf_run run;
         wf_error problem = {0}, e = {0};
@@ -346,7 +345,7 @@ START_TEST(damage)
         free(copy);
         wf_free(text);
     }
-    ck_assert_msg(good > 20 && refused > 100, "%d good, %d refused", good, refused);
+    ck_assert_msg(good > 20 && refused > 60, "%d good, %d refused", good, refused);
     ck_assert_int_eq(wf_alloc_live(), live);
     remove_folder();
 }
