@@ -16,8 +16,9 @@
 
 #include <utf8proc.h>
 
-/* Back to the bar's first cell, wrapping on, and nothing from there to the end of the screen. */
-#define ERASE "\r\033[?7h\033[J"
+/* Back to the bar's first cell, wrapping on, and nothing from there to the end of the screen. The screen is cleared behind a blank: tmux
+ * takes clearing from the first cell of its first row for clearing the screen, and keeps what was there in its history. */
+#define ERASE "\r\033[?7h \033[J\r"
 
 enum { MOST_BAR = 40, LEAST_BAR = 4 };
 /* Nine a second: with the last one, which waits for nothing, they are never more than ten. */
@@ -100,7 +101,7 @@ static void draw(struct display *d, double t)
     int columns = window(), width = columns > 1 ? columns - 1 : 1, used;
     if (in_background())
         return;
-    size_t length = fit(d->text, width, text, &used), at = append(out, 0, "\r\033[J\033[?7l");
+    size_t length = fit(d->text, width, text, &used), at = append(out, 0, ERASE "\033[?7l");
     int bar = width - used - 3;
     bar = bar > MOST_BAR ? MOST_BAR : bar;
     if (d->share >= 0 && bar >= LEAST_BAR) {

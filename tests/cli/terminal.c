@@ -62,6 +62,8 @@ static void control(struct terminal *t)
     int rows;
     t->pending = false;
     if (!strcmp(s, "J") || !strcmp(s, "0J")) {
+        /* tmux saves the screen into its history where this is done in the first cell of the first row, wherever that lies now */
+        t->unknown |= t->column == 0 && t->columns > 1;
         erase_right(t);
         for (int i = t->row + 1; i < TERMINAL_ROWS; i++) {
             memset(t->cell[i], 0, sizeof t->cell[i]);
@@ -232,8 +234,9 @@ int terminal_count(const struct terminal *t, const char *text)
 
 int terminal_last_row(const struct terminal *t)
 {
+    char text[TERMINAL_TEXT];
     int row = TERMINAL_ROWS - 1;
-    while (row >= 0 && used(t, row) == 0)
+    while (row >= 0 && (used(t, row) == 0 || !*terminal_row(t, row, text)))
         row--;
     return row;
 }

@@ -18,7 +18,7 @@ struct terminal {
     /* the parser */
     char sequence[32];
     int held;
-    bool unknown; /* something came that it does not know, or that leaves the screen */
+    bool unknown; /* something came that it does not know, that leaves the screen, or that some terminal takes for something else */
 };
 void terminal_open(struct terminal *t, bool reflows, int columns);
 void terminal_byte(struct terminal *t, char byte);
@@ -29,6 +29,6 @@ enum { TERMINAL_TEXT = TERMINAL_COLUMNS * 4 + 1 };
 char *terminal_row(const struct terminal *t, int row, char text[TERMINAL_TEXT]);
 /* How often ASCII text stands on the screen, over the ends of rows that were wrapped too. */
 int terminal_count(const struct terminal *t, const char *text);
-int terminal_last_row(const struct terminal *t); /* that is not empty; -1: none */
+int terminal_last_row(const struct terminal *t); /* with anything to see; -1: none */
 
 #endif
