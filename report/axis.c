@@ -140,8 +140,9 @@ static void log_tics(struct axis *a, int most)
 
 void axis_finish(struct axis *a, double margin, int most)
 {
-    if (a->low == a->high) { /* one value: in the middle */
-        double size = a->low == 0 || a->whole ? 1 : fabs(a->low) * 0.1;
+    double largest = fmax(fabs(a->low), fabs(a->high));
+    if (a->high - a->low <= fmax(1e-7 * largest, 1 / MOST)) { /* one value, as far as a float tells: in the middle */
+        double size = a->whole ? fmax(1, 1e-6 * largest) : largest < 1 / MOST ? 1 : largest * 0.1;
         a->low -= size;
         a->high += size;
     } else if (a->log) {

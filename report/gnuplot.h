@@ -19,8 +19,11 @@ struct script {
     wf_status status;
 };
 void script_add(struct script *s, const char *format, ...) WF_PRINTF(2, 3); /* numbers with a point in every locale */
-/* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup.
- * Bytes that are not UTF-8, and control characters, become U+FFFD, so that an SVG stays well-formed. */
+/* Whether a character goes into a picture or a terminal: no control character, and one that an SVG may hold. */
+bool script_shows(uint32_t point);
+#define SCRIPT_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, what stands for others and for bytes that are not UTF-8 */
+/* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup;
+ * an SVG with it is well-formed. */
 void script_quote(struct script *s, const char *text);
 /* The same as the label of a tic, which gnuplot reads as a format for a number (each % is doubled) and cuts at 50 bytes. */
 void script_quote_tic(struct script *s, const char *text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 #include "plot_runs.h"
@@ -17,7 +18,27 @@ static const char *last_parts(const char *path, int parts)
     return at;
 }
 
-/* The path without slashes and "." at its end; of "..", "." and "/" what they stand for. NULL without memory. */
+/* The folder's name without what would not be text in a terminal or an SVG. NULL without memory. */
+static char *clean(const char *path)
+{
+    int64_t bytes = (int64_t)strlen(path), used = 0;
+    char *out = wf_alloc((sizeof SCRIPT_REPLACEMENT - 1) * (size_t)bytes + 1);
+    if (!out)
+        return NULL;
+    for (int64_t i = 0; i < bytes;) {
+        uint32_t c;
+        int length = wf_utf8_decode(path + i, bytes - i, &c);
+        bool shown = length > 0 && script_shows(c);
+        size_t size = shown ? (size_t)length : sizeof SCRIPT_REPLACEMENT - 1;
+        memcpy(out + used, shown ? path + i : SCRIPT_REPLACEMENT, size);
+        used += (int64_t)size;
+        i += length ? length : 1;
+    }
+    out[used] = 0;
+    return out;
+}
+
+/* The path without slashes and "." at its end; of "..", "." and "/" what they stand for; clean. NULL without memory. */
 static char *plain_path(const char *path)
 {
     size_t length = strlen(path);
@@ -31,7 +52,9 @@ static char *plain_path(const char *path)
         wf_free(copy);
         copy = wf_strdup(real);
     }
-    return copy;
+    char *out = copy ? clean(copy) : NULL;
+    wf_free(copy);
+    return out;
 }
 
 static bool begins_character(const char *c)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include <weft/internal/text.h>
@@ -98,14 +99,14 @@ void plot_add_data(const struct curve *c, char kind, int64_t run, struct script 
         return;
     script_add(s, "$%c%" PRId64 " << END\n", kind, run);
     for (int64_t i = 0; i < c->count; i++)
-        script_add(s, "%.12g %.7g\n", c->point[i].step, c->point[i].value);
+        script_add(s, "%.12g %.9g\n", c->point[i].step, c->point[i].value);
     script_add(s, "END\n");
 }
 
 void plot_finish(struct plot *p, int letters, int losses, int rates, double margin)
 {
     char longest[WF_NUMBER_SIZE];
-    int steps = letters / ((int)strlen(wf_text_count((int64_t)p->x.high, longest)) + 3);
+    int steps = letters / ((int)strlen(wf_text_count((int64_t)fmin(p->x.high, 9e18), longest)) + 3);
     steps = steps < 2 ? 2 : steps < 10 ? steps : 10;
     if (p->x.low <= 0.05 * p->x.high)
         p->x.low = 0;

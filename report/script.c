@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 #include "gnuplot.h"
@@ -48,33 +48,29 @@ void script_add(struct script *s, const char *format, ...)
     uselocale(before);
 }
 
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+bool script_shows(uint32_t c)
+{
+    bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    return !control && c != 0xfffe && c != 0xffff; /* which XML 1.0 has not */
+}
 
 /* Letters, digits, blanks and what is beyond ASCII go as they are, all else by its number: in double quotes gnuplot runs `commands` and
  * knows escapes. Of a number that begins with 0 it reads four digits, so that those of the text behind it are safe. */
 static void quote(struct script *s, const char *text, bool tic)
 {
-    int64_t bytes = (int64_t)strlen(text), good;
+    int64_t bytes = (int64_t)strlen(text);
     script_add(s, "\"");
     for (int64_t i = 0; i < bytes && s->status == WF_OK;) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= 0x80) {
-            int length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-            good = wf_utf8_check(text + i, length < bytes - i ? length : bytes - i);
-            /* U+0080 to U+009F are control characters, and XML 1.0 has neither U+FFFE nor U+FFFF */
-            bool shown = good < 0 && !(c == 0xc2 && (unsigned char)text[i + 1] < 0xa0) &&
-                         !(c == 0xef && (unsigned char)text[i + 1] == 0xbf && (unsigned char)text[i + 2] >= 0xbe);
-            script_add(s, "%.*s", shown ? length : 3, shown ? text + i : REPLACEMENT);
-            i += good < 0 ? length : 1;
-            continue;
-        }
-        if (c < 0x20 || c == 0x7f)
-            script_add(s, REPLACEMENT);
-        else if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ')
-            script_add(s, "%c", c);
+        uint32_t c = 0;
+        int length = wf_utf8_decode(text + i, bytes - i, &c);
+        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ' || c >= 0x80;
+        if (length == 0 || !script_shows(c))
+            script_add(s, SCRIPT_REPLACEMENT);
+        else if (plain)
+            script_add(s, "%.*s", length, text + i);
         else
-            script_add(s, tic && c == '%' ? "\\%04o\\%04o" : "\\%04o", c, c);
-        i++;
+            script_add(s, tic && c == '%' ? "\\%04o\\%04o" : "\\%04o", (unsigned)c, (unsigned)c);
+        i += length ? length : 1;
     }
     script_add(s, "\"");
 }

@@ -186,6 +186,12 @@ START_TEST(names)
     ck_assert_int_ge(text_columns(name[0]), NAME_COLUMNS - 4);
     ck_assert_int_eq(strlen(name[0]) % 3, 0); /* whole characters */
     wf_free(name[0]);
+    /* nothing in a name moves a terminal's cursor, ends a line, or is no UTF-8 */
+    named(NAMED("a\x1b[31m\nb\xc2\x9b\x7f"), 1,
+          NAMED("a\xef\xbf\xbd[31m\xef\xbf\xbd"
+                "b\xef\xbf\xbd\xef\xbf\xbd" +
+                0));
+    named(NAMED("x/\xff\xc3", "y/\xc3\xa9"), 2, NAMED("\xef\xbf\xbd\xef\xbf\xbd" + 0, "\xc3\xa9"));
     char here[4096];
     ck_assert_int_eq(mkdir(in_folder("inner"), 0777), 0);
     ck_assert_ptr_nonnull(getcwd(here, sizeof here));
@@ -228,6 +234,10 @@ START_TEST(axes)
     tics(1e18, 1e18 + 4e12, false, 4, "1e18 1.000002e18 1.000004e18");
     tics(-1e308, 1e308, false, 4, "-1e100 0 1e100");
     tics(1e-300, 1e300, true, 4, "1e-51 1 1e51");
+    /* what no float tells apart is one value */
+    tics(2.5, 2.5 + 4e-16, false, 4, "2.4 2.6");
+    tics(2.5, 2.5 + 4e-16, true, 4, "2.4 2.6");
+    tics(0, 1e-320, false, 4, "-1 0 1");
     struct axis a = axis_new(false);
     ck_assert(axis_empty(&a));
     a.whole = true;
@@ -290,6 +300,11 @@ END_TEST
 
 START_TEST(little)
 {
+    /* losses that differ by less than gnuplot is told, and the last of all steps */
+    struct wf_string same = {0};
+    make_run("r", "{\"step\":9223372036854775807,\"loss/train\":2.5}\n{\"step\":9223372036854775807,\"loss/valid\":2.5000000000000004}\n");
+    ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, NULL, &same, error));
+    wf_string_free(&same);
     /* one point, no learning rate, validation only, losses of 0 */
     struct wf_string out = {0};
     ck_ok(wf_plot_text(NAMED(make_run("r", "{\"step\":1,\"loss/train\":9.5}\n")), 1, NULL, &out, error));
