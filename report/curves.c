@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Curves out of metrics.jsonl. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include <weft/file.h>
@@ -10,6 +11,7 @@
 #include "curves.h"
 
 static const int64_t LONGEST = (int64_t)1 << 31; /* bytes of metrics.jsonl: some ten million lines */
+static const double MOST = 1e100;                /* so that no sum is infinite; and gnuplot dies of 1e308 in a narrow range */
 static const char *const keys[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
 
 void curve_free(struct curve *curve)
@@ -56,7 +58,8 @@ static wf_status read_event(const json_t *event, const char *path, int64_t numbe
             return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is no number", path, number, keys[k]);
         if (!json_is_integer(step) || json_integer_value(step) < 0)
             return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" without a \"step\" of 0 or more", path, number, keys[k]);
-        wf_status status = add(&out->of[k], (struct point){(double)json_integer_value(step), json_number_value(value)}, error);
+        struct point p = {(double)json_integer_value(step), fmax(-MOST, fmin(json_number_value(value), MOST))};
+        wf_status status = add(&out->of[k], p, error);
         if (status != WF_OK)
             return status;
     }

@@ -304,6 +304,8 @@ START_TEST(little)
     struct wf_string same = {0};
     make_run("r", "{\"step\":9223372036854775807,\"loss/train\":2.5}\n{\"step\":9223372036854775807,\"loss/valid\":2.5000000000000004}\n");
     ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, NULL, &same, error));
+    make_run("r", "{\"step\":9223372036854775807,\"loss/train\":1e308,\"lr\":-1e308}\n"); /* gnuplot died of it */
+    ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, NULL, &same, error));
     wf_string_free(&same);
     /* one point, no learning rate, validation only, losses of 0 */
     struct wf_string out = {0};
