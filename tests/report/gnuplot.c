@@ -8,21 +8,27 @@
 
 #include "../io/io_test.h"
 
+#include "../../report/fonts.h"
 #include "../../report/gnuplot.h"
 
 static char path_before[8192];
 
-/* A gnuplot that is this shell script. */
-static void pretend(const char *script)
+/* A program of that name that is this shell script. */
+static void pretend_to_be(const char *program, const char *script)
 {
     char text[8192], path[9000];
     if (!path_before[0])
         snprintf(path_before, sizeof path_before, "%s", getenv("PATH"));
     snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
-    write_text(in_folder("gnuplot"), text);
-    ck_assert_int_eq(chmod(in_folder("gnuplot"), 0755), 0);
+    write_text(in_folder(program), text);
+    ck_assert_int_eq(chmod(in_folder(program), 0755), 0);
     snprintf(path, sizeof path, "%s:%s", folder_of_test, path_before);
     ck_assert_int_eq(setenv("PATH", path, 1), 0);
+}
+
+static void pretend(const char *script)
+{
+    pretend_to_be("gnuplot", script);
 }
 
 static void real(void)
@@ -171,6 +177,37 @@ START_TEST(no_font)
 }
 END_TEST
 
+/* What fc-list prints, and what is left of a text of ä, 中, U+200B (which nothing shows) and a bad byte; NULL: it stays as it is. */
+START_TEST(fonts)
+{
+    static const char text[] = "a\xc3\xa4 \xe4\xb8\xad\xe2\x80\x8b\xff";
+    static const struct {
+        const char *program, *left;
+    } cases[] = {{"echo TrueType 20-7e e4 fffd", "a\xc3\xa4 \xef\xbf\xbd\xe2\x80\x8b\xff"},
+                 {"echo TrueType 20-7e; echo CFF e0-e5", "a\xc3\xa4 ?\xe2\x80\x8b\xff"},
+                 {"echo CFF 20-7e; echo Type 1 e4; echo TrueType 4e2d", "a? \xe4\xb8\xad\xe2\x80\x8b\xff"},
+                 {"echo TrueType 20-7e e4 4e00-9fff", text},
+                 {"echo 'TrueType 20-7e e4 10fff0-ffffffffffffffffff 7-3 4e2d'", text},
+                 {"echo TrueType e4", NULL}, /* no list of fonts has no letter */
+                 {"echo an error >&2; exit 1", NULL},
+                 {"echo 20-7e", NULL}};
+    struct wf_string script = {.data = (char *)text, .length = sizeof text - 1}, out = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pretend_to_be("fc-list", cases[i].program);
+        ck_ok(fonts_mend(&script, &out, error));
+        if (cases[i].left)
+            ck_assert_str_eq(out.data, cases[i].left);
+        else
+            ck_assert_int_eq(out.length, 0);
+        wf_string_free(&out);
+    }
+    setenv("PATH", "/nowhere", 1);
+    ck_ok(fonts_mend(&script, &out, error));
+    ck_assert_int_eq(out.length, 0);
+    real();
+}
+END_TEST
+
 START_TEST(complaints)
 {
     fails("set terminal svg\nplot sin(x\n", "gnuplot failed: \"')' expected\"");
@@ -316,4 +353,4 @@ START_TEST(memory)
 }
 END_TEST
 
-WF_TEST_MAIN("gnuplot", formats, terminals, quotes, no_font, complaints, missing, pipes, signals, surroundings, memory)
+WF_TEST_MAIN("gnuplot", formats, terminals, quotes, no_font, fonts, complaints, missing, pipes, signals, surroundings, memory)

@@ -148,6 +148,30 @@ START_TEST(shapes)
 }
 END_TEST
 
+/* Noise of 20 parts in a hundred as it was logged; next to none in the mean. */
+START_TEST(means)
+{
+    struct plot p;
+    const char *run = make_long("noisy", 3000, 0);
+    ck_ok(plot_load(&run, 1, false, 10000, &p, error));
+    const struct plot_run *r = &p.run[0];
+    ck_assert(p.noisy && p.trained && !p.validated);
+    ck_assert_int_eq(r->raw.count, 300);
+    ck_assert_int_eq(r->mean.count, 300);
+    for (int i = 150; i < 300; i++) {
+        double loss = 1 + 9 * exp(-r->mean.point[i].step / 300);
+        ck_assert_double_gt(fabs(r->raw.point[i].value / loss - 1), 0.19);
+        ck_assert_double_lt(fabs(r->mean.point[i].value / loss - 1), 0.05);
+    }
+    plot_free(&p);
+    run = make_long("few", 390, 0); /* is drawn as it is */
+    ck_ok(plot_load(&run, 1, false, 10000, &p, error));
+    ck_assert(!p.noisy && p.run[0].raw.count == 0);
+    ck_assert_double_eq_tol(p.run[0].mean.point[38].value, (1 + 9 * exp(-1.3)) * 1.2, 1e-5);
+    plot_free(&p);
+}
+END_TEST
+
 static void named(const char *const *runs, int count, const char *const *expected)
 {
     char *name[8];
@@ -238,7 +262,18 @@ START_TEST(axes)
     tics(2.5, 2.5 + 4e-16, false, 4, "2.4 2.6");
     tics(2.5, 2.5 + 4e-16, true, 4, "2.4 2.6");
     tics(0, 1e-320, false, 4, "-1 0 1");
-    struct axis a = axis_new(false);
+    struct script s = {0};
+    struct axis a = axis_new(true);
+    axis_see(&a, 1);
+    axis_see(&a, 12);
+    axis_finish(&a, 0, 4);
+    axis_script(&a, 'y', true, &s);
+    a.log = false;
+    axis_script(&a, 'x', false, &s);
+    ck_assert_str_eq(s.text.data, "set logscale y\nset yrange [1:12]\nset ytics (\"1\" 1, \"2\" 2, \"5\" 5, \"10\" 10)\n"
+                                  "unset logscale x\nset xrange [1:12]\nset xtics (\"\" 1, \"\" 2, \"\" 5, \"\" 10)\n");
+    wf_string_free(&s.text);
+    a = axis_new(false);
     ck_assert(axis_empty(&a));
     a.whole = true;
     axis_see(&a, 3);
@@ -404,4 +439,4 @@ START_TEST(memory)
 }
 END_TEST
 
-WF_TEST_MAIN("plot", reads, refuses, shapes, names, axes, drawings, little, pictures, memory)
+WF_TEST_MAIN("plot", reads, refuses, shapes, means, names, axes, drawings, little, pictures, memory)
