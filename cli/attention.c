@@ -20,10 +20,12 @@ static const struct argp_option options[] = {
      0},
     {"layer", KEY_LAYER, "L", 0, "one head alone, with --head; both count from 1", 0},
     {"head", KEY_HEAD, "H", 0, "one head alone, with --layer", 0},
-    {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all)", 0},
+    {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all); not for .json", 0},
     {"out", KEY_OUT, "FILE|DIR", 0,
-     "a picture (.svg or .png), the numbers (.json), or a page to look around in (.html, of all kinds); a folder, an existing one or a "
-     "name that ends in /, gets the grid and each head as SVG, of all kinds unless --kind is given",
+     "a picture (.svg or .png), the numbers (.json: of every head, or of one), or a page to look around in (.html: all kinds and heads; "
+     "what "
+     "is chosen, the first of --pick, is what it opens with); a folder, an existing one or a name that ends in /, gets SVGs, the grid and "
+     "each head or only those chosen, of all kinds unless --kind is given",
      0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
@@ -162,17 +164,10 @@ static int check(struct arguments *a)
     if (!a->layer != !a->head)
         return fail_usage("--layer and --head go together: which %s? Or give --pick L:H", a->layer ? "head" : "layer");
     enum form form = form_of(a->out);
-    const char *choice = a->pick ? "--pick" : "--layer and --head";
     if (form == FORM_NONE)
         return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json or .html, or in / for a folder", a->out);
-    if ((a->pick || a->layer) && form != FORM_PICTURE)
-        return fail_usage("%s choose%s what a picture shows, but %s: leave %s out", choice, a->pick ? "s" : "",
-                          form == FORM_FOLDER ? "a folder gets every head"
-                          : form == FORM_JSON ? "JSON holds every head"
-                                              : "the page holds every head",
-                          a->pick ? "it" : "them");
-    if (a->kind_name && form == FORM_HTML)
-        return fail_usage("the page holds all kinds of attention: leave --kind out");
+    if (a->pick && form == FORM_JSON)
+        return fail_usage("%s holds every head or one, not some: give --layer and --head instead of --pick, or leave it out", a->out);
     if (a->pick)
         return parse_pick(a);
     if (a->layer) {
@@ -212,14 +207,17 @@ static wf_status draw_into(const struct arguments *a, const struct wf_attention_
     return status;
 }
 
+/* The heads that are chosen, else the grid and every head. */
 static wf_status draw_all(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
                           int64_t *count, wf_error *error)
 {
-    wf_status status = draw_into(a, maps, map, NULL, error);
-    for (struct wf_head h = {1, 1}; status == WF_OK && h.layer <= map->layers; h.layer++)
+    wf_status status = a->count == 0 ? draw_into(a, maps, map, NULL, error) : WF_OK;
+    for (struct wf_head h = {1, 1}; a->count == 0 && status == WF_OK && h.layer <= map->layers; h.layer++)
         for (h.head = 1; status == WF_OK && h.head <= map->heads; h.head++)
             status = draw_into(a, maps, map, &h, error);
-    *count += 1 + map->layers * map->heads;
+    for (int64_t i = 0; status == WF_OK && i < a->count; i++)
+        status = draw_into(a, maps, map, &a->heads[i], error);
+    *count += a->count > 0 ? a->count : 1 + map->layers * map->heads;
     return status;
 }
 
@@ -232,20 +230,37 @@ static wf_status fill_folder(const struct arguments *a, const struct wf_attentio
         if (!a->kind_name || map == &maps->map[i])
             status = draw_all(a, maps, &maps->map[i], &count, error);
     if (status == WF_OK)
-        fprintf(stderr, "weft: %lld pictures in %s\n", (long long)count, a->out);
+        fprintf(stderr, "weft: %lld picture%s in %s\n", (long long)count, count == 1 ? "" : "s", a->out);
+    return status;
+}
+
+/* Before anything is written: all kinds that a folder gets must have the heads. */
+static wf_status check_heads(const struct arguments *a, const struct wf_attention_maps *maps, const struct wf_attention_map *map,
+                             wf_error *error)
+{
+    bool all = form_of(a->out) == FORM_FOLDER && !a->kind_name;
+    wf_status status = WF_OK;
+    for (int i = 0; i < maps->count; i++)
+        for (int64_t k = 0; status == WF_OK && k < a->count; k++)
+            if (all || map == &maps->map[i])
+                status = wf_attention_check_head(maps, &maps->map[i], a->heads[k], error);
     return status;
 }
 
 static wf_status save(const struct arguments *a, const struct wf_attention_maps *maps, wf_error *error)
 {
     const struct wf_attention_map *map = choose(a, maps, error);
-    if (!map)
-        return error->code;
+    wf_status status = map ? check_heads(a, maps, map, error) : error->code;
+    if (status == WF_OK && interrupted(NULL))
+        status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted: nothing was written");
+    if (status != WF_OK)
+        return status;
     switch (form_of(a->out)) {
     case FORM_JSON:
-        return wf_attention_save_json(map, a->out, error);
+        return wf_attention_save_json(maps, map, a->heads, a->out, error);
     case FORM_HTML:
-        return wf_attention_save_html(maps, a->out, error);
+        return wf_attention_save_html(
+            maps, &(struct wf_attention_opening){.map = map, .head = a->heads ? a->heads[0] : (struct wf_head){0}}, a->out, error);
     case FORM_FOLDER:
         return fill_folder(a, maps, map, error);
     default:

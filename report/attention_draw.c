@@ -156,7 +156,6 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 {
     struct script s = {0}, sharp = {0};
     struct wf_string drawn = {0};
-    script_add(&s, "load \"< cat\"\n"); /* standard input gnuplot reads byte by byte, a pipe of its own in blocks: six times faster */
     script_terminal(&s, format, (int)p->width, (int)p->height, CAPTION);
     add_settings(&s, p);
     add_captions(&s, p);
@@ -180,17 +179,6 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 
 /* --- in front ------------------------------------------------------------------------------------------------------ */
 
-static wf_status check_head(const struct wf_attention_map *m, const struct wf_head *h, const char *model, wf_error *error)
-{
-    bool layer = h->layer < 1 || h->layer > m->layers;
-    if (!layer && h->head >= 1 && h->head <= m->heads)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "there is no %s %" PRId64 ": the %s-attention of %s has %" PRId64 " layer%s of %" PRId64 " head%s, counted from 1",
-                        layer ? "layer" : "head", layer ? h->layer : h->head, wf_map_kind_name(m->kind), model, m->layers,
-                        m->layers == 1 ? "" : "s", m->heads, m->heads == 1 ? "" : "s");
-}
-
 wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                             int64_t count, const char *path, wf_error *error)
 {
@@ -199,7 +187,7 @@ wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct w
         .map = map, .heads = count > 0 ? heads : NULL, .count = count > 0 ? count : map->layers * map->heads, .pairs = maps->count > 1};
     wf_status status = picture_format_of(path, &format, error);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
-        status = check_head(map, &heads[i], maps->model, error);
+        status = wf_attention_check_head(maps, map, heads[i], error);
     p.pixels = status == WF_OK && format == PICTURE_PNG;
     if (status == WF_OK)
         status = picture_lay_out(&p, maps->model, error);

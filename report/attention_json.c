@@ -2,6 +2,7 @@
 /* Attention maps as JSON. The weights are written number by number, for a tree of them would take a hundred times their memory. */
 #include <weft/attention_map.h>
 
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,13 +47,21 @@ static void add_row(wf_file_writer *w, const float *row, int64_t count)
     add_text(w, "]");
 }
 
-static void add_weights(wf_file_writer *w, const struct wf_attention_map *m)
+static void add_number(wf_file_writer *w, const char *before, int64_t number)
+{
+    char text[64];
+    wf_file_append(w, text, snprintf(text, sizeof text, "%s%" PRId64, before, number));
+}
+
+/* Of all heads, or of one. */
+static void add_weights(wf_file_writer *w, const struct wf_attention_map *m, const struct wf_head *one)
 {
     /* newlocale gives the C locale as a constant object: it neither allocates nor fails */
     locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
-    const float *row = m->weights;
-    for (int64_t l = 0; l < m->layers; l++)
-        for (int64_t h = 0; h < m->heads; h++) {
+    int64_t layers = one ? 1 : m->layers, heads = one ? 1 : m->heads;
+    const float *row = m->weights + (one ? ((one->layer - 1) * m->heads + one->head - 1) * m->queries * m->keys : 0);
+    for (int64_t l = 0; l < layers; l++)
+        for (int64_t h = 0; h < heads; h++) {
             add_text(w, h > 0 ? ",\n[" : l > 0 ? "],\n[[" : "[[[");
             for (int64_t q = 0; q < m->queries; q++, row += m->keys) {
                 add_text(w, q > 0 ? "," : "");
@@ -64,20 +73,28 @@ static void add_weights(wf_file_writer *w, const struct wf_attention_map *m)
     uselocale(before);
 }
 
-wf_status wf_attention_save_json(const struct wf_attention_map *map, const char *path, wf_error *error)
+wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
+                                 const char *path, wf_error *error)
 {
+    wf_status status = head ? wf_attention_check_head(maps, map, *head, error) : WF_OK;
+    if (status != WF_OK)
+        return status;
     wf_file_writer *w = wf_file_begin(path, error);
     if (!w)
         return wf_file_commit(NULL, error);
     add_text(w, "{\"kind\": \"");
     add_text(w, wf_map_kind_name(map->kind));
     add_text(w, "\", \"query\": ");
-    wf_status status = add_tokens(w, map->query, map->queries, error);
+    status = add_tokens(w, map->query, map->queries, error);
     add_text(w, ",\n\"key\": ");
     if (status == WF_OK)
         status = add_tokens(w, map->key, map->keys, error);
+    if (head) {
+        add_number(w, ",\n\"layer\": ", head->layer);
+        add_number(w, ", \"head\": ", head->head);
+    }
     add_text(w, ",\n\"weights\": ");
-    add_weights(w, map);
+    add_weights(w, map, head);
     add_text(w, "}\n");
     if (status == WF_OK)
         return wf_file_commit(w, error);

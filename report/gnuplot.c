@@ -23,12 +23,14 @@ wf_status picture_format_of(const char *path, enum picture_format *out, wf_error
 
 /* --- how it ended -------------------------------------------------------------------------------------------------- */
 
-/* gnuplot's own words: the first line of the form "line 0: ...", without what is a mere warning; else the first line that says anything. */
+/* gnuplot's own words: the first line of the form "line 12: ...", without what is a mere warning; else the first line that says anything. */
 static char *first_complaint(char *text)
 {
+    static const char file[] = "\"< cat\" "; /* as gnuplot calls the script */
     char *first = NULL, *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));) {
         line += strspn(line, " \t\r");
+        line += strncmp(line, file, strlen(file)) == 0 ? strlen(file) : 0;
         if (strncmp(line, "line ", 5) == 0) {
             char *words = line + 5 + strspn(line + 5, "0123456789");
             if (words > line + 5 && words[0] == ':' && words[1] == ' ' && strncmp(words + 2, "warning", 7) != 0)
@@ -63,7 +65,8 @@ static wf_status judge(struct program_end *end, int64_t drawn, wf_error *error)
 /* The script with what no font can show replaced, where that matters. */
 static wf_status run(const struct wf_string *script, struct wf_string *out, struct program_end *end, wf_error *error)
 {
-    static const char *const arguments[] = {"gnuplot", "--default-settings", "-", NULL};
+    /* a script on its standard input gnuplot reads byte by byte, a pipe of its own in blocks: six times faster */
+    static const char *const arguments[] = {"gnuplot", "--default-settings", "-e", "load \"< cat\"", NULL};
     static const char *const drop[] = {"GNUTERM=", "GNUPLOT_", "GDFONTPATH=", "GNUFITLOG=", NULL};
     struct wf_string mended = {0};
     bool picture = memmem(script->data, (size_t)script->length, "set terminal pngcairo", 21) != NULL;

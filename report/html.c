@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* The page of attention maps: page/, put together by tools/embed-page, with the title and the data filled in. */
 #include <weft/attention_map.h>
-#include <weft/file.h>
-#include <weft/internal/text.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <weft/file.h>
+#include <weft/internal/text.h>
 
 /* page/ as tools/embed-page puts it together; @TITLE@ and @DATA@ are filled in here. */
 extern const char wf_page[];
@@ -121,12 +123,16 @@ static void put_tokens(struct page *p, const char *name, char *const *token, int
     put_text(p, "]");
 }
 
-static void put_maps(struct page *p, const struct wf_attention_maps *maps)
+static void put_maps(struct page *p, const struct wf_attention_maps *maps, const struct wf_attention_opening *opening)
 {
     put_number(p, "<script type=\"application/json\" id=\"data\">\n{\"one\": ", ONE);
     put_text(p, ", \"model\": ");
     put_string(p, maps->model);
-    put_text(p, ", \"maps\": [");
+    put_text(p, ", \"opening\": {\"kind\": ");
+    put_string(p, wf_map_kind_name(opening->map->kind));
+    put_number(p, ", \"layer\": ", opening->head.layer);
+    put_number(p, ", \"head\": ", opening->head.head);
+    put_text(p, "}, \"maps\": [");
     for (int i = 0; i < maps->count; i++) {
         const struct wf_attention_map *map = &maps->map[i];
         put_text(p, i ? ",\n{\"kind\": " : "\n{\"kind\": ");
@@ -193,10 +199,27 @@ static wf_status check(const struct wf_attention_maps *maps, wf_error *error)
     return WF_OK;
 }
 
-wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const char *path, wf_error *error)
+/* What is chosen, with the defaults filled in. */
+static wf_status open_at(const struct wf_attention_maps *maps, const struct wf_attention_opening *chosen, struct wf_attention_opening *out,
+                         wf_error *error)
+{
+    *out = chosen ? *chosen : (struct wf_attention_opening){0};
+    out->map = out->map ? out->map : &maps->map[maps->count - 1];
+    if (wf_attention_find(maps, out->map->kind) != out->map)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the map that the page is to open with is none of those in it");
+    if (out->head.layer == 0 && out->head.head == 0)
+        out->head = (struct wf_head){1, 1};
+    return wf_attention_check_head(maps, out->map, out->head, error);
+}
+
+wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *path,
+                                 wf_error *error)
 {
     struct page p = {0};
+    struct wf_attention_opening first;
     wf_status status = check(maps, error);
+    if (status == WF_OK)
+        status = open_at(maps, opening, &first, error);
     if (status != WF_OK)
         return status;
     if (!(p.file = wf_file_begin(path, error)))
@@ -217,7 +240,7 @@ wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const cha
                 put_text(&p, wf_map_kind_name(maps->map[i].kind));
             }
         } else {
-            put_maps(&p, maps);
+            put_maps(&p, maps, &first);
             for (int i = 0; i < maps->count; i++)
                 put_weights(&p, &maps->map[i]);
         }

@@ -27,12 +27,14 @@ function writeAddress() {
     }, 150);
 }
 
-// From 1; what the page lacks is read as the nearest that it has.
+// From 1; what the page lacks is read as the nearest that it has, and what is not said as the page was made to open.
 function readAddress() {
     clearTimeout(addressTimer);
-    const parts = new URLSearchParams(location.hash.slice(1)), map = data.maps.findIndex(one => one.kind === parts.get('kind'));
-    const count = (name, most) => Math.min(Math.max(parseInt(parts.get(name), 10) || 1, 1), most) - 1;
-    state.map = Math.max(map, 0);
+    const parts = new URLSearchParams(location.hash.slice(1)), find = kind => data.maps.findIndex(one => one.kind === kind);
+    const count = (name, most) => Math.min(Math.max(parseInt(parts.get(name) ?? data.opening[name], 10) || 1, 1), most) - 1;
+    state.map = find(parts.get('kind'));
+    if (state.map < 0)
+        state.map = find(data.opening.kind);
     state.layer = count('layer', mapNow().layers);
     state.head = count('head', mapNow().heads);
     state.pin = null;

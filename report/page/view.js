@@ -128,7 +128,12 @@ function paintThumbs() {
 // Sizes: cells as large as the window lets them be; labels left out where there is no room for all.
 function layout() {
     const map = mapNow(), rows = map.query.length, columns = map.key.length, narrow = innerWidth < 640;
-    const longest = (box, most) => Math.min(most, Math.max(...[...box.children].map(label => label.scrollWidth)) + 2);
+    const longest = (box, most) => {
+        box.classList.add('bold'); // as a label is when it is pointed at
+        const width = Math.max(...[...box.children].map(label => label.scrollWidth));
+        box.classList.remove('bold');
+        return Math.min(most, width + 2);
+    };
     for (const label of document.querySelectorAll('.axis bdi'))
         label.style.maxWidth = 'none';
     // Small maps: all of a layer in a line where that leaves them 18 pixels.
@@ -138,7 +143,7 @@ function layout() {
     $('thumbs').style.gridTemplateRows = 'auto';
     const left = Math.max(longest($('rows'), narrow ? 88 : 150), 56), slant = longest($('columns'), narrow ? 80 : 130);
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
-    const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 4);
+    const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 8 * rise);
     const wide = bar => ($('scroll').offsetWidth - bar - left - right - 4) / columns, high = Math.max((innerHeight * 0.8 - top) / rows, 15);
     const least = Math.max(rows, columns) <= 40 ? 18 : 3; // so few scroll rather than lose labels
     const fitting = bar => Math.max(Math.floor(Math.min(wide(bar), high, 52)), least);

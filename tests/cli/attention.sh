@@ -41,6 +41,14 @@ heads=$(find new/deep -name 'cross-layer-*.svg' | wc -l)
 show pairs --source 'the cat' --kind cross --out one-kind/
 [ "$(find one-kind -type f | wc -l)" = $((heads + 1)) ] || failed "one-kind: $(ls one-kind)"
 
+show lm --text 'the' --pick 3:1,1:2 --out some/
+[ "$(cd some && echo *)" = 'decoder-layer-1-head-2.svg decoder-layer-3-head-1.svg' ] || failed "some: $(ls some)"
+show pairs --source 'the cat' --layer 1 --head 1 --out one-each/
+[ "$(cd one-each && echo *)" = 'cross-layer-1-head-1.svg decoder-layer-1-head-1.svg encoder-layer-1-head-1.svg' ] || failed "one-each: $(ls one-each)"
+grep -q '1 picture in one' err && failed 'three pictures are not one'
+show pairs --source 'the cat' --layer 1 --head 1 --kind decoder --out one-each
+grep -q '1 picture in one-each$' err || failed "one picture: $(tail -1 err)"
+
 # --- numbers: the same in every locale, and of other weights too
 show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out map.json
 head -1 map.json | grep -q '^{"kind": "decoder", "query": \["<s>","die","Katze"\],$\|^{"kind": "decoder", "query": \["<bos>","die","Katze"\],$' ||
@@ -51,9 +59,21 @@ cmp -s map.json locale.json || failed 'a locale changed the numbers'
 show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out file.json --weights pairs/model.safetensors
 cmp -s map.json file.json || failed 'weights by their file differ'
 
-# --- the page
+show lm --text 'the cat' --out all.json
+show lm --text 'the cat' --layer 3 --head 2 --out head.json
+{ head -2 all.json && echo '"layer": 3, "head": 2,' && sed -n '8s/^\(.*\)\]\]}$/"weights": [[\1]]}/p' all.json; } >wanted.json
+cmp -s head.json wanted.json || failed "json of a head: $(diff head.json wanted.json | cut -c 1-200)"
+
+# --- the page has all kinds, and opens with what is chosen
+opens() { grep -o '"opening": {[^}]*}' page.html | tr -d '" {}'; }
 show pairs --source 'the cat sat' --out page.html
 grep -qi '<!doctype html>' page.html || failed 'no page'
+[ "$(opens)" = opening:kind:cross,layer:1,head:1 ] || failed "the page opens with $(opens)"
+show pairs --source 'the cat sat' --kind decoder --layer 2 --head 1 --out page.html
+[ "$(opens)" = opening:kind:decoder,layer:2,head:1 ] || failed "the page opens with $(opens)"
+[ "$(grep -c '^{"kind": ' page.html)" = 3 ] || failed 'the page lacks a kind'
+show lm --text 'the cat' --pick 3:2,1:1 --out page.html
+[ "$(opens)" = opening:kind:decoder,layer:3,head:2 ] || failed "the page opens with $(opens)"
 
 # --- bad input: one line each
 expect 2 'which run?' "$weft" attention
@@ -84,10 +104,14 @@ expect 2 'both choose' "$weft" attention lm --text a --layer 1 --head 1 --pick 1
 for pick in '' 1 1: :1 1:1, 1:1,,1:2 a:b 1:1:1 ' 1:1' 0:1 1:-1 1:99999999999999999999; do
     expect 2 'no list of layers and heads' "$weft" attention lm --text a --pick "$pick" --out x.svg
 done
-expect 2 'JSON holds every head' "$weft" attention lm --text a --layer 1 --head 1 --out x.json
-expect 2 'the page holds every head' "$weft" attention lm --text a --pick 1:1 --out x.html
-expect 2 'a folder gets every head' "$weft" attention lm --text a --pick 1:1 --out there
-expect 2 'all kinds' "$weft" attention lm --text a --kind decoder --out x.html
+expect 2 'x.json holds every head or one, not some' "$weft" attention lm --text a --pick 1:1 --out x.json
+for name in x.svg x.json x.html x/; do
+    expect 2 'no layer 4: the decoder-attention of nanogpt-char-small has 3 layers of 2 heads' "$weft" attention lm --text a --layer 4 --head 1 --out $name
+done
+expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x.html
+expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x/
+expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x.html
+expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x/
 for name in x.jpg x.SVG x svg x.svg.txt ''; do
     expect 2 '.svg, .png, .json or .html' "$weft" attention lm --text a --out "$name"
 done
@@ -102,6 +126,6 @@ mkdir empty
 expect 1 'install the package gnuplot' env PATH="$work/empty" "$weft" attention lm --text a --out x.svg
 expect 1 'install the package gnuplot' env PATH="$work/empty" "$weft" attention lm --text a --out x.png
 PATH="$work/empty" "$weft" attention lm --text a --out nothing-drawn.json 2>/dev/null || failed 'numbers need no gnuplot'
-for name in x.svg x.json x.html x.png x.jpg; do [ ! -e $name ] || failed "a refused call left $name behind"; done
+for name in x.svg x.json x.html x.png x.jpg x; do [ ! -e $name ] || failed "a refused call left $name behind"; done
 "$weft" attention --help | grep -q -- '--pick=L:H' || failed 'attention --help'
 finish

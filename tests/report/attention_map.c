@@ -270,7 +270,7 @@ START_TEST(json_gives_back_the_same_floats)
         const struct wf_attention_map *m = &maps.map[i];
         wf_error problem = {0};
         const float *w = m->weights;
-        ck_ok(wf_attention_save_json(m, page_path("map.json"), error));
+        ck_ok(wf_attention_save_json(&maps, m, NULL, page_path("map.json"), error));
         json_t *json = wf_json_load(page_path("map.json"), 1 << 24, &problem);
         ck_assert_msg(json != NULL, "%s", problem.message);
         ck_assert_uint_eq(json_object_size(json), 4);
@@ -300,8 +300,46 @@ START_TEST(json_gives_back_the_same_floats)
         json_decref(json);
     }
     wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_json(&maps.map[0], page_path("no/such/folder/map.json"), &problem), WF_ERR_IO);
+    ck_assert_int_eq(wf_attention_save_json(&maps, &maps.map[0], NULL, page_path("no/such/folder/map.json"), &problem), WF_ERR_IO);
     ck_assert_msg(strstr(problem.message, "no/such/folder"), "%s", problem.message);
+    wf_attention_free(&maps);
+    wf_run_close(&run);
+}
+END_TEST
+
+/* Of one head only its rows, and which it is. */
+START_TEST(json_of_a_head)
+{
+    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    struct wf_attention_maps maps;
+    wf_error problem = {0};
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = "a man reads", .target = "ein Mann"}, &maps, error));
+    const struct wf_attention_map *m = &maps.map[2];
+    const struct wf_head head = {2, 3}, wrong[] = {{3, 1}, {1, 4}, {0, 1}, {1, 0}};
+    ck_ok(wf_attention_save_json(&maps, m, &head, page_path("head.json"), error));
+    json_t *json = wf_json_load(page_path("head.json"), 1 << 24, &problem);
+    ck_assert_msg(json != NULL, "%s", problem.message);
+    ck_assert_uint_eq(json_object_size(json), 6);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "layer")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "head")), 3);
+    json_t *layers = json_object_get(json, "weights"), *heads = json_array_get(layers, 0), *rows = json_array_get(heads, 0);
+    ck_assert_uint_eq(json_array_size(layers), 1);
+    ck_assert_uint_eq(json_array_size(heads), 1);
+    ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
+    for (int64_t q = 0; q < m->queries; q++) {
+        ck_assert_int_eq((int64_t)json_array_size(json_array_get(rows, (size_t)q)), m->keys);
+        for (int64_t k = 0; k < m->keys; k++)
+            ck_assert((float)json_number_value(json_array_get(json_array_get(rows, (size_t)q), (size_t)k)) ==
+                      m->weights[((1 * m->heads + 2) * m->queries + q) * m->keys + k]);
+    }
+    json_decref(json);
+    for (int i = 0; i < 4; i++) {
+        const char *path = page_path("wrong.json");
+        problem = (wf_error){0};
+        ck_assert_int_eq(wf_attention_save_json(&maps, m, &wrong[i], path, &problem), WF_ERR_ARGUMENT);
+        ck_assert_msg(strstr(problem.message, "the cross-attention of multi30k has 2 layers of 3 heads"), "%s", problem.message);
+        ck_assert(!wf_file_exists(path));
+    }
     wf_attention_free(&maps);
     wf_run_close(&run);
 }
@@ -395,4 +433,4 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("attention_map", of_a_language_model, of_an_encoder, of_a_translation_model, labels_are_for_people,
-             json_gives_back_the_same_floats, what_can_not_be, kinds_by_name, without_memory)
+             json_gives_back_the_same_floats, json_of_a_head, what_can_not_be, kinds_by_name, without_memory)

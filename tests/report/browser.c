@@ -67,6 +67,7 @@ START_TEST(shows_three_kinds)
 {
     struct wf_attention_maps maps = translation_maps();
     open_page(save(&maps, "kinds.html"), "", 1280, 900);
+    check_chosen(&maps.map[2], 1, 1); /* where nothing is said */
     ck_assert_int_eq((int)js_number("return document.querySelectorAll('#kinds button').length"), 3);
     static const char *const button[] = {"Encoder", "Decoder", "Cross"};
     for (int kind = 0; kind < 3; kind++) {
@@ -110,7 +111,7 @@ START_TEST(takes_keys)
     struct wf_attention_maps maps = translation_maps();
     const struct wf_attention_map *m = &maps.map[0];
     char *path = wf_strdup(save(&maps, "keys.html"));
-    open_page(path, "", 1280, 900);
+    open_page(path, "#kind=encoder", 1280, 900);
     /* with Tab one comes to everything, and sees where one is */
     char seen[2000] = "";
     for (int i = 0; i < 14; i++) {
@@ -197,6 +198,29 @@ START_TEST(takes_keys)
 }
 END_TEST
 
+START_TEST(opens_where_it_was_made_to)
+{
+    struct wf_attention_maps maps = translation_maps();
+    const struct wf_attention_opening at = {.map = &maps.map[1], .head = {2, 5}};
+    char *path = wf_format("%s/opening.html", browser.folder);
+    ck_ok(wf_attention_save_html(&maps, &at, path, error));
+    open_page(path, "", 1280, 900);
+    ck_assert_str_eq(js_text("return mapNow().kind"), "decoder");
+    check_chosen(&maps.map[1], 2, 5);
+    /* the address wins; what it leaves out is as the page was made */
+    open_page(path, "#kind=cross&layer=3&head=1", 1280, 900);
+    ck_assert_str_eq(js_text("return mapNow().kind"), "cross");
+    check_chosen(&maps.map[2], 3, 1);
+    open_page(path, "#head=7&query=3", 1280, 900);
+    ck_assert_str_eq(js_text("return mapNow().kind"), "decoder");
+    check_chosen(&maps.map[1], 2, 7);
+    check_panel(&maps.map[1], 2, 7, true, 2, true);
+    check_quiet();
+    wf_free(path);
+    wf_attention_free(&maps);
+}
+END_TEST
+
 START_TEST(is_light_and_dark)
 {
     struct wf_attention_maps maps = small_maps();
@@ -254,6 +278,7 @@ START_TEST(holds_200_tokens)
     wf_free(words);
     ck_assert(js_true("return getComputedStyle(document.querySelectorAll('#rows bdi')[61]).visibility === 'visible'"));
     ck_assert(js_true("return document.querySelectorAll('#rows .thin').length > 50"));
+    ck_assert_str_eq(js_text(cut_labels), "");
     /* it stays quick: 30 tokens and 10 heads on, each with its layout (of one thread's own time, whatever else the machine does) */
     double before = thread_time();
     js_true("const key = k => document.getElementById('scroll').dispatchEvent(new KeyboardEvent('keydown', {key: k, bubbles: true}));"
@@ -291,6 +316,10 @@ START_TEST(fits_narrow_windows)
         ck_assert_msg(js_true("return document.documentElement.scrollWidth <= innerWidth"), "at %d the page scrolls sideways", widths[i]);
         ck_assert_double_eq(js_number(overlaps), 0);
         ck_assert_double_eq(js_number("return document.querySelectorAll('.axis .thin').length"), 0);
+        ck_assert_str_eq(js_text(cut_labels), "");
+        ck_assert_str_eq(js_text("const s = document.getElementById('scroll'); return s.scrollWidth <= s.clientWidth || cell === 18 ? '' : "
+                                 "`${s.scrollWidth} of ${s.clientWidth}, cells of ${cell}`"),
+                         "");
         ck_assert_msg(js_true("const all = [...document.querySelectorAll('.card, header')].map(c => c.getBoundingClientRect());"
                               "return all.every((a, i) => all.every((b, k) => i >= k || a.right <= b.left || b.right <= a.left || a.bottom "
                               "<= b.top || b.bottom <= a.top))"),
@@ -342,7 +371,7 @@ int main(void)
     cdp("Performance.enable", json_pack("{s:s}", "timeDomain", "threadTicks"));
     cdp("Network.emulateNetworkConditions",
         json_pack("{s:b, s:i, s:i, s:i}", "offline", 1, "latency", 0, "downloadThroughput", -1, "uploadThroughput", -1));
-    const TTest *const tests[] = {points,           shows_three_kinds,   takes_keys,    is_light_and_dark,
+    const TTest *const tests[] = {points,           shows_three_kinds,   takes_keys,    opens_where_it_was_made_to, is_light_and_dark,
                                   holds_200_tokens, fits_narrow_windows, takes_pictures};
     int status = run_tests("browser", tests, (int)(sizeof tests / sizeof *tests));
     browser_stop();

@@ -27,7 +27,7 @@ static inline const char *save(const struct wf_attention_maps *maps, const char 
 {
     static char path[256];
     snprintf(path, sizeof path, "%s/%s", browser.folder, name); /* which the keeper removes */
-    ck_ok(wf_attention_save_html(maps, path, error));
+    ck_ok(wf_attention_save_html(maps, NULL, path, error));
     return path;
 }
 
@@ -164,6 +164,21 @@ static const char overlaps[] = "let n = 0; for (const id of ['rows', 'columns'])
                                "parseFloat(id === 'rows' ? e.style.top : e.style.left));"
                                "  for (let i = 1; i < at.length; i++) n += at[i] - at[i - 1] < (id === 'rows' ? 14 : 17);"
                                "} return n;";
+
+/* Labels that are cut though they are short enough to be whole, or that lie beyond what the map's box scrolls to; each as it is when it is
+ * pointed at, which is bold. */
+static const char cut_labels[] =
+    "const scroll = document.getElementById('scroll'), left = scroll.getBoundingClientRect().left - scroll.scrollLeft, found = [];"
+    "for (const label of document.querySelectorAll('.axis bdi')) {"
+    "  const on = label.classList.contains('on'); label.classList.add('on');"
+    "  const box = label.getBoundingClientRect(), most = label.dataset.key ? (innerWidth < 640 ? 80 : 130) : (innerWidth < 640 ? 88 : 150);"
+    "  if ((label.scrollWidth > label.clientWidth && label.scrollWidth <= most) || box.right - left > scroll.scrollWidth + 0.01 || "
+    "box.left < "
+    "left - 0.01)"
+    "    found.push(`${label.textContent} ${label.scrollWidth} in ${label.clientWidth}, ends at ${box.right - left} of "
+    "${scroll.scrollWidth}`);"
+    "  label.classList.toggle('on', on);"
+    "} return found.join('; ');";
 
 /* The page follows the system's scheme when it hears of it. */
 static inline void check_theme(const char *theme)

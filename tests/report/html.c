@@ -9,7 +9,7 @@ static char *page;
 
 static char *save(const struct wf_attention_maps *maps)
 {
-    ck_ok(wf_attention_save_html(maps, page_path("page.html"), error));
+    ck_ok(wf_attention_save_html(maps, NULL, page_path("page.html"), error));
     wf_error problem = {0};
     int64_t bytes;
     page = wf_file_load(page_path("page.html"), 1 << 26, &bytes, &problem);
@@ -193,6 +193,45 @@ START_TEST(needs_nothing_else)
 }
 END_TEST
 
+static void opens_at(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *wanted)
+{
+    ck_ok(wf_attention_save_html(maps, opening, page_path("page.html"), error));
+    wf_error problem = {0};
+    int64_t bytes;
+    char *text = wf_file_load(page_path("page.html"), 1 << 26, &bytes, &problem);
+    ck_assert_msg(text && strstr(text, wanted), "no %s %s", wanted, problem.message);
+    wf_free(text);
+}
+
+START_TEST(opens_where_it_is_told_to)
+{
+    struct wf_attention_maps maps = translation_maps(), small = small_maps();
+    opens_at(&small, NULL, "\"opening\": {\"kind\": \"encoder\", \"layer\": 1, \"head\": 1}");
+    opens_at(&maps, NULL, "\"opening\": {\"kind\": \"cross\", \"layer\": 1, \"head\": 1}");
+    struct wf_attention_opening opening = {.map = &maps.map[1]};
+    opens_at(&maps, &opening, "\"opening\": {\"kind\": \"decoder\", \"layer\": 1, \"head\": 1}");
+    opening.head = (struct wf_head){3, 8};
+    opens_at(&maps, &opening, "\"opening\": {\"kind\": \"decoder\", \"layer\": 3, \"head\": 8}");
+    const struct {
+        struct wf_attention_opening opening;
+        const char *part;
+    } wrong[] = {{{.head = {4, 1}}, "no layer 4: the cross-attention of multi30k has 3 layers of 8 heads"},
+                 {{.head = {1, 9}}, "no head 9"},
+                 {{.head = {1, 0}}, "no head 0"},
+                 {{.head = {0, 1}}, "no layer 0"},
+                 {{.map = &small.map[0]}, "none of those in it"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        wf_error problem = {0};
+        const char *path = page_path("wrong.html");
+        ck_assert_int_eq(wf_attention_save_html(&maps, &wrong[i].opening, path, &problem), WF_ERR_ARGUMENT);
+        ck_assert_msg(strstr(problem.message, wrong[i].part), "%s", problem.message);
+        ck_assert(!wf_file_exists(path));
+    }
+    wf_attention_free(&maps);
+    wf_attention_free(&small);
+}
+END_TEST
+
 START_TEST(writes_hostile_tokens_as_text)
 {
     struct wf_attention_maps maps = {.model = "<i>&\"'"};
@@ -260,7 +299,7 @@ END_TEST
 static void check_refused(const struct wf_attention_maps *maps, const char *path, wf_status status, const char *part)
 {
     wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_html(maps, path, &problem), status);
+    ck_assert_int_eq(wf_attention_save_html(maps, NULL, path, &problem), status);
     ck_assert_int_eq(problem.code, status);
     ck_assert_msg(strstr(problem.message, part) && !strchr(problem.message, '\n'), "%s", problem.message);
     ck_assert_msg(!wf_file_exists(path), "%s was left", path);
@@ -290,7 +329,7 @@ START_TEST(survives_a_full_disk)
 {
     struct wf_attention_maps maps = small_maps();
     wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_html(&maps, "/dev/full", &problem), WF_ERR_IO);
+    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, "/dev/full", &problem), WF_ERR_IO);
     ck_assert_msg(strstr(problem.message, "/dev/full") && !strchr(problem.message, '\n'), "%s", problem.message);
     wf_attention_free(&maps);
 }
@@ -305,7 +344,7 @@ START_TEST(survives_want_of_memory)
         wf_error problem = {0};
         int64_t live = wf_alloc_live();
         wf_alloc_fail_after(failures);
-        wf_status status = wf_attention_save_html(&maps, path, &problem);
+        wf_status status = wf_attention_save_html(&maps, NULL, path, &problem);
         wf_alloc_fail_after(-1);
         ck_assert_int_eq(wf_alloc_live(), live);
         if (status == WF_OK)
@@ -319,5 +358,5 @@ START_TEST(survives_want_of_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("html", holds_the_maps, holds_any_number_of_weights, needs_nothing_else, writes_hostile_tokens_as_text, stays_utf8,
-             writes_the_same_bytes_again, refuses, survives_a_full_disk, survives_want_of_memory)
+WF_TEST_MAIN("html", holds_the_maps, holds_any_number_of_weights, needs_nothing_else, opens_where_it_is_told_to,
+             writes_hostile_tokens_as_text, stays_utf8, writes_the_same_bytes_again, refuses, survives_a_full_disk, survives_want_of_memory)

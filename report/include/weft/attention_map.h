@@ -4,7 +4,7 @@
  *
  *   struct wf_attention_maps maps;
  *   if (wf_attention_of(&run, &(struct wf_attention_request){.text = "The cat sat on the mat"}, &maps, &error) != WF_OK) ...
- *   status = wf_attention_save_html(&maps, "cat.html", &error);
+ *   status = wf_attention_save_html(&maps, NULL, "cat.html", &error);
  *   wf_attention_free(&maps);                                                                                            */
 #ifndef WEFT_ATTENTION_MAP_H
 #define WEFT_ATTENTION_MAP_H
@@ -55,16 +55,28 @@ WF_API const struct wf_attention_map *wf_attention_find(const struct wf_attentio
 struct wf_head {
     int64_t layer, head;
 };
+/* WF_ERR_ARGUMENT where the map lacks the layer or the head (says how many there are). What follows checks it itself. */
+WF_API wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
+                                         wf_error *error) WF_CHECKED;
 /* Heat maps through gnuplot, which must be installed: one of `count` heads side by side, each with its title and the tokens on both
  * axes, and a colour bar; count 0: a grid of all, a row for each layer, whose tokens are named where they stay legible. One scale for all.
  * The path's end says the format: .svg or .png. The file is written whole or not at all. WF_ERR_ARGUMENT: another format, a layer or head
- * that the model lacks (says how many there are); WF_ERR_STATE: no gnuplot (says the package). */
+ * that the model lacks; WF_ERR_STATE: no gnuplot (says the package). */
 WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                                    int64_t count, const char *path, wf_error *error) WF_CHECKED;
-/* {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}; tokens as the vocabulary spells them. */
-WF_API wf_status wf_attention_save_json(const struct wf_attention_map *map, const char *path, wf_error *error) WF_CHECKED;
-/* One page with all kinds and heads, which needs no network and no other file. */
-WF_API wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const char *path, wf_error *error) WF_CHECKED;
+/* {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}; tokens as the vocabulary spells them. With a head
+ * (NULL: all) that one alone: "weights" is [1][1][query][key], and "layer" and "head" stand before it. */
+WF_API wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
+                                        const char *path, wf_error *error) WF_CHECKED;
+
+/* What the page shows first, unless its address says otherwise. */
+struct wf_attention_opening {
+    const struct wf_attention_map *map; /* one of the maps; NULL: the last, of a translation model cross */
+    struct wf_head head;                /* {0}: the first of the first layer */
+};
+/* One page with all kinds and heads, which needs no network and no other file. opening NULL: all as its zero says. */
+WF_API wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *path,
+                                        wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
