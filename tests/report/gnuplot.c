@@ -218,7 +218,7 @@ START_TEST(complaints)
     fails("plot x\n", "gnuplot failed: \"first line\"");
     pretend("echo picture; exit 3");
     fails("plot x\n", "exit code 3");
-    pretend("echo 'line 0: warning: nothing' >&2; echo '  line 12: bad \"thing\"' >&2; exit 1");
+    pretend("echo '\"< cat\" line 0: warning: nothing' >&2; echo '  \"< cat\" line 12: bad \"thing\"' >&2; exit 1");
     fails("plot x\n", "gnuplot failed: \"bad \\x22thing\\x22\"");
     pretend("kill -9 $$");
     fails("plot x\n", "signal 9");
@@ -308,7 +308,7 @@ START_TEST(surroundings)
     setenv("LC_ALL", "C", 1);
     setenv("OTHER", "kept", 1);
     pretend("echo \"$*|$GNUTERM|$LC_ALL|$OTHER\"");
-    draws("", "--default-settings -||C.UTF-8|kept\n");
+    draws("", "--default-settings -e load \"< cat\"||C.UTF-8|kept\n");
     real();
     write_text(in_folder(".gnuplot"), "set title 'from the home folder'\n");
     setenv("HOME", folder_of_test, 1);
