@@ -77,8 +77,13 @@ static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf
     x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences)
                       : wf_positions_forward(&m->positions, x, NULL);
     x = wf_dropout_forward(&m->drop, wf_layer_norm_forward(&m->norm, x));
-    for (int64_t i = 0; i < m->layers; i++)
+    /* Without gradients one block's memory serves all: what it made on the way stays near the processor. */
+    bool reuse = wf_tape_mode(wf_tape_of(ids)) == WF_INFER && !call->weights;
+    for (int64_t i = 0; i < m->layers; i++) {
+        wf_tape_mark mark = wf_tape_here(wf_tape_of(ids));
         x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
+        x = reuse ? wf_tape_rewind(wf_tape_of(ids), mark, x) : x;
+    }
     return x;
 }
 
