@@ -160,4 +160,14 @@ static inline void sweep(const char *what, wf_status (*call)(wf_error *), int64_
     }
 }
 
+/* A training that must fail with this status and a line that holds `part`. */
+static inline void refused(const struct wf_train_options *o, wf_status code, const char *part)
+{
+    wf_error problem = {0};
+    wf_status status = wf_train(o, NULL, &problem);
+    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
+                  problem.message);
+    ck_assert_ptr_null(strchr(problem.message, '\n'));
+}
+
 #endif

@@ -229,15 +229,6 @@ END_TEST
 
 /* --- what is refused ----------------------------------------------------------------------------------------------- */
 
-static void refused(const struct wf_train_options *o, wf_status code, const char *part)
-{
-    wf_error problem = {0};
-    wf_status status = wf_train(o, NULL, &problem);
-    ck_assert_msg(status == code && strstr(problem.message, part), "%d, not %d with '%s': %s", (int)status, (int)code, part,
-                  problem.message);
-    ck_assert_ptr_null(strchr(problem.message, '\n'));
-}
-
 START_TEST(bad_input_is_named)
 {
     begin();
