@@ -13,6 +13,7 @@
 #include "gnuplot.h"
 #include "heat_map.h"
 #include "labels.h"
+#include "map_check.h"
 
 /* --- the script ---------------------------------------------------------------------------------------------------- */
 
@@ -179,6 +180,18 @@ static wf_status draw(const struct picture *p, enum picture_format format, const
 
 /* --- in front ------------------------------------------------------------------------------------------------------ */
 
+/* Cairo, which draws for gnuplot, takes no more; a PNG has two pixels where an SVG has one. */
+static wf_status check_size(const struct picture *p, wf_error *error)
+{
+    int64_t side = (int64_t)fmax(p->width, p->height), most = 32767;
+    if (!p->pixels || 2 * side <= most)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "a PNG of %" PRId64 " heads with %" PRId64 " tokens would be %" PRId64 " pixels long, and at most %" PRId64
+                        " can be: choose fewer heads, or take .svg",
+                        p->count, p->map->queries, 2 * side, most);
+}
+
 wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                             int64_t count, const char *path, wf_error *error)
 {
@@ -186,11 +199,15 @@ wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct w
     struct picture p = {
         .map = map, .heads = count > 0 ? heads : NULL, .count = count > 0 ? count : map->layers * map->heads, .pairs = maps->count > 1};
     wf_status status = picture_format_of(path, &format, error);
+    if (status == WF_OK)
+        status = map_check(map, error);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
         status = wf_attention_check_head(maps, map, heads[i], error);
     p.pixels = status == WF_OK && format == PICTURE_PNG;
     if (status == WF_OK)
         status = picture_lay_out(&p, maps->model, error);
+    if (status == WF_OK)
+        status = check_size(&p, error);
     if (status == WF_OK)
         status = draw(&p, format, path, error);
     picture_free(&p);

@@ -9,7 +9,10 @@
 
 #include <weft/file.h>
 #include <weft/internal/json.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
+
+#include "map_check.h"
 
 /* ["a","b"] */
 static wf_status add_tokens(wf_file_writer *w, char *const *token, int64_t count, wf_error *error)
@@ -19,7 +22,9 @@ static wf_status add_tokens(wf_file_writer *w, char *const *token, int64_t count
     int64_t bytes;
     wf_status status = array ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for tokens");
     for (int64_t i = 0; status == WF_OK && i < count; i++)
-        if (json_array_append_new(array, json_string(token[i])) != 0)
+        if (wf_utf8_check(token[i], (int64_t)strlen(token[i])) >= 0)
+            status = wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " is not UTF-8, which JSON must be", i + 1);
+        else if (json_array_append_new(array, json_string(token[i])) != 0)
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for tokens");
     char *text = status == WF_OK ? wf_json_text(array, 0, &bytes, error) : NULL;
     if (status == WF_OK && !text)
@@ -76,7 +81,9 @@ static void add_weights(wf_file_writer *w, const struct wf_attention_map *m, con
 wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
                                  const char *path, wf_error *error)
 {
-    wf_status status = head ? wf_attention_check_head(maps, map, *head, error) : WF_OK;
+    wf_status status = map_check(map, error);
+    if (status == WF_OK && head)
+        status = wf_attention_check_head(maps, map, *head, error);
     if (status != WF_OK)
         return status;
     wf_file_writer *w = wf_file_begin(path, error);

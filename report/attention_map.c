@@ -61,18 +61,6 @@ const struct wf_attention_map *wf_attention_find(const struct wf_attention_maps 
     return NULL;
 }
 
-wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
-                                  wf_error *error)
-{
-    bool layer = head.layer < 1 || head.layer > map->layers;
-    if (!layer && head.head >= 1 && head.head <= map->heads)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "there is no %s %" PRId64 ": the %s-attention of %s has %" PRId64 " layer%s of %" PRId64 " head%s, counted from 1",
-                        layer ? "layer" : "head", layer ? head.layer : head.head, wf_map_kind_name(map->kind), maps->model, map->layers,
-                        map->layers == 1 ? "" : "s", map->heads, map->heads == 1 ? "" : "s");
-}
-
 /* --- text to ids --------------------------------------------------------------------------------------------------- */
 
 static wf_status no_memory(wf_error *error)

@@ -9,6 +9,8 @@
 #include <weft/file.h>
 #include <weft/internal/text.h>
 
+#include "map_check.h"
+
 /* page/ as tools/embed-page puts it together; @TITLE@ and @DATA@ are filled in here. */
 extern const char wf_page[];
 
@@ -183,20 +185,12 @@ static void put_weights(struct page *p, const struct wf_attention_map *map)
 
 static wf_status check(const struct wf_attention_maps *maps, wf_error *error)
 {
+    wf_status status = WF_OK;
     if (maps->count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there are no attention maps to write");
-    for (int i = 0; i < maps->count; i++) {
-        const struct wf_attention_map *map = &maps->map[i];
-        int64_t head = map->queries * map->keys;
-        if (map->layers < 1 || map->heads < 1 || head < 1)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "the %s's attention map is empty", wf_map_kind_name(map->kind));
-        for (int64_t k = 0; k < map->layers * map->heads * head; k++)
-            if (!isfinite(map->weights[k]))
-                return wf_error_set(error, WF_ERR_NUMERIC, "%s attention, layer %lld, head %lld: a weight is not a number",
-                                    wf_map_kind_name(map->kind), (long long)(k / head / map->heads + 1),
-                                    (long long)(k / head % map->heads + 1));
-    }
-    return WF_OK;
+    for (int i = 0; status == WF_OK && i < maps->count; i++)
+        status = map_check(&maps->map[i], error);
+    return status;
 }
 
 /* What is chosen, with the defaults filled in. */

@@ -24,7 +24,7 @@ static void remove_folder(void)
     if (getpid() != folder_owner) /* a child that a test forked ends without it */
         return;
     char command[128];
-    snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s", folder_of_test, folder_of_test);
+    snprintf(command, sizeof command, "PATH=/usr/bin:/bin; chmod -R u+rwx %s; rm -rf %s", folder_of_test, folder_of_test);
     if (system(command) != 0)
         fprintf(stderr, "%s is left\n", folder_of_test);
     strcpy(folder_of_test, FOLDER);

@@ -35,9 +35,9 @@ static struct wf_attention_maps maps_of(enum wf_map_kind kind, int64_t layers, i
 
 static void draw(const struct wf_attention_maps *maps, const struct wf_head *heads, int64_t count, const char *name)
 {
-    ck_ok(wf_attention_draw(maps, &maps->map[0], heads, count, page_path(name), error));
+    ck_ok(wf_attention_draw(maps, &maps->map[0], heads, count, in_folder(name), error));
     if (strstr(name, ".svg"))
-        read_svg(page_path(name));
+        read_svg(in_folder(name));
 }
 
 /* The labels of a panel whose map begins right of and below (left, top): every token once, in order, further apart than the letters are
@@ -277,7 +277,7 @@ START_TEST(png_too)
     wf_error problem = {0};
     int64_t bytes;
     draw(&maps, NULL, 0, "grid.png");
-    char *png = wf_file_load(page_path("grid.png"), 1 << 24, &bytes, &problem);
+    char *png = wf_file_load(in_folder("grid.png"), 1 << 24, &bytes, &problem);
     ck_assert_msg(png && bytes > 1000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0, "%s", problem.message);
     wf_free(png);
     wf_attention_free(&maps);
@@ -289,7 +289,7 @@ static void refused(const struct wf_attention_maps *maps, struct wf_head head, c
 {
     wf_error problem = {0};
     char path[300];
-    snprintf(path, sizeof path, "%s", page_path(name));
+    snprintf(path, sizeof path, "%s", in_folder(name));
     ck_assert_int_eq(wf_attention_draw(maps, &maps->map[0], &head, 1, path, &problem), wanted);
     ck_assert_msg(problem.code == wanted && strstr(problem.message, first) && strstr(problem.message, second),
                   "\"%s\" lacks \"%s\" or \"%s\"", problem.message, first, second);
@@ -307,10 +307,31 @@ START_TEST(what_can_not_be)
     refused(&maps, (struct wf_head){1, 1}, "x.jpg", WF_ERR_ARGUMENT, "x.jpg", ".svg");
     refused(&maps, (struct wf_head){1, 1}, "no/folder/x.svg", WF_ERR_IO, "no/folder", "");
     char *path = strdup(getenv("PATH"));
-    setenv("PATH", page_folder, 1);
+    setenv("PATH", folder_of_test, 1);
     refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_STATE, "gnuplot", "install the package gnuplot");
     setenv("PATH", path, 1);
     free(path);
+    wf_attention_free(&maps);
+}
+END_TEST
+
+/* What a caller made himself, and pictures that no PNG can be. */
+START_TEST(what_can_not_be_drawn)
+{
+    struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 160, 160), empty = {.model = "m", .count = 1};
+    struct wf_head many[60];
+    wf_error problem = {0};
+    for (int i = 0; i < 60; i++)
+        many[i] = (struct wf_head){1 + i % 2, 1 + i % 3};
+    ck_assert_int_eq(wf_attention_draw(&maps, &maps.map[0], many, 60, in_folder("x.png"), &problem), WF_ERR_ARGUMENT);
+    assert_message(&problem, WF_ERR_ARGUMENT, "a PNG of 60 heads with 160 tokens");
+    assert_message(&problem, WF_ERR_ARGUMENT, "at most 32767");
+    ck_ok(wf_attention_draw(&maps, &maps.map[0], many, 6, in_folder("six.png"), error));
+    maps.map[0].weights[160 * 160 * 4 + 3] = NAN;
+    refused(&maps, (struct wf_head){1, 1}, "x.svg", WF_ERR_NUMERIC, "encoder attention, layer 2, head 2", "not a number");
+    refused(&empty, (struct wf_head){1, 1}, "x.svg", WF_ERR_ARGUMENT, "empty", "");
+    problem = (wf_error){0};
+    ck_assert_int_eq(wf_attention_draw(&empty, &empty.map[0], NULL, 0, in_folder("x.svg"), &problem), WF_ERR_ARGUMENT);
     wf_attention_free(&maps);
 }
 END_TEST
@@ -324,7 +345,7 @@ START_TEST(without_memory)
     for (int64_t n = 0;; n++) {
         wf_error problem = {0};
         wf_alloc_fail_after(n);
-        wf_status status = wf_attention_draw(&maps, &maps.map[0], NULL, 0, page_path("memory.svg"), &problem);
+        wf_status status = wf_attention_draw(&maps, &maps.map[0], NULL, 0, in_folder("memory.svg"), &problem);
         wf_alloc_fail_after(-1);
         ck_assert_int_eq(wf_alloc_live(), before);
         if (status == WF_OK)
@@ -338,4 +359,4 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("attention_draw", labels_of_30_tokens, a_grid_of_all_heads, chosen_heads_side_by_side, the_first_token_is_first,
-             heads_are_those_asked_for, the_scale_fits, texts_stay_texts, png_too, what_can_not_be, without_memory)
+             heads_are_those_asked_for, the_scale_fits, texts_stay_texts, png_too, what_can_not_be, what_can_not_be_drawn, without_memory)

@@ -270,8 +270,8 @@ START_TEST(json_gives_back_the_same_floats)
         const struct wf_attention_map *m = &maps.map[i];
         wf_error problem = {0};
         const float *w = m->weights;
-        ck_ok(wf_attention_save_json(&maps, m, NULL, page_path("map.json"), error));
-        json_t *json = wf_json_load(page_path("map.json"), 1 << 24, &problem);
+        ck_ok(wf_attention_save_json(&maps, m, NULL, in_folder("map.json"), error));
+        json_t *json = wf_json_load(in_folder("map.json"), 1 << 24, &problem);
         ck_assert_msg(json != NULL, "%s", problem.message);
         ck_assert_uint_eq(json_object_size(json), 4);
         ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), wf_map_kind_name(m->kind));
@@ -300,7 +300,7 @@ START_TEST(json_gives_back_the_same_floats)
         json_decref(json);
     }
     wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_json(&maps, &maps.map[0], NULL, page_path("no/such/folder/map.json"), &problem), WF_ERR_IO);
+    ck_assert_int_eq(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("no/such/folder/map.json"), &problem), WF_ERR_IO);
     ck_assert_msg(strstr(problem.message, "no/such/folder"), "%s", problem.message);
     wf_attention_free(&maps);
     wf_run_close(&run);
@@ -316,8 +316,8 @@ START_TEST(json_of_a_head)
     ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = "a man reads", .target = "ein Mann"}, &maps, error));
     const struct wf_attention_map *m = &maps.map[2];
     const struct wf_head head = {2, 3}, wrong[] = {{3, 1}, {1, 4}, {0, 1}, {1, 0}};
-    ck_ok(wf_attention_save_json(&maps, m, &head, page_path("head.json"), error));
-    json_t *json = wf_json_load(page_path("head.json"), 1 << 24, &problem);
+    ck_ok(wf_attention_save_json(&maps, m, &head, in_folder("head.json"), error));
+    json_t *json = wf_json_load(in_folder("head.json"), 1 << 24, &problem);
     ck_assert_msg(json != NULL, "%s", problem.message);
     ck_assert_uint_eq(json_object_size(json), 6);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "layer")), 2);
@@ -334,12 +334,23 @@ START_TEST(json_of_a_head)
     }
     json_decref(json);
     for (int i = 0; i < 4; i++) {
-        const char *path = page_path("wrong.json");
+        const char *path = in_folder("wrong.json");
         problem = (wf_error){0};
         ck_assert_int_eq(wf_attention_save_json(&maps, m, &wrong[i], path, &problem), WF_ERR_ARGUMENT);
         ck_assert_msg(strstr(problem.message, "the cross-attention of multi30k has 2 layers of 3 heads"), "%s", problem.message);
         ck_assert(!wf_file_exists(path));
     }
+    const char *path = in_folder("wrong.json");
+    maps.map[2].key[1][0] = '\xff';
+    problem = (wf_error){0};
+    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
+    assert_message(&problem, WF_ERR_ARGUMENT, "token 2 is not UTF-8");
+    ck_assert(!wf_file_exists(path));
+    maps.map[2].weights[0] = INFINITY;
+    problem = (wf_error){0};
+    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
+    assert_message(&problem, WF_ERR_NUMERIC, "cross attention, layer 1, head 1");
+    ck_assert(!wf_file_exists(path));
     wf_attention_free(&maps);
     wf_run_close(&run);
 }

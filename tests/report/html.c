@@ -9,10 +9,10 @@ static char *page;
 
 static char *save(const struct wf_attention_maps *maps)
 {
-    ck_ok(wf_attention_save_html(maps, NULL, page_path("page.html"), error));
+    ck_ok(wf_attention_save_html(maps, NULL, in_folder("page.html"), error));
     wf_error problem = {0};
     int64_t bytes;
-    page = wf_file_load(page_path("page.html"), 1 << 26, &bytes, &problem);
+    page = wf_file_load(in_folder("page.html"), 1 << 26, &bytes, &problem);
     ck_assert_msg(page != NULL, "%s", problem.message);
     ck_assert_int_eq((int64_t)strlen(page), bytes);
     return page;
@@ -195,10 +195,10 @@ END_TEST
 
 static void opens_at(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *wanted)
 {
-    ck_ok(wf_attention_save_html(maps, opening, page_path("page.html"), error));
+    ck_ok(wf_attention_save_html(maps, opening, in_folder("page.html"), error));
     wf_error problem = {0};
     int64_t bytes;
-    char *text = wf_file_load(page_path("page.html"), 1 << 26, &bytes, &problem);
+    char *text = wf_file_load(in_folder("page.html"), 1 << 26, &bytes, &problem);
     ck_assert_msg(text && strstr(text, wanted), "no %s %s", wanted, problem.message);
     wf_free(text);
 }
@@ -222,7 +222,7 @@ START_TEST(opens_where_it_is_told_to)
                  {{.map = &small.map[0]}, "none of those in it"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         wf_error problem = {0};
-        const char *path = page_path("wrong.html");
+        const char *path = in_folder("wrong.html");
         ck_assert_int_eq(wf_attention_save_html(&maps, &wrong[i].opening, path, &problem), WF_ERR_ARGUMENT);
         ck_assert_msg(strstr(problem.message, wrong[i].part), "%s", problem.message);
         ck_assert(!wf_file_exists(path));
@@ -308,14 +308,14 @@ static void check_refused(const struct wf_attention_maps *maps, const char *path
 START_TEST(refuses)
 {
     struct wf_attention_maps maps = small_maps(), none = {.model = "m"};
-    check_refused(&maps, page_path("no/such/folder/page.html"), WF_ERR_IO, "no/such/folder");
-    check_refused(&none, page_path("none.html"), WF_ERR_ARGUMENT, "no attention maps");
+    check_refused(&maps, in_folder("no/such/folder/page.html"), WF_ERR_IO, "no/such/folder");
+    check_refused(&none, in_folder("none.html"), WF_ERR_ARGUMENT, "no attention maps");
     maps.map[0].weights[144 * 5 + 7] = NAN;
-    check_refused(&maps, page_path("nan.html"), WF_ERR_NUMERIC, "encoder attention, layer 2, head 2");
+    check_refused(&maps, in_folder("nan.html"), WF_ERR_NUMERIC, "encoder attention, layer 2, head 2");
     wf_attention_free(&maps);
     /* a file that is there stays as it was, a folder too */
     struct wf_names names = {0};
-    const char *folder = page_path("");
+    const char *folder = in_folder("");
     ck_ok(wf_folder_list(folder, "", &names, error));
     ck_assert_int_eq(names.count, 0);
     wf_names_free(&names);
@@ -338,7 +338,7 @@ END_TEST
 START_TEST(survives_want_of_memory)
 {
     struct wf_attention_maps maps = small_maps();
-    char *path = wf_strdup(page_path("memory.html"));
+    char *path = wf_strdup(in_folder("memory.html"));
     int failures = 0;
     for (;; failures++) {
         wf_error problem = {0};

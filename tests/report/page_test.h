@@ -4,36 +4,9 @@
 #define TESTS_PAGE_TEST_H
 
 #include <math.h>
-#include <unistd.h>
 
-static void remove_pages(void);
-#define WF_TEST_TEARDOWN remove_pages
-#include "check_weft.h"
+#include "../io/io_test.h"
 #include <weft/attention_map.h>
-#include <weft/file.h>
-
-static char page_folder[64];
-
-static void remove_pages(void)
-{
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", page_folder);
-    if (page_folder[0])
-        ck_assert_int_eq(system(command), 0);
-    page_folder[0] = 0;
-}
-
-/* A name in a folder of the test's own, valid until the next call. */
-static inline const char *page_path(const char *name)
-{
-    static char path[256];
-    if (!page_folder[0]) {
-        strcpy(page_folder, "/tmp/weft-page-XXXXXX");
-        ck_assert_ptr_nonnull(mkdtemp(page_folder));
-    }
-    snprintf(path, sizeof path, "%s/%s", page_folder, name);
-    return path;
-}
 
 /* Heads that differ as those of real models do: near the diagonal, the token before, the first token, scattered. Rows sum to 1. */
 static inline float raw_weight(int64_t layer, int64_t head, int64_t i, int64_t j)

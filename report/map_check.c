@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+
+#include "map_check.h"
+
+wf_status map_check(const struct wf_attention_map *map, wf_error *error)
+{
+    const char *kind = wf_map_kind_name(map->kind);
+    int64_t head = map->queries * map->keys;
+    if (map->layers < 1 || map->heads < 1 || map->queries < 1 || map->keys < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the %s's attention map is empty", kind);
+    for (int64_t i = 0; i < map->layers * map->heads * head; i++)
+        if (!isfinite(map->weights[i]))
+            return wf_error_set(error, WF_ERR_NUMERIC, "%s attention, layer %" PRId64 ", head %" PRId64 ": a weight is not a number", kind,
+                                i / head / map->heads + 1, i / head % map->heads + 1);
+    return WF_OK;
+}
+
+wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
+                                  wf_error *error)
+{
+    bool layer = head.layer < 1 || head.layer > map->layers;
+    if (!layer && head.head >= 1 && head.head <= map->heads)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "there is no %s %" PRId64 ": the %s-attention of %s has %" PRId64 " layer%s of %" PRId64 " head%s, counted from 1",
+                        layer ? "layer" : "head", layer ? head.layer : head.head, wf_map_kind_name(map->kind), maps->model, map->layers,
+                        map->layers == 1 ? "" : "s", map->heads, map->heads == 1 ? "" : "s");
+}
