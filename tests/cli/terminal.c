@@ -42,6 +42,7 @@ static void put(struct terminal *t, int32_t c)
     t->pending = false;
     for (int i = 0; i < cells; i++)
         t->cell[t->row][t->column + i] = i ? -1 : c;
+    t->lowest = t->row > t->lowest ? t->row : t->lowest;
     t->column += cells;
     if (t->column == t->columns) {
         t->column--;
@@ -65,7 +66,7 @@ static void control(struct terminal *t)
         /* tmux saves the screen into its history where this is done in the first cell of the first row, wherever that lies now */
         t->unknown |= t->column == 0 && t->columns > 1;
         erase_right(t);
-        for (int i = t->row + 1; i < TERMINAL_ROWS; i++) {
+        for (int i = t->row + 1; i <= t->lowest; i++) {
             memset(t->cell[i], 0, sizeof t->cell[i]);
             t->continues[i] = false;
         }
@@ -173,6 +174,7 @@ static void reflow(struct terminal *t, int columns)
             }
             if (i < cells)
                 n->cell[row][column++] = t->cell[r][i];
+            n->lowest = row;
         }
         if (!t->continues[r]) {
             row++;
@@ -235,7 +237,7 @@ int terminal_count(const struct terminal *t, const char *text)
 int terminal_last_row(const struct terminal *t)
 {
     char text[TERMINAL_TEXT];
-    int row = TERMINAL_ROWS - 1;
+    int row = t->lowest;
     while (row >= 0 && (used(t, row) == 0 || !*terminal_row(t, row, text)))
         row--;
     return row;

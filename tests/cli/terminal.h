@@ -15,6 +15,7 @@ struct terminal {
     bool wrap, pending;                            /* pending: a character stands in the last column, the next one wraps */
     int32_t cell[TERMINAL_ROWS][TERMINAL_COLUMNS]; /* 0: empty; -1: the right half of a wide character */
     bool continues[TERMINAL_ROWS];                 /* the next row is the same line */
+    int lowest;                                    /* row with anything in it, at most; those below are empty */
     /* the parser */
     char sequence[32];
     int held;
