@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The encoder of Vaswani et al. 2017 alone, every token looking at every other one: norms after the residual sums or before the
  * sublayers, a last norm, sinusoidal positions, and an output layer for training it to find masked words again (Devlin et al.
- * 2019). Dropout after attention, inside the feed-forward and after it. Initialised by PyTorch's defaults.
+ * 2019). Dropout after attention, inside the feed-forward and after it. Initialised by PyTorch's defaults,
+ * but for scaled embeddings: N(0, 1/d).
  *
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, norm, and head.{weight [V,d],bias [V]},
  * of which a tied one has the bias only. */
@@ -60,8 +61,10 @@ static void encoder_init(wf_scope s, void *model, const struct wf_config *c)
     struct encoder *m = model;
     m->layers = c->layers;
     m->final_norm = c->final_norm;
-    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model,
-                      .scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1);
+    /* Scaled ones start at N(0, 1/d), so that a token counts about as much as its place. At N(0,1) they count eight times as much with
+     * d = 64: the first layer's softmax is saturated, its gradients vanish, and training stays where words don't see each other. */
+    double scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1;
+    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model, .scale = scale, .init = {WF_INIT_NORMAL, 1 / scale});
     wf_positions_init(wf_sub(s, "positions"), &m->positions, c->context, c->d_model);
     for (int64_t i = 0; i < m->layers; i++)
         block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
