@@ -38,7 +38,7 @@ START_TEST(parameters)
 }
 END_TEST
 
-/* As PyTorch starts them: embeddings N(0, 1), linear maps uniform in +-1/sqrt(fan_in). */
+/* Embeddings N(0, 1/d), for they are scaled; linear maps uniform in +-1/sqrt(fan_in), as PyTorch starts them. */
 START_TEST(initialisation)
 {
     struct wf_config c = preset("encoder-attention");
@@ -47,7 +47,7 @@ START_TEST(initialisation)
         const char *name;
         double deviation;
     } cases[] = {
-        {"embed.weight", 1}, {"blocks.0.attn.qkv.weight", 0.0721688}, {"blocks.5.ffn.down.weight", 0.0360844}, {"head.weight", 0.0721688}};
+        {"embed.weight", 0.125}, {"blocks.0.attn.qkv.weight", 0.0721688}, {"blocks.5.ffn.down.weight", 0.0360844}, {"head.weight", 0.0721688}};
     for (int i = 0; i < 4; i++) {
         const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), cases[i].name))->value;
         double square = 0, n = (double)wf_array_count(a);
