@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <weft/internal/lines.h>
+#include <weft/internal/reason.h>
 
 enum {
     CHUNK = 1 << 16,
@@ -20,10 +21,9 @@ enum {
 
 static wf_status refused(const struct line_input *in, const char *what, int number, wf_error *error)
 {
-    const char *reason = strerrordesc_np(number); /* in English, whatever the locale */
     if (number == EISDIR)
         return wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", in->name);
-    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", in->name, what, reason ? reason : "unknown error");
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", in->name, what, wf_reason(number));
 }
 
 wf_status line_input_open(struct line_input *in, const char *path, wf_error *error)

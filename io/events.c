@@ -11,11 +11,11 @@
 
 #include <weft/file.h>
 #include <weft/internal/event_files.h>
+#include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include "events.pb-c.h"
-#include "reason.h"
 
 static const int64_t LONGEST = (int64_t)1 << 31;
 enum { ROOM = 4096, DT_STRING = 7, DATA_CLASS_TENSOR = 2 };
@@ -58,7 +58,7 @@ static wf_status append(wf_events *e, const Wf__Event *event, wf_error *error)
         return WF_OK;
     }
     int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
-    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", e->path, e->bytes, reason_text(number));
+    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", e->path, e->bytes, wf_reason(number));
     if (done > 0 && ftruncate(e->fd, e->bytes) != 0)
         wf_error_prefix(error, "a torn record is left");
     return WF_ERR_IO;
@@ -161,7 +161,7 @@ static wf_status drop_after(const char *path, int64_t last, wf_error *error)
     if (status == WF_OK && !prefix)
         status = wf_file_save(path, data, kept, error);
     else if (status == WF_OK && kept < bytes && truncate(path, kept) != 0)
-        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", path, kept, reason_text(errno));
+        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", path, kept, wf_reason(errno));
     wf_free(data);
     return status;
 }
@@ -197,9 +197,9 @@ static wf_status begin(wf_events *e, bool made, wf_error *error)
     struct stat info;
     e->fd = open(e->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (made ? O_EXCL : 0), 0666);
     if (e->fd < 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", e->path, reason_text(errno));
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", e->path, wf_reason(errno));
     if (fstat(e->fd, &info) != 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read: %s", e->path, reason_text(errno));
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read: %s", e->path, wf_reason(errno));
     e->bytes = info.st_size;
     if (e->bytes > 0)
         return WF_OK;

@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
-
-#include "reason.h"
 
 static wf_status too_long(const char *path, int64_t limit, wf_error *error)
 {
@@ -41,7 +40,7 @@ static char *read_all(int fd, const char *path, int64_t hint, int64_t limit, int
             if (number == EISDIR)
                 wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", path);
             else
-                wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", path, used, reason_text(number));
+                wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", path, used, wf_reason(number));
             return NULL;
         }
         used += got;
@@ -69,7 +68,7 @@ char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *er
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", path, reason_text(errno));
+        wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", path, wf_reason(errno));
         return NULL;
     }
     struct stat info;

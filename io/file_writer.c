@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
-#include "reason.h"
 #include "temporary.h"
 
 enum { BUFFER = 1 << 18, TRIES = 100 };
@@ -108,7 +108,7 @@ static wf_file_writer *begin_in(wf_file_writer *w, const char *path, wf_error *e
         w->fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (w->fd >= 0)
             return w;
-        wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, reason_text(errno));
+        wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, wf_reason(errno));
         return NULL;
     }
     const char *name = strrchr(path, '/');
@@ -126,7 +126,7 @@ static wf_file_writer *begin_in(wf_file_writer *w, const char *path, wf_error *e
     if (number == ENOMEM && !w->temporary)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
     else if (number)
-        wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %s: %s", path, *folder ? folder : ".", reason_text(number));
+        wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %s: %s", path, *folder ? folder : ".", wf_reason(number));
     wf_free(folder);
     if (number)
         return NULL;
@@ -173,7 +173,7 @@ static wf_status put(wf_file_writer *w, const char *data, int64_t bytes)
             continue;
         if (done <= 0) /* a write of zero bytes would be repeated for ever */
             return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", w->path, w->written,
-                                reason_text(done < 0 ? errno : ENOSPC));
+                                wf_reason(done < 0 ? errno : ENOSPC));
         w->written += done;
         data += done;
         bytes -= done;
@@ -225,7 +225,7 @@ static wf_status sync_folder(wf_file_writer *w)
         close(fd);
     if (done)
         return WF_OK;
-    return wf_error_set(&w->failure, WF_ERR_IO, "%s: the folder cannot be synced: %s", end ? w->path : ".", reason_text(number));
+    return wf_error_set(&w->failure, WF_ERR_IO, "%s: the folder cannot be synced: %s", end ? w->path : ".", wf_reason(number));
 }
 
 static wf_status finish(wf_file_writer *w)
@@ -233,15 +233,15 @@ static wf_status finish(wf_file_writer *w)
     if (w->failure.code || flush(w) != WF_OK)
         return w->failure.code;
     if (fsync(w->fd) != 0 && (w->temporary || (errno != EINVAL && errno != ENOTSUP && errno != EROFS)))
-        return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be synced: %s", w->path, reason_text(errno));
+        return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be synced: %s", w->path, wf_reason(errno));
     if (!w->temporary) {
         int fd = w->fd;
         w->fd = -1;
-        return close(fd) == 0 ? WF_OK : wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be closed: %s", w->path, reason_text(errno));
+        return close(fd) == 0 ? WF_OK : wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be closed: %s", w->path, wf_reason(errno));
     }
     /* Renamed while it is still open and locked: no sweep can come between. */
     if (rename(w->temporary, w->path) != 0)
-        return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be replaced: %s", w->path, reason_text(errno));
+        return wf_error_set(&w->failure, WF_ERR_IO, "%s: cannot be replaced: %s", w->path, wf_reason(errno));
     wf_free(w->temporary);
     w->temporary = NULL;
     return sync_folder(w);

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
-#include "reason.h"
 #include "temporary.h"
 
 bool wf_file_exists(const char *path)
@@ -31,8 +31,7 @@ wf_status wf_file_remove(const char *path, wf_error *error)
     if (unlink(path) == 0 || errno == ENOENT)
         return WF_OK;
     int number = errno;
-    return wf_error_set(error, WF_ERR_IO, "%s: cannot be removed: %s", path,
-                        wf_folder_exists(path) ? "it is a folder" : reason_text(number));
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be removed: %s", path, wf_folder_exists(path) ? "it is a folder" : wf_reason(number));
 }
 
 wf_status wf_folder_make(const char *path, wf_error *error)
@@ -52,7 +51,7 @@ wf_status wf_folder_make(const char *path, wf_error *error)
          * EROFS or EACCES for a folder that exists: what counts is that it is there. */
         int number = mkdir(part, 0777) == 0 ? 0 : errno;
         if (number != 0 && !wf_folder_exists(part)) {
-            const char *reason = number == EEXIST || number == ENOTDIR ? "not a folder" : reason_text(number);
+            const char *reason = number == EEXIST || number == ENOTDIR ? "not a folder" : wf_reason(number);
             status = strcmp(part, path) == 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s", path, reason)
                                              : wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s: %s", path, part, reason);
         }
@@ -68,7 +67,7 @@ static wf_status open_folder(const char *folder, DIR **dir, wf_error *error)
     if ((*dir = opendir(folder)))
         return WF_OK;
     return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be opened as a folder: %s", folder,
-                        reason_text(errno));
+                        wf_reason(errno));
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -110,7 +109,7 @@ wf_status wf_folder_list(const char *folder, const char *prefix, struct wf_names
             status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the list of its files", folder);
     }
     if (status == WF_OK && errno)
-        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, reason_text(errno));
+        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, wf_reason(errno));
     closedir(dir);
     if (status != WF_OK)
         wf_names_free(names);
@@ -154,5 +153,5 @@ wf_status wf_file_sweep(const char *folder, int *removed, wf_error *error)
             ++*removed;
     int number = errno;
     closedir(dir);
-    return number ? wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, reason_text(number)) : WF_OK;
+    return number ? wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, wf_reason(number)) : WF_OK;
 }

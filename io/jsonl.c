@@ -9,9 +9,8 @@
 #include <weft/file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/jsonl.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
-
-#include "reason.h"
 
 enum { TAIL = 4096 };
 static const int64_t LONGEST = (int64_t)1 << 31;
@@ -24,7 +23,7 @@ struct wf_jsonl {
 
 static wf_status failed(const wf_jsonl *file, const char *what, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s at byte %" PRId64 ": %s", file->path, what, file->bytes, reason_text(errno));
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s at byte %" PRId64 ": %s", file->path, what, file->bytes, wf_reason(errno));
 }
 
 /* Sets file->bytes to the end of the last whole line and cuts off what follows. */
@@ -68,7 +67,7 @@ wf_jsonl *wf_jsonl_open(const char *path, wf_error *error)
         return NULL;
     }
     file->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-    wf_status status = file->fd < 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, reason_text(errno))
+    wf_status status = file->fd < 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, wf_reason(errno))
                                     : cut_torn_line(file, error);
     if (status == WF_OK)
         return file;
@@ -95,7 +94,7 @@ wf_status wf_jsonl_append(wf_jsonl *file, const json_t *event, wf_error *error)
     }
     /* A short write of so few bytes has one cause. */
     int number = done < 0 ? errno : ENOSPC;
-    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, reason_text(number));
+    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(number));
     if (done > 0 && ftruncate(file->fd, file->bytes) != 0)
         wf_error_prefix(error, "a torn line is left");
     return WF_ERR_IO;

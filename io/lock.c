@@ -8,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <weft/internal/reason.h>
 #include <weft/lock.h>
 #include <weft/memory.h>
-
-#include "reason.h"
 
 struct wf_lock {
     int fd;
@@ -45,14 +44,14 @@ static wf_status take(wf_lock *lock, wf_error *error)
     for (;;) {
         lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (lock->fd < 0)
-            return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be made: %s", lock->path, reason_text(errno));
+            return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be made: %s", lock->path, wf_reason(errno));
         if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EINTR) {
                 close(lock->fd);
                 continue;
             }
             if (errno != EWOULDBLOCK)
-                return wf_error_set(error, WF_ERR_IO, "%s: cannot be locked: %s", lock->path, reason_text(errno));
+                return wf_error_set(error, WF_ERR_IO, "%s: cannot be locked: %s", lock->path, wf_reason(errno));
             long pid = holder(lock->fd);
             if (!pid)
                 return wf_error_set(error, WF_ERR_BUSY, "%s: another process holds the lock; wait for it to end", lock->path);

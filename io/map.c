@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <weft/internal/map.h>
-
-#include "reason.h"
+#include <weft/internal/reason.h>
 
 static wf_status refuse(struct wf_map *map, const char *path, wf_error *error, wf_status code, const char *what)
 {
     int number = errno;
     wf_map_close(map);
-    return wf_error_set(error, code, "%s: %s: %s", path, what, reason_text(number));
+    return wf_error_set(error, code, "%s: %s: %s", path, what, wf_reason(number));
 }
 
 wf_status wf_map_open(const char *path, struct wf_map *map, wf_error *error)

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-#include "reason.h"
 #include "safetensors_file.h"
 
 enum { PIECE = 1 << 20 }; /* bytes read at once when they are to be converted */
@@ -28,7 +28,7 @@ static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *ds
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, reason_text(errno));
+            return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, wf_reason(errno));
         if (got == 0)
             return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was cut after it was opened", file->path, offset);
         dst += got;
@@ -79,7 +79,7 @@ static wf_status open_file(wf_safetensors *file, bool map, wf_error *error)
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info;
     if (file->fd < 0 || fstat(file->fd, &info) != 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", file->path, reason_text(errno));
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", file->path, wf_reason(errno));
     if (!S_ISREG(info.st_mode))
         return wf_error_set(error, WF_ERR_IO, "%s: is %s, not a regular file", file->path,
                             S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
@@ -88,7 +88,7 @@ static wf_status open_file(wf_safetensors *file, bool map, wf_error *error)
         void *memory = mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_SHARED, file->fd, 0);
         if (memory == MAP_FAILED)
             return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", file->path,
-                                reason_text(errno));
+                                wf_reason(errno));
         file->memory = memory;
         file->mapped = true;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
 #include "program.h"
@@ -48,12 +48,6 @@ struct child {
     struct program_end *end;
     size_t complaint_length;
 };
-
-/* In English whatever the locale is; newlocale gives the C locale as a constant object. */
-static const char *reason_text(int number)
-{
-    return strerror_l(number, newlocale(LC_ALL_MASK, "C", (locale_t)0));
-}
 
 static void close_fd(int *fd)
 {
@@ -132,7 +126,7 @@ static wf_status start(struct child *c, const char *const *arguments, const char
     close_child(c);
     if (open && number == ENOENT)
         return wf_error_set(error, WF_ERR_EXISTS, "there is no program %s", c->name);
-    return wf_error_set(error, number == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s cannot be run: %s", c->name, reason_text(number));
+    return wf_error_set(error, number == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s cannot be run: %s", c->name, wf_reason(number));
 }
 
 /* --- talking to it ------------------------------------------------------------------------------------------------- */
@@ -200,8 +194,7 @@ static wf_status talk(struct child *c, const struct wf_string *input, struct wf_
         if (poll(wait, 3, -1) < 0) {
             if (errno == EINTR)
                 continue;
-            return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "waiting for %s failed: %s", c->name,
-                                reason_text(errno));
+            return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "waiting for %s failed: %s", c->name, wf_reason(errno));
         }
         if (wait[0].revents)
             send_some(c, input, &sent);

@@ -7,27 +7,17 @@
 
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
 #include "lines.h"
 #include "text.h"
 
-/* The system's reason in English, whatever the locale is. */
-static const char *reason(int number)
-{
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
-    const char *text = strerrordesc_np(number);
-    return text ? text : "unknown error";
-#else
-    return strerror(number);
-#endif
-}
-
 wf_status lines_open(struct lines *lines, const char *path, wf_error *error)
 {
     *lines = (struct lines){.name = path ? path : "standard input", .fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO};
     if (lines->fd < 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", lines->name, reason(errno));
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", lines->name, wf_reason(errno));
     return WF_OK;
 }
 
@@ -61,7 +51,7 @@ static wf_status read_more(struct lines *l, wf_error *error)
     if (got < 0 && errno == EISDIR)
         return wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", l->name);
     if (got < 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read after line %" PRId64 ": %s", l->name, l->line, reason(errno));
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read after line %" PRId64 ": %s", l->name, l->line, wf_reason(errno));
     l->end = got == 0;
     l->length += got;
     return WF_OK;

@@ -9,6 +9,7 @@
 
 #include "train_blocks.h"
 #include <weft/internal/lines.h>
+#include <weft/internal/reason.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -17,10 +18,9 @@ static const int64_t block_bytes = (int64_t)4 << 20;
 
 static wf_status refused(const char *name, const char *what, int number, wf_error *error)
 {
-    const char *reason = strerrordesc_np(number); /* in English, whatever the locale */
     if (number == EISDIR)
         return wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", name);
-    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", name, what, reason ? reason : "unknown error");
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", name, what, wf_reason(number));
 }
 
 wf_status train_blocks_open(struct train_blocks *b, const struct tokenizer_source *source, wf_error *error)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The system's reason for a failure, in English whatever the locale is and safe to call from several threads. */
-#ifndef WEFT_IO_REASON_H
-#define WEFT_IO_REASON_H
+#ifndef WEFT_INTERNAL_REASON_H
+#define WEFT_INTERNAL_REASON_H
 
 #include <string.h>
 
-static inline const char *reason_text(int number)
+static inline const char *wf_reason(int number)
 {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 32)
     const char *text = strerrordesc_np(number);
