@@ -168,6 +168,26 @@ static int count(const char *text, const char *part)
     return n;
 }
 
+/* The policy names the SHA-256 of the one style and of the one script that are in the page; any other browsers refuse. */
+static void check_hash(const char *policy, const char *open, const char *close)
+{
+    const char *hash = strstr(page, policy), *from = strstr(page, open), *end;
+    ck_assert(hash && from && (end = strstr(from, close)));
+    from += strlen(open);
+    write_file(in_folder("part"), from, (size_t)(end - from));
+    char *command = wf_format("sha256sum '%s'", in_folder("part")), wanted[65] = "", text[60] = "", is[65] = "";
+    FILE *f = popen(command, "r");
+    ck_assert(f && fscanf(f, "%64s", wanted) == 1);
+    pclose(f);
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(hash + strlen(policy), "'"), hash + strlen(policy));
+    ck_assert_uint_eq(strlen(text), 44);
+    ck_assert_int_eq(decode(text), 32);
+    for (int i = 0; i < 32; i++)
+        sprintf(is + 2 * i, "%02x", (unsigned)(unsigned char)text[i]);
+    ck_assert_str_eq(is, wanted);
+    wf_free(command);
+}
+
 START_TEST(needs_nothing_else)
 {
     struct wf_attention_maps maps = small_maps();
@@ -176,6 +196,8 @@ START_TEST(needs_nothing_else)
     ck_assert_ptr_nonnull(policy);
     ck_assert(strstr(policy, "default-src 'none'; script-src 'sha256-") == strstr(page, "default-src"));
     ck_assert_ptr_null(strstr(page, "unsafe-"));
+    check_hash("style-src 'sha256-", "<style>", "</style>");
+    check_hash("script-src 'sha256-", "<script>", "</script>");
     ck_assert(strstr(page, "<meta charset=\"utf-8\">") && strstr(page, "<html lang=\"en\">"));
     static const char *const outside[] = {"http:", "https:", "//cdn",          "url(",      "@import",
                                           " src=", "fetch(", "XMLHttpRequest", "innerHTML", "eval("};
