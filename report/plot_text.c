@@ -18,17 +18,11 @@ static char letter_of(const struct plot *p, int64_t run)
     return p->count == 1 ? 'o' : (char)('A' + run % 26);
 }
 
-/* One point alone makes no line. */
 static void add_line(const struct curve *c, char kind, int64_t run, const char **comma, struct script *s)
 {
-    int line = (int)(run % LINES);
     if (c->count == 0)
         return;
-    script_add(s, "%s$%c%" PRId64 " with ", *comma, kind, run);
-    if (c->count == 1)
-        script_add(s, "points pt \"%c\"", lines[line]);
-    else
-        script_add(s, "lines lt %d", line + 1);
+    script_add(s, "%s$%c%" PRId64 " with lines lt %d", *comma, kind, run, 1 + (int)(run % LINES));
     *comma = ", ";
 }
 
