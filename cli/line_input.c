@@ -16,7 +16,8 @@
 enum {
     CHUNK = 1 << 16,
     MOST_LINE = 1 << 26, /* bytes of a line in a window */
-    PAUSE = 5            /* milliseconds without more input after which a window ends */
+    PAUSE = 5,           /* milliseconds without more input after which a window ends */
+    GLANCE = 500         /* milliseconds after which an interruption is seen that came just before the wait for a line */
 };
 
 static wf_status refused(const struct line_input *in, const char *what, int number, wf_error *error)
@@ -124,15 +125,16 @@ wf_status line_input_window(struct line_input *in, int64_t lines, int64_t bytes,
     *w = (struct line_window){0};
     for (int64_t scanned = 0;;) {
         count_lines(in, lines, w, &scanned);
-        if (w->lines == lines || in->ended || (w->lines > 0 && w->length >= bytes))
+        if (w->lines == lines || in->ended || (w->lines > 0 && in->end - in->begin >= bytes)) /* the rest may be one line without end */
             break;
         if (w->lines == 0 && in->end - in->begin >= MOST_LINE)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s has no line end in %d bytes: it is no text in lines", in->name, MOST_LINE);
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%lld: no line end in %d bytes: this is no text in lines", in->name,
+                                (long long)in->line + 1, MOST_LINE);
         struct pollfd ready = {.fd = in->fd, .events = POLLIN};
-        int count = poll(&ready, 1, w->lines > 0 ? PAUSE : -1);
+        int count = poll(&ready, 1, w->lines > 0 ? PAUSE : GLANCE);
         if (interrupted(NULL))
             return wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
-        if (count == 0)
+        if (count == 0 && w->lines > 0)
             break;
         wf_status status = count > 0 ? read_more(in, error) : WF_OK;
         if (status != WF_OK)

@@ -119,6 +119,9 @@ printf 'a\nb\0c\n' >bad
 expect 1 'standard input:2:2: a NUL byte' "$weft" embed run <bad
 printf '\377\376a\0' >bad
 expect 1 'UTF-16' "$weft" embed run <bad
+{ head -1 lines; head -c 70000000 /dev/zero; } >bad # which is not read whole
+expect 1 'standard input:2: no line end in 67108864 bytes' "$weft" embed run <bad
+cmp -s out first || failed 'the line before the one without end'
 expect 1 'standard input: is a folder' "$weft" embed run <run
 expect 1 'standard input: cannot be read' "$weft" embed run <&-
 expect 1 "standard output can't be written" sh -c "'$weft' embed run <lines >/dev/full"
