@@ -211,7 +211,6 @@ wf_status program_run(const char *const *arguments, const char *const *drop, con
 {
     static const struct wf_string nothing;
     struct child c = {.name = arguments[0], .end = end};
-    int64_t before = out->length;
     *end = (struct program_end){0};
     wf_status status = start(&c, arguments, drop, error);
     if (status != WF_OK)
@@ -223,9 +222,5 @@ wf_status program_run(const char *const *arguments, const char *const *drop, con
         got = waitpid(c.pid, &end->status, 0);
     while (got < 0 && errno == EINTR);
     end->known = got == c.pid;
-    if (status != WF_OK && out->data) {
-        out->length = before;
-        out->data[before] = 0;
-    }
     return status;
 }

@@ -13,7 +13,7 @@ struct program_end {
 };
 /* Finds the program on PATH, gives it `input` (NULL: nothing) and appends what it prints to *out, until it has ended. Its environment is
  * ours less `drop` (beginnings such as "TERM=", ended by NULL), in a locale that knows UTF-8. No signal reaches the caller, no process, no
- * descriptor is left. WF_OK whatever the program made of it: see *end. WF_ERR_EXISTS: there is no such program. */
+ * descriptor is left. WF_OK whatever the program made of it: see *end; after an error *out holds a part. WF_ERR_EXISTS: there is no such program. */
 wf_status program_run(const char *const *arguments, const char *const *drop, const struct wf_string *input, struct wf_string *out,
                       struct program_end *end, wf_error *error) WF_CHECKED;
 

@@ -26,6 +26,11 @@ START_TEST(a_torn_record_is_cut)
         ck_assert_str_eq(steps_of(file_of_test()), cut < ends[2] ? "7" : "1 7");
     }
     wf_free(data);
+    unsigned char endless[40] = {[0 ... 7] = 0xff}; /* longer than any file, with the right checksum: the rest of it is missing */
+    memcpy(endless + 8, &(uint32_t){wf_record_checksum(endless, 8)}, 4);
+    use_file(endless, sizeof endless);
+    wf_events_close(open_events(10));
+    ck_assert_str_eq(steps_of(file_of_test()), "");
 }
 END_TEST
 

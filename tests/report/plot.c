@@ -39,6 +39,7 @@ START_TEST(drawings)
     out.length = 0;
     ck_ok(wf_plot_text(NAMED(long_run), 1, &(struct wf_plot_options){.columns = 3, .rows = 2}, &out, error));
     ck_assert_int_gt(check_lines(out.data, 60), 14);
+    ck_assert_ptr_nonnull(strstr(out.data, "+--------------------")); /* an axis */
     wf_error problem = {0};
     out.length = 0;
     ck_assert_int_eq(wf_plot_text(NAMED(long_run), 1, &(struct wf_plot_options){.rows = -1}, &out, &problem), WF_ERR_ARGUMENT);
