@@ -38,6 +38,12 @@ START_TEST(names)
     name = wf_event_file_name(17, "a b/c\xc3\xa9\n");
     ck_assert_str_eq(name, "events.out.tfevents.0000000017.a_b_c___.weft");
     wf_free(name);
+    char host[256];
+    memset(host, 'h', sizeof host - 1);
+    host[sizeof host - 1] = 0;
+    name = wf_event_file_name(1, host);
+    ck_assert_uint_eq(strlen(name), strlen("events.out.tfevents.0000000001..weft") + 64);
+    wf_free(name);
     name = wf_event_file_name(0, "");
     ck_assert_str_eq(name, "events.out.tfevents.0000000000.localhost.weft");
     wf_free(name);

@@ -307,6 +307,7 @@ START_TEST(a_new_training_has_a_new_file)
     train("run", 10, 0, &seen);
     ck_assert_int_eq(assert_same_logs("run"), 2 * 4 + 3);
     ck_assert(wf_file_exists(in_folder("run/events.out.tfevents.1.other")));
+    ck_assert(!wf_file_exists(in_folder("run/events.previous-1"))); /* the files of before are gone unread */
     finish();
 }
 END_TEST
