@@ -10,37 +10,20 @@
 #include <weft/internal/text.h>
 #include <weft/train.h>
 
-#include "check_weft.h"
 #include "events_test.h"
+#include "io/io_test.h"
 
-static char folder[64], text_path[96];
 static const char *tokenizer_path; /* NULL: one of characters is made */
 
-static void begin(void)
+/* What is trained on. */
+static const char *text_file(void)
 {
-    strcpy(folder, "/tmp/weft-metrics-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(text_path, sizeof text_path, "%s/text.txt", folder);
-    FILE *f = fopen(text_path, "w");
+    const char *path = in_folder("text.txt");
+    FILE *f = fopen(path, "w");
     for (int i = 0; i < 120; i++)
         fprintf(f, "Zeile %d of the text, %s again\n", i * 37 % 101, i % 3 ? "über" : "and once");
     fclose(f);
-}
-
-static void finish(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[8][300];
-    static int turn;
-    char *p = path[turn++ % 8];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
+    return path;
 }
 
 struct seen {
@@ -73,7 +56,7 @@ static bool cancel(void *ctx)
 
 static void train(const char *out, int64_t steps, int64_t valid_every, struct seen *seen)
 {
-    const char *files[1] = {text_path};
+    const char *files[1] = {text_file()};
     struct wf_train_options o = {.out = in_folder(out),
                                  .train = files,
                                  .train_files = 1,
@@ -185,13 +168,11 @@ static int assert_same_logs(const char *run)
 
 START_TEST(events_are_the_lines)
 {
-    begin();
     struct seen seen = {0};
     train("run", 40, 20, &seen);
     ck_assert_int_eq(seen.samples, 2);
     /* steps 1, 10, 20, 30, 40: four numbers; two validations: two, and a sample */
     ck_assert_int_eq(assert_same_logs("run"), 5 * 4 + 2 * 3);
-    finish();
 }
 END_TEST
 
@@ -207,7 +188,6 @@ static bool same_file(const char *a, const char *b)
 
 START_TEST(samples_change_nothing)
 {
-    begin();
     struct seen often = {0}, once = {0};
     train("often", 30, 3, &often);
     train("once", 30, 0, &once);
@@ -219,14 +199,12 @@ START_TEST(samples_change_nothing)
     ck_assert_ptr_nonnull(strstr(a, "sample 27"));
     free(a);
     free(b);
-    finish();
 }
 END_TEST
 
 /* An untrained model of bytes writes any, NUL too, which would end the text. */
 START_TEST(samples_of_bytes_are_whole)
 {
-    begin();
     static const char text[] = "of the text, again and once";
     wf_tokenizer *bytes = NULL;
     ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &bytes, error, .kind = WF_TOKENIZER_BYTE_BPE, .vocab_size = 259));
@@ -238,14 +216,12 @@ START_TEST(samples_of_bytes_are_whole)
     ck_assert_int_eq(seen.samples, 8);
     assert_same_logs("run");
     tokenizer_path = NULL;
-    finish();
 }
 END_TEST
 
 /* As a kill leaves it: the state is of an earlier step than the logs, the last record is torn. */
 START_TEST(a_killed_run_goes_on)
 {
-    begin();
     struct seen first = {.cancel_at = 25}, second = {0}, third = {0};
     train("run", 40, 5, &first);
     wf_error problem = {0};
@@ -272,13 +248,11 @@ START_TEST(a_killed_run_goes_on)
     ck_assert_int_eq(second.warnings + third.warnings, 0);
     free(before);
     free(after);
-    finish();
 }
 END_TEST
 
 START_TEST(a_damaged_event_file_is_set_aside)
 {
-    begin();
     struct seen first = {.cancel_at = 12}, second = {0};
     train("run", 20, 0, &first);
     FILE *f = fopen(event_file("run"), "r+b");
@@ -292,13 +266,11 @@ START_TEST(a_damaged_event_file_is_set_aside)
     char *log = log_of_events("run"); /* from here on */
     ck_assert_int_eq(strncmp(log, "loss/train 20 ", 14), 0);
     free(log);
-    finish();
 }
 END_TEST
 
 START_TEST(a_new_training_has_a_new_file)
 {
-    begin();
     struct seen seen = {0};
     train("run", 10, 0, &seen);
     ck_assert_int_eq(remove(in_folder("run/state.safetensors")), 0);
@@ -308,7 +280,6 @@ START_TEST(a_new_training_has_a_new_file)
     ck_assert_int_eq(assert_same_logs("run"), 2 * 4 + 3);
     ck_assert(wf_file_exists(in_folder("run/events.out.tfevents.1.other")));
     ck_assert(!wf_file_exists(in_folder("run/events.previous-1"))); /* the files of before are gone unread */
-    finish();
 }
 END_TEST
 
