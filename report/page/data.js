@@ -43,11 +43,11 @@ function visible(token) {
     return /^\p{M}/u.test(text) ? '\u25CC' + text : text || '\u2205';
 }
 
-// Whether most tokens that have letters are written from right to left.
+// Whether most letters are of scripts that are written from right to left (letters, for a rare script's words fall into more tokens).
 function rightToLeft(tokens) {
-    const letters = tokens.filter(token => /\p{L}/u.test(token));
+    const letters = tokens.join('').match(/\p{L}/gu) ?? [];
     const right = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-    return letters.filter(token => right.test(token)).length > letters.length / 2;
+    return letters.filter(letter => right.test(letter)).length > letters.length / 2;
 }
 
 // From nothing (the card's own colour, nearly) to all: lightness only ever goes one way, so the order is also seen without hues.

@@ -306,6 +306,23 @@ START_TEST(holds_200_tokens)
 }
 END_TEST
 
+/* The text's lines begin where most of their letters are read from. */
+START_TEST(reads_from_both_sides)
+{
+    static const char *const english[] = {"The", "word", "ש", "##ל", "##ו", "##ם", "greets"},
+                             *const hebrew[] = {"שלום", "עולם", "ok", "<s>", ".", "12", ","}, *const none[] = {".", "12"};
+    struct wf_attention_maps maps = {.model = "m"};
+    add_map(&maps, WF_MAP_ENCODER, 1, 1, none, 2, none, 2);
+    add_map(&maps, WF_MAP_CROSS, 1, 1, english, 7, hebrew, 7);
+    open_page(save(&maps, "sides.html"), "", 1280, 900);
+    ck_assert_str_eq(js_text("return [...document.querySelectorAll('#sentences p[dir]')].map(p => p.dir).join()"), "ltr,rtl");
+    press("k");
+    ck_assert_str_eq(js_text("return [...document.querySelectorAll('#sentences p[dir]')].map(p => p.dir).join()"), "ltr");
+    check_quiet();
+    wf_attention_free(&maps);
+}
+END_TEST
+
 START_TEST(fits_narrow_windows)
 {
     struct wf_attention_maps maps = translation_maps();
@@ -336,28 +353,9 @@ START_TEST(fits_narrow_windows)
 }
 END_TEST
 
-/* Pictures of pages that others made, to look at. */
 START_TEST(takes_pictures)
 {
-    const char *list = getenv("WEFT_PAGES");
-    static const char *const kinds[] = {"encoder", "decoder", "cross"}, *const schemes[] = {"light", "dark"};
-    for (int page = 0; list && *list; page++) {
-        char path[512];
-        int length = (int)strcspn(list, ":");
-        snprintf(path, sizeof path, "%.*s", length, list);
-        list += length + (list[length] == ':');
-        for (int i = 0; i < 6; i++) {
-            char *hash = wf_format("#kind=%s&layer=1&head=2&query=5", kinds[i / 2]),
-                 *name = wf_format("page%d-%s-%s", page, kinds[i / 2], schemes[i % 2]);
-            emulate("", schemes[i % 2]);
-            open_page(path, hash, 1440, 1000);
-            if (!strcmp(js_text("return mapNow().kind"), kinds[i / 2]))
-                picture(name);
-            wf_free(hash);
-            wf_free(name);
-        }
-        emulate("", "light");
-    }
+    take_pictures(getenv("WEFT_PAGES"));
 }
 END_TEST
 
@@ -371,8 +369,15 @@ int main(void)
     cdp("Performance.enable", json_pack("{s:s}", "timeDomain", "threadTicks"));
     cdp("Network.emulateNetworkConditions",
         json_pack("{s:b, s:i, s:i, s:i}", "offline", 1, "latency", 0, "downloadThroughput", -1, "uploadThroughput", -1));
-    const TTest *const tests[] = {points,           shows_three_kinds,   takes_keys,    opens_where_it_was_made_to, is_light_and_dark,
-                                  holds_200_tokens, fits_narrow_windows, takes_pictures};
+    const TTest *const tests[] = {points,
+                                  shows_three_kinds,
+                                  takes_keys,
+                                  opens_where_it_was_made_to,
+                                  is_light_and_dark,
+                                  holds_200_tokens,
+                                  fits_narrow_windows,
+                                  reads_from_both_sides,
+                                  takes_pictures};
     int status = run_tests("browser", tests, (int)(sizeof tests / sizeof *tests));
     browser_stop();
     return status;

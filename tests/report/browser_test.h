@@ -210,4 +210,27 @@ static inline double thread_time(void)
     return seconds;
 }
 
+/* Pictures of pages that others made, FILE.html:..., to look at. */
+static inline void take_pictures(const char *list)
+{
+    static const char *const kinds[] = {"encoder", "decoder", "cross"}, *const schemes[] = {"light", "dark"};
+    for (int page = 0; list && *list; page++) {
+        char path[512];
+        int length = (int)strcspn(list, ":");
+        snprintf(path, sizeof path, "%.*s", length, list);
+        list += length + (list[length] == ':');
+        for (int i = 0; i < 6; i++) {
+            char *hash = wf_format("#kind=%s&layer=1&head=2&query=5", kinds[i / 2]),
+                 *name = wf_format("page%d-%s-%s", page, kinds[i / 2], schemes[i % 2]);
+            emulate("", schemes[i % 2]);
+            open_page(path, hash, 1440, 1000);
+            if (!strcmp(js_text("return mapNow().kind"), kinds[i / 2]))
+                picture(name);
+            wf_free(hash);
+            wf_free(name);
+        }
+        emulate("", "light");
+    }
+}
+
 #endif
