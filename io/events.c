@@ -15,6 +15,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
+#include "append.h"
 #include "events.pb-c.h"
 
 static const int64_t LONGEST = (int64_t)1 << 31;
@@ -49,19 +50,7 @@ static wf_status append(wf_events *e, const Wf__Event *event, wf_error *error)
     memcpy(e->record, &length, sizeof length);
     memcpy(e->record + 8, &(uint32_t){wf_record_checksum(e->record, 8)}, 4);
     memcpy(content + length, &(uint32_t){wf_record_checksum(content, (int64_t)length)}, 4);
-    ssize_t done;
-    do
-        done = write(e->fd, e->record, (size_t)bytes);
-    while (done < 0 && errno == EINTR);
-    if (done == bytes) {
-        e->bytes += bytes;
-        return WF_OK;
-    }
-    int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
-    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", e->path, e->bytes, wf_reason(number));
-    if (done > 0 && ftruncate(e->fd, e->bytes) != 0)
-        wf_error_prefix(error, "a torn record is left");
-    return WF_ERR_IO;
+    return append_piece(e->fd, e->path, e->record, bytes, "record", &e->bytes, error);
 }
 
 static double wall_of(double wall)
@@ -195,7 +184,7 @@ static wf_status prepare(wf_events *e, const char *folder, int64_t last, bool *m
 static wf_status begin(wf_events *e, bool made, wf_error *error)
 {
     struct stat info;
-    e->fd = open(e->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (made ? O_EXCL : 0), 0666);
+    e->fd = open(e->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (made ? O_EXCL : 0), 0666);
     if (e->fd < 0)
         return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", e->path, wf_reason(errno));
     if (fstat(e->fd, &info) != 0)

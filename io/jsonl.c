@@ -12,6 +12,8 @@
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
+#include "append.h"
+
 enum { TAIL = 4096 };
 static const int64_t LONGEST = (int64_t)1 << 31;
 
@@ -83,21 +85,9 @@ wf_status wf_jsonl_append(wf_jsonl *file, const json_t *event, wf_error *error)
     if (!line)
         return wf_error_set(error, failure.code, "%s: %s", file->path, failure.message);
     line[bytes++] = '\n'; /* in the place of the zero */
-    ssize_t done;
-    do
-        done = write(file->fd, line, (size_t)bytes);
-    while (done < 0 && errno == EINTR);
+    wf_status status = append_piece(file->fd, file->path, line, bytes, "line", &file->bytes, error);
     wf_free(line);
-    if (done == bytes) {
-        file->bytes += bytes;
-        return WF_OK;
-    }
-    /* A short write of so few bytes has one cause. */
-    int number = done < 0 ? errno : ENOSPC;
-    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(number));
-    if (done > 0 && ftruncate(file->fd, file->bytes) != 0)
-        wf_error_prefix(error, "a torn line is left");
-    return WF_ERR_IO;
+    return status;
 }
 
 wf_status wf_jsonl_sync(wf_jsonl *file, wf_error *error)
