@@ -65,9 +65,12 @@ static int open_already(const char *path)
     if (!strcmp(path, "/dev/stderr"))
         return STDERR_FILENO;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        size_t length = strlen(folders[i]);
-        if (!strncmp(path, folders[i], length) && path[length] && strspn(path + length, "0123456789") == strlen(path + length))
-            return atoi(path + length);
+        const char *number = path + strlen(folders[i]);
+        if (strncmp(path, folders[i], strlen(folders[i])) != 0)
+            continue;
+        size_t digits = strspn(number, "0123456789");
+        if (digits > 0 && digits < 10 && !number[digits]) /* longer ones are no int, and no open file */
+            return atoi(number);
     }
     return -1;
 }

@@ -216,6 +216,8 @@ START_TEST(devices_are_written_not_replaced)
     close(fd);
     ck_assert_int_eq(wf_file_save(path, "x", 1, &bad), WF_ERR_IO);
     wf_error_clear(&bad);
+    ck_assert_int_eq(wf_file_save("/dev/fd/4294967297", "x", 1, &bad), WF_ERR_IO); /* whose lower half is 1 */
+    wf_error_clear(&bad);
     int ends[2];
     char got[4];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); /* which can't be opened by name */
