@@ -90,22 +90,12 @@ static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf
 /* --- weights of Hugging Face --------------------------------------------------------------------------------------- */
 
 /* Files from before 2019's renaming call a norm's weight and bias gamma and beta. */
-#define NORM(ours, theirs)                                                                                                                 \
-    {ours ".weight", {theirs ".weight"}}, {ours ".weight", {theirs ".gamma"}}, {ours ".bias", {theirs ".bias"}},                           \
-    {                                                                                                                                      \
-        ours ".bias",                                                                                                                      \
-        {                                                                                                                                  \
-            theirs ".beta"                                                                                                                 \
-        }                                                                                                                                  \
-    }
-#define LINEAR(ours, theirs)                                                                                                               \
-    {ours ".weight", {theirs ".weight"}},                                                                                                  \
-    {                                                                                                                                      \
-        ours ".bias",                                                                                                                      \
-        {                                                                                                                                  \
-            theirs ".bias"                                                                                                                 \
-        }                                                                                                                                  \
-    }
+/* clang-format off */
+#define NORM(ours, theirs) \
+    {ours ".weight", {theirs ".weight"}}, {ours ".weight", {theirs ".gamma"}}, \
+    {ours ".bias", {theirs ".bias"}}, {ours ".bias", {theirs ".beta"}}
+#define LINEAR(ours, theirs) {ours ".weight", {theirs ".weight"}}, {ours ".bias", {theirs ".bias"}}
+/* clang-format on */
 #define LAYER "encoder.layer.*."
 #define SELF LAYER "attention.self."
 
