@@ -74,6 +74,8 @@ static int check_options(const struct argp *argp, int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         char text[128];
         int matches;
+        if (!argv[i][0])
+            return fail_usage("an argument of '%s' is empty: give a name there, or leave it out", argv[0]);
         if (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "-?") == 0 || strcmp(argv[i], "-V") == 0)
             continue;
         if (argv[i][1] != '-')
@@ -89,7 +91,10 @@ static int check_options(const struct argp *argp, int argc, char **argv)
             return fail_usage("there is no option --%s for '%s'; did you mean --%s?", text, argv[0], near);
         if (!o)
             return fail_usage("there is no option --%s for '%s'; %s --help lists them", text, argv[0], argv[0]);
-        if (o->arg && !value && ++i == argc)
+        /* an empty text is a text, an empty name none */
+        bool none = o->arg && !value && ++i == argc;
+        bool empty = o->arg && !none && !(value ? value[1] : argv[i][0]) && strcmp(o->arg, "TEXT") != 0 && strcmp(o->arg, "LIST") != 0;
+        if (none || empty)
             return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
         if (!o->arg && value)
             return fail_usage("--%s takes no value", o->name);

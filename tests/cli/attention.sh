@@ -101,7 +101,7 @@ expect 2 '--layer' "$weft" attention lm --text a --layer 0 --head 1 --out x.svg
 expect 2 'which head?' "$weft" attention lm --text a --layer 1 --out x.svg
 expect 2 'which layer?' "$weft" attention lm --text a --head 1 --out x.svg
 expect 2 'both choose' "$weft" attention lm --text a --layer 1 --head 1 --pick 1:1 --out x.svg
-for pick in '' 1 1: :1 1:1, 1:1,,1:2 a:b 1:1:1 ' 1:1' 0:1 1:-1 1:99999999999999999999; do
+for pick in 1 1: :1 1:1, 1:1,,1:2 a:b 1:1:1 ' 1:1' 0:1 1:-1 1:99999999999999999999; do
     expect 2 'no list of layers and heads' "$weft" attention lm --text a --pick "$pick" --out x.svg
 done
 expect 2 'x.json holds every head or one, not some' "$weft" attention lm --text a --pick 1:1 --out x.json
@@ -112,7 +112,7 @@ expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x.html
 expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x/
 expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x.html
 expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x/
-for name in x.jpg x.SVG x svg x.svg.txt ''; do
+for name in x.jpg x.SVG x svg x.svg.txt; do
     expect 2 '.svg, .png, .json or .html' "$weft" attention lm --text a --out "$name"
 done
 expect 1 'no/such' "$weft" attention lm --text a --out no/such/x.svg

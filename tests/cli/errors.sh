@@ -32,6 +32,11 @@ WEFT_ISA=avx1024 expect 2 'WEFT_ISA' train char-rms --train "$story" --out r
 WEFT_GEMM=mine expect 2 'WEFT_GEMM' train char-rms --train "$story" --out r
 
 expect 2 '--steps needs a value' train char-rms --train "$story" --out r --steps
+expect 2 '--out needs a value: --out RUN' train char-rms --train "$story" --out ''
+expect 2 '--weights needs a value' "$weft" generate r --weights=
+expect 2 "an argument of 'weft inspect' is empty" "$weft" inspect ''
+expect 2 "an argument of 'weft plot' is empty" "$weft" plot r ''
+expect 2 "an argument of 'weft tokenizer info' is empty" "$weft" tokenizer info ''
 expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
 expect 2 'may mean several' train char-rms --train "$story" --out r --s 3
 expect 2 'there is no option -x' train char-rms -x
