@@ -66,15 +66,16 @@ static int byte_of(uint32_t point)
     return n <= 0x20 ? n : n <= 0x42 ? 0x7F + n - 0x21 : 0xAD;
 }
 
-/* Whether the piece stands in the vocabulary as it is said, as added tokens do ("</s>"), and not as the signs of its bytes. */
-static bool literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length)
+/* Whether the piece stands in the vocabulary as it is said, as added tokens do ("<été>"), and not as the signs of its bytes: then a text of
+ * it is this token. */
+static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const char *piece, int64_t length, bool *literal)
 {
-    struct wf_string text = {0};
-    bool same = wf_tokenizer_gives_text(tokenizer) &&
-                wf_tokenizer_decode_with(tokenizer, &id, 1, &(struct wf_decode_options){.specials = true}, &text, NULL) == WF_OK &&
-                text.length == length && memcmp(text.data, piece, (size_t)length) == 0;
-    wf_string_free(&text);
-    return same;
+    struct wf_tokens ids = {0};
+    wf_error unsaid = {0}; /* of a text that the tokenizer does not take */
+    wf_status status = wf_tokenizer_encode(tokenizer, piece, length, &ids, &unsaid);
+    *literal = status == WF_OK && ids.count == 1 && ids.id[0] == id;
+    wf_tokens_free(&ids);
+    return status == WF_ERR_MEMORY ? status : WF_OK;
 }
 
 /* The bytes of a byte-level piece; false where it is none. */
@@ -165,8 +166,10 @@ char *label_of(const wf_tokenizer *tokenizer, int32_t id)
     int64_t length;
     struct text bytes = {0};
     const char *piece = wf_tokenizer_token(tokenizer, id, &length);
-    bool coded = wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_BYTE_BPE && !literal(tokenizer, id, piece, length) &&
-                 piece_bytes(piece, length, &bytes);
+    bool literal = true;
+    if (wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_BYTE_BPE && find_literal(tokenizer, id, piece, length, &literal) != WF_OK)
+        return NULL;
+    bool coded = !literal && piece_bytes(piece, length, &bytes);
     char *label = bytes.failed ? NULL : coded ? visible(bytes.data, (int64_t)bytes.length) : visible(piece, length);
     wf_free(bytes.data);
     return label;

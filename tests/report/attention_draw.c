@@ -127,6 +127,17 @@ START_TEST(a_grid_of_all_heads)
     ck_assert_int_eq(count_of("model · decoder-attention"), 1);
     wf_attention_free(&maps);
 
+    /* title and note have room */
+    maps = maps_of(WF_MAP_DECODER, 1, 1, 1, 1);
+    draw(&maps, &(struct wf_head){1, 1}, 1, "one.svg");
+    ck_assert_double_gt(width, 15 * 0.5 * (double)strlen("model - decoder-attention - layer 1, head 1"));
+    wf_attention_free(&maps);
+    maps = maps_of(WF_MAP_ENCODER, 1, 20, 130, 1);
+    draw(&maps, NULL, 0, "note.svg");
+    const char note[] = "130 tokens from top to bottom, 1 from left to right: too many to name them here";
+    ck_assert(count_of(note) == 0 || width > 12 * 0.5 * (double)strlen(note));
+    wf_attention_free(&maps);
+
     /* where tokens would not be legible there are none, and a line says so */
     maps = maps_of(WF_MAP_ENCODER, 6, 8, 100, 90);
     draw(&maps, NULL, 0, "grid.svg");
@@ -319,12 +330,12 @@ END_TEST
 START_TEST(what_can_not_be_drawn)
 {
     struct wf_attention_maps maps = maps_of(WF_MAP_ENCODER, 2, 3, 160, 160), empty = {.model = "m", .count = 1};
-    struct wf_head many[60];
+    struct wf_head many[10];
     wf_error problem = {0};
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 10; i++)
         many[i] = (struct wf_head){1 + i % 2, 1 + i % 3};
-    ck_assert_int_eq(wf_attention_draw(&maps, &maps.map[0], many, 60, in_folder("x.png"), &problem), WF_ERR_ARGUMENT);
-    assert_message(&problem, WF_ERR_ARGUMENT, "a PNG of 60 heads with 160 tokens");
+    ck_assert_int_eq(wf_attention_draw(&maps, &maps.map[0], many, 10, in_folder("x.png"), &problem), WF_ERR_ARGUMENT);
+    assert_message(&problem, WF_ERR_ARGUMENT, "a PNG of 10 heads with 160 tokens");
     assert_message(&problem, WF_ERR_ARGUMENT, "at most 32767");
     ck_ok(wf_attention_draw(&maps, &maps.map[0], many, 6, in_folder("six.png"), error));
     maps.map[0].weights[160 * 160 * 4 + 3] = NAN;

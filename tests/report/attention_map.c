@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Attention maps are the model's own weights, and their tokens those that the model sees; labels; JSON; what is refused. */
+/* Attention maps are the model's own weights, and their tokens those that the model sees; what is refused. */
 #include <math.h>
 
 #include <weft/encoder.h>
-#include <weft/internal/json.h>
 #include <weft/seq2seq.h>
 
 #include "page_test.h"
@@ -194,7 +193,7 @@ START_TEST(of_a_translation_model)
 {
     struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
     struct wf_attention_maps maps;
-    const char *source = " \ta man reads .\r\n";
+    const char *source = "\n \ta man reads .\r\n";
     ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = source, .target = "ein Mann singt\n"}, &maps, error));
     ck_assert_int_eq(maps.count, 3);
     const struct wf_attention_map *cross = wf_attention_find(&maps, WF_MAP_CROSS);
@@ -221,136 +220,13 @@ START_TEST(of_a_translation_model)
     wf_translations_free(&t);
     wf_tape_free(tape);
     wf_attention_free(&maps);
-    wf_run_close(&run);
-}
-END_TEST
 
-/* Labels of the tokens of a text. */
-static void labelled(const struct wf_run *run, const char *text, const char *wanted)
-{
-    struct wf_attention_maps maps;
-    char all[2048] = "";
-    ck_ok(wf_attention_of(run, &(struct wf_attention_request){.text = text}, &maps, error));
-    for (int64_t i = 0; i < maps.map[0].keys; i++) {
-        ck_assert_str_eq(maps.map[0].key_label[i], maps.map[0].query_label[i]);
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i > 0 ? "|" : "", maps.map[0].key_label[i]);
-    }
-    ck_assert_str_eq(all, wanted);
-    wf_attention_free(&maps);
-}
-
-START_TEST(labels_are_for_people)
-{
-    /* characters: blanks, controls, marks that need something to stand on, what is invisible, from right to left, far planes */
-    const char *text = "a b\n\tc\re\xcc\x81\xc2\xa0\xe2\x80\x8b\xe2\x80\xae\xd7\xa9日😀\xe3\x85\xa4_▁";
-    struct wf_run run = run_of("nanogpt-char-small", WF_TOKENIZER_CHAR, text, NULL);
-    labelled(&run, text, "a|▁|b|⏎|⇥|c|␍|e|◌\xcc\x81|<U+00A0>|<U+200B>|<U+202E>|ש|日|😀|<U+3164>|_|▁");
-    wf_run_close(&run);
-
-    /* bytes: 256 of them and marks, hardly any merges */
-    run = run_of("nanogpt-char-small", WF_TOKENIZER_BYTE_BPE, "the the the the then", NULL);
-    labelled(&run, "the ä", "the|▁|<C3>|<A4>");
-    labelled(&run, "\xc3\xa0\xc3\xad", "<C3>|<A0>|<C3>|<AD>");
-    labelled(&run, "x\x01\n\x7f</s>", "x|␁|⏎|␡|</s>");
-    wf_run_close(&run);
-
-    /* whole characters of pieces come back as text */
-    run = run_of("nanogpt-char-small", WF_TOKENIZER_BYTE_BPE, "größe größe größe größe 日本 日本 日本 日本", NULL);
-    labelled(&run, "größe größe 日本", "größe|▁größe|▁日本");
-    wf_run_close(&run);
-}
-END_TEST
-
-START_TEST(json_gives_back_the_same_floats)
-{
-    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
-    struct wf_attention_maps maps;
-    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = "a \"man\" \\ reads", .target = "ein Mann"}, &maps, error));
-    for (int i = 0; i < maps.count; i++) {
-        const struct wf_attention_map *m = &maps.map[i];
-        wf_error problem = {0};
-        const float *w = m->weights;
-        ck_ok(wf_attention_save_json(&maps, m, NULL, in_folder("map.json"), error));
-        json_t *json = wf_json_load(in_folder("map.json"), 1 << 24, &problem);
-        ck_assert_msg(json != NULL, "%s", problem.message);
-        ck_assert_uint_eq(json_object_size(json), 4);
-        ck_assert_str_eq(json_string_value(json_object_get(json, "kind")), wf_map_kind_name(m->kind));
-        json_t *query = json_object_get(json, "query"), *key = json_object_get(json, "key"), *layers = json_object_get(json, "weights");
-        ck_assert_int_eq((int64_t)json_array_size(query), m->queries);
-        ck_assert_int_eq((int64_t)json_array_size(key), m->keys);
-        for (int64_t q = 0; q < m->queries; q++)
-            ck_assert_str_eq(json_string_value(json_array_get(query, (size_t)q)), m->query[q]);
-        for (int64_t k = 0; k < m->keys; k++)
-            ck_assert_str_eq(json_string_value(json_array_get(key, (size_t)k)), m->key[k]);
-        ck_assert_int_eq((int64_t)json_array_size(layers), m->layers);
-        for (int64_t l = 0; l < m->layers; l++) {
-            json_t *heads = json_array_get(layers, (size_t)l);
-            ck_assert_int_eq((int64_t)json_array_size(heads), m->heads);
-            for (int64_t h = 0; h < m->heads; h++) {
-                json_t *rows = json_array_get(heads, (size_t)h);
-                ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
-                for (int64_t q = 0; q < m->queries; q++) {
-                    json_t *row = json_array_get(rows, (size_t)q);
-                    ck_assert_int_eq((int64_t)json_array_size(row), m->keys);
-                    for (int64_t k = 0; k < m->keys; k++)
-                        ck_assert((float)json_number_value(json_array_get(row, (size_t)k)) == *w++);
-                }
-            }
-        }
-        json_decref(json);
-    }
-    wf_error problem = {0};
-    ck_assert_int_eq(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("no/such/folder/map.json"), &problem), WF_ERR_IO);
-    ck_assert_msg(strstr(problem.message, "no/such/folder"), "%s", problem.message);
-    wf_attention_free(&maps);
-    wf_run_close(&run);
-}
-END_TEST
-
-/* Of one head only its rows, and which it is. */
-START_TEST(json_of_a_head)
-{
-    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
-    struct wf_attention_maps maps;
-    wf_error problem = {0};
-    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = "a man reads", .target = "ein Mann"}, &maps, error));
-    const struct wf_attention_map *m = &maps.map[2];
-    const struct wf_head head = {2, 3}, wrong[] = {{3, 1}, {1, 4}, {0, 1}, {1, 0}};
-    ck_ok(wf_attention_save_json(&maps, m, &head, in_folder("head.json"), error));
-    json_t *json = wf_json_load(in_folder("head.json"), 1 << 24, &problem);
-    ck_assert_msg(json != NULL, "%s", problem.message);
-    ck_assert_uint_eq(json_object_size(json), 6);
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "layer")), 2);
-    ck_assert_int_eq(json_integer_value(json_object_get(json, "head")), 3);
-    json_t *layers = json_object_get(json, "weights"), *heads = json_array_get(layers, 0), *rows = json_array_get(heads, 0);
-    ck_assert_uint_eq(json_array_size(layers), 1);
-    ck_assert_uint_eq(json_array_size(heads), 1);
-    ck_assert_int_eq((int64_t)json_array_size(rows), m->queries);
-    for (int64_t q = 0; q < m->queries; q++) {
-        ck_assert_int_eq((int64_t)json_array_size(json_array_get(rows, (size_t)q)), m->keys);
-        for (int64_t k = 0; k < m->keys; k++)
-            ck_assert((float)json_number_value(json_array_get(json_array_get(rows, (size_t)q), (size_t)k)) ==
-                      m->weights[((1 * m->heads + 2) * m->queries + q) * m->keys + k]);
-    }
-    json_decref(json);
-    for (int i = 0; i < 4; i++) {
-        const char *path = in_folder("wrong.json");
-        problem = (wf_error){0};
-        ck_assert_int_eq(wf_attention_save_json(&maps, m, &wrong[i], path, &problem), WF_ERR_ARGUMENT);
-        ck_assert_msg(strstr(problem.message, "the cross-attention of multi30k has 2 layers of 3 heads"), "%s", problem.message);
-        ck_assert(!wf_file_exists(path));
-    }
-    const char *path = in_folder("wrong.json");
-    maps.map[2].key[1][0] = '\xff';
-    problem = (wf_error){0};
-    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
-    assert_message(&problem, WF_ERR_ARGUMENT, "token 2 is not UTF-8");
-    ck_assert(!wf_file_exists(path));
-    maps.map[2].weights[0] = INFINITY;
-    problem = (wf_error){0};
-    ck_assert_int_ne(wf_attention_save_json(&maps, m, NULL, path, &problem), WF_OK);
-    assert_message(&problem, WF_ERR_NUMERIC, "cross attention, layer 1, head 1");
-    ck_assert(!wf_file_exists(path));
+    run.config.source_bos = true; /* a model that wants both marks */
+    ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = source, .target = "ein"}, &maps, error));
+    cross = wf_attention_find(&maps, WF_MAP_CROSS);
+    ck_assert_str_eq(cross->key[0], "<s>");
+    ck_assert_str_eq(cross->key[cross->keys - 1], "</s>");
+    holds_pair(&run, &maps);
     wf_attention_free(&maps);
     wf_run_close(&run);
 }
@@ -379,6 +255,10 @@ START_TEST(what_can_not_be)
     refused(&run, (struct wf_attention_request){.text = long_text}, WF_ERR_ARGUMENT, "has 55 tokens", "takes 32");
     refused(&run, (struct wf_attention_request){.text = "ümlaut"}, WF_ERR_FORMAT, "the text", "U+00FC");
     refused(&run, (struct wf_attention_request){.text = "a\xff"}, WF_ERR_FORMAT, "the text", "UTF-8");
+    wf_registry *registry = wf_model_registry(run.model);
+    for (int64_t i = 0; i < wf_registry_slab(registry); i++)
+        wf_registry_values(registry)[i] = NAN;
+    refused(&run, (struct wf_attention_request){.text = "a man"}, WF_ERR_NUMERIC, "layer 1", "not finite");
     wf_run_close(&run);
     run = run_of("encoder-attention", WF_TOKENIZER_WORD, english, NULL);
     refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "encoder", "--text");
@@ -397,6 +277,32 @@ START_TEST(what_can_not_be)
     refused(&run, (struct wf_attention_request){.source = "a", .target = "quer xyzzy jjjjjjjj qqqqqqqqqqqqqqqqqqqqqqqqqqq"},
             WF_ERR_ARGUMENT, "the target has", "takes 40");
     refused(&run, (struct wf_attention_request){.source = "a\xff"}, WF_ERR_FORMAT, "the source", "UTF-8");
+    wf_run_close(&run);
+}
+END_TEST
+
+/* Tokenizers without the marks that the model needs. */
+START_TEST(without_marks)
+{
+    static const char *const no_end[] = {"<s>", "<unk>"}, *const none[] = {"<unk>"};
+    struct wf_run run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
+    const struct wf_attention_request alone = {.source = "a man"}, pair = {.source = "a man", .target = "ein"};
+    wf_tokenizer *target = run.tokenizer, *source = run.source_tokenizer;
+    for (int i = 0; i < 3; i++) {
+        wf_tokenizer *t = NULL;
+        ck_ok(wf_tokenizer_train(english, (int64_t)strlen(english), &t, error, .kind = WF_TOKENIZER_BPE, .vocab_size = 50,
+                                 .specials = i == 2 ? none : no_end, .special_count = i == 2 ? 1 : 2));
+        *(i == 0 ? &run.source_tokenizer : &run.tokenizer) = t;
+        if (i == 0)
+            refused(&run, pair, WF_ERR_ARGUMENT, "the source tokenizer", "the end of a sentence");
+        if (i == 1)
+            refused(&run, alone, WF_ERR_ARGUMENT, "the target tokenizer", "give a target");
+        if (i == 2)
+            refused(&run, pair, WF_ERR_ARGUMENT, "the target tokenizer", "the beginning of a sentence");
+        wf_tokenizer_free(t);
+        run.tokenizer = target;
+        run.source_tokenizer = source;
+    }
     wf_run_close(&run);
 }
 END_TEST
@@ -443,5 +349,5 @@ START_TEST(without_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("attention_map", of_a_language_model, of_an_encoder, of_a_translation_model, labels_are_for_people,
-             json_gives_back_the_same_floats, json_of_a_head, what_can_not_be, kinds_by_name, without_memory)
+WF_TEST_MAIN("attention_map", of_a_language_model, of_an_encoder, of_a_translation_model, what_can_not_be, without_marks, kinds_by_name,
+             without_memory)
