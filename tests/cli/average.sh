@@ -58,5 +58,5 @@ expect 1 'validated' "$weft" evaluate run --data train.en,train.de --weights bes
 cp run/tokenizer.source.json run/tokenizer.target.json
 expect 1 "don't belong together" "$weft" evaluate run --data train.en,train.de
 "$weft" train char-rms --train "$story" --steps 1 --out language 2>err || failed "language: $(tail -1 err)"
-expect 2 'about translations' "$weft" evaluate language --data "$story" --no-bleu
+expect 2 'does not translate' "$weft" evaluate language --data "$story" --no-bleu
 finish
