@@ -55,13 +55,14 @@ WF_API const struct wf_attention_map *wf_attention_find(const struct wf_attentio
 struct wf_head {
     int64_t layer, head;
 };
-/* WF_ERR_ARGUMENT where the map lacks the layer or the head (says how many there are). What follows checks it itself. */
+/* WF_ERR_ARGUMENT where the map lacks the layer or the head (says how many there are). What follows checks that itself, and refuses a map
+ * that is empty (WF_ERR_ARGUMENT) or has a weight that is not finite (WF_ERR_NUMERIC). */
 WF_API wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
                                          wf_error *error) WF_CHECKED;
 /* Heat maps through gnuplot, which must be installed: one of `count` heads side by side, each with its title and the tokens on both
  * axes, and a colour bar; count 0: a grid of all, a row for each layer, whose tokens are named where they stay legible. One scale for all.
- * The path's end says the format: .svg or .png. The file is written whole or not at all. WF_ERR_ARGUMENT: another format, a layer or head
- * that the model lacks; WF_ERR_STATE: no gnuplot (says the package). */
+ * The path's end says the format: .svg or .png. The file is written whole or not at all. WF_ERR_ARGUMENT: another format, or more
+ * heads and tokens than a PNG can show; WF_ERR_STATE: no gnuplot (says the package). */
 WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                                    int64_t count, const char *path, wf_error *error) WF_CHECKED;
 /* {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}; tokens as the vocabulary spells them. With a head
