@@ -19,6 +19,16 @@ static void see(struct plot *p, const struct curve *c, struct axis *axis)
     }
 }
 
+/* Leaves out what the axis can't show. gnuplot draws gaps there, but dies of a curve that is one gap. */
+static void keep_shown(struct curve *c, const struct axis *axis)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < c->count; i++)
+        if (!axis->log || c->point[i].value > 0)
+            c->point[kept++] = c->point[i];
+    c->count = kept;
+}
+
 /* Ranges are those of all points that there are, not of those that are left to draw. */
 static wf_status take(struct plot *p, struct plot_run *run, const struct curves *in, int64_t columns, wf_error *error)
 {
@@ -38,9 +48,12 @@ static wf_status take(struct plot *p, struct plot_run *run, const struct curves 
     if (status == WF_OK)
         status = curve_thin(lr, columns / 2, &run->lr, error);
     curve_free(&mean);
-    p->noisy |= noisy;
-    p->trained |= train->count > 0;
-    p->validated |= valid->count > 0;
+    keep_shown(&run->mean, &p->loss);
+    keep_shown(&run->raw, &p->loss);
+    keep_shown(&run->valid, &p->loss);
+    p->noisy |= run->raw.count > 0;
+    p->trained |= run->mean.count > 0;
+    p->validated |= run->valid.count > 0;
     return status;
 }
 

@@ -73,6 +73,8 @@ START_TEST(little)
     out.length = 0;
     ck_assert_int_eq(wf_plot_text(NAMED(in_folder("r")), 1, &(struct wf_plot_options){.log = true}, &out, &problem), WF_ERR_ARGUMENT);
     assert_message(&problem, WF_ERR_ARGUMENT, "no loss is above 0");
+    make_run("r", "{\"step\":1,\"loss/train\":2,\"loss/valid\":-2}\n{\"step\":2,\"loss/train\":2}\n");
+    ck_ok(wf_plot_text(NAMED(in_folder("r")), 1, &(struct wf_plot_options){.log = true}, &out, error)); /* gnuplot died of it */
     wf_string_free(&out);
 }
 END_TEST
