@@ -38,7 +38,9 @@ struct scratch {
     void *block[WF_SCRATCH_SLOTS];
     size_t size[WF_SCRATCH_SLOTS];
     unsigned version; /* of `wanted`, when this thread last looked */
+    unsigned told;    /* the same, when this thread's team last looked */
     bool registered;
+    bool deputy; /* it does the blocks of a whole team, until others can have their turn again */
 };
 
 static _Thread_local struct scratch scratch;
@@ -69,7 +71,8 @@ __attribute__((destructor)) static void free_main_scratch(void)
 }
 
 /* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
- * would otherwise allocate in a later one: so each gets ready at the start of the next region. */
+ * would otherwise allocate in a later one: so each gets ready at the start of the next region. What a caller asks for that does
+ * the team's blocks alone counts too: later the team does them. */
 static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
 static _Atomic unsigned wanted_version;
 
@@ -106,7 +109,9 @@ static void get_ready(void)
 void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
 {
     struct scratch *s = &scratch;
-    if (bytes <= s->size[slot] && s->block[slot])
+    bool here = bytes <= s->size[slot] && s->block[slot];
+    size_t known = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
+    if (here && bytes <= known)
         return s->block[slot];
     /* Steps of a power of two: growing needs come to rest after a few calls. */
     size_t size = 4096;
@@ -115,13 +120,12 @@ void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
             return NULL;
         size *= 2;
     }
-    size_t known = atomic_load(&wanted[slot]);
-    if (omp_in_parallel() && size > known) {
+    if (size > known && (s->deputy || omp_in_parallel())) {
         while (size > known && !atomic_compare_exchange_weak(&wanted[slot], &known, size))
             ;
         atomic_fetch_add_explicit(&wanted_version, 1, memory_order_release);
     }
-    return grow(slot, size);
+    return here ? s->block[slot] : grow(slot, size);
 }
 
 /* Every thread has a share of the blocks, neighbours in memory mostly, takes from it first and then helps the others: the
@@ -188,16 +192,21 @@ static void judge(int64_t begin, double cost, bool alone)
 void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx)
 {
     int count = wf_parallel_threads();
-    bool alone = blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel();
+    bool alone =
+        blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel() || scratch.deputy;
     int64_t begin = alone ? 0 : clock_now();
-    bool waits = !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed);
+    unsigned version = atomic_load_explicit(&wanted_version, memory_order_acquire);
+    bool waits = !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed) && version == scratch.told;
     if (alone || waits) {
+        scratch.deputy |= waits;
         for (int64_t block = 0; block < blocks; block++)
             body(ctx, block);
+        scratch.deputy &= !waits;
         if (waits)
             judge(begin, cost, true);
         return;
     }
+    scratch.told = version;
     struct share share[MAX_THREADS];
     struct region r = {body, ctx, share, blocks < count ? (int)blocks : count};
     for (int i = 0; i < r.shares; i++) {

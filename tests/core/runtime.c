@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check_weft.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -276,6 +277,40 @@ START_TEST(after_a_stall)
 }
 END_TEST
 
+static void ask(void *ctx, int64_t block)
+{
+    char *room = wf_scratch(WF_SCRATCH_KERNEL, 100000);
+    (void)block;
+    ck_assert_ptr_nonnull(room);
+    room[99999] = 1;
+    usleep(1000);
+    *(_Atomic int *)ctx += !omp_get_thread_num();
+}
+
+/* What a caller asked for while it worked alone the others have too, before they take its blocks from it again. */
+START_TEST(scratch_after_a_stall)
+{
+    _Atomic int own = 0, before = 0;
+    ck_ok(wf_set_threads(2, error));
+    for (int i = 0; i < 6; i++) { /* each stall makes the pause twice as long: 256 ms in the end */
+        usleep(4000 << i);
+        wf_parallel(2, 100000, late, NULL);
+    }
+    wf_parallel(2, 100000, ask, &own); /* alone */
+    wf_parallel(2, 100000, ask, &own); /* the others get ready */
+    int64_t count = wf_alloc_count();
+    for (int tries = 0; tries < 100; tries++) {
+        before = own;
+        wf_parallel(2, 100000, ask, &own);
+        if (own - before < 2)
+            break;
+        usleep(20000);
+    }
+    ck_assert_int_lt(own - before, 2);
+    ck_assert_int_eq(wf_alloc_count(), count);
+}
+END_TEST
+
 static void same_thread(void *ctx, int64_t block)
 {
     (void)block;
@@ -344,5 +379,5 @@ START_TEST(start_from_threads)
 }
 END_TEST
 
-WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, after_a_stall, nested,
-             user_threads, start_from_threads)
+WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, after_a_stall,
+             scratch_after_a_stall, nested, user_threads, start_from_threads)
