@@ -93,7 +93,7 @@ wf_status curves_read(const char *folder, struct curves *out, wf_error *error)
 {
     *out = (struct curves){0};
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", *folder ? folder : "\"\"");
     char *path = wf_format("%s/metrics.jsonl", folder);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");

@@ -42,6 +42,7 @@ END_TEST
 START_TEST(refuses)
 {
     refused(in_folder("nowhere"), WF_ERR_IO, "nowhere is no folder of a run: give the --out of weft train");
+    refused("", WF_ERR_IO, "\"\" is no folder of a run");
     mkdir(in_folder("bare"), 0777);
     refused(in_folder("bare"), WF_ERR_IO, "bare has no metrics.jsonl, which weft train writes: the model was not trained in it");
     mkdir(in_folder("odd"), 0777);
