@@ -58,6 +58,10 @@ START_TEST(points)
     /* the scale of colours */
     js_true("const s = document.getElementById('scale'); s.value = 'one'; s.dispatchEvent(new Event('change'))");
     ck_assert_str_eq(js_text("return document.getElementById('high').textContent"), "1.000");
+    js_true("const s = document.getElementById('scale'); s.value = 'root'; s.dispatchEvent(new Event('change'))");
+    ck_assert(js_true("const w = weightsNow(), at = 3 * 12 + 4, most = largest(w), c = document.getElementById('canvas').getContext('2d');"
+                      "return w[at] < 0.8 * most && String(c.getImageData(4, 3, 1, 1).data.slice(0, 3)) === "
+                      "String(RAMPS.light[Math.round(255 * Math.sqrt(w[at] / most))])"));
     check_quiet();
     wf_attention_free(&maps);
 }
@@ -158,8 +162,10 @@ START_TEST(takes_keys)
     press(KEY_ESCAPE);
     ck_assert_str_eq(panel_title(), "Weights");
     check_hash("#kind=encoder&layer=3&head=7");
-    press("k");
+    press(KEY_DOWN);
+    press("k"); /* the token that was held is of the other text */
     check_chosen(&maps.map[1], 3, 7);
+    ck_assert_str_eq(panel_title(), "Weights");
     /* larger cells */
     double before = js_number("return cell");
     press("+");
@@ -179,6 +185,12 @@ START_TEST(takes_keys)
     press(KEY_ESCAPE);
     ck_assert(!js_true("return document.getElementById('help').open"));
     check_chosen(&maps.map[1], 2, 6);
+    /* so are those of the browser, and of a page that scrolls */
+    js_true("document.activeElement.blur(); document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 's', ctrlKey: true, bubbles: "
+            "true}))");
+    press(KEY_END);
+    ck_assert_str_eq(panel_title(), "Weights");
+    ck_assert(js_true("return document.getElementById('sort').getAttribute('aria-pressed') === 'false'"));
     /* a list's keys are its own */
     js_true("document.getElementById('head').focus()");
     press("]");
@@ -260,6 +272,11 @@ START_TEST(holds_200_tokens)
     ck_assert_int_eq((int)js_number("return document.querySelectorAll('#rows bdi').length"), 200);
     ck_assert_double_eq(js_number(overlaps), 0);
     ck_assert(js_true("return document.documentElement.scrollWidth <= innerWidth"));
+    /* small maps lose no line: each has its largest weight */
+    ck_assert(
+        js_true("return [...document.querySelectorAll('#thumbs canvas')].every(c => { const d = c.getContext('2d').getImageData(0, 0, "
+                "64, 64).data; for (let i = 0; i < d.length; i += 4) if (String(d.slice(i, i + 3)) === String(RAMPS.light[255])) "
+                "return true; })"));
     /* tokens are text: no element in them, and what cannot be seen by its code */
     ck_assert_int_eq((int)js_number("return document.querySelectorAll('bdi *').length + document.images.length"), 0);
     ck_assert_int_eq((int)js_number("return document.scripts.length"), 3);
@@ -286,8 +303,6 @@ START_TEST(holds_200_tokens)
             "for (let i = 0; i < 10; i++) { key(i % 8 === 7 ? ']' : 'ArrowRight'); document.body.offsetHeight; }");
     double ms = (thread_time() - before) * 1000 / 40;
     ck_assert_msg(ms > 0 && ms < 50, "a step takes %.1f ms", ms);
-    if (getenv("WEFT_SCREENSHOTS"))
-        fprintf(stderr, "200 tokens, 48 heads: a step takes %.1f ms\n", ms);
     /* the held token is scrolled into sight when the cells are large */
     js_true("document.getElementById('scroll').focus({preventScroll: true})");
     for (int i = 0; i < 4; i++)
