@@ -7,10 +7,9 @@
 
 static const char BEGIN[] = "events.out.tfevents.", END[] = ".weft";
 
-static bool is_ours(const char *name)
+static bool is_ours(const char *name) /* of those that begin with BEGIN, which is longer than END */
 {
-    size_t length = strlen(name);
-    return length > sizeof BEGIN + sizeof END && strcmp(name + length - (sizeof END - 1), END) == 0;
+    return strcmp(name + strlen(name) - (sizeof END - 1), END) == 0;
 }
 
 wf_status wf_event_files(const char *folder, struct wf_names *names, wf_error *error)
