@@ -159,12 +159,12 @@ static const char contrast[] =
     "} return least;";
 
 /* Labels of an axis, as far as they are seen, that lie over each other (the columns' are slanted: there their distance counts). */
-static const char overlaps[] =
-    "let n = 0; for (const id of ['rows', 'columns']) {"
-    "  const at = [...document.getElementById(id).children].filter(e => getComputedStyle(e).visibility === 'visible').map(e => "
-    "parseFloat(id === 'rows' ? e.style.top : e.style.left));"
-    "  for (let i = 1; i < at.length; i++) n += at[i] - at[i - 1] < (id === 'rows' ? 14 : 17);"
-    "} return n;";
+static const char overlaps[] = "let n = 0; for (const id of ['rows', 'columns']) {"
+                               "  const at = [...document.getElementById(id).children].filter(e => !e.matches('.on') && "
+                               "getComputedStyle(e).visibility === 'visible').map(e => "
+                               "parseFloat(id === 'rows' ? e.style.top : e.style.left));"
+                               "  for (let i = 1; i < at.length; i++) n += at[i] - at[i - 1] < (id === 'rows' ? 14 : 17);"
+                               "} return n;";
 
 /* Labels that are cut though they are short enough to be whole, or that lie beyond what the map's box scrolls to; each as it is when it is
  * pointed at, which is bold. */
