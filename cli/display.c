@@ -118,12 +118,10 @@ static void draw(struct display *d, double t)
     d->drawn_at = t;
 }
 
-/* Where there is no bar, there may be the terminal's "^C" of the one who stops the program. */
-static void erase(const struct display *d)
+/* What goes before a message: where there is no bar, there may be the terminal's "^C" of the one who stops the program. */
+static const char *eraser(const struct display *d)
 {
-    if (d->terminal && !d->off)
-        write_all(ERASE, sizeof ERASE - 1);
-    on_screen = 0;
+    return d->terminal && !d->off && !in_background() ? ERASE : "";
 }
 
 /* --- the display --------------------------------------------------------------------------------------------------- */
@@ -199,7 +197,7 @@ void display_line(struct display *d, const char *format, ...)
     double t = now();
     va_list list;
     bool again = on_screen && d->text[0];
-    size_t at = d->terminal && !d->off ? append(line, 0, ERASE) : 0;
+    size_t at = append(line, 0, eraser(d));
     va_start(list, format);
     int length = vsnprintf(line + at, ROOM - at - 1, format, list);
     va_end(list);
@@ -215,7 +213,9 @@ void display_line(struct display *d, const char *format, ...)
 
 void display_clear(struct display *d)
 {
-    erase(d);
+    const char *bytes = eraser(d);
+    write_all(bytes, strlen(bytes));
+    on_screen = 0;
     d->text[0] = 0;
 }
 

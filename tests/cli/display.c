@@ -299,6 +299,41 @@ START_TEST(a_terminal_that_can_do_nothing_gets_lines)
 }
 END_TEST
 
+/* As in a shell: a session with the terminal, whose foreground is another job. */
+START_TEST(a_job_in_the_background_leaves_the_prompt_alone)
+{
+    begin(80);
+    fprintf(stderr, "$ typed ");
+    pid_t shell = fork();
+    ck_assert_int_ge(shell, 0);
+    if (shell == 0) {
+        int status = 1;
+        if (setsid() < 0 || ioctl(STDERR_FILENO, TIOCSCTTY, 0) != 0)
+            _exit(2);
+        pid_t job = fork();
+        if (job == 0) {
+            struct display d;
+            setpgid(0, 0);
+            display_open(&d);
+            display_show(&d, 0.5, true, "BAR 1/9");
+            display_line(&d, "message");
+            display_show(&d, 0.6, true, "BAR 2/9");
+            display_clear(&d);
+            _exit(0);
+        }
+        _exit(job < 0 || waitpid(job, &status, 0) != job || status != 0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(shell, &status, 0), shell);
+    ck_assert_int_eq(status, 0);
+    look();
+    ck_assert_int_eq(draws, 0);
+    both_rows_are(0, "$ typed message");
+    ck_assert_int_eq(terminal_last_row(&cutting), 0);
+    end();
+}
+END_TEST
+
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_signal_that_ends_the_process_leaves_no_bar)
@@ -361,4 +396,5 @@ END_TEST
 
 WF_TEST_MAIN("display", the_text_is_cut_to_the_window, bars_of_any_width, nothing_stays_after_a_resize, ten_times_a_second,
              messages_stand_above, results_in_a_pipe_are_made_way_for, a_pipe_gets_lines, a_terminal_that_can_do_nothing_gets_lines,
-             a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay, times)
+             a_job_in_the_background_leaves_the_prompt_alone, a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay,
+             times)
