@@ -127,6 +127,9 @@ START_TEST(means)
         ck_assert_double_gt(fabs(r->raw.point[i].value / loss - 1), 0.19);
         ck_assert_double_lt(fabs(r->mean.point[i].value / loss - 1), 0.05);
     }
+    plot_finish(&p, 40, 9, 4, 0.03);
+    ck_assert_int_le(p.x.count, 40 / (5 + 3)); /* "3,000", and some space */
+    ck_assert_int_ge(p.x.count, 2);
     plot_free(&p);
     run = make_long("few", 390, 0); /* is drawn as it is */
     ck_ok(plot_load(&run, 1, false, 10000, &p, error));
