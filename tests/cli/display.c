@@ -151,9 +151,9 @@ START_TEST(ten_times_a_second)
     double start = now();
     display_open(&d);
     int calls = 0;
-    while (now() - start < 0.7) {
+    while (now() - start < 0.7 || calls <= 20) { /* a machine that is busy may stand still for long */
         display_show(&d, 0.5, false, "BAR %d/9", calls++);
-        if (calls % 500 == 0)
+        if (calls % 500 == 0 && calls < 50000) /* the screen has 600 rows */
             display_line(&d, "message"); /* does not make them more */
         look();
     }

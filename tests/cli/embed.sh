@@ -148,7 +148,7 @@ talk=$!
 exec 3>wait
 head -1 lines >&3
 i=0
-while [ ! -s out ] && [ $i -lt 100 ]; do
+while [ ! -s out ] && [ $i -lt 600 ]; do
     sleep 0.1
     i=$((i + 1))
 done
