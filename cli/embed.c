@@ -140,8 +140,10 @@ static wf_status make_room(struct embedding *e, int64_t count, wf_error *error)
     int64_t room = 2 * e->room > e->lines + count ? 2 * e->room : e->lines + count;
     float *grown = room < INT64_MAX / 8 / e->width ? wf_realloc(e->vector, (size_t)(room * e->width) * sizeof *grown) : NULL;
     if (!grown)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the vectors of %lld lines: %s", (long long)(e->lines + count),
-                            e->keep ? "--format text and json need no more for more lines" : "take shorter ones");
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the vectors of %lld lines%s", (long long)(e->lines + count),
+                            e->a->similarity ? ": take fewer"
+                            : e->keep        ? ": --format text and json need no more for more lines"
+                                             : "");
     e->vector = grown;
     e->room = room;
     return WF_OK;
