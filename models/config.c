@@ -74,9 +74,12 @@ static wf_status unused_key(const struct wf_config *config, const struct key *ke
 {
     static const char *const kinds[] = {"a language model", "an encoder-decoder", "an encoder"};
     const struct family *family = family_find(config->family, NULL);
+    /* What others may mean by it can be one that these have no use for either; two names are of no single key. */
+    const struct key *other = key->instead_key ? key_find(key->instead_key) : NULL;
+    bool advise = key->instead_key && (!other || key_used(other, config));
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, has no use for it%s%s", key->name,
                         config->model[0] ? config->model : config->family, kinds[family ? family->kind : WF_MODEL_LANGUAGE],
-                        key->instead_key ? ": set " : "", key->instead_key ? key->instead_key : "");
+                        advise ? ": set " : "", advise ? key->instead_key : "");
 }
 
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)

@@ -33,6 +33,8 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
 {
     int64_t rows = c->context < TOKENS ? TOKENS / c->context : 1, longest = count < rows * c->context ? count : rows * c->context;
     *w = (struct walk){0};
+    if (count < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no token in it, so none to mask: give a text with words in it");
     wf_status status = wf_masking_init(&w->masking, tokenizer, c->mask_rate, SEED, error);
     if (status == WF_OK) /* the windows of a text that is one longer, whose last id is a target only, are those of all ids of this one */
         status = wf_windows_init(&w->windows, ids, count + 1, c->context, rows, error);

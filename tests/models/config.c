@@ -261,6 +261,19 @@ START_TEST(keys_of_other_families)
         ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
         ck_assert(!wf_config_get(&c, bad[i].key, text, sizeof text));
     }
+    /* what is advised is taken */
+    for (int m = 0; m < wf_preset_count(); m++)
+        for (int i = 0; i < wf_config_key_count(); i++) {
+            struct wf_config c = wf_preset_at(m)->config;
+            wf_error problem = {0};
+            char text[64];
+            if (wf_config_get(&c, wf_config_key_at(i), text, sizeof text))
+                continue;
+            ck_assert_int_eq(wf_config_set(&c, wf_config_key_at(i), "1", &problem), WF_ERR_ARGUMENT);
+            const char *advice = strstr(problem.message, ": set ");
+            if (advice && !strchr(advice + 6, ' '))
+                ck_assert_msg(wf_config_get(&c, advice + 6, text, sizeof text), "%s", problem.message);
+        }
     struct wf_config c = preset("multi30k"), lm = preset("char-rms");
     ck_refused(wf_config_set(&c, "layer", "4", error), WF_ERR_ARGUMENT, "there is no key \"layer\" among those"); /* nor layers */
     ck_refused(wf_config_set(&c, "encoder-layers", "4", error), WF_ERR_ARGUMENT, "did you mean encoder_layers?");

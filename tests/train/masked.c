@@ -174,6 +174,9 @@ START_TEST(tells_and_evaluates_the_same)
     wf_error problem = {0};
     ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, (const int32_t[]){1, 1, 1}, 3, &e[1], &problem), WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "of 3 tokens none is masked"), "%s", problem.message);
+    problem = (wf_error){0};
+    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, ids.id, 0, &e[1], &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "there is no token in it"), "%s", problem.message);
     wf_tape_free(tape);
     wf_tokens_free(&ids);
     wf_text_free(&text);
