@@ -89,7 +89,9 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "help") == 0 && argc > 2) {
         static char option[] = "--help";
-        return run_command(argv[2], 2, (char *[]){NULL, option, NULL});
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
+        argv[argc - 1] = option;
+        return run_command(argv[1], argc - 1, argv + 1);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "help") == 0)
         return help(stdout);

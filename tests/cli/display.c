@@ -154,7 +154,7 @@ START_TEST(ten_times_a_second)
     while (now() - start < 0.7 || calls <= 20) { /* a machine that is busy may stand still for long */
         display_show(&d, 0.5, false, "BAR %d/9", calls++);
         if (calls % 500 == 0 && calls < 50000) /* the screen has 600 rows */
-            display_line(&d, "message"); /* does not make them more */
+            display_line(&d, "message");       /* does not make them more */
         look();
     }
     display_show(&d, 1, true, "BAR last 9/9");

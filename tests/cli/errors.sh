@@ -60,6 +60,8 @@ expect 2 'did you mean multi30k?' "$weft" models multi3k
 "$weft" bench --help | grep -q '^  transformer-base ' || failed 'bench --help names no case'
 expect 2 'bench --help' "$weft" bench nope
 "$weft" help train | cmp - help || failed 'weft help train is not weft train --help'
+"$weft" tokenizer train --help >help
+"$weft" help tokenizer train | cmp - help || failed 'weft help tokenizer train is not weft tokenizer train --help'
 "$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
 expect 2 "no command 'nope'" "$weft" help nope
 expect 2 'lr: "1e999" is out of range' train char-rms --train "$story" --out r --set lr=1e999
