@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
@@ -307,6 +308,8 @@ int run_embed(int argc, char **argv)
         return code;
     if (!a.run)
         return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a folder of Hugging Face's");
+    if (a.format == VECTORS_NPY && isatty(STDOUT_FILENO))
+        return fail_usage("--format npy is no text that a terminal could show: send it to a file, > FILE");
     wf_error error = {0};
     watch_interrupts();
     if (start(a.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)

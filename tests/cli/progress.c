@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* weft train on a pseudo terminal whose window changes, and in a pipe. */
+/* weft train on a pseudo terminal whose window changes, and in a pipe; weft embed on one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -211,6 +211,21 @@ START_TEST(on_a_terminal_that_can_do_nothing)
 }
 END_TEST
 
+START_TEST(numbers_that_are_no_text)
+{
+    begin();
+    char *arguments[] = {"weft", "embed", folder, "--format", "npy", NULL};
+    int terminal, status;
+    pid_t child = run_on_terminal("xterm", arguments, 90, &terminal);
+    watch(terminal, TO_THE_END);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    close(terminal);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 2, "status %d", status);
+    ck_assert_msg(memmem(seen, (size_t)length, "send it to a file", 17), "%.*s", (int)length, seen);
+    end();
+}
+END_TEST
+
 START_TEST(in_a_pipe)
 {
     begin();
@@ -250,4 +265,4 @@ START_TEST(in_a_pipe)
 }
 END_TEST
 
-WF_TEST_MAIN("progress", on_a_terminal, on_a_terminal_that_can_do_nothing, in_a_pipe)
+WF_TEST_MAIN("progress", on_a_terminal, on_a_terminal_that_can_do_nothing, numbers_that_are_no_text, in_a_pipe)
