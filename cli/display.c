@@ -16,6 +16,8 @@
 
 #include <utf8proc.h>
 
+#include <weft/internal/text.h>
+
 /* Back to the bar's first cell, wrapping on, and nothing from there to the end of the screen. The screen is cleared behind a blank: tmux
  * takes clearing from the first cell of its first row for clearing the screen, and keeps what was there in its history. */
 #define ERASE "\r\033[?7h \033[J\r"
@@ -188,6 +190,17 @@ void display_show(struct display *d, double share, bool last, const char *format
         display_line(d, "%s", d->text);
     else if (last || d->drawn_at < 0 || t - d->drawn_at >= between)
         draw(d, t);
+}
+
+void display_show_lines(struct display *d, double share, int64_t lines)
+{
+    char count[WF_NUMBER_SIZE], left[DISPLAY_TIME];
+    double seconds = display_seconds(d), speed = (double)lines / seconds;
+    wf_text_count(lines, count);
+    if (share > 0)
+        display_show(d, share, false, "%s lines  %.1f lines/s  %s left", count, speed, display_time(seconds / share * (1 - share), left));
+    else
+        display_show(d, share, false, "%s lines  %.1f lines/s", count, speed);
 }
 
 void display_line(struct display *d, const char *format, ...)

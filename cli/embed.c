@@ -122,18 +122,6 @@ struct embedding {
     bool keep;
 };
 
-static void show(struct embedding *e)
-{
-    char lines[WF_NUMBER_SIZE], left[DISPLAY_TIME];
-    double share = line_input_share(&e->in, 0), seconds = display_seconds(&e->display), speed = (double)e->in.line / seconds;
-    wf_text_count(e->in.line, lines);
-    if (share > 0)
-        display_show(&e->display, share, false, "%s lines  %.1f lines/s  %s left", lines, speed,
-                     display_time(seconds / share * (1 - share), left));
-    else
-        display_show(&e->display, share, false, "%s lines  %.1f lines/s", lines, speed);
-}
-
 static wf_status make_room(struct embedding *e, int64_t count, wf_error *error)
 {
     if (e->lines + count <= e->room)
@@ -239,7 +227,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
 {
     wf_status status = line_input_open(&e->in, NULL, error);
     for (int64_t count = 1; status == WF_OK && count > 0 && (status = next_block(e, &count, error)) == WF_OK;) {
-        show(e);
+        display_show_lines(&e->display, line_input_share(&e->in, 0), e->in.line);
         if (interrupted(NULL))
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }

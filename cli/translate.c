@@ -133,16 +133,9 @@ struct streaming {
 static void show(void *ctx, int64_t done, int64_t count)
 {
     struct streaming *s = ctx;
-    char lines[WF_NUMBER_SIZE], left[DISPLAY_TIME];
-    double part = (double)done / (double)count, seconds = display_seconds(&s->display);
-    int64_t all = s->in.line + (int64_t)(part * (double)s->window.lines);
-    double share = line_input_share(&s->in, part * (double)s->window.length), speed = (double)all / seconds;
-    wf_text_count(all, lines);
-    if (share > 0)
-        display_show(&s->display, share, false, "%s lines  %.1f lines/s  %s left", lines, speed,
-                     display_time(seconds / share * (1 - share), left));
-    else
-        display_show(&s->display, share, false, "%s lines  %.1f lines/s", lines, speed);
+    double part = (double)done / (double)count;
+    display_show_lines(&s->display, line_input_share(&s->in, part * (double)s->window.length),
+                       s->in.line + (int64_t)(part * (double)s->window.lines));
 }
 
 static wf_status stream(struct streaming *s, const struct arguments *a, wf_error *error)

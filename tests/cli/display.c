@@ -174,6 +174,30 @@ START_TEST(ten_times_a_second)
 }
 END_TEST
 
+START_TEST(lines_and_the_time_left)
+{
+    struct display d;
+    char text[TERMINAL_TEXT], time[8];
+    int left;
+    begin(60);
+    display_open(&d);
+    d.begin -= 10000; /* in which what the test takes is nothing */
+    display_show_lines(&d, 0.5, 1000000);
+    look();
+    terminal_row(&cutting, 0, text);
+    char *at = strchr(text, ']');
+    ck_assert_msg(at && sscanf(at, "] 1,000,000 lines %d.%*d lines/s 2:%d h %7s", &left, &left, time) == 3 && strcmp(time, "left") == 0,
+                  "'%s'", text);
+    d.drawn_at -= 1;
+    display_show_lines(&d, -1, 7);
+    look();
+    terminal_row(&cutting, 0, text);
+    ck_assert_msg(strncmp(text, "7 lines  0.0 lines/s", 21) == 0, "'%s'", text);
+    display_clear(&d);
+    end();
+}
+END_TEST
+
 START_TEST(messages_stand_above)
 {
     struct display d;
@@ -395,6 +419,6 @@ START_TEST(times)
 END_TEST
 
 WF_TEST_MAIN("display", the_text_is_cut_to_the_window, bars_of_any_width, nothing_stays_after_a_resize, ten_times_a_second,
-             messages_stand_above, results_in_a_pipe_are_made_way_for, a_pipe_gets_lines, a_terminal_that_can_do_nothing_gets_lines,
-             a_job_in_the_background_leaves_the_prompt_alone, a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay,
-             times)
+             lines_and_the_time_left, messages_stand_above, results_in_a_pipe_are_made_way_for, a_pipe_gets_lines,
+             a_terminal_that_can_do_nothing_gets_lines, a_job_in_the_background_leaves_the_prompt_alone,
+             a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay, times)
