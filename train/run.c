@@ -97,7 +97,7 @@ wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char
 {
     *out = NULL;
     if (!config_translates(&run->config))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model: it takes a text, not pairs of sentences", run->config.model);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s does not translate: it takes a text, not pairs of sentences", run->config.model);
     struct wf_bitext_options o = {.source = run->source_tokenizer,
                                   .target = run->tokenizer,
                                   .source_bos = run->config.source_bos,

@@ -161,6 +161,18 @@ START_TEST(tells_and_evaluates_the_same)
         ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, ids.id, ids.count, &e[i], error));
     ck_assert(e[0].loss == result.valid && e[1].loss == result.valid); /* bit for bit */
     ck_assert_int_eq(e[0].tokens, counts.valid_tokens);
+    /* nothing is dropped in it */
+    ck_assert(run.config.dropout > 0);
+    struct wf_config whole = run.config;
+    whole.dropout = 0;
+    wf_model *other = wf_model_new(&whole, NULL);
+    wf_safetensors *weights = wf_safetensors_open(in_folder("run/model.safetensors"), NULL);
+    ck_assert(other && weights);
+    ck_ok(wf_model_load(other, weights, error));
+    ck_ok(wf_evaluate_masked(other, run.tokenizer, tape, ids.id, ids.count, &e[1], error));
+    ck_assert(e[1].loss == result.valid);
+    wf_safetensors_close(weights);
+    wf_model_free(other);
     double far = fabs((double)e[0].tokens - 0.15 * (double)known) / sqrt(0.15 * 0.85 * (double)known);
     ck_assert_msg(far < 4, "%lld of %lld were masked", (long long)e[0].tokens, (long long)known);
     /* the last token counts too, and a text of one; one of which nothing is known has nothing to be masked */
@@ -177,6 +189,10 @@ START_TEST(tells_and_evaluates_the_same)
     problem = (wf_error){0};
     ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, ids.id, 0, &e[1], &problem), WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "there is no token in it"), "%s", problem.message);
+    wf_bitext *none;
+    problem = (wf_error){0};
+    ck_assert_int_eq(wf_run_bitext(&run, valid[0], valid[1], NULL, &none, &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "encoder-attention does not translate"), "%s", problem.message);
     wf_tape_free(tape);
     wf_tokens_free(&ids);
     wf_text_free(&text);
@@ -229,6 +245,40 @@ START_TEST(accumulation_is_the_large_batch)
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_double_eq_tol(parts.first_loss, whole.first_loss, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
     ck_assert_double_eq_tol(parts.last_loss, whole.last_loss, sizeof(wf_real) == 8 ? 1e-9 : 1e-3);
+    finish();
+}
+END_TEST
+
+static void see_smoothed(void *ctx, const struct wf_event *e)
+{
+    if (e->kind == WF_EVENT_STEP && e->step == 1) {
+        ((double *)ctx)[0] = e->loss;
+        ((double *)ctx)[1] = e->smoothed;
+    }
+}
+
+/* What is minimised is smoothed, what is told of beside it is not: before the first update it is the same with and without. */
+START_TEST(smoothing)
+{
+    double with[2], without[2];
+    begin();
+    write_turns("text", 1);
+    struct wf_train_options o = tiny(in_folder("without"), NULL);
+    o.event = see_smoothed;
+    o.ctx = without;
+    o.cancelled = NULL;
+    o.config.steps = 1;
+    ck_ok(wf_train(&o, NULL, error));
+    o = tiny(in_folder("with"), NULL);
+    o.event = see_smoothed;
+    o.ctx = with;
+    o.cancelled = NULL;
+    o.config.steps = 1;
+    o.config.label_smoothing = 0.3;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert(isnan(without[1]));
+    ck_assert_double_eq_tol(with[0], without[0], sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
+    ck_assert(fabs(with[1] - with[0]) > 1e-3);
     finish();
 }
 END_TEST
@@ -375,5 +425,5 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("masked", learns_what_stands_around, learns_nothing_from_noise, tells_and_evaluates_the_same,
-             cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, batches_without_a_masked_token, bad_input_is_named,
-             given_tokenizers, every_allocation_may_fail)
+             cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, smoothing, batches_without_a_masked_token,
+             bad_input_is_named, given_tokenizers, every_allocation_may_fail)
