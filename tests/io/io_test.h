@@ -14,20 +14,40 @@ static void remove_folder(void);
 #include <check_weft.h>
 #include <weft/io.h>
 
-#define FOLDER "/tmp/weft-io-XXXXXX"
-static char folder_of_test[] = FOLDER;
-static pid_t folder_owner;
+static char folder_of_all[] = "/tmp/weft-io-XXXXXX", folder_of_test[64];
+static pid_t program_of_tests, folder_owner;
+
+static void remove_tree(const char *path)
+{
+    char command[256];
+    snprintf(command, sizeof command, "PATH=/usr/bin:/bin; chmod -R u+rwx %s; rm -rf %s", path, path); /* a test may have set another */
+    if (system(command) != 0)
+        fprintf(stderr, "%s is left\n", path);
+}
+
+static void remove_all(void)
+{
+    if (getpid() == program_of_tests)
+        remove_tree(folder_of_all);
+}
+
+/* Before Check forks: a test that fails ends at once, without teardown or atexit, and its folder goes with the program. */
+__attribute__((constructor)) static void make_folder_of_all(void)
+{
+    if (!mkdtemp(folder_of_all)) {
+        perror(folder_of_all);
+        exit(EXIT_FAILURE);
+    }
+    program_of_tests = getpid();
+    atexit(remove_all);
+}
 
 /* After each test, also when all run in one process. */
 static void remove_folder(void)
 {
     if (getpid() != folder_owner) /* a child that a test forked ends without it */
         return;
-    char command[128];
-    snprintf(command, sizeof command, "PATH=/usr/bin:/bin; chmod -R u+rwx %s; rm -rf %s", folder_of_test, folder_of_test);
-    if (system(command) != 0)
-        fprintf(stderr, "%s is left\n", folder_of_test);
-    strcpy(folder_of_test, FOLDER);
+    remove_tree(folder_of_test);
     folder_owner = 0;
 }
 
@@ -37,9 +57,9 @@ static inline const char *in_folder(const char *name)
     static char paths[8][512];
     static int next;
     if (!folder_owner) {
+        snprintf(folder_of_test, sizeof folder_of_test, "%s/XXXXXX", folder_of_all);
         ck_assert_ptr_nonnull(mkdtemp(folder_of_test));
         folder_owner = getpid();
-        atexit(remove_folder); /* a test that failed has no teardown */
     }
     char *path = paths[next++ % 8];
     snprintf(path, sizeof paths[0], "%s/%s", folder_of_test, name);
