@@ -286,7 +286,7 @@ wf_status hf_embed_options(const char *folder, const struct wf_config *config, s
 {
     bool found = false;
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    if (wf_config_kind(config) != WF_MODEL_ENCODER)
+    if (strcmp(config->family, "bert") != 0) /* a run that was made in such a folder has nothing of it */
         return WF_OK;
     wf_status status = load_modules(folder, config, out, &found, error);
     return status == WF_OK && found ? load_settings(folder, config, out, error) : status;
