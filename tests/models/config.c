@@ -416,6 +416,8 @@ START_TEST(what_holds_between_keys)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "min_lr");
     c = good, c.accumulate = 65;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "accumulate");
+    c = preset("encoder-attention"), c.accumulate = c.batch + 1;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "accumulate: 33 micro-batches can't be made of a batch of 32 rows");
     c = good, c.steps = 50; /* shorter than the warm-up: a preset can be tried */
     ck_ok(wf_config_check(&c, error));
     c = good, strcpy(c.family, "gtp");

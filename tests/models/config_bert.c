@@ -112,6 +112,7 @@ START_TEST(sizes_must_be_there_and_fit)
         {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not read here"},
         {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
         {"{\"hidden_size\": 12}", "key \"family\""},
+        {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "key \"family\""},
         {"[]", "not an object"},
     };
     struct wf_config c;

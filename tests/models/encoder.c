@@ -38,23 +38,28 @@ START_TEST(parameters)
 }
 END_TEST
 
-/* Embeddings N(0, 1/d), for they are scaled; linear maps uniform in +-1/sqrt(fan_in), as PyTorch starts them. */
+static void check_deviation(const wf_model *m, const char *name, double deviation)
+{
+    const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), name))->value;
+    double square = 0, n = (double)wf_array_count(a);
+    for (int64_t k = 0; k < wf_array_count(a); k++)
+        square += (double)((wf_real *)a->data)[k] * ((wf_real *)a->data)[k];
+    ck_assert_msg(fabs(sqrt(square / n) / deviation - 1) < 5 / sqrt(2 * n), "%s: %g", name, sqrt(square / n));
+}
+
+/* Linear maps uniform in +-1/sqrt(fan_in) and embeddings N(0, 1), as PyTorch starts them; but N(0, 1/d) where they are scaled. */
 START_TEST(initialisation)
 {
     struct wf_config c = preset("encoder-attention");
     wf_model *m = model_of(&c, 1);
-    static const struct {
-        const char *name;
-        double deviation;
-    } cases[] = {
-        {"embed.weight", 0.125}, {"blocks.0.attn.qkv.weight", 0.0721688}, {"blocks.5.ffn.down.weight", 0.0360844}, {"head.weight", 0.0721688}};
-    for (int i = 0; i < 4; i++) {
-        const wf_array *a = &wf_parameter_info(wf_registry_find(wf_model_registry(m), cases[i].name))->value;
-        double square = 0, n = (double)wf_array_count(a);
-        for (int64_t k = 0; k < wf_array_count(a); k++)
-            square += (double)((wf_real *)a->data)[k] * ((wf_real *)a->data)[k];
-        ck_assert_msg(fabs(sqrt(square / n) / cases[i].deviation - 1) < 5 / sqrt(2 * n), "%s: %g", cases[i].name, sqrt(square / n));
-    }
+    check_deviation(m, "embed.weight", 0.125);
+    check_deviation(m, "blocks.0.attn.qkv.weight", 0.0721688);
+    check_deviation(m, "blocks.5.ffn.down.weight", 0.0360844);
+    check_deviation(m, "head.weight", 0.0721688);
+    wf_model_free(m);
+    c.scale_embeddings = false;
+    m = model_of(&c, 1);
+    check_deviation(m, "embed.weight", 1);
     wf_model_free(m);
 }
 END_TEST
