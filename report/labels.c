@@ -182,12 +182,14 @@ static double point_width(uint32_t point)
     if (point < 0x80) {
         if (strchr("mwMW@%", (int)point))
             return 1.0;
+        if (strchr("#&+<=>^~", (int)point))
+            return 0.84;
         if (strchr("fijlrtI.,:;!|'()[]- ", (int)point))
             return 0.45;
         return point >= 'A' && point <= 'Z' ? 0.78 : 0.64;
     }
     int columns = utf8proc_charwidth((utf8proc_int32_t)point);
-    return columns == 0 ? 0 : columns == 2 ? 1.05 : point < 0x250 ? 0.7 : 0.85;
+    return columns == 0 ? 0 : columns == 2 ? 1.05 : point < 0x250 ? 0.8 : 0.85;
 }
 
 double label_width(const char *text)

@@ -84,6 +84,11 @@ START_TEST(cut_between_characters)
     ck_assert_double_eq(label_width("WWW"), 3);
     ck_assert_double_gt(label_width("日本"), label_width("ab"));
     ck_assert_double_eq(label_width("e\u0301"), label_width("e"));
+    /* no less than DejaVu Sans, the first of the pictures' fonts: the marks of our own tokenizers, and Latin capitals */
+    ck_assert_double_ge(label_width("<s>"), 2.20);
+    ck_assert_double_ge(label_width("<unk>"), 3.52);
+    ck_assert_double_ge(label_width("#&+=^~"), 4.97);
+    ck_assert_double_ge(label_width("ÄÖÜÑÓĐ"), 4.52);
     shortened("WWW", 3, "WWW");
     shortened("WWWW", 3, "WW…");
     shortened("WWe\u0301\u0301\u0301WWWW", 3.7, "WWe\u0301\u0301\u0301…");

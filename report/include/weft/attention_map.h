@@ -21,7 +21,9 @@ enum wf_map_kind {
 WF_API const char *wf_map_kind_name(enum wf_map_kind kind); /* "encoder", "decoder", "cross" */
 WF_API bool wf_map_kind_parse(const char *name, enum wf_map_kind *out);
 
-/* The maps of one kind. Rows are queries: each sums to 1. */
+/* The maps of one kind. Rows are queries: each sums to 1. A model of your own needs no run: fill this by hand, all four lists of tokens
+ * too, which may be the same one (docs/encoders.md does); what follows only reads it, and wf_attention_free is for what
+ * wf_attention_of made. */
 struct wf_attention_map {
     enum wf_map_kind kind;
     int64_t layers, heads, queries, keys;
@@ -56,7 +58,7 @@ struct wf_head {
     int64_t layer, head;
 };
 /* WF_ERR_ARGUMENT where the map lacks the layer or the head (says how many there are). What follows checks that itself, and refuses a map
- * that is empty (WF_ERR_ARGUMENT) or has a weight that is not finite (WF_ERR_NUMERIC). */
+ * that is empty or lacks a token (WF_ERR_ARGUMENT) or has a weight that is not finite (WF_ERR_NUMERIC). */
 WF_API wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
                                          wf_error *error) WF_CHECKED;
 /* Heat maps through gnuplot, which must be installed: one of `count` heads side by side, each with its title and the tokens on both

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* A map that a caller filled by hand, for a model of his own: what he forgot is said, by all that draw and write. */
+#include <weft/attention_map.h>
+
+#include "../io/io_test.h"
+
+enum { TOKENS = 2 };
+static char *names[TOKENS] = {"<b>", "me"};
+static float weights[TOKENS * TOKENS] = {0.25f, 0.75f, 1, 0};
+
+static struct wf_attention_maps own(void)
+{
+    struct wf_attention_map map = {.kind = WF_MAP_ENCODER, .layers = 1, .heads = 1, .queries = TOKENS, .keys = TOKENS};
+    map.query = map.key = map.query_label = map.key_label = names;
+    map.weights = weights;
+    return (struct wf_attention_maps){.map = {map}, .count = 1, .model = "my own"};
+}
+
+/* Each with the same complaint, and no file. */
+static void refused(const struct wf_attention_maps *maps, const char *words)
+{
+    static const char *const file[] = {"own.svg", "own.json", "own.html"};
+    for (int i = 0; i < 3; i++) {
+        wf_error problem = {0};
+        const char *path = in_folder(file[i]);
+        wf_status status = i == 0   ? wf_attention_draw(maps, &maps->map[0], NULL, 0, path, &problem)
+                           : i == 1 ? wf_attention_save_json(maps, &maps->map[0], NULL, path, &problem)
+                                    : wf_attention_save_html(maps, NULL, path, &problem);
+        ck_assert_int_eq(status, WF_ERR_ARGUMENT);
+        assert_message(&problem, WF_ERR_ARGUMENT, words);
+        ck_assert(!wf_file_exists(path));
+    }
+}
+
+START_TEST(what_is_missing)
+{
+    static char *hole[TOKENS] = {"<b>", NULL};
+    struct wf_attention_maps maps = own();
+    maps.map[0].weights = NULL;
+    refused(&maps, "the encoder's attention map is empty");
+    for (int i = 0; i < 4; i++) {
+        maps = own();
+        struct wf_attention_map *m = &maps.map[0];
+        char ***list[] = {&m->query, &m->key, &m->query_label, &m->key_label};
+        static const char *const words[] = {"no query 1", "no key 1", "no query_label 1", "no key_label 1"};
+        static const char *const second[] = {"no query 2", "no key 2", "no query_label 2", "no key_label 2"};
+        *list[i] = NULL;
+        refused(&maps, words[i]);
+        *list[i] = hole;
+        refused(&maps, second[i]);
+    }
+}
+END_TEST
+
+START_TEST(as_it_is)
+{
+    struct wf_attention_maps maps = own();
+    ck_ok(wf_attention_draw(&maps, &maps.map[0], NULL, 0, in_folder("own.svg"), error));
+    ck_ok(wf_attention_save_json(&maps, &maps.map[0], NULL, in_folder("own.json"), error));
+    ck_ok(wf_attention_save_html(&maps, NULL, in_folder("own.html"), error));
+}
+END_TEST
+
+WF_TEST_MAIN("own_map", what_is_missing, as_it_is)
