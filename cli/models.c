@@ -120,5 +120,6 @@ int run_models(int argc, char **argv)
         wf_model_free(model);
     }
     printf("Models of characters, and seq2seq-tiny, are counted with %d types; weft train takes as many as the text has.\n", TYPES);
+    puts("Read, not trained: bert, from a folder of Hugging Face's (weft embed, weft attention).");
     return EXIT_DONE;
 }

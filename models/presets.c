@@ -5,17 +5,18 @@
 #include <weft/config.h>
 #include <weft/internal/text.h>
 
+#include "families.h"
+
 enum { CONSTANT, COSINE, INVERSE_SQRT }; /* wf_schedule_kind of the room optim; tests compare them */
 
 /* What both sizes of Vaswani et al. 2017 have. */
-#define VASWANI_2017 \
-    .family = "seq2seq", .encoder_layers = 6, .decoder_layers = 6, .vocab_size = 37000, .max_length = 512, \
-    .inner_dropout = true, .activation = WF_RELU, .norm = WF_NORM_POST, .final_norm = true, .bias = true, \
-    .shared = true, .tied = true, .scale_embeddings = true, .xavier = true, .source_bos = true, .source_eos = true, \
-    .tokenizer = WF_TOKENIZER_BPE, .min_frequency = 2, .batch_tokens = 24000, .batch_cost = WF_BATCH_BOTH, \
-    .batch_window = 4096, .warmup = 4000, .schedule = INVERSE_SQRT, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, \
-    .clip = 1.0, .label_smoothing = 0.1, .save_every = 100, .valid_every = 200, .keep = 10, .beam = 4, \
-    .length_penalty = 0.6, .extra_tokens = 50
+#define VASWANI_2017                                                                                                                       \
+    .family = "seq2seq", .encoder_layers = 6, .decoder_layers = 6, .vocab_size = 37000, .max_length = 512, .inner_dropout = true,          \
+    .activation = WF_RELU, .norm = WF_NORM_POST, .final_norm = true, .bias = true, .shared = true, .tied = true, .scale_embeddings = true, \
+    .xavier = true, .source_bos = true, .source_eos = true, .tokenizer = WF_TOKENIZER_BPE, .min_frequency = 2, .batch_tokens = 24000,      \
+    .batch_cost = WF_BATCH_BOTH, .batch_window = 4096, .warmup = 4000, .schedule = INVERSE_SQRT, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, \
+    .clip = 1.0, .label_smoothing = 0.1, .save_every = 100, .valid_every = 200, .keep = 10, .beam = 4, .length_penalty = 0.6,              \
+    .extra_tokens = 50
 
 static const struct wf_preset presets[] = {
     {
@@ -377,6 +378,10 @@ wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error 
         }
     }
     char text[WF_QUOTE_SIZE];
+    const struct family *family = family_find(name, NULL);
+    if (family && family->users == WF_CONFIG_READ)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not trained here, but read from a folder of Hugging Face's: weft embed FOLDER",
+                            name);
     const char *near = wf_nearest(name, names, PRESETS);
     if (near)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model %s: did you mean %s?", wf_text_quote(name, text), near);

@@ -75,6 +75,7 @@ START_TEST(an_unknown_model_names_the_nearest)
     ck_refused(wf_config_preset(&c, "char_rms", error), WF_ERR_ARGUMENT, "did you mean char-rms?");
     ck_refused(wf_config_preset(&c, "resnet", error), WF_ERR_ARGUMENT, "weft models");
     ck_refused(wf_config_preset(&c, "", error), WF_ERR_ARGUMENT, "weft models");
+    ck_refused(wf_config_preset(&c, "bert", error), WF_ERR_ARGUMENT, "bert is not trained here");
     ck_refused(wf_config_preset(&c, "a\nb", error), WF_ERR_ARGUMENT, "there is no model");
     ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
 }
