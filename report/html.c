@@ -188,8 +188,14 @@ static wf_status check(const struct wf_attention_maps *maps, wf_error *error)
     wf_status status = WF_OK;
     if (maps->count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there are no attention maps to write");
-    for (int i = 0; status == WF_OK && i < maps->count; i++)
+    if (maps->count > 3)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%d attention maps: a page has at most 3, one of each kind", maps->count);
+    for (int i = 0; status == WF_OK && i < maps->count; i++) {
         status = map_check(&maps->map[i], error);
+        if (status == WF_OK && wf_attention_find(maps, maps->map[i].kind) != &maps->map[i])
+            status = wf_error_set(error, WF_ERR_ARGUMENT, "two maps of the kind %s: a page has one of each kind, write another page",
+                                  wf_map_kind_name(maps->map[i].kind));
+    }
     return status;
 }
 

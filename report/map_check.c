@@ -18,6 +18,9 @@ wf_status map_check(const struct wf_attention_map *map, wf_error *error)
 {
     const char *kind = wf_map_kind_name(map->kind);
     int64_t head = map->queries * map->keys;
+    if ((unsigned)map->kind > WF_MAP_CROSS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "an attention map of kind %d: encoder, decoder and cross are 0, 1 and 2",
+                            (int)map->kind);
     if (map->layers < 1 || map->heads < 1 || map->queries < 1 || map->keys < 1 || !map->weights)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the %s's attention map is empty", kind);
     wf_status status = check_names(map, map->query, map->queries, "query", error);

@@ -52,6 +52,24 @@ START_TEST(what_is_missing)
 }
 END_TEST
 
+START_TEST(what_is_no_kind)
+{
+    struct wf_attention_maps maps = own();
+    wf_error problem = {0};
+    maps.map[0].kind = (enum wf_map_kind)7;
+    refused(&maps, "an attention map of kind 7");
+    maps = own();
+    maps.map[maps.count++] = maps.map[0];
+    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, in_folder("two.html"), &problem), WF_ERR_ARGUMENT);
+    assert_message(&problem, WF_ERR_ARGUMENT, "two maps of the kind encoder");
+    maps.count = 4;
+    problem = (wf_error){0};
+    ck_assert_int_eq(wf_attention_save_html(&maps, NULL, in_folder("two.html"), &problem), WF_ERR_ARGUMENT);
+    assert_message(&problem, WF_ERR_ARGUMENT, "4 attention maps: a page has at most 3");
+    ck_assert(!wf_file_exists(in_folder("two.html")));
+}
+END_TEST
+
 START_TEST(as_it_is)
 {
     struct wf_attention_maps maps = own();
@@ -61,4 +79,4 @@ START_TEST(as_it_is)
 }
 END_TEST
 
-WF_TEST_MAIN("own_map", what_is_missing, as_it_is)
+WF_TEST_MAIN("own_map", what_is_missing, what_is_no_kind, as_it_is)

@@ -77,7 +77,8 @@ struct wf_attention_opening {
     const struct wf_attention_map *map; /* one of the maps; NULL: the last, of a translation model cross */
     struct wf_head head;                /* {0}: the first of the first layer */
 };
-/* One page with all kinds and heads, which needs no network and no other file. opening NULL: all as its zero says. */
+/* One page with all kinds and heads, which needs no network and no other file. opening NULL: all as its zero says. Two maps of one kind
+ * are WF_ERR_ARGUMENT: they are two pages. */
 WF_API wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *path,
                                         wf_error *error) WF_CHECKED;
 
