@@ -96,8 +96,9 @@ static bool print_token(void *ctx, int32_t id)
 /* The ids to start from. Without a prompt that is a line's end, or whatever the vocabulary has first. */
 static wf_status first_ids(const struct wf_run *run, const char *prompt, struct wf_tokens *ids, wf_error *error)
 {
+    const struct wf_encode_options o = {.whole = true};
     if (prompt && prompt[0]) {
-        wf_status status = wf_tokenizer_encode(run->tokenizer, prompt, (int64_t)strlen(prompt), ids, error);
+        wf_status status = wf_tokenizer_encode_with(run->tokenizer, prompt, (int64_t)strlen(prompt), &o, ids, error);
         if (status != WF_OK)
             wf_error_prefix(error, "the prompt");
         return status;
@@ -105,7 +106,7 @@ static wf_status first_ids(const struct wf_run *run, const char *prompt, struct 
     int32_t id = wf_tokenizer_id(run->tokenizer, "\n", 1);
     int64_t length;
     const char *piece = wf_tokenizer_token(run->tokenizer, id < 0 ? 0 : id, &length);
-    return wf_tokenizer_encode(run->tokenizer, piece, length, ids, error);
+    return wf_tokenizer_encode_with(run->tokenizer, piece, length, &o, ids, error);
 }
 
 static wf_status generate(const struct arguments *a, wf_error *error)

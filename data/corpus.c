@@ -8,7 +8,8 @@ wf_status wf_text_encode(const struct wf_text *text, int64_t begin, int64_t end,
                          wf_error *error)
 {
     struct encode_fault fault = {0};
-    wf_status status = tokenizer_encode(tokenizer, text->data + begin, end - begin, &(struct wf_encode_options){0}, out, &fault);
+    const struct wf_encode_options options = {.whole = true}; /* a text is no sentence of a batch */
+    wf_status status = tokenizer_encode(tokenizer, text->data + begin, end - begin, &options, out, &fault);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", end - begin);
     if (status == WF_ERR_FORMAT) {

@@ -23,6 +23,16 @@ greedy=$(gen --prompt 'The ' --max-tokens 50 --greedy)
 [ "$(gen --prompt 'The ' --max-tokens 5 --weights run/best.safetensors --greedy)" = "$(gen --prompt 'The ' --max-tokens 5 --weights best --greedy)" ] ||
     failed 'best by name and by file differ'
 
+# a tokenizer's file may say how to cut and pad the sentences of a batch: neither a text nor a prompt is one
+"$weft" tokenizer train --type char --out plain.json "$story" 2>log || failed "a tokenizer: $(cat log)"
+sed 's/"truncation": null/"truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}/' plain.json >cut.json
+cmp -s plain.json cut.json && failed 'the tokenizer says nothing of truncation'
+for t in plain cut; do
+    "$weft" train char-rms --train "$story" --tokenizer $t.json --out $t --steps 2 2>log || failed "training with $t.json: $(tail -1 log)"
+    "$weft" generate $t --prompt 'The ' --max-tokens 50 --greedy >$t.text 2>log || failed "generate: $(tail -1 log)"
+done
+cmp -s plain.text cut.text || failed "a prompt was cut: $(cat cut.text)"
+
 "$weft" evaluate run --data "$story" --json 2>/dev/null >json || failed 'evaluate'
 grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "bits_per_character": [0-9.]*, "tokens": [0-9]*}$' json || failed "json: $(cat json)"
 "$weft" evaluate run --data "$story" 2>/dev/null | grep -q '^loss [0-9.]*$' || failed 'evaluate, plain'

@@ -202,23 +202,6 @@ START_TEST(marks_that_a_tokenizer_lacks)
 }
 END_TEST
 
-/* The tokenizer with `text` in its file instead of "NAME": null. */
-static wf_tokenizer *with(const wf_tokenizer *t, const char *name, const char *text)
-{
-    struct wf_string json = {0};
-    wf_tokenizer *out;
-    char find[40];
-    ck_ok(wf_tokenizer_json(t, &json, error));
-    int length = snprintf(find, sizeof find, "\"%s\": null", name);
-    char *at = strstr(json.data, find);
-    ck_assert_ptr_nonnull(at);
-    char *all = wf_format("%.*s\"%s\": %s%s", (int)(at - json.data), json.data, name, text, at + length);
-    ck_ok(wf_tokenizer_parse(all, (int64_t)strlen(all), "edited", &out, error));
-    wf_free(all);
-    wf_string_free(&json);
-    return out;
-}
-
 START_TEST(tokenizers_that_change_sentences)
 {
     static const char *const padding = "{\"strategy\": %s, \"direction\": \"Right\", \"pad_to_multiple_of\": %s, \"pad_id\": 1, "
@@ -230,7 +213,7 @@ START_TEST(tokenizers_that_change_sentences)
                      : what == 1 ? wf_format(padding, "{\"Fixed\": 9}", "null")
                      : what == 2 ? wf_format(padding, "\"BatchLongest\"", "8")
                                  : wf_format(padding, "\"BatchLongest\"", "null");
-        wf_tokenizer *t = with(plain, what == 0 ? "truncation" : "padding", text);
+        wf_tokenizer *t = tokenizer_with(plain, what == 0 ? "truncation" : "padding", text);
         const struct wf_bitext_options source = {.source = t, .target = plain}, target = {.source = plain, .target = t};
         wf_bitext *b;
         if (what < 3) {

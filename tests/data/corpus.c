@@ -93,6 +93,38 @@ START_TEST(parts_that_are_too_short)
 }
 END_TEST
 
+/* What a tokenizer's file says for batches of sentences, as BERT's do (128 ids, padded to 128), is not for a text. */
+START_TEST(cuts_and_pads_nothing)
+{
+    static const char *const padding =
+        "{\"strategy\": {\"Fixed\": 400}, \"direction\": \"Right\", \"pad_to_multiple_of\": null, \"pad_id\": 0, "
+        "\"pad_type_id\": 0, \"pad_token\": \"<pad>\"}";
+    static const char *const cut = "{\"direction\": \"Right\", \"max_length\": 3, \"strategy\": \"LongestFirst\", \"stride\": 0}";
+    static const char *const kinds[] = {"of characters", "of words"};
+    char data[400] = "";
+    for (int i = 0; i < 100; i++)
+        strcat(data, i % 7 ? "b " : "a ");
+    struct wf_text text = text_of(data, "text");
+    for (int kind = 0; kind < 2; kind++)
+        for (int what = 0; what < 2; what++) {
+            wf_tokenizer *plain;
+            struct wf_tokens ids = {0};
+            struct wf_corpus corpus;
+            ck_ok(wf_tokenizer_train(text.data, text.length, &plain, error, .kind = kind ? WF_TOKENIZER_WORD : WF_TOKENIZER_CHAR));
+            wf_tokenizer *t = tokenizer_with(plain, what ? "padding" : "truncation", what ? padding : cut);
+            ck_ok(wf_text_encode(&text, 0, text.length, t, &ids, error));
+            ck_assert_msg(ids.count == (kind ? 100 : 200), "%s: %d ids", kinds[kind], (int)ids.count);
+            ck_ok(wf_corpus_build(t, &text, NULL, 1, &corpus, error));
+            ck_assert_int_eq(corpus.train.count + corpus.valid.count, ids.count);
+            wf_corpus_free(&corpus);
+            wf_tokens_free(&ids);
+            wf_tokenizer_free(t);
+            wf_tokenizer_free(plain);
+        }
+    wf_text_free(&text);
+}
+END_TEST
+
 START_TEST(unknown_characters_are_placed_in_their_file)
 {
     struct wf_text train = text_of("abc\n", "train.txt"), valid = text_of("abc\nab\xC3\xA9q", "valid.txt");
@@ -162,5 +194,5 @@ START_TEST(no_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, parts_that_are_too_short,
+WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, parts_that_are_too_short, cuts_and_pads_nothing,
              unknown_characters_are_placed_in_their_file, tinyshakespeare, no_memory)

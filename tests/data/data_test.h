@@ -52,6 +52,23 @@ static inline void remove_test_files(void)
     test_folder[0] = 0; /* without forks the next test needs a new one */
 }
 
+/* The tokenizer with `text` in its file instead of "NAME": null. */
+static inline wf_tokenizer *tokenizer_with(const wf_tokenizer *t, const char *name, const char *text)
+{
+    struct wf_string json = {0};
+    wf_tokenizer *out;
+    char find[40];
+    ck_ok(wf_tokenizer_json(t, &json, error));
+    int length = snprintf(find, sizeof find, "\"%s\": null", name);
+    char *at = strstr(json.data, find);
+    ck_assert_ptr_nonnull(at);
+    char *all = wf_format("%.*s\"%s\": %s%s", (int)(at - json.data), json.data, name, text, at + length);
+    ck_ok(wf_tokenizer_parse(all, (int64_t)strlen(all), "edited", &out, error));
+    wf_free(all);
+    wf_string_free(&json);
+    return out;
+}
+
 /* Runs body(ctx, error) with the first, second, third, ... allocation failing until it succeeds. Each failure must be
  * WF_ERR_MEMORY with a message and leave nothing allocated. Returns the number of failures. */
 static inline int sweep_memory(wf_status (*body)(void *ctx, wf_error *error), void *ctx)

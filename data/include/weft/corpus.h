@@ -23,7 +23,7 @@ WF_API wf_status wf_corpus_build(const wf_tokenizer *tokenizer, const struct wf_
 WF_API void wf_corpus_free(struct wf_corpus *corpus); /* leaves it empty */
 
 /* Appends the ids of bytes begin .. end-1 of a text, which must be whole characters; unknown characters are placed as
- * file:line:byte. For evaluating a file, and for corpora of other forms. */
+ * file:line:byte. The tokenizer's truncation and padding don't count. For evaluating a file, and for corpora of other forms. */
 WF_API wf_status wf_text_encode(const struct wf_text *text, int64_t begin, int64_t end, const wf_tokenizer *tokenizer,
                                 struct wf_tokens *out, wf_error *error) WF_CHECKED;
 
