@@ -72,7 +72,7 @@ static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const c
 {
     struct wf_tokens ids = {0};
     wf_error unsaid = {0}; /* of a text that the tokenizer does not take */
-    wf_status status = wf_tokenizer_encode(tokenizer, piece, length, &ids, &unsaid);
+    wf_status status = wf_tokenizer_encode_with(tokenizer, piece, length, &(struct wf_encode_options){.whole = true}, &ids, &unsaid);
     *literal = status == WF_OK && ids.count == 1 && ids.id[0] == id;
     wf_tokens_free(&ids);
     return status == WF_ERR_MEMORY ? status : WF_OK;

@@ -3,6 +3,7 @@
 #include <check_weft.h>
 
 #include "../../report/labels.h"
+#include "../data/data_test.h"
 #include <weft/memory.h>
 
 static wf_tokenizer *train(const char *text, wf_tokenizer_kind kind, int64_t types, const char *const *specials, int64_t special_count)
@@ -66,6 +67,14 @@ START_TEST(of_bytes)
     /* what is in the vocabulary as it is said is not taken for bytes */
     t = train("the the", WF_TOKENIZER_BYTE_BPE, 280, (const char *const[]){"<é>", "<Ġ>"}, 2);
     labelled(t, "<é>é<Ġ>", "<é>|<C3>|<A9>|<Ġ>");
+    /* nor where the file pads what is alone */
+    wf_tokenizer *padded = tokenizer_with(t, "padding",
+                                          "{\"strategy\": {\"Fixed\": 9}, \"direction\": \"Right\", \"pad_to_multiple_of\": null, "
+                                          "\"pad_id\": 0, \"pad_type_id\": 0, \"pad_token\": \"<pad>\"}");
+    char *label = label_of(padded, wf_tokenizer_id(padded, "<é>", (int64_t)strlen("<é>")));
+    ck_assert_str_eq(label, "<é>");
+    wf_free(label);
+    wf_tokenizer_free(padded);
     wf_tokenizer_free(t);
 }
 END_TEST
