@@ -153,7 +153,7 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
     struct wf_tokens ids = {0};
     int64_t empty = 0, unknown = 0, length;
     char *text;
-    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error)};
+    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true};
     wf_status status = o.cache ? WF_OK : error->code;
     while (status == WF_OK && (status = line_input_next(in, &text, &length, error)) == WF_OK && text) {
         if (interrupted(NULL)) {

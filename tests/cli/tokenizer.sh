@@ -72,6 +72,10 @@ head -2 text.txt >a.txt && head -2 text.txt >b.txt
 awk 'BEGIN { for (i = 0; i < 1234; i++) print "low" }' >many.txt
 tokenizer survey bpe.json many.txt --max-length 1000 >out || failed 'survey of a file'
 grep -q '^1,234 lines, 0 empty$' out && grep -q '^0 lines longer than 1,000$' out && grep -q '^many.txt: 1,234 ids' out || failed "survey: $(cat out)"
+# how long lines are, not what a file that cuts and pads them leaves
+sed 's/"truncation": null/"truncation": {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}/' bpe.json >cut.json
+cmp -s bpe.json cut.json && failed 'the tokenizer says nothing of truncation'
+tokenizer survey bpe.json text.txt >out && tokenizer survey cut.json text.txt | cmp -s out - || failed 'a survey of lines that were cut'
 XDG_CACHE_HOME=$work tokenizer survey bpe.json,byte-bpe.json a.txt,b.txt --batch-tokens 100 >out 2>err || failed "survey of pairs: $(tail -1 err)"
 grep -q '^2 pairs' out && grep -q '% of the positions' out && grep -q '^target: ' out || failed "survey of pairs: $(cat out)"
 # as a preset's training counts: its marks, its limit, its batches
