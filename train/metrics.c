@@ -126,7 +126,8 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
                              .train_pairs = t->train_pairs,
                              .valid_pairs = t->valid_pairs,
                              .seconds = seconds_since(&t->start),
-                             .text = text};
+                             .text = text,
+                             .masked = wf_config_kind(&t->config) == WF_MODEL_ENCODER};
 }
 
 static wf_status send(struct trainer *t, const struct wf_event *e)

@@ -46,6 +46,7 @@ struct wf_event {
     int64_t done, total;     /* of WF_EVENT_PREPARE */
     const struct wf_bitext_survey *survey; /* of WF_EVENT_DATA */
     const char *text;
+    bool masked; /* an encoder's: what is predicted is masked tokens */
 };
 
 struct wf_train_options {
