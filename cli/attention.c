@@ -23,9 +23,8 @@ static const struct argp_option options[] = {
     {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all); not for .json", 0},
     {"out", KEY_OUT, "FILE|DIR", 0,
      "a picture (.svg or .png), the numbers (.json: of every head, or of one), or a page to look around in (.html: all kinds and heads; "
-     "what "
-     "is chosen, the first of --pick, is what it opens with); a folder, an existing one or a name that ends in /, gets SVGs, the grid and "
-     "each head or only those chosen, of all kinds unless --kind is given",
+     "what is chosen, the first of --pick, is what it opens with); a folder, which is any name without such an end, gets SVGs, the grid "
+     "and each head or only those chosen, of all kinds unless --kind is given",
      0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
@@ -99,12 +98,12 @@ enum form { FORM_PICTURE, FORM_JSON, FORM_HTML, FORM_FOLDER, FORM_NONE };
 
 static enum form form_of(const char *out)
 {
-    size_t length = strlen(out);
-    const char *end = strrchr(out, '.');
-    if (wf_folder_exists(out) || (length > 0 && out[length - 1] == '/'))
+    const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out, *end = strrchr(name, '.');
+    if (wf_folder_exists(out))
         return FORM_FOLDER;
-    if (!end)
-        return FORM_NONE;
+    if (!end) /* "--out svg" means a picture, not a folder of that name */
+        return strcmp(out, "svg") == 0 || strcmp(out, "png") == 0 || strcmp(out, "json") == 0 || strcmp(out, "html") == 0 ? FORM_NONE
+                                                                                                                          : FORM_FOLDER;
     return strcmp(end, ".svg") == 0 || strcmp(end, ".png") == 0 ? FORM_PICTURE
            : strcmp(end, ".json") == 0                          ? FORM_JSON
            : strcmp(end, ".html") == 0                          ? FORM_HTML
@@ -165,7 +164,8 @@ static int check(struct arguments *a)
         return fail_usage("--layer and --head go together: which %s? Or give --pick L:H", a->layer ? "head" : "layer");
     enum form form = form_of(a->out);
     if (form == FORM_NONE)
-        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json or .html, or in / for a folder", a->out);
+        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json or .html, or have no end for a folder",
+                          a->out);
     if (a->pick && form == FORM_JSON)
         return fail_usage("%s holds every head or one, not some: give --layer and --head instead of --pick, or leave it out", a->out);
     if (a->pick)

@@ -38,7 +38,7 @@ grep -q '7 pictures in there' err || failed "nothing was said: $(tail -1 err)"
 show pairs --source 'the cat' --out new/deep/
 heads=$(find new/deep -name 'cross-layer-*.svg' | wc -l)
 [ "$heads" -gt 0 ] && [ "$(find new/deep -type f | wc -l)" = $((3 * heads + 3)) ] || failed "new/deep: $(ls new/deep)"
-show pairs --source 'the cat' --kind cross --out one-kind/
+show pairs --source 'the cat' --kind cross --out one-kind
 [ "$(find one-kind -type f | wc -l)" = $((heads + 1)) ] || failed "one-kind: $(ls one-kind)"
 
 show lm --text 'the' --pick 3:1,1:2 --out some/
@@ -112,7 +112,7 @@ expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x.html
 expect 2 'no head 3' "$weft" attention lm --text a --pick 1:1,1:3 --out x/
 expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x.html
 expect 2 'no cross-attention' "$weft" attention lm --text a --kind cross --out x/
-for name in x.jpg x.SVG x svg x.svg.txt; do
+for name in x.jpg x.SVG svg x.svg.txt; do
     expect 2 '.svg, .png, .json or .html' "$weft" attention lm --text a --out "$name"
 done
 expect 1 'no/such' "$weft" attention lm --text a --out no/such/x.svg
