@@ -418,7 +418,22 @@ START_TEST(times)
 }
 END_TEST
 
-WF_TEST_MAIN("display", the_text_is_cut_to_the_window, bars_of_any_width, nothing_stays_after_a_resize, ten_times_a_second,
-             lines_and_the_time_left, messages_stand_above, results_in_a_pipe_are_made_way_for, a_pipe_gets_lines,
-             a_terminal_that_can_do_nothing_gets_lines, a_job_in_the_background_leaves_the_prompt_alone,
-             a_signal_that_ends_the_process_leaves_no_bar, handlers_that_are_there_stay, times)
+int main(void)
+{
+    const TTest *const anywhere[] = {a_pipe_gets_lines, times};
+    const TTest *const on_terminals[] = {the_text_is_cut_to_the_window,
+                                         bars_of_any_width,
+                                         nothing_stays_after_a_resize,
+                                         ten_times_a_second,
+                                         lines_and_the_time_left,
+                                         messages_stand_above,
+                                         results_in_a_pipe_are_made_way_for,
+                                         a_terminal_that_can_do_nothing_gets_lines,
+                                         a_job_in_the_background_leaves_the_prompt_alone,
+                                         a_signal_that_ends_the_process_leaves_no_bar,
+                                         handlers_that_are_there_stay};
+    if (run_tests("display", anywhere, sizeof anywhere / sizeof *anywhere) != EXIT_SUCCESS)
+        return EXIT_FAILURE;
+    return terminal_available() ? run_tests("display on terminals", on_terminals, sizeof on_terminals / sizeof *on_terminals)
+                                : 77; /* Meson: skipped */
+}

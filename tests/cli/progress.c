@@ -265,4 +265,12 @@ START_TEST(in_a_pipe)
 }
 END_TEST
 
-WF_TEST_MAIN("progress", on_a_terminal, on_a_terminal_that_can_do_nothing, numbers_that_are_no_text, in_a_pipe)
+int main(void)
+{
+    const TTest *const anywhere[] = {in_a_pipe}, *const on_terminals[] = {on_a_terminal, on_a_terminal_that_can_do_nothing,
+                                                                          numbers_that_are_no_text};
+    if (run_tests("progress", anywhere, sizeof anywhere / sizeof *anywhere) != EXIT_SUCCESS)
+        return EXIT_FAILURE;
+    return terminal_available() ? run_tests("progress on a terminal", on_terminals, sizeof on_terminals / sizeof *on_terminals)
+                                : 77; /* Meson: skipped */
+}

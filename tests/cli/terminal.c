@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "terminal.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <utf8proc.h>
+
+bool terminal_available(void)
+{
+    int controller = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    bool available = controller >= 0 && grantpt(controller) == 0 && unlockpt(controller) == 0 && ptsname(controller);
+    if (controller >= 0)
+        close(controller);
+    if (!available)
+        puts("skipped: no pseudo terminals here (/dev/pts is not mounted); what needs none ran");
+    return available;
+}
 
 void terminal_open(struct terminal *t, bool reflows, int columns)
 {

@@ -30,6 +30,8 @@ enum { TERMINAL_TEXT = TERMINAL_COLUMNS * 4 + 1 };
 char *terminal_row(const struct terminal *t, int row, char text[TERMINAL_TEXT]);
 /* How often ASCII text stands on the screen, over the ends of rows that were wrapped too. */
 int terminal_count(const struct terminal *t, const char *text);
+/* Whether this machine has pseudo terminals: a chroot without /dev/pts has none. Says so where not. */
+bool terminal_available(void);
 int terminal_last_row(const struct terminal *t); /* with anything to see; -1: none */
 
 #endif
