@@ -134,7 +134,7 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         wf_free(data);
         wf_array leaf_array;
         if (wf_view(leaf[i], &leaf_array) != WF_OK)
-            return wf_error_set(k->error, wf_tape_error(k->tape)->code, "%s", wf_tape_error(k->tape)->message);
+            return wf_tape_status(k->tape, k->error);
         wf_array seen = operand_view(in, layout, leaf_array);
         operand[i] = layout == LAYOUT_DENSE ? leaf[i] : wf_apply_view("view", leaf[i], &seen);
     }
@@ -178,7 +178,7 @@ static wf_status evaluate(struct check *k, double *f)
     wf_array view;
     *f = 0;
     if (wf_view(y, &view) != WF_OK)
-        return wf_error_set(k->error, wf_tape_error(k->tape)->code, "%s", wf_tape_error(k->tape)->message);
+        return wf_tape_status(k->tape, k->error);
     wf_shape shape = wf_array_shape(&view);
     wf_real *dense = wf_alloc_zero((size_t)k->results + 1, sizeof *dense);
     if (!dense)
@@ -274,7 +274,7 @@ wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shap
     if (status == WF_OK)
         status = check_operands(&k, WF_GRADIENTS, ~0u, LAYOUT_DENSE, leaf, operand);
     if (status == WF_OK && wf_backward(check_weighted_sum(&k, fn(ctx, k.tape, operand))) != WF_OK)
-        status = wf_error_set(error, wf_tape_error(k.tape)->code, "%s", wf_tape_error(k.tape)->message);
+        status = wf_tape_status(k.tape, error);
     for (int i = 0; i < inputs && status == WF_OK; i++) {
         wf_array grad, to = wf_array_dense(k.in[i].grad, WF_REAL, &shapes[i]);
         status = check_leaf_grad(&k, i, LAYOUT_DENSE, leaf[i], &grad);

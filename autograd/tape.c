@@ -90,6 +90,12 @@ const wf_error *wf_tape_error(const wf_tape *tape)
     return &tape->error;
 }
 
+wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
+{
+    const wf_error *e = wf_tape_error(tape);
+    return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
+}
+
 wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
 {
     char text[sizeof tape->error.message];

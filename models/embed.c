@@ -10,6 +10,7 @@
 #include <weft/memory.h>
 
 #include "families.h"
+#include "room.h"
 
 /* Lines are encoded in so many lists at once, each with a cache of its own. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
@@ -49,20 +50,6 @@ struct wf_embedder {
 static wf_status no_memory(wf_error *error)
 {
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for sentence vectors");
-}
-
-/* Room for `need` elements. */
-static bool room_for(void *array, int64_t *room, int64_t need, size_t each)
-{
-    void *old, *grown;
-    if (need <= *room)
-        return true;
-    memcpy(&old, array, sizeof old);
-    if (!(grown = wf_realloc(old, (size_t)(2 * need) * each)))
-        return false;
-    memcpy(array, &grown, sizeof grown);
-    *room = 2 * need;
-    return true;
 }
 
 /* --- making one ---------------------------------------------------------------------------------------------------- */
@@ -292,7 +279,7 @@ static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_rea
     wf_tensor *ids = wf_ids_of(e->tape, e->ids, WF_SHAPE(tokens));
     wf_tensor *x = wf_dense(wf_encoder_forward(e->model, ids, .offsets = e->offsets, .sentences = (int)sentences)); /* [N] -> [N,d] */
     if (wf_view(x, &view) != WF_OK)
-        return error_of_tape(e->tape, error);
+        return wf_tape_status(e->tape, error);
     struct pooling p = {e, view.data, e->order + at, out};
     wf_parallel(sentences, (double)(tokens * e->width) / 4, pool_one, &p);
     return WF_OK;

@@ -27,7 +27,7 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t 
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x = wf_ids(tape, b.x, b.rows, b.cols), *y = wf_ids(tape, b.y, b.rows, b.cols);
         if (wf_item(wf_model_loss(model, x, y), &mean) != WF_OK)
-            return error_of_tape(tape, error);
+            return wf_tape_status(tape, error);
         sum += mean * (double)(b.rows * b.cols);
         seen += b.rows * b.cols;
     }

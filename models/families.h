@@ -91,7 +91,4 @@ wf_status key_set_word(const struct key *key, struct wf_config *config, const ch
 /* The error for a number that its C type does not hold, as the user wrote it. */
 wf_status key_too_large(const struct key *key, const struct wf_config *config, const char *text, wf_error *error);
 
-/* Copies a tape's error, if there is one; returns its code. */
-wf_status error_of_tape(const wf_tape *tape, wf_error *error);
-
 #endif

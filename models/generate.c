@@ -67,7 +67,7 @@ static wf_status run(const wf_model *model, wf_tape *tape, struct scratch *s, st
     while (*count < o->max_tokens) {
         wf_tensor *ids = wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached);
         if (wf_read(wf_model_next(model, ids, cache), s->logits, types) != WF_OK)
-            return error_of_tape(tape, error);
+            return wf_tape_status(tape, error);
         wf_tape_rewind(tape, mark, NULL);
         if (cache)
             w->cached = w->count;

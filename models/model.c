@@ -29,12 +29,6 @@ const struct family *family_find(const char *name, wf_error *error)
     return NULL;
 }
 
-wf_status error_of_tape(const wf_tape *tape, wf_error *error)
-{
-    const wf_error *e = wf_tape_error(tape);
-    return e->code == WF_OK ? WF_OK : wf_error_set(error, e->code, "%s", e->message);
-}
-
 wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
 {
     if (wf_config_check(config, error) != WF_OK)

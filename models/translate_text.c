@@ -10,6 +10,8 @@
 #include <weft/memory.h>
 #include <weft/translate.h>
 
+#include "room.h"
+
 enum { CACHED_WORDS = 16384 };
 
 struct wf_translator {
@@ -38,20 +40,6 @@ struct wf_translator {
 static wf_status no_memory(wf_error *error)
 {
     return wf_error_set(error, WF_ERR_MEMORY, "no memory to translate lines");
-}
-
-/* Room for `need` elements. */
-static bool room_for(void *array, int64_t *room, int64_t need, size_t each)
-{
-    void *old, *grown;
-    if (need <= *room)
-        return true;
-    memcpy(&old, array, sizeof old);
-    if (!(grown = wf_realloc(old, (size_t)(2 * need) * each)))
-        return false;
-    memcpy(array, &grown, sizeof grown);
-    *room = 2 * need;
-    return true;
 }
 
 /* --- making one ---------------------------------------------------------------------------------------------------- */

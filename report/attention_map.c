@@ -161,7 +161,7 @@ static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weig
     wf_status status = layer && m->weights ? WF_OK : no_memory(error);
     for (int64_t l = 0; status == WF_OK && l < m->layers; l++) {
         if (wf_read(weights[l], layer, each) != WF_OK) /* [1,H,Q,K] */
-            status = wf_error_set(error, wf_tape_error(tape)->code, "%s", wf_tape_error(tape)->message);
+            status = wf_tape_status(tape, error);
         for (int64_t i = 0; status == WF_OK && i < each; i++) {
             m->weights[l * each + i] = (float)layer[i];
             if (!isfinite(layer[i]))
@@ -222,7 +222,7 @@ static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *ta
         wf_tensor *out = encoder ? wf_encoder_forward(run->model, in, .weights = weights) : wf_model_attention(run->model, in, weights);
         struct axis axis = {run->tokenizer, &ids};
         if (wf_is_poison(out))
-            status = wf_error_set(error, wf_tape_error(tape)->code, "%s", wf_tape_error(tape)->message);
+            status = wf_tape_status(tape, error);
         else
             status = add_map(maps, encoder ? WF_MAP_ENCODER : WF_MAP_DECODER, weights, c->layers, &axis, &axis, tape, error);
     }
@@ -286,7 +286,7 @@ static wf_status of_ids(const struct wf_run *run, const struct wf_tokens *source
     wf_tensor *out = wf_pairs_logits(run->model, tape, &pair, &w);
     wf_status status = WF_OK;
     if (wf_is_poison(out))
-        status = wf_error_set(error, wf_tape_error(tape)->code, "%s", wf_tape_error(tape)->message);
+        status = wf_tape_status(tape, error);
     if (status == WF_OK)
         status = add_map(maps, WF_MAP_ENCODER, w.encoder, encoders, &from, &from, tape, error);
     if (status == WF_OK)

@@ -95,7 +95,7 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x = wf_ids(tape, w.ids, w.batch.rows, w.batch.cols);
         if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &mean) != WF_OK)
-            status = status_of_tape(tape, error);
+            status = wf_tape_status(tape, error);
         sum += mean * (double)w.chosen;
         out->tokens += w.chosen;
     }

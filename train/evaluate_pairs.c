@@ -8,12 +8,6 @@
 
 enum { TOKENS = 4096 }; /* positions of both sides in one pass: enough for the matrix products, little memory */
 
-wf_status status_of_tape(const wf_tape *tape, wf_error *error)
-{
-    const wf_error *e = wf_tape_error(tape);
-    return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
-}
-
 wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
                             struct wf_pairs_evaluation *out, wf_error *error)
 {
@@ -35,7 +29,7 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
         if (wf_item(loss, &mean) != WF_OK || wf_item(plain ? plain : loss, &plain_mean) != WF_OK)
-            status = status_of_tape(tape, error);
+            status = wf_tape_status(tape, error);
         plain_sum += plain_mean * (double)tokens;
         sum += mean * (double)tokens;
         out->tokens += tokens;

@@ -93,8 +93,7 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
 bool config_translates(const struct wf_config *config);
 
-/* evaluate_pairs.c, evaluate_masked.c */
-wf_status status_of_tape(const wf_tape *tape, wf_error *error);
+/* evaluate_masked.c */
 /* How many tokens wf_evaluate_masked masks. */
 wf_status masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, int64_t *chosen,
                        wf_error *error);

@@ -11,6 +11,9 @@ static void expect_error(const wf_tape *tape, wf_status status, wf_status code, 
 {
     ck_assert_int_eq(status, code);
     ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
+    wf_error copy = {0};
+    ck_assert_int_eq(wf_tape_status(tape, &copy), wf_tape_error(tape)->code);
+    ck_assert_str_eq(copy.message, wf_tape_error(tape)->message);
 }
 
 START_TEST(poison_outlives_no_reset)
@@ -111,5 +114,16 @@ START_TEST(scratch_is_kept_over_a_region)
 }
 END_TEST
 
+START_TEST(a_failure_without_an_error_is_one)
+{
+    wf_error e = {0};
+    wf_tape *tape = wf_tape_new(&e);
+    ck_assert_ptr_nonnull(tape);
+    ck_assert_int_eq(wf_tape_status(tape, &e), WF_ERR_STATE);
+    ck_assert_int_eq(e.code, WF_ERR_STATE);
+    wf_tape_free(tape);
+}
+END_TEST
+
 WF_TEST_MAIN("misuse", poison_outlives_no_reset, parameters_before_they_are_built, retaining_a_view_that_was_used,
-             shapes_of_too_many_dimensions, scratch_is_kept_over_a_region)
+             shapes_of_too_many_dimensions, scratch_is_kept_over_a_region, a_failure_without_an_error_is_one)

@@ -53,6 +53,8 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
 
 /* The first error since the reset; code WF_OK when there is none. Never NULL. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
+/* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
+WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
 /* Records an error from outside an op (a module that finds a bad option) and returns the poison tensor. */
 WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
