@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One case of weft/bench.h in a process of its own, for ./bench/compare and for profilers.
+/* One case of stopwatch.h in a process of its own, for ./bench/compare and for profilers.
  *
  *   case [-t threads] [-s seconds] [-n steps] [-p dropout] CASE...        a line of JSON each
  *   case -l                                                      the cases                                              */
@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <weft/bench.h>
 #include <weft/runtime.h>
+
+#include "stopwatch.h"
 
 static int fail(const wf_error *error)
 {

@@ -4,19 +4,20 @@
  *
  *   parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE        -l: weights, the first batch and its loss alone
  *
- * Cases are those of weft/bench.h, without dropout; updates are as the preset trains (AdamW, clipping, schedule), a batch each. */
+ * Cases are those of stopwatch.h, without dropout; updates are as the preset trains (AdamW, clipping, schedule), a batch each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <weft/bench.h>
 #include <weft/encoder.h>
 #include <weft/models.h>
 #include <weft/optim.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
 #include <weft/seq2seq.h>
+
+#include "stopwatch.h"
 
 struct parity {
     const struct wf_bench_case *c;

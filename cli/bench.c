@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+#include "stopwatch.h"
+
 enum { KEY_SECONDS = 1000, KEY_JSON, KEY_DROPOUT, KEY_STEPS, KEY_THREADS };
 
 static const struct argp_option options[] = {

@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <signal.h>
 
+#include <weft/internal/text.h>
 #include <weft/weft.h>
 
 /* Exit codes: a contract. */

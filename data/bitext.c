@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/encode.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
@@ -11,7 +12,6 @@
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
-#include "tokenizer/internal.h"
 
 /* Words that each thread remembers for a tokenizer. For Multi30k a quarter as many cost a sixth more time, and four times as many gain
  * nothing that can be measured. */
@@ -120,17 +120,7 @@ static wf_status open_marks(struct bitext_side *side, bool both, wf_error *error
                             "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP]): "
                             "make it with --specials that hold one",
                             side->path);
-    /* What a file says for batches of another program would change sentences here, in silence. */
-    const wf_tokenizer *t = side->tokenizer;
-    if (t->truncation.on)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s: its tokenizer cuts sentences at %" PRId64
-                            " tokens; set \"truncation\" in its file to null (the longest sentence is an option here)",
-                            side->path, t->truncation.length);
-    if (t->padding.on && (t->padding.fixed || t->padding.multiple_of > 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer pads each sentence; set \"padding\" in its file to null",
-                            side->path);
-    return WF_OK;
+    return wf_tokenizer_check_whole(side->tokenizer, side->path, error);
 }
 
 static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2], wf_error *error)

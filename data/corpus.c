@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 
-#include "tokenizer/internal.h"
+#include <weft/internal/encode.h>
 #include <weft/corpus.h>
 
 wf_status wf_text_encode(const struct wf_text *text, int64_t begin, int64_t end, const wf_tokenizer *tokenizer, struct wf_tokens *out,
                          wf_error *error)
 {
-    struct encode_fault fault = {0};
+    struct wf_encode_fault fault = {0};
     const struct wf_encode_options options = {.whole = true}; /* a text is no sentence of a batch */
-    wf_status status = tokenizer_encode(tokenizer, text->data + begin, end - begin, &options, out, &fault);
+    wf_status status = wf_tokenizer_encode_placed(tokenizer, text->data + begin, end - begin, &options, out, &fault);
     if (status == WF_ERR_MEMORY)
         return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", end - begin);
     if (status == WF_ERR_FORMAT) {
         char place[1024];
         fault.offset += begin;
-        tokenizer_fault(tokenizer, text->data, text->length, &fault, wf_text_place(text, fault.offset, place, sizeof place), error);
+        wf_tokenizer_fault(tokenizer, text->data, text->length, &fault, wf_text_place(text, fault.offset, place, sizeof place), error);
     }
     return status;
 }

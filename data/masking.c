@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <weft/internal/encode.h>
 #include <weft/masking.h>
 
-#include "tokenizer/internal.h"
 #include <weft/memory.h>
 #include <weft/random.h>
 
@@ -26,9 +26,10 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
         wf_masking_free(m);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to tell %lld types apart", (long long)m->types);
     }
-    for (int64_t i = 0; i < tokenizer->added_count; i++)
-        if (tokenizer->added[i].special)
-            mark(m, tokenizer->added[i].id);
+    int32_t special;
+    for (int64_t i = 0; wf_tokenizer_special_at(tokenizer, i, &special); i++)
+        if (special >= 0)
+            mark(m, special);
     static const enum wf_special part[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         mark(m, wf_tokenizer_special(tokenizer, part[i]));

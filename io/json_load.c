@@ -9,7 +9,7 @@
 #include <weft/memory.h>
 
 #include "json_decode.h"
-#include "locale_c.h"
+#include <weft/internal/locale_c.h>
 
 /* jansson's lexer does not look whether the buffer of its token could grow: without memory it would lose characters, the closing
  * quote among them, and read on behind the end. So a parse starts with a reserve. The first allocation that fails gives it back,

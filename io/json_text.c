@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON text. Not jansson's own: that writes 0.1 as 0.10000000000000001, or loses digits. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include <weft/internal/string.h>
 #include <weft/file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-#include "buffer.h"
 
 struct writer {
-    struct buffer out;
+    struct wf_string out;
     int indent;
     bool too_deep;
 };
@@ -23,42 +24,42 @@ static void line(struct writer *w, int depth)
     static const char blanks[] = "                ";
     if (!w->indent)
         return;
-    wf_buffer_put(&w->out, "\n", 1);
+    wf_string_add(&w->out, "\n", 1);
     for (int64_t n = (int64_t)w->indent * depth; n > 0; n -= 16)
-        wf_buffer_put(&w->out, blanks, n < 16 ? n : 16);
+        wf_string_add(&w->out, blanks, n < 16 ? n : 16);
 }
 
 static void put_object(struct writer *w, const json_t *value, int depth)
 {
-    wf_buffer_text(&w->out, "{");
+    wf_string_text(&w->out, "{");
     const char *key, *separator = "";
     json_t *member;
     json_object_foreach((json_t *)value, key, member)
     {
-        wf_buffer_text(&w->out, separator);
+        wf_string_text(&w->out, separator);
         separator = ",";
         line(w, depth + 1);
-        wf_buffer_json_string(&w->out, key, (int64_t)strlen(key));
-        wf_buffer_text(&w->out, w->indent ? ": " : ":");
+        wf_string_json(&w->out, key, (int64_t)strlen(key));
+        wf_string_text(&w->out, w->indent ? ": " : ":");
         put(w, member, depth + 1);
     }
     if (*separator)
         line(w, depth);
-    wf_buffer_text(&w->out, "}");
+    wf_string_text(&w->out, "}");
 }
 
 static void put_array(struct writer *w, const json_t *value, int depth)
 {
     size_t count = json_array_size(value);
-    wf_buffer_text(&w->out, "[");
+    wf_string_text(&w->out, "[");
     for (size_t i = 0; i < count; i++) {
-        wf_buffer_text(&w->out, i ? "," : "");
+        wf_string_text(&w->out, i ? "," : "");
         line(w, depth + 1);
         put(w, json_array_get(value, i), depth + 1);
     }
     if (count)
         line(w, depth);
-    wf_buffer_text(&w->out, "]");
+    wf_string_text(&w->out, "]");
 }
 
 static void put(struct writer *w, const json_t *value, int depth)
@@ -76,22 +77,22 @@ static void put(struct writer *w, const json_t *value, int depth)
         put_array(w, value, depth);
         break;
     case JSON_STRING:
-        wf_buffer_json_string(&w->out, json_string_value(value), (int64_t)json_string_length(value));
+        wf_string_json(&w->out, json_string_value(value), (int64_t)json_string_length(value));
         break;
     case JSON_INTEGER:
-        wf_buffer_int(&w->out, json_integer_value(value));
+        wf_string_format(&w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         break;
     case JSON_REAL: /* jansson holds finite ones only */
-        wf_buffer_text(&w->out, wf_text_double(json_real_value(value), number));
+        wf_string_text(&w->out, wf_text_double(json_real_value(value), number));
         break;
     case JSON_TRUE:
-        wf_buffer_text(&w->out, "true");
+        wf_string_text(&w->out, "true");
         break;
     case JSON_FALSE:
-        wf_buffer_text(&w->out, "false");
+        wf_string_text(&w->out, "false");
         break;
     case JSON_NULL:
-        wf_buffer_text(&w->out, "null");
+        wf_string_text(&w->out, "null");
         break;
     }
 }
@@ -101,9 +102,9 @@ char *wf_json_text(const json_t *value, int indent, int64_t *bytes, wf_error *er
     struct writer w = {.indent = indent};
     put(&w, value, 0);
     if (indent)
-        wf_buffer_text(&w.out, "\n");
-    int64_t length = w.out.bytes;
-    wf_buffer_put(&w.out, "", 1);
+        wf_string_text(&w.out, "\n");
+    int64_t length = w.out.length;
+    wf_string_add(&w.out, "", 1);
     if (w.too_deep)
         wf_error_set(error, WF_ERR_ARGUMENT, "JSON nested more than %d deep cannot be written", WF_JSON_MAX_DEPTH);
     else if (w.out.failed)

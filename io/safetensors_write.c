@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/string.h>
 #include <weft/file.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/safetensors.h>
 
 #include "array_write.h"
-#include "buffer.h"
 #include "safetensors_file.h"
 
 struct item {
@@ -135,25 +135,25 @@ static wf_status check_unique(const struct list *list, const char *path, const c
     return status;
 }
 
-static void put_string(struct buffer *out, const char *text)
+static void put_string(struct wf_string *out, const char *text)
 {
-    wf_buffer_json_string(out, text, (int64_t)strlen(text));
+    wf_string_json(out, text, (int64_t)strlen(text));
 }
 
 /* The header with its length before it. False when the tensors have more bytes than can be counted. */
-static bool make_header(const wf_safetensors_writer *w, struct buffer *out)
+static bool make_header(const wf_safetensors_writer *w, struct wf_string *out)
 {
     const char *separator = "{";
-    wf_buffer_put(out, "\0\0\0\0\0\0\0\0", 8);
+    wf_string_add(out, "\0\0\0\0\0\0\0\0", 8);
     if (w->metadata.count) {
-        wf_buffer_text(out, "{\"__metadata__\":");
+        wf_string_text(out, "{\"__metadata__\":");
         for (int64_t i = 0; i < w->metadata.count; i++) {
-            wf_buffer_text(out, i ? "," : "{");
+            wf_string_text(out, i ? "," : "{");
             put_string(out, w->metadata.item[i].name);
-            wf_buffer_text(out, ":");
+            wf_string_text(out, ":");
             put_string(out, w->metadata.item[i].value);
         }
-        wf_buffer_text(out, "}");
+        wf_string_text(out, "}");
         separator = ",";
     }
     int64_t begin = 0, end;
@@ -161,38 +161,38 @@ static bool make_header(const wf_safetensors_writer *w, struct buffer *out)
         const wf_array *a = &w->tensors.item[i].array;
         if (__builtin_add_overflow(begin, wf_array_count(a) * (int64_t)wf_dtype_size(a->dtype), &end))
             return false;
-        wf_buffer_text(out, separator);
+        wf_string_text(out, separator);
         separator = ",";
         put_string(out, w->tensors.item[i].name);
-        wf_buffer_text(out, ":{\"dtype\":\"");
-        wf_buffer_text(out, wf_dtype_name(a->dtype));
-        wf_buffer_text(out, "\",\"shape\":[");
+        wf_string_text(out, ":{\"dtype\":\"");
+        wf_string_text(out, wf_dtype_name(a->dtype));
+        wf_string_text(out, "\",\"shape\":[");
         for (int d = 0; d < a->ndim; d++) {
-            wf_buffer_text(out, d ? "," : "");
-            wf_buffer_int(out, a->dim[d]);
+            wf_string_text(out, d ? "," : "");
+            wf_string_format(out, "%" PRId64, a->dim[d]);
         }
-        wf_buffer_text(out, "],\"data_offsets\":[");
-        wf_buffer_int(out, begin);
-        wf_buffer_text(out, ",");
-        wf_buffer_int(out, end);
-        wf_buffer_text(out, "]}");
+        wf_string_text(out, "],\"data_offsets\":[");
+        wf_string_format(out, "%" PRId64, begin);
+        wf_string_text(out, ",");
+        wf_string_format(out, "%" PRId64, end);
+        wf_string_text(out, "]}");
     }
-    wf_buffer_text(out, *separator == '{' ? "{}" : "}");
-    wf_buffer_put(out, "       ", (8 - out->bytes % 8) % 8);
+    wf_string_text(out, *separator == '{' ? "{}" : "}");
+    wf_string_add(out, "       ", (8 - out->length % 8) % 8);
     if (!out->failed)
         for (int i = 0; i < 8; i++)
-            out->data[i] = (char)((uint64_t)(out->bytes - 8) >> 8 * i);
+            out->data[i] = (char)((uint64_t)(out->length - 8) >> 8 * i);
     return true;
 }
 
-static wf_status write_all(const wf_safetensors_writer *w, const struct buffer *header, const char *path, wf_error *error)
+static wf_status write_all(const wf_safetensors_writer *w, const struct wf_string *header, const char *path, wf_error *error)
 {
     char *piece = wf_alloc(ARRAY_PIECE);
     if (!piece)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
     wf_error failure = {0}; /* of this call alone: the caller's may hold an older one */
     wf_file_writer *out = wf_file_begin(path, &failure);
-    wf_file_append(out, header->data, header->bytes);
+    wf_file_append(out, header->data, header->length);
     for (int64_t i = 0; i < w->tensors.count; i++)
         wf_array_write(out, &w->tensors.item[i].array, piece);
     wf_status status = wf_file_commit(out, &failure);
@@ -200,7 +200,7 @@ static wf_status write_all(const wf_safetensors_writer *w, const struct buffer *
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);
 }
 
-static wf_status commit(const wf_safetensors_writer *w, struct buffer *header, const char *path, wf_error *error)
+static wf_status commit(const wf_safetensors_writer *w, struct wf_string *header, const char *path, wf_error *error)
 {
     if (w->failure.code)
         return wf_error_set(error, w->failure.code, "%s: %s", path, w->failure.message);
@@ -212,7 +212,7 @@ static wf_status commit(const wf_safetensors_writer *w, struct buffer *header, c
     bool counted = make_header(w, header);
     if (header->failed)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the header", path);
-    if (!counted || header->bytes - 8 > SAFETENSORS_MAX_HEADER)
+    if (!counted || header->length - 8 > SAFETENSORS_MAX_HEADER)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: more than a safetensors file can hold", path);
     return write_all(w, header, path, error);
 }
@@ -221,7 +221,7 @@ wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_e
 {
     if (!w)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
-    struct buffer header = {0};
+    struct wf_string header = {0};
     wf_status status = commit(w, &header, path, error);
     wf_free(header.data);
     wf_safetensors_discard(w);

@@ -9,7 +9,7 @@
 #include <weft/config.h>
 #include <weft/internal/text.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 /* --- text ---------------------------------------------------------------------------------------------------------- */
 

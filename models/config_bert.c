@@ -8,7 +8,7 @@
 #include <weft/internal/text.h>
 
 #include "config_bert.h"
-#include "families.h"
+#include <weft/internal/families.h>
 
 static wf_status refuse(const char *path, const char *key, const char *value, const char *why, wf_error *error)
 {

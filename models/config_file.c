@@ -12,7 +12,7 @@
 #include <weft/nn.h>
 
 #include "config_bert.h"
-#include "families.h"
+#include <weft/internal/families.h>
 
 enum { LIMIT = 1 << 20, HEAD = 4 };
 static const char *const head[HEAD] = {"weft_version", "model_type", "model", "family"};

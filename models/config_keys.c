@@ -6,7 +6,7 @@
 
 #include <weft/internal/text.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 #define AT(field, text) .name = #field, .offset = offsetof(struct wf_config, field), .meaning = text
 #define INT(field, least, most, text, ...) {AT(field, text), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__}

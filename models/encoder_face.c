@@ -2,7 +2,7 @@
 /* The face of encoders: calls are checked here, once for all families; logits, and the loss of chosen tokens. */
 #include <weft/encoder.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 /* The checks below return NULL, or poison with an error that says what to change. */
 

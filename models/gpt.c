@@ -8,7 +8,7 @@
 
 #include <weft/nn.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 struct block {
     struct wf_layer_norm norm1, norm2;

@@ -7,7 +7,7 @@
 #include <weft/memory.h>
 #include <weft/models.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq, &family_encoder, &family_bert};
 enum { FAMILIES = sizeof families / sizeof *families };

@@ -2,7 +2,7 @@
 /* The face of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
 #include <weft/seq2seq.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 bool wf_model_translates(const wf_model *model)
 {

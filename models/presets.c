@@ -5,7 +5,9 @@
 #include <weft/config.h>
 #include <weft/internal/text.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
+
+enum { TOKENIZER_WORD = 1, TOKENIZER_BPE = 2 }; /* wf_tokenizer_kind of text/, which models do not include; a test compares them */
 
 enum { CONSTANT, COSINE, INVERSE_SQRT }; /* wf_schedule_kind of the room optim; tests compare them */
 
@@ -13,7 +15,7 @@ enum { CONSTANT, COSINE, INVERSE_SQRT }; /* wf_schedule_kind of the room optim; 
 #define VASWANI_2017                                                                                                                       \
     .family = "seq2seq", .encoder_layers = 6, .decoder_layers = 6, .vocab_size = 37000, .max_length = 512, .inner_dropout = true,          \
     .activation = WF_RELU, .norm = WF_NORM_POST, .final_norm = true, .bias = true, .shared = true, .tied = true, .scale_embeddings = true, \
-    .xavier = true, .source_bos = true, .source_eos = true, .tokenizer = WF_TOKENIZER_BPE, .min_frequency = 2, .batch_tokens = 24000,      \
+    .xavier = true, .source_bos = true, .source_eos = true, .tokenizer = TOKENIZER_BPE, .min_frequency = 2, .batch_tokens = 24000,      \
     .batch_cost = WF_BATCH_BOTH, .batch_window = 4096, .warmup = 4000, .schedule = INVERSE_SQRT, .beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9, \
     .clip = 1.0, .label_smoothing = 0.1, .save_every = 100, .valid_every = 200, .keep = 10, .beam = 4, .length_penalty = 0.6,              \
     .extra_tokens = 50
@@ -178,7 +180,7 @@ static const struct wf_preset presets[] = {
             .final_norm = true,
             .bias = true,
             .scale_embeddings = true,
-            .tokenizer = WF_TOKENIZER_WORD,
+            .tokenizer = TOKENIZER_WORD,
             .min_frequency = 1,
             .mask_rate = 0.15,
             .steps = 6000,
@@ -218,7 +220,7 @@ static const struct wf_preset presets[] = {
             .norm = WF_NORM_PRE,
             .final_norm = true,
             .bias = true,
-            .tokenizer = WF_TOKENIZER_WORD,
+            .tokenizer = TOKENIZER_WORD,
             .min_frequency = 1,
             .steps = 200,
             .accumulate = 1,
@@ -254,7 +256,7 @@ static const struct wf_preset presets[] = {
             .norm = WF_NORM_POST,
             .bias = true,
             .shared = true,
-            .tokenizer = WF_TOKENIZER_BPE,
+            .tokenizer = TOKENIZER_BPE,
             .min_frequency = 1,
             .steps = 1000,
             .accumulate = 1,
@@ -332,7 +334,7 @@ static const struct wf_preset presets[] = {
             .scale_embeddings = true,
             .xavier = true,
             .source_eos = true,
-            .tokenizer = WF_TOKENIZER_BPE,
+            .tokenizer = TOKENIZER_BPE,
             .min_frequency = 1,
             .steps = 3000,
             .accumulate = 1,

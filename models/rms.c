@@ -5,7 +5,7 @@
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
 #include <weft/nn.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 enum { TABLE = 2048 }; /* positions that the table has at least */
 

@@ -10,7 +10,7 @@
 
 #include <weft/nn.h>
 
-#include "families.h"
+#include <weft/internal/families.h>
 
 struct block {
     struct wf_mha self, cross;

@@ -10,74 +10,15 @@
 
 #include "trainer.h"
 
-char *run_path(const char *folder, const char *name, wf_error *error)
-{
-    size_t length = strlen(folder);
-    char *path = wf_format("%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
-    if (!path)
-        wf_error_set(error, WF_ERR_MEMORY, "no memory for a path in %s", folder);
-    return path;
-}
-
-void weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source)
-{
-    char hash[32];
-    wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
-    snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
-    wf_safetensors_put_metadata(w, "tokenizer_hash", hash);
-    if (!source)
-        return;
-    snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(source));
-    wf_safetensors_put_metadata(w, "source_tokenizer_hash", hash);
-}
-
 wf_status weights_save(struct trainer *t, const char *name)
 {
-    char *path = run_path(t->options->out, name, t->error);
+    char *path = wf_run_path(t->options->out, name, t->error);
     if (!path)
         return WF_ERR_MEMORY;
     wf_safetensors_writer *w = wf_safetensors_writer_new();
-    weights_describe(w, t->tokenizer, t->source_tokenizer);
+    wf_weights_describe(w, t->tokenizer, t->source_tokenizer);
     wf_registry_save(t->registry, w, "");
     wf_status status = wf_safetensors_commit(w, path, t->error);
-    wf_free(path);
-    return status;
-}
-
-/* The step of a checkpoint's name, step-00000100.safetensors; -1 for any other file, which is not ours to remove. */
-static int64_t step_of(const char *name)
-{
-    long long step;
-    char again[64];
-    if (sscanf(name, "step-%lld.safetensors", &step) != 1)
-        return -1;
-    snprintf(again, sizeof again, "step-%08lld.safetensors", step);
-    return strcmp(again, name) == 0 ? step : -1;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error)
-{
-    struct wf_names names = {0};
-    *steps = NULL;
-    *count = 0;
-    char *path = run_path(folder, "checkpoints", error);
-    wf_status status = !path ? WF_ERR_MEMORY : wf_folder_exists(path) ? wf_folder_list(path, "step-", &names, error) : WF_OK;
-    if (status == WF_OK && !(*steps = wf_alloc((size_t)(names.count + 1) * sizeof **steps)))
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a list of checkpoints");
-    for (int64_t i = 0; status == WF_OK && i < names.count; i++) {
-        int64_t step = step_of(names.name[i]);
-        if (step >= 0)
-            (*steps)[(*count)++] = step;
-    }
-    if (status == WF_OK)
-        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* by number: names of more than eight digits sort otherwise */
-    wf_names_free(&names);
     wf_free(path);
     return status;
 }
@@ -86,7 +27,7 @@ static char *checkpoint_path(const struct trainer *t, int64_t step, wf_error *er
 {
     char name[64];
     snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)step);
-    return run_path(t->options->out, name, error);
+    return wf_run_path(t->options->out, name, error);
 }
 
 static bool kept_for_good(const struct trainer *t, int64_t step)
@@ -97,7 +38,7 @@ static bool kept_for_good(const struct trainer *t, int64_t step)
 static wf_status drop_old(struct trainer *t)
 {
     int64_t *steps, count;
-    wf_status status = checkpoint_steps(t->options->out, &steps, &count, t->error);
+    wf_status status = wf_checkpoint_steps(t->options->out, &steps, &count, t->error);
     for (int64_t i = 0; status == WF_OK && i < count - t->config.keep; i++) {
         if (kept_for_good(t, steps[i]))
             continue;
@@ -123,7 +64,7 @@ wf_status checkpoint_save(struct trainer *t)
         return WF_OK;
     char name[64];
     snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)t->step);
-    char *folder = run_path(t->options->out, "checkpoints", t->error);
+    char *folder = wf_run_path(t->options->out, "checkpoints", t->error);
     wf_status status = folder ? wf_folder_make(folder, t->error) : WF_ERR_MEMORY;
     if (status == WF_OK)
         status = weights_save(t, name);
@@ -174,7 +115,7 @@ wf_status weights_set_aside(struct trainer *t)
 {
     static const char why[] = "there is no state to go on from, so training starts anew";
     /* Best weights alone are what a training left that was killed before its first save: they come again, if this one validates. */
-    char *model = run_path(t->options->out, "model.safetensors", t->error);
+    char *model = wf_run_path(t->options->out, "model.safetensors", t->error);
     wf_status status = model ? WF_OK : WF_ERR_MEMORY;
     bool whole = status == WF_OK && wf_file_exists(model);
     wf_free(model);
@@ -189,7 +130,7 @@ wf_status weights_set_aside(struct trainer *t)
     /* Older checkpoints of higher steps would push out, and be averaged with, those to come. */
     int64_t *steps = NULL, count = 0;
     if (status == WF_OK)
-        status = checkpoint_steps(t->options->out, &steps, &count, t->error);
+        status = wf_checkpoint_steps(t->options->out, &steps, &count, t->error);
     wf_free(steps);
     return status == WF_OK && count > 0 ? set_aside(t, "checkpoints", "", why) : status;
 }

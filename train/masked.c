@@ -36,7 +36,7 @@ static wf_status check_texts(struct trainer *t, struct masked *d)
 {
     const struct wf_corpus *c = &d->sequence.corpus;
     t->train_tokens = wf_masking_ordinary(&d->masking, c->train.id, c->train.count);
-    wf_status status = masked_count(&t->config, t->tokenizer, c->valid.id, c->valid.count, &t->valid_tokens, t->error);
+    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.id, c->valid.count, &t->valid_tokens, t->error);
     if (status == WF_OK && t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "

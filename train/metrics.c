@@ -191,7 +191,7 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
 /* What a killed process logged after its last save will be done, and logged, again. */
 static wf_status open_lines(struct trainer *t, bool resuming)
 {
-    char *path = run_path(t->options->out, "metrics.jsonl", t->error);
+    char *path = wf_run_path(t->options->out, "metrics.jsonl", t->error);
     wf_status status = path ? WF_OK : WF_ERR_MEMORY;
     if (status == WF_OK && resuming) {
         wf_error damage = {0};
@@ -214,7 +214,7 @@ static wf_status remove_events(struct trainer *t, const struct wf_names *names)
 {
     wf_status status = WF_OK;
     for (int64_t i = 0; i < names->count && status == WF_OK; i++) {
-        char *path = run_path(t->options->out, names->name[i], t->error);
+        char *path = wf_run_path(t->options->out, names->name[i], t->error);
         status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
         wf_free(path);
     }

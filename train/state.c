@@ -18,7 +18,7 @@
 
 bool state_exists(const struct trainer *t)
 {
-    char *path = run_path(t->options->out, "state.safetensors", NULL);
+    char *path = wf_run_path(t->options->out, "state.safetensors", NULL);
     bool there = path && wf_file_exists(path);
     wf_free(path);
     return there;
@@ -61,7 +61,7 @@ static wf_status put_tokenizer(struct trainer *t, wf_safetensors_writer *w, cons
 
 wf_status state_save(struct trainer *t)
 {
-    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
     if (!path)
         return WF_ERR_MEMORY;
     wf_safetensors_writer *w = wf_safetensors_writer_new();
@@ -139,7 +139,7 @@ wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error
     wf_error local = {0};
     if (!error)
         error = &local;
-    char *path = run_path(folder, "state.safetensors", error);
+    char *path = wf_run_path(folder, "state.safetensors", error);
     wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
     wf_status status = file ? WF_OK : error->code;
     const char *model = file ? wf_safetensors_metadata(file, "model") : NULL,
@@ -175,7 +175,7 @@ wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
     if (!error)
         error = &local;
     int64_t value = 0;
-    char *path = run_path(folder, "state.safetensors", error);
+    char *path = wf_run_path(folder, "state.safetensors", error);
     wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
     wf_status status = file ? check_format(file, path, error) : error->code;
     if (status == WF_OK)
@@ -190,7 +190,7 @@ wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
 
 wf_status state_tokenizers(struct trainer *t)
 {
-    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
     wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
     wf_status status = file ? WF_OK : t->error->code;
     const char *json = file ? wf_safetensors_metadata(file, "tokenizer") : NULL;
@@ -201,7 +201,7 @@ wf_status state_tokenizers(struct trainer *t)
         status = wf_tokenizer_parse(json, (int64_t)strlen(json), path, &t->tokenizer, t->error);
     if (status == WF_OK && source)
         status = wf_tokenizer_parse(source, (int64_t)strlen(source), path, &t->source_tokenizer, t->error);
-    else if (status == WF_OK && config_translates(&t->config))
+    else if (status == WF_OK && wf_config_translates(&t->config))
         t->source_tokenizer = t->tokenizer;
     if (file)
         wf_safetensors_close(file);
@@ -275,7 +275,7 @@ static wf_status warn_of_change(struct trainer *t, const wf_safetensors *file)
 
 wf_status state_load(struct trainer *t)
 {
-    char *path = run_path(t->options->out, "state.safetensors", t->error);
+    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
     wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
     int64_t step = 0, stale = 0;
     double best = NAN, loss = NAN;

@@ -7,13 +7,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-#include "hugging_face.h"
 #include "trainer.h"
-
-bool config_translates(const struct wf_config *config)
-{
-    return wf_config_kind(config) == WF_MODEL_PAIRS;
-}
 
 /* A resume goes on with the run's own tokenizers, whatever became of the files that they were made from; but one that is named again
  * must be the same. */
@@ -40,7 +34,7 @@ wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
         status = state_tokenizers(t);
         if (status == WF_OK)
             status = same_as(t, o->tokenizer, t->tokenizer);
-        if (status == WF_OK && config_translates(&t->config))
+        if (status == WF_OK && wf_config_translates(&t->config))
             status = same_as(t, o->source_tokenizer, t->source_tokenizer);
         return status;
     }
@@ -48,7 +42,7 @@ wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
         status = wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error);
     if (status == WF_OK && o->source_tokenizer)
         status = wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
-    else if (status == WF_OK && config_translates(&t->config))
+    else if (status == WF_OK && wf_config_translates(&t->config))
         t->source_tokenizer = t->tokenizer;
     return status;
 }
@@ -88,79 +82,4 @@ wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, co
     snprintf(text, sizeof text, "the %s has %s types, not the %s of vocab_size: the training text gives no more", whose,
              wf_text_count(types, has), wf_text_count(asked, wanted));
     return report(t, WF_EVENT_WARNING, 0, text);
-}
-
-static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)
-{
-    return wf_error_set(error, WF_ERR_FORMAT,
-                        "%s: the %s's tokenizer has no token for the %s, which translation needs: weft tokenizer train "
-                        "makes one that has it",
-                        name, side, mark);
-}
-
-wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
-                           wf_error *error)
-{
-    static const char begin[] = "start of a sentence (<s>, <bos>, [CLS])", end[] = "end of a sentence (</s>, <eos>, [SEP])";
-    if (wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS) < 0)
-        return no_mark(name, "target", begin, error);
-    if (wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS) < 0)
-        return no_mark(name, "target", end, error);
-    if (config->source_bos && wf_tokenizer_special(source, WF_SPECIAL_BOS) < 0)
-        return no_mark(name, "source", begin, error);
-    if (config->source_eos && wf_tokenizer_special(source, WF_SPECIAL_EOS) < 0)
-        return no_mark(name, "source", end, error);
-    return WF_OK;
-}
-
-/* --- files --------------------------------------------------------------------------------------------------------- */
-
-/* One name, or two where source and target have embeddings of their own. */
-static bool two_files(const struct wf_config *config)
-{
-    return config_translates(config) && !config->shared;
-}
-
-static wf_status save_one(const char *folder, const char *name, const wf_tokenizer *tokenizer, wf_error *error)
-{
-    char *path = run_path(folder, name, error);
-    wf_status status = path ? wf_tokenizer_save(tokenizer, path, error) : WF_ERR_MEMORY;
-    wf_free(path);
-    return status;
-}
-
-wf_status tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
-                          wf_error *error)
-{
-    if (!two_files(config))
-        return save_one(folder, "tokenizer.json", tokenizer, error);
-    wf_status status = save_one(folder, "tokenizer.source.json", source, error);
-    return status == WF_OK ? save_one(folder, "tokenizer.target.json", tokenizer, error) : status;
-}
-
-static wf_status load_one(const char *folder, const char *name, int64_t types, wf_tokenizer **out, wf_error *error)
-{
-    char *path = run_path(folder, name, error);
-    wf_status status = path ? wf_tokenizer_load(path, out, error) : WF_ERR_MEMORY;
-    if (status == WF_OK && wf_tokenizer_vocab_size(*out) != types)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s has %lld types, the model in %s has %lld: they don't belong together", path,
-                              (long long)wf_tokenizer_vocab_size(*out), folder, (long long)types);
-    wf_free(path);
-    return status;
-}
-
-wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
-                          wf_error *error)
-{
-    bool two = two_files(config);
-    int64_t source_types = config->source_vocab_size > 0 ? config->source_vocab_size : config->vocab_size;
-    *tokenizer = *source = NULL;
-    if (strcmp(config->family, "bert") == 0)
-        return hf_tokenizer_load(folder, config, tokenizer, error);
-    wf_status status = load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", config->vocab_size, tokenizer, error);
-    if (status == WF_OK && two)
-        status = load_one(folder, "tokenizer.source.json", source_types, source, error);
-    else if (status == WF_OK && config_translates(config))
-        *source = *tokenizer;
-    return status == WF_OK && config_translates(config) ? tokenizers_check(config, *tokenizer, *source, folder, error) : status;
 }

@@ -18,7 +18,7 @@ static wf_status enter_folder(struct trainer *t)
 {
     const char *out = t->options->out;
     wf_status status = wf_folder_make(out, t->error);
-    char *path = status == WF_OK ? run_path(out, ".lock", t->error) : NULL;
+    char *path = status == WF_OK ? wf_run_path(out, ".lock", t->error) : NULL;
     if (status == WF_OK)
         t->lock = path ? wf_lock_take(path, t->error) : NULL;
     if (status == WF_OK && !t->lock) {
@@ -32,7 +32,7 @@ static wf_status enter_folder(struct trainer *t)
             wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: --resume goes on with it, another --out starts a new one", out);
     if (status == WF_OK)
         status = wf_file_sweep(out, NULL, t->error);
-    char *checkpoints = run_path(out, "checkpoints", t->error);
+    char *checkpoints = wf_run_path(out, "checkpoints", t->error);
     if (status == WF_OK && checkpoints && wf_folder_exists(checkpoints))
         status = wf_file_sweep(checkpoints, NULL, t->error);
     wf_free(checkpoints);
@@ -64,7 +64,7 @@ static wf_status build(struct trainer *t, bool resuming)
 
 static wf_status write_config(struct trainer *t)
 {
-    char *path = run_path(t->options->out, "config.json", t->error);
+    char *path = wf_run_path(t->options->out, "config.json", t->error);
     wf_status status = path ? wf_config_save(&t->config, path, t->error) : WF_ERR_MEMORY;
     wf_free(path);
     return status;
@@ -195,7 +195,7 @@ static wf_status run(struct trainer *t)
     if (status == WF_OK)
         status = resuming ? state_load(t) : weights_set_aside(t);
     if (status == WF_OK)
-        status = tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
+        status = wf_tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
     if (status == WF_OK)
         status = metrics_open(t, resuming);
     if (status == WF_OK)

@@ -7,6 +7,7 @@
 
 #include <weft/events.h>
 #include <weft/internal/jsonl.h>
+#include <weft/internal/run_folder.h>
 #include <weft/lock.h>
 #include <weft/models.h>
 #include <weft/optim.h>
@@ -58,14 +59,9 @@ void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value);
 wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error);
 
 /* files.c: the other files of the run. */
-char *run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
 wf_status weights_save(struct trainer *t, const char *name);
-/* What every file of weights says about itself: the format, and the tokenizers that it belongs to. */
-void weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
 wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` */
 bool checkpoint_exists(const struct trainer *t); /* that of this step */
-/* The steps of a run's checkpoints, ascending; wf_free. */
-wf_status checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
 /* Weights that lie in a folder without a state are nobody's run, but somebody's: they, their configuration and their tokenizers get
  * other names, which is reported. */
 wf_status weights_set_aside(struct trainer *t);
@@ -78,26 +74,11 @@ wf_status set_aside_as(struct trainer *t, const char *stem, const char *suffix, 
 /* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
  * them. */
 wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing);
-wf_status tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
-                          wf_error *error);
-/* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */
-wf_status tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
-                          wf_error *error);
-/* Whether they have the marks that a translation model needs; `name` stands for them in the message. */
-wf_status tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
-                           wf_error *error);
 /* One of the kind and size of the config, from files or, with none, from a text. */
 wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
                          wf_tokenizer **out);
 /* Warns where it has fewer types than were asked for: a short text has fewer merges and words than a preset asks for. */
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
-bool config_translates(const struct wf_config *config);
-
-/* evaluate_masked.c */
-/* How many tokens wf_evaluate_masked masks. */
-wf_status masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, int64_t *chosen,
-                       wf_error *error);
-
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
 /* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */

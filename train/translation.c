@@ -105,7 +105,7 @@ static wf_status open(struct trainer *t, bool resuming)
     if (status == WF_OK && missing)
         status = make_tokenizers(t);
     if (status == WF_OK && o->tokenizer)
-        status = tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error);
+        status = wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error);
     if (status != WF_OK)
         return status;
     d->made = missing;

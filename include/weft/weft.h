@@ -18,20 +18,26 @@
 #include <weft/registry.h>
 /* optim */
 #include <weft/optim.h>
+/* text */
+#include <weft/text.h>
+#include <weft/tokenizer.h>
 /* data */
 #include <weft/data.h>
+/* score */
+#include <weft/detokenize.h>
+#include <weft/score.h>
 /* models */
 #include <weft/config.h>
-#include <weft/embed.h>
 #include <weft/encoder.h>
-#include <weft/generate.h>
 #include <weft/models.h>
 #include <weft/seq2seq.h>
+/* infer */
+#include <weft/average.h>
+#include <weft/embed.h>
+#include <weft/generate.h>
+#include <weft/run.h>
 #include <weft/translate.h>
 /* train */
-#include <weft/average.h>
-#include <weft/bench.h>
-#include <weft/run.h>
 #include <weft/train.h>
 /* report */
 #include <weft/attention_map.h>

@@ -12,10 +12,13 @@ may()
     autograd | io) echo core ;;
     nn) echo core autograd io ;;
     optim) echo core autograd io nn ;; # io: the registry's header names its files
-    data) echo core io ;;
-    models) echo core autograd nn io data ;;
-    train) echo core autograd io nn optim data models ;;
-    report) echo core autograd io nn optim data models train ;;
+    text) echo core io ;;
+    data) echo core io text ;;
+    score) echo core text ;;
+    models) echo core autograd io nn ;;
+    infer) echo core autograd io text data score nn models ;;
+    train) echo core autograd io text data score nn optim models infer ;;
+    report) echo core autograd io text data score nn optim models infer train ;;
     esac
 }
 
@@ -55,7 +58,7 @@ for room in $rooms; do
         *) wrong "$file:$line includes a file of another room by its path: $target" ;;
         esac
     done <"$tmp/up"
-    grep -rnE --include='*.[ch]' '# *include *[<"][^>"]*(^|/)(core|autograd|io|nn|optim|data|models|train|report)/include/' "$room" >&2 &&
+    grep -rnE --include='*.[ch]' '# *include *[<"][^>"]*(^|/)(core|autograd|io|text|data|score|nn|optim|models|infer|train|report)/include/' "$room" >&2 &&
         wrong "$room includes by a path from the top" || true
 done
 grep -rnE --include=meson.build --include='*.[ch]' -e '-march=native|-mtune=native|-Ofast|-ffast-math' . --exclude-dir='build*' --exclude-dir=bench |

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* libFuzzer entry for tokenizer.json: clang -fsanitize=fuzzer,address,undefined with the sources of core, io and data. What is
  * refused must say why in one line; what is accepted must write a file that reads back the same, and must encode and decode anything, or
- * say why not. tests/data/tokenizer_file.c drives it too. */
+ * say why not. tests/text/tokenizer_file.c drives it too. */
 #include <string.h>
 
 #include <weft/memory.h>

@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "models_test.h"
+#include <weft/internal/text.h>
+#include <weft/tokenizer.h>
 
 START_TEST(presets_are_zoo_rows)
 {

@@ -9,6 +9,7 @@
 #include <weft/generate.h>
 #include <weft/memory.h>
 #include <weft/models.h>
+#include <weft/run.h>
 #include <weft/optim.h>
 #include <weft/random.h>
 #include <weft/runtime.h>

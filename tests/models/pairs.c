@@ -3,6 +3,7 @@
 #include "pairs_test.h"
 
 #include <weft/op.h>
+#include <weft/run.h>
 
 /* Counted in PyTorch on models of the same shapes. */
 START_TEST(parameter_counts)

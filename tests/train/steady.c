@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <weft/batches.h>
+#include <weft/bitext.h>
 #include <weft/encoder.h>
 #include <weft/file.h>
 #include <weft/masking.h>

@@ -6,6 +6,8 @@
 #include <weft/base.h>
 #include <weft/error.h>
 #include <weft/memory.h>
+#include <weft/pairs.h>
 #include <weft/random.h>
 #include <weft/runtime.h>
+#include <weft/strings.h>
 #endif

@@ -5,7 +5,6 @@
 #define WEFT_CONFIG_H
 
 #include <weft/nn.h>
-#include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS
 
@@ -40,7 +39,7 @@ struct wf_config {
     bool source_bos, source_eos; /* marks of the source; a target always has both */
 
     /* tokenizers that training makes when none is given */
-    wf_tokenizer_kind tokenizer; /* "char", "word", "bpe", "byte-bpe", and given ones "wordpiece"; vocab_size types */
+    int tokenizer;               /* wf_tokenizer_kind: "char", "word", "bpe", "byte-bpe", and given ones "wordpiece"; vocab_size types */
     int64_t min_frequency;       /* of a run with a given tokenizer: 0, and `tokenizer` is the kind of that one */
 
     /* training */
@@ -112,9 +111,6 @@ WF_API bool wf_config_key_help(int index, struct wf_config_key *out);
  * "model_type". Reading is strict: a missing or unknown key, a wrong type or range is WF_ERR_FORMAT with file and key. */
 WF_API wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
-
-/* The candidate that is nearest to `text` by edit distance, NULL if none is near: for "did you mean ...?". */
-WF_API const char *wf_nearest(const char *text, const char *const *candidates, int count);
 
 WF_END_DECLS
 

@@ -45,11 +45,6 @@ WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_t
 /* An empty cache for `rows` rows of this model's context, or of an encoder-decoder's max_length. */
 WF_API wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error) WF_CHECKED;
 
-/* Mean loss in nats over every target of a sequence of ids, in windows of the context side by side (wf_windows). The tape is
- * reset. *tokens: targets. */
-WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t *ids, int64_t length, double *loss,
-                                   int64_t *tokens, wf_error *error) WF_CHECKED;
-
 WF_END_DECLS
 
 #endif

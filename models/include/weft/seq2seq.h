@@ -4,8 +4,8 @@
 #ifndef WEFT_SEQ2SEQ_H
 #define WEFT_SEQ2SEQ_H
 
-#include <weft/bitext.h>
 #include <weft/models.h>
+#include <weft/pairs.h>
 
 WF_BEGIN_DECLS
 

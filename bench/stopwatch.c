@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* Timing of training steps and of generation on fixed cases. */
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <weft/encoder.h>
+#include <weft/generate.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+#include <weft/models.h>
+#include <weft/optim.h>
+#include <weft/random.h>
+#include <weft/runtime.h>
+#include <weft/seq2seq.h>
+
+#include "stopwatch.h"
+
+static const struct wf_bench_case cases[] = {
+    {"char-rms", "char-rms", "16 x 256, 70 types, 1 layer of 64", 16, 256, 70, false, false},
+    {"nanogpt-char-small", "nanogpt-char-small", "12 x 64, 65 types, 4 layers of 128", 12, 64, 65, false, true},
+    {"nanogpt-char-8", "nanogpt-char", "8 x 256, 65 types, 6 layers of 384", 8, 256, 65, false, true},
+    {"nanogpt-char", "nanogpt-char", "64 x 256, 65 types, 6 layers of 384", 64, 256, 65, false, true},
+    {"gpt2-4x64", "gpt2", "4 x 64, 50257 types, 12 layers of 768", 4, 64, 50257, false, true},
+    {"gpt2-1x1024", "gpt2", "1 x 1024, 50257 types, 12 layers of 768", 1, 1024, 50257, false, true},
+    {"encoder-attention", "encoder-attention", "2 x 10, 1000 types, 6 layers of 64, a target for every token", 2, 10, 1000, false, true},
+    {"encoder-attention-32x128", "encoder-attention", "32 x 128, 1000 types, 6 layers of 64, a target for every token", 32, 128, 1000,
+     false, true},
+    {"seq2seq-tiny", "seq2seq-tiny", "6 pairs of 6 + 6, 30 types, 2 + 2 layers of 32", 6, 6, 30, false, false, .pairs = true},
+    {"seq2seq-postnorm", "seq2seq-postnorm", "2 pairs of 5 + 5, 1000 types, 2 + 2 layers of 128", 2, 5, 1000, false, false, .pairs = true},
+    {"multi30k", "multi30k", "200 pairs of 8 to 20 a side, 10000 types, 4 + 4 layers of 128; as the preset with --dropout 0.2", 200, 20,
+     10000, false, false, .pairs = true, .shortest = 8, .label_smoothing = 0.1},
+    {"transformer-base", "transformer-base", "32 pairs of 32 + 32, 37000 types, 6 + 6 layers of 512", 32, 32, 37000, false, false,
+     .pairs = true, .label_smoothing = 0.1},
+    {"generate-nanogpt-char-small", "nanogpt-char-small", "256 tokens, one after another", 1, 256, 65, true, false},
+    {"generate-nanogpt-char", "nanogpt-char", "100 tokens, one after another", 1, 100, 65, true, false},
+};
+enum { CASES = sizeof cases / sizeof *cases, WARM = 2, LEAST = 3 };
+
+int wf_bench_count(void)
+{
+    return CASES;
+}
+
+const struct wf_bench_case *wf_bench_at(int index)
+{
+    return index >= 0 && index < CASES ? &cases[index] : NULL;
+}
+
+const struct wf_bench_case *wf_bench_find(const char *name)
+{
+    for (int i = 0; i < CASES; i++)
+        if (strcmp(cases[i].name, name) == 0)
+            return &cases[i];
+    return NULL;
+}
+
+wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error)
+{
+    if (wf_config_preset(config, c->preset, error) != WF_OK)
+        return error ? error->code : WF_ERR_ARGUMENT;
+    config->dropout = dropout;
+    config->vocab_size = c->vocab_size;
+    if (c->pairs)
+        config->source_vocab_size = config->shared ? 0 : c->vocab_size;
+    else
+        config->batch = c->batch;
+    config->accumulate = 1;
+    config->activation = config->activation == WF_GELU_TANH ? WF_GELU : config->activation; /* as the other libraries' cases */
+    return wf_config_check(config, error);
+}
+
+/* --- a case that runs ---------------------------------------------------------------------------------------------- */
+
+struct bench {
+    const struct wf_bench_case *c;
+    const struct wf_bench_options *options;
+    struct wf_config config;
+    wf_model *model;
+    wf_tape *tape;
+    struct wf_adam adam;
+    int32_t *x, *y; /* [batch, length] */
+    int32_t *input, *source_offsets, *target_offsets;
+    int32_t *places;       /* [batch * length]: all of them */
+    struct wf_pairs pairs; /* of the five above */
+    uint64_t step;
+    double loss;
+    double *sample; /* ms, sorted at the end */
+    int64_t samples, room;
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static wf_status of_tape(const struct bench *b, wf_error *error)
+{
+    const wf_error *e = wf_tape_error(b->tape);
+    return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
+}
+
+static wf_tensor *loss_of(struct bench *b)
+{
+    const struct wf_bench_case *c = b->c;
+    if (c->pairs)
+        return wf_pairs_loss(b->model, b->tape, &b->pairs, .label_smoothing = c->label_smoothing);
+    wf_tensor *x = wf_ids(b->tape, b->x, c->batch, c->length);
+    if (wf_config_kind(&b->config) == WF_MODEL_ENCODER)
+        return wf_encoder_loss(b->model, x, NULL, b->places, b->y, c->batch * c->length, 0);
+    return wf_model_loss(b->model, x, wf_ids(b->tape, b->y, c->batch, c->length));
+}
+
+static wf_status train_once(struct bench *b, wf_error *error)
+{
+    wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
+    wf_tensor *loss = loss_of(b);
+    if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
+        return of_tape(b, error);
+    return wf_adam_step(&b->adam, 0, error);
+}
+
+static wf_status generate_once(struct bench *b, wf_error *error)
+{
+    const struct wf_generate_options o = {.sampler = {.greedy = true}, .max_tokens = b->c->length};
+    int64_t count;
+    return wf_generate_with(b->model, b->tape, b->x, 1, &o, b->y, &count, error);
+}
+
+static void random_ids(wf_rng *rng, int64_t n, int64_t types, int32_t *ids)
+{
+    for (int64_t i = 0; i < n; i++)
+        ids[i] = (int32_t)wf_rng_below(rng, (uint64_t)types);
+}
+
+/* Rows of one length each, or pairs packed end to end. */
+static wf_status make_batch(struct bench *b, wf_error *error)
+{
+    const struct wf_bench_case *c = b->c;
+    int64_t n = c->batch * c->length;
+    b->x = wf_alloc_zero((size_t)n, sizeof *b->x);
+    b->y = wf_alloc_zero((size_t)n, sizeof *b->y);
+    b->input = wf_alloc_zero((size_t)n, sizeof *b->input);
+    b->source_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->source_offsets);
+    b->target_offsets = wf_alloc_zero((size_t)c->batch + 1, sizeof *b->target_offsets);
+    b->places = wf_alloc((size_t)n * sizeof *b->places);
+    if (!b->x || !b->y || !b->input || !b->places || !b->source_offsets || !b->target_offsets)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a batch of %lld ids", (long long)n);
+    if (c->generate)
+        return WF_OK;
+    for (int64_t i = 0; i < n; i++)
+        b->places[i] = (int32_t)i;
+    wf_rng rng = wf_rng_new(b->options->seed, wf_stream_of("bench"));
+    for (int64_t i = 0, least = c->shortest > 0 ? c->shortest : c->length; i < c->batch; i++) {
+        b->source_offsets[i + 1] = b->source_offsets[i] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(c->length - least + 1)));
+        b->target_offsets[i + 1] = b->target_offsets[i] + (int32_t)(least + (int64_t)wf_rng_below(&rng, (uint64_t)(c->length - least + 1)));
+    }
+    random_ids(&rng, b->source_offsets[c->batch], c->vocab_size, b->x);
+    random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->y);
+    random_ids(&rng, b->target_offsets[c->batch], c->vocab_size, b->input);
+    b->pairs = (struct wf_pairs){.count = c->batch,
+                                 .source = b->x,
+                                 .source_offsets = b->source_offsets,
+                                 .input = b->input,
+                                 .target = b->y,
+                                 .target_offsets = b->target_offsets};
+    return WF_OK;
+}
+
+static wf_status setup(struct bench *b, wf_error *error)
+{
+    wf_status status = wf_bench_config(b->c, b->options->dropout, &b->config, error);
+    if (status != WF_OK || !(b->model = wf_model_new(&b->config, error)) || !(b->tape = wf_tape_new(error)))
+        return status != WF_OK ? status : error ? error->code : WF_ERR_MEMORY;
+    wf_registry *registry = wf_model_registry(b->model);
+    status = wf_registry_build(registry, b->options->seed, error);
+    if (status == WF_OK && !b->c->generate)
+        status =
+            wf_adam_init(&b->adam, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0, .decoupled = b->c->decoupled);
+    return status == WF_OK ? make_batch(b, error) : status;
+}
+
+static wf_status measure(struct bench *b, wf_error *error)
+{
+    double seconds = b->options->seconds > 0 ? b->options->seconds : 4, start = 0;
+    int64_t least = b->options->steps > 0 && b->options->steps < LEAST ? b->options->steps : LEAST;
+    for (int64_t i = -WARM; i < least || (now_ms() - start < seconds * 1e3 && (b->options->steps < 1 || i < b->options->steps)); i++) {
+        if (i == 0)
+            start = now_ms();
+        if (i >= b->room) {
+            int64_t room = b->room ? 2 * b->room : 1024;
+            double *sample = wf_realloc(b->sample, (size_t)room * sizeof *sample);
+            if (!sample)
+                return wf_error_set(error, WF_ERR_MEMORY, "no memory for the times of %lld steps", (long long)room);
+            b->sample = sample;
+            b->room = room;
+        }
+        double begin = now_ms();
+        wf_status status = b->c->generate ? generate_once(b, error) : train_once(b, error);
+        if (status != WF_OK)
+            return status;
+        if (i >= 0)
+            b->sample[b->samples++] = now_ms() - begin;
+        if (b->options->cancelled && b->options->cancelled(b->options->ctx))
+            return wf_error_set(error, WF_ERR_CANCELLED, "cancelled after %lld steps", (long long)b->samples);
+    }
+    return WF_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t tokens(const struct bench *b)
+{
+    return b->c->pairs ? b->source_offsets[b->c->batch] + b->target_offsets[b->c->batch] : b->c->batch * b->c->length;
+}
+
+/* The decoder's keys and values of cross-attention are made of the source's tokens. */
+static double pair_operations(const struct bench *b, double ffn)
+{
+    const struct wf_config *c = &b->config;
+    double d = (double)c->d_model, encoder = (double)c->encoder_layers, decoder = (double)c->decoder_layers;
+    double source = b->source_offsets[b->c->batch], target = b->target_offsets[b->c->batch], scores = 0;
+    for (int64_t i = 0; i < b->c->batch; i++) {
+        double s = b->source_offsets[i + 1] - b->source_offsets[i], t = b->target_offsets[i + 1] - b->target_offsets[i];
+        scores += encoder * s * s + decoder * (t * t + t * s);
+    }
+    double products =
+        source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) + target * (decoder * (6 * d * d + ffn) + d * (double)c->vocab_size);
+    return 1e-9 * (6 * products + 12 * d * scores);
+}
+
+/* Matrix products alone; attention over the full square, as such counts usually are. */
+static double operations(const struct bench *b)
+{
+    const struct wf_config *c = &b->config;
+    double d = (double)c->d_model, kv = d / (double)c->heads * (double)(c->kv_heads > 0 ? c->kv_heads : c->heads),
+           layers = (double)c->layers;
+    double ffn = (c->activation == WF_SWIGLU ? 3 : 2) * d * (double)c->d_ff;
+    double matrices = layers * (2 * d * d + 2 * d * kv + ffn) + d * (double)c->vocab_size;
+    double rows = (double)b->c->batch, T = (double)b->c->length;
+    if (b->c->pairs)
+        return pair_operations(b, ffn);
+    if (b->c->generate)
+        return 1e-9 * 2 * matrices * T; /* what each token sees is small beside it */
+    return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
+}
+
+/* The high-water mark of this address space. getrusage's is that of the process, which a parent's memory went into. */
+static double peak_rss_mib(void)
+{
+    char line[256];
+    long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %lld", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    struct rusage usage;
+    if (kib == 0 && getrusage(RUSAGE_SELF, &usage) == 0)
+        kib = usage.ru_maxrss;
+    return (double)kib / 1024;
+}
+
+static void peak_reset(void)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "we");
+    if (f) {
+        fputs("5", f);
+        fclose(f);
+    }
+}
+
+static void report(struct bench *b, struct wf_bench_result *r)
+{
+    qsort(b->sample, (size_t)b->samples, sizeof *b->sample, compare);
+    *r = (struct wf_bench_result){.name = b->c->name,
+                                  .parameters = wf_registry_parameters(wf_model_registry(b->model)),
+                                  .tokens = tokens(b),
+                                  .steps = b->samples,
+                                  .ms = b->sample[b->samples / 2],
+                                  .ms_min = b->sample[0],
+                                  .ms_max = b->sample[b->samples - 1],
+                                  .gflop = operations(b),
+                                  .peak_rss_mib = peak_rss_mib(),
+                                  .loss = b->loss,
+                                  .threads = wf_threads(),
+                                  .isa = wf_isa()};
+    r->gflops = r->gflop / (r->ms * 1e-3);
+}
+
+wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result, wf_error *error)
+{
+    struct bench b = {.c = wf_bench_find(name), .options = options};
+    if (!b.c) {
+        const char *names[CASES];
+        char text[WF_QUOTE_SIZE];
+        for (int i = 0; i < CASES; i++)
+            names[i] = cases[i].name;
+        const char *near = wf_nearest(name, names, CASES);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
+                            near ? near : "`weft bench --help` lists those that there are", near ? "?" : "");
+    }
+    peak_reset();
+    wf_status status = setup(&b, error);
+    if (status == WF_OK)
+        status = measure(&b, error);
+    if (status == WF_OK)
+        report(&b, result);
+    wf_adam_free(&b.adam);
+    wf_tape_free(b.tape);
+    wf_model_free(b.model);
+    wf_free(b.x);
+    wf_free(b.y);
+    wf_free(b.input);
+    wf_free(b.places);
+    wf_free(b.source_offsets);
+    wf_free(b.target_offsets);
+    wf_free(b.sample);
+    return status;
+}
+
+char *wf_bench_json(const struct wf_bench_result *r, char *text, size_t size)
+{
+    /* A constant object in glibc: neither allocated nor freed. */
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    snprintf(text, size,
+             "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
+             "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"steps\":%lld,\"tokens_per_second\":%.1f,\"loss\":%.6f}",
+             r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
+             r->isa, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
+    uselocale(before);
+    return text;
+}

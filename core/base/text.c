@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/internal/text.h>
+
+#include <weft/internal/locale_c.h>
+
+/* The length of the well-formed character at text, or 0. Table 3-7 of the Unicode standard: only the second byte's range
+ * depends on the first. */
+static int character(const unsigned char *text, int64_t bytes)
+{
+    unsigned char c = text[0];
+    if (c < 0x80)
+        return 1;
+    int length = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
+    if (length == 0 || length > bytes)
+        return 0;
+    unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    unsigned char high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    if (text[1] < low || text[1] > high)
+        return 0;
+    for (int i = 2; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+int64_t wf_utf8_check(const char *text, int64_t bytes)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    int64_t i = 0;
+    while (i < bytes) {
+        uint64_t eight;
+        if (bytes - i >= 8 && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u))) {
+            i += 8;
+            continue;
+        }
+        int length = character(s + i, bytes - i);
+        if (!length)
+            return i;
+        i += length;
+    }
+    return -1;
+}
+
+char *wf_text_quote(const char *text, char out[WF_QUOTE_SIZE])
+{
+    const unsigned char *s = (const unsigned char *)text;
+    int64_t bytes = (int64_t)strlen(text);
+    int used = 0;
+    out[used++] = '"';
+    for (int64_t i = 0; i < bytes;) {
+        int length = character(s + i, bytes - i);
+        /* U+0080 to U+009F and the line separators U+2028, U+2029 are no printable part of a line either. */
+        bool plain = length > 0 && s[i] >= 0x20 && s[i] != 0x7f && s[i] != '"' && s[i] != '\\' && !(s[i] == 0xc2 && s[i + 1] < 0xa0) &&
+                     !(s[i] == 0xe2 && s[i + 1] == 0x80 && (s[i + 2] == 0xa8 || s[i + 2] == 0xa9));
+        int width = plain ? length : 4;
+        if (used + width + (int)sizeof "...\"" > WF_QUOTE_SIZE) {
+            memcpy(out + used, "...", 3);
+            used += 3;
+            break;
+        }
+        if (plain) {
+            memcpy(out + used, s + i, (size_t)length);
+            i += length;
+        } else {
+            snprintf(out + used, 5, "\\x%02x", s[i]);
+            i++;
+        }
+        used += width;
+    }
+    out[used++] = '"';
+    out[used] = 0;
+    return out;
+}
+
+char *wf_text_double(double value, char out[WF_NUMBER_SIZE])
+{
+    locale_t before = locale_c_enter();
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, WF_NUMBER_SIZE, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    locale_c_leave(before);
+    if (!strpbrk(out, ".en"))
+        strcat(out, ".0"); /* so that it is read as a number with a point again; "n" is in nan and inf */
+    return out;
+}
+
+bool wf_text_to_double(const char *text, double *value)
+{
+    /* strtod also takes leading blanks, hexadecimal and names, which no file format of ours has. */
+    if (!*text || strspn(text, "+-.0123456789eE") != strlen(text))
+        return false;
+    locale_t before = locale_c_enter();
+    char *end;
+    double x = strtod(text, &end);
+    locale_c_leave(before);
+    if (*end || !isfinite(x))
+        return false;
+    *value = x;
+    return true;
+}
+
+char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, count), used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
+            out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}

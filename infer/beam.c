@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Beam search over a batch of sentences. The hypotheses of a sentence are consecutive rows, the likeliest first; what a sentence
+ * does depends on its own rows alone, and its rows are computed alike whatever else the batch holds. */
+#include <math.h>
+#include <string.h>
+
+#include <weft/memory.h>
+
+#include <weft/internal/families.h>
+#include "search.h"
+
+wf_status search_make(struct search *s, wf_error *error)
+{
+    const struct wf_config *c = wf_model_config(s->model);
+    size_t rows = (size_t)(s->batch * s->beam), nodes = rows * (size_t)s->limit;
+    int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
+    s->kv = wf_alloc_zero((size_t)s->layers, sizeof *s->kv);
+    s->sentence = wf_alloc_zero((size_t)s->batch, sizeof *s->sentence);
+    s->nodes = wf_alloc_zero(nodes, sizeof *s->nodes);
+    s->endings = wf_alloc_zero(rows, sizeof *s->endings);
+    s->source = wf_alloc_zero((size_t)s->source_ids, sizeof *s->source);
+    s->source_offsets = wf_alloc_zero((size_t)s->batch + 1, sizeof *s->source_offsets);
+    s->row_offsets = wf_alloc_zero((size_t)s->batch + 1, sizeof *s->row_offsets);
+    s->numbers = wf_alloc_zero(5 * rows, sizeof *s->numbers);
+    s->totals = wf_alloc_zero(2 * rows, sizeof *s->totals);
+    s->candidate = wf_alloc_zero(rows * (size_t)s->most, sizeof *s->candidate);
+    s->head = wf_alloc_zero((size_t)s->beam, sizeof *s->head);
+    wf_status status = WF_OK;
+    if (!s->kv || !s->sentence || !s->nodes || !s->endings || !s->source || !s->source_offsets || !s->row_offsets || !s->numbers ||
+        !s->totals || !s->candidate || !s->head)
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory to translate %lld sentences at a time with a beam of %lld: take fewer",
+                              (long long)s->batch, (long long)s->beam);
+    else
+        status = wf_cache_init(&s->cache, (int)s->layers, s->batch * s->beam, s->limit, width, width, error);
+    if (status != WF_OK) {
+        search_free(s);
+        return status;
+    }
+    s->id = s->numbers;
+    s->node = s->numbers + rows;
+    s->from = s->numbers + 2 * rows;
+    s->next_id = s->numbers + 3 * rows;
+    s->next_node = s->numbers + 4 * rows;
+    s->total = s->totals;
+    s->next_total = s->totals + rows;
+    return WF_OK;
+}
+
+void search_free(struct search *s)
+{
+    wf_cache_free(&s->cache);
+    wf_free(s->kv);
+    wf_free(s->sentence);
+    wf_free(s->nodes);
+    wf_free(s->endings);
+    wf_free(s->source);
+    wf_free(s->source_offsets);
+    wf_free(s->row_offsets);
+    wf_free(s->numbers);
+    wf_free(s->totals);
+    wf_free(s->candidate);
+    wf_free(s->head);
+}
+
+/* ((5 + length) / 6)^A */
+static double penalty(const struct search *s, int32_t length)
+{
+    return pow((5 + (double)length) / 6, s->length_penalty);
+}
+
+/* Puts a hypothesis among the best that the sentence keeps; of equal ones the first stays before. */
+static void keep(const struct search *s, struct sentence *t, struct ending e)
+{
+    e.score = e.log_probability / penalty(s, e.length);
+    int64_t at = t->kept;
+    if (at == s->beam && !(e.score > t->ending[at - 1].score))
+        return;
+    at = at == s->beam ? at - 1 : t->kept++;
+    /* what did not end stands behind all that did */
+    for (; at > 0 && e.finished && t->ending[at - 1].score < e.score; at--)
+        t->ending[at] = t->ending[at - 1];
+    t->ending[at] = e;
+}
+
+/* Whether nothing that is live can still beat the best that has ended. A log-probability only falls; the penalty of the longest
+ * hypothesis helps most. */
+static bool settled(const struct search *s, const struct sentence *t, double best_live)
+{
+    return t->ended >= s->beam && t->ending[0].score >= best_live / penalty(s, t->limit);
+}
+
+/* The best candidate of a sentence's rows that was not taken yet; each row's are in order, head[i] is the next of row i. Returns the
+ * row, -1 at the end. Of equal ones the smaller row, then the smaller id. */
+static int32_t take(const struct search *s, const struct sentence *t, const struct candidate *candidates, struct candidate *out)
+{
+    int32_t row = -1;
+    for (int32_t i = 0; i < t->rows; i++) {
+        if (s->head[i] == s->most)
+            continue;
+        const struct candidate *c = candidates + i * s->most + s->head[i];
+        if (isfinite(c->total) && (row < 0 || c->total > out->total)) {
+            *out = *c;
+            row = i;
+        }
+    }
+    if (row >= 0)
+        s->head[row]++;
+    return row;
+}
+
+/* One step of one sentence: its rows begin at `first`, those that live on go to next_* from `next`. Returns their number, 0 when the
+ * sentence is done. `length` counts the tokens of hypotheses after the step. */
+static int32_t step_sentence(struct search *s, struct sentence *t, int64_t first, int64_t next, int32_t length)
+{
+    struct candidate c;
+    int32_t live = 0, row;
+    memset(s->head, 0, (size_t)t->rows * sizeof *s->head);
+    for (int64_t i = 0; i < s->picks && (row = take(s, t, s->candidate + first * s->most, &c)) >= 0; i++) {
+        int32_t before = s->node[first + row];
+        if (c.id == s->eos) {
+            t->ended++;
+            keep(s, t, (struct ending){.log_probability = c.total, .node = before, .length = length, .finished = true});
+        } else if (live < s->beam) {
+            t->node[t->used] = (struct node){.before = before, .id = c.id};
+            s->next_node[next + live] = t->used++;
+            s->next_id[next + live] = c.id;
+            s->next_total[next + live] = c.total;
+            s->from[next + live++] = (int32_t)(first + row);
+        }
+    }
+    if (live > 0 && length < t->limit && !settled(s, t, s->next_total[next]))
+        return live;
+    for (int32_t i = 0; i < live && t->kept < s->n_best; i++)
+        keep(s, t, (struct ending){.log_probability = s->next_total[next + i], .node = s->next_node[next + i], .length = length});
+    return 0;
+}
+
+static void swap(int32_t **a, int32_t **b)
+{
+    int32_t *c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* All sentences by one step; returns the rows that are left. */
+static int64_t step_batch(struct search *s, int64_t count, int32_t length)
+{
+    int64_t first = 0, next = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct sentence *t = &s->sentence[i];
+        int32_t rows = t->rows;
+        if (rows > 0)
+            t->rows = step_sentence(s, t, first, next, length);
+        s->row_offsets[i] = (int32_t)next;
+        first += rows;
+        next += t->rows;
+    }
+    s->row_offsets[count] = (int32_t)next;
+    double *total = s->total;
+    s->total = s->next_total;
+    s->next_total = total;
+    swap(&s->id, &s->next_id);
+    swap(&s->node, &s->next_node);
+    return next;
+}
+
+/* Lets the cache's rows follow; greedy search of sentences that all live on leaves them where they are. */
+static wf_status follow(struct search *s, int64_t rows, wf_error *error)
+{
+    bool same = rows == s->cache.rows;
+    for (int64_t i = 0; same && i < rows; i++)
+        same = s->from[i] == i;
+    return same ? WF_OK : wf_cache_select(&s->cache, s->from, rows, error);
+}
+
+/* One row a sentence, of nothing but BOS. */
+static wf_status begin(struct search *s, int64_t count, wf_error *error)
+{
+    s->source_offsets[0] = s->row_offsets[0] = 0;
+    int64_t nodes = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct sentence *t = &s->sentence[i];
+        memcpy(s->source + s->source_offsets[i], t->ids, (size_t)t->length * sizeof *s->source);
+        s->source_offsets[i + 1] = s->source_offsets[i] + t->length;
+        s->row_offsets[i + 1] = (int32_t)i + 1;
+        t->rows = 1;
+        t->used = 0;
+        t->ended = t->kept = 0;
+        t->node = s->nodes + nodes;
+        t->ending = s->endings + i * s->beam;
+        nodes += t->limit * s->beam;
+        s->id[i] = s->bos;
+        s->node[i] = -1;
+        s->total[i] = 0;
+        s->from[i] = 0;
+    }
+    for (int64_t i = 0; i < s->cache.rows; i++)
+        wf_cache_rewind(&s->cache, i, 0);
+    return wf_cache_select(&s->cache, s->from, count, error);
+}
+
+wf_status search_batch(struct search *s, int64_t count, wf_error *error)
+{
+    wf_tape *tape = s->tape;
+    wf_status status = begin(s, count, error);
+    if (status != WF_OK)
+        return status;
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *memory = wf_model_encode(s->model, tape, s->source, s->source_offsets, count); /* [M,d] */
+    wf_model_memory(s->model, memory, s->kv);
+    wf_tape_mark mark = wf_tape_here(tape);
+    int64_t rows = count;
+    for (int32_t length = 1; rows > 0; length++) {
+        wf_array logits; /* [rows,types] */
+        wf_tensor *ids = wf_ids(tape, s->id, rows, 1);
+        if (wf_view(wf_dense(wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count)), &logits) != WF_OK)
+            return wf_tape_status(tape, error);
+        if (top_continuations(logits.data, rows, s->types, s->total, s->most, s->candidate) >= 0)
+            return wf_error_set(error, WF_ERR_NUMERIC,
+                                "the model's logits are not finite: the weights are damaged, or the training diverged");
+        wf_tape_rewind(tape, mark, NULL);
+        rows = step_batch(s, count, length);
+        if (s->cancelled && s->cancelled(s->ctx))
+            return wf_error_set(error, WF_ERR_CANCELLED, "the translation was cancelled");
+        if (rows > 0 && (status = follow(s, rows, error)) != WF_OK)
+            return status;
+    }
+    return WF_OK;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* Sentence vectors: lines are encoded, sorted by length, packed end to end without padding, and pooled. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include <weft/embed.h>
+#include <weft/internal/lines.h>
+#include <weft/internal/parallel.h>
+#include <weft/memory.h>
+
+#include <weft/internal/families.h>
+#include "room.h"
+
+/* Lines are encoded in so many lists at once, each with a cache of its own. */
+enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
+/* Tokens of a batch: enough for the matrix products, and few enough for what is between them to stay near the processor. */
+enum { BATCH_TOKENS = 1024 };
+
+struct lane {
+    struct wf_tokens ids;
+    wf_token_cache *cache;
+    int64_t truncated;
+    int64_t failed; /* the line; -1: none */
+    wf_error error;
+};
+
+struct line {
+    int32_t length, lane;
+    int64_t begin; /* in the lane's ids */
+};
+
+struct wf_embedder {
+    const wf_model *model;
+    const wf_tokenizer *tokenizer;
+    struct wf_embedder_options options; /* max_length > 0 */
+    int64_t width;
+    wf_tape *tape;
+    struct lane lane[LANES];
+
+    /* of the last call */
+    struct line *line;
+    int64_t line_room;
+    int64_t *order, *start; /* the lines by length, the longest first; where lines of a length begin in it */
+    int64_t order_room, start_room;
+    int32_t *ids, *offsets;
+    int64_t id_room, offset_room;
+};
+
+static wf_status no_memory(wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory for sentence vectors");
+}
+
+/* --- making one ---------------------------------------------------------------------------------------------------- */
+
+/* The marks of an empty text must leave room for a word. */
+static wf_status check_marks(const wf_tokenizer *tokenizer, int64_t max_length, wf_error *error)
+{
+    struct wf_tokens marks = {0};
+    wf_status status =
+        wf_tokenizer_encode_with(tokenizer, "", 0, &(struct wf_encode_options){.specials = true, .whole = true}, &marks, error);
+    if (status == WF_OK && marks.count >= max_length)
+        status = wf_error_set(error, WF_ERR_ARGUMENT,
+                              "max_length: %" PRId64 " ids are no more than the %" PRId64 " marks of a sentence: raise it", max_length,
+                              marks.count);
+    wf_tokens_free(&marks);
+    return status;
+}
+
+static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *o, wf_error *error)
+{
+    const struct wf_config *c = wf_model_config(model);
+    if (wf_model_kind_of(model) != WF_MODEL_ENCODER)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is no encoder, and sentence vectors come from one: a BERT, or encoder-attention",
+                            c->model);
+    if (o->pooling != WF_POOL_MEAN && o->pooling != WF_POOL_CLS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "pooling %d is unknown", (int)o->pooling);
+    if (wf_tokenizer_vocab_size(tokenizer) > c->vocab_size)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "the tokenizer has %" PRId64 " types, the model %" PRId64 ": they don't belong together",
+                            wf_tokenizer_vocab_size(tokenizer), c->vocab_size);
+    if (o->max_length < 0 || o->max_length > c->context)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_length: %" PRId64 " is out of range: 1 to %" PRId64 ", the model's context",
+                            o->max_length, c->context);
+    return check_marks(tokenizer, o->max_length > 0 ? o->max_length : c->context, error);
+}
+
+wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *options,
+                             wf_error *error)
+{
+    const struct wf_config *c = wf_model_config(model);
+    wf_status status = check(model, tokenizer, options, error);
+    if (status != WF_OK)
+        return NULL;
+    wf_embedder *e = wf_alloc_zero(1, sizeof *e);
+    if (!e) {
+        no_memory(error);
+        return NULL;
+    }
+    *e = (wf_embedder){.model = model, .tokenizer = tokenizer, .options = *options, .width = c->d_model};
+    if (e->options.max_length == 0)
+        e->options.max_length = c->context;
+    e->tape = wf_tape_new(error);
+    for (int i = 0; e->tape && status == WF_OK && i < LANES; i++)
+        if (!(e->lane[i].cache = wf_token_cache_new(tokenizer, CACHED_WORDS, error)))
+            status = WF_ERR_MEMORY;
+    if (e->tape && status == WF_OK)
+        return e;
+    wf_embedder_free(e);
+    return NULL;
+}
+
+void wf_embedder_free(wf_embedder *e)
+{
+    if (!e)
+        return;
+    for (int i = 0; i < LANES; i++) {
+        wf_tokens_free(&e->lane[i].ids);
+        wf_token_cache_free(e->lane[i].cache);
+    }
+    wf_tape_free(e->tape);
+    wf_free(e->line);
+    wf_free(e->order);
+    wf_free(e->start);
+    wf_free(e->ids);
+    wf_free(e->offsets);
+    wf_free(e);
+}
+
+int64_t wf_embedder_width(const wf_embedder *e)
+{
+    return e->width;
+}
+
+/* --- lines to ids -------------------------------------------------------------------------------------------------- */
+
+struct encoding {
+    wf_embedder *e;
+    const char *const *lines;
+    const int64_t *lengths;
+    int64_t count, first_line, per_lane;
+};
+
+static wf_status encode_line(const struct encoding *x, struct lane *lane, int64_t i)
+{
+    wf_embedder *e = x->e;
+    int64_t most = e->options.max_length, before = lane->ids.count, cut = 0, number = x->first_line + i;
+    struct wf_encode_options o = {
+        .specials = true, .cache = lane->cache, .whole = true, .most = e->options.truncate ? most : 0, .cut = &cut};
+    wf_status status = wf_line_encode(e->tokenizer, "input", x->lines[i], number - 1, 0, 0, x->lengths[i], &o, &lane->ids, &lane->error);
+    int64_t length = lane->ids.count - before;
+    if (status == WF_OK && length > most)
+        return wf_error_set(&lane->error, WF_ERR_ARGUMENT,
+                            "input:%" PRId64 ": the line has %" PRId64 " ids, the model takes %" PRId64
+                            ": shorten it, or let long lines lose their end (--truncate)",
+                            number, length, most);
+    if (status != WF_OK)
+        return status;
+    lane->truncated += cut > 0;
+    e->line[i] = (struct line){.length = (int32_t)length, .lane = (int32_t)(lane - e->lane), .begin = before};
+    return WF_OK;
+}
+
+static void encode_lane(void *ctx, int64_t block)
+{
+    const struct encoding *x = ctx;
+    struct lane *lane = &x->e->lane[block];
+    int64_t begin = block * x->per_lane, end = begin + x->per_lane < x->count ? begin + x->per_lane : x->count;
+    lane->ids.count = 0;
+    lane->truncated = 0;
+    lane->failed = -1;
+    lane->error = (wf_error){0};
+    for (int64_t i = begin; i < end && lane->failed < 0; i++)
+        if (encode_line(x, lane, i) != WF_OK)
+            lane->failed = i;
+}
+
+/* Lanes hold the lines in their order, so that the first lane that failed has the first bad line. */
+static wf_status encode_lines(struct encoding *x, int64_t *truncated, wf_error *error)
+{
+    double bytes = 0;
+    int64_t lanes = (x->count + LANE_LINES - 1) / LANE_LINES;
+    lanes = lanes < LANES ? lanes : LANES;
+    x->per_lane = (x->count + lanes - 1) / lanes;
+    for (int64_t i = 0; i < x->count; i++)
+        bytes += (double)x->lengths[i];
+    wf_parallel(lanes, 50 * bytes, encode_lane, x);
+    for (int64_t i = 0; i < lanes; i++) {
+        if (x->e->lane[i].failed >= 0)
+            return wf_error_set(error, x->e->lane[i].error.code, "%s", x->e->lane[i].error.message);
+        *truncated += x->e->lane[i].truncated;
+    }
+    return WF_OK;
+}
+
+/* --- ids to vectors ------------------------------------------------------------------------------------------------ */
+
+/* Lines of one length stay in their order. */
+static wf_status sort_lines(wf_embedder *e, int64_t count, wf_error *error)
+{
+    int64_t lengths = e->options.max_length + 2;
+    if (!room_for(&e->order, &e->order_room, count, sizeof *e->order) || !room_for(&e->start, &e->start_room, lengths, sizeof *e->start))
+        return no_memory(error);
+    memset(e->start, 0, (size_t)lengths * sizeof *e->start);
+    for (int64_t i = 0; i < count; i++)
+        e->start[e->line[i].length]++;
+    for (int64_t length = lengths - 1, at = 0; length >= 0; length--) {
+        int64_t here = e->start[length];
+        e->start[length] = at;
+        at += here;
+    }
+    for (int64_t i = 0; i < count; i++)
+        e->order[e->start[e->line[i].length]++] = i;
+    return WF_OK;
+}
+
+/* As many of the sorted lines from `at` on as make a batch: at least one, and none without ids. Their ids go end to end into e->ids. */
+static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *sentences, wf_error *error)
+{
+    int64_t tokens = 0, end = at;
+    while (end < count) {
+        int64_t length = e->line[e->order[end]].length;
+        if (length == 0 || (end > at && tokens + length > BATCH_TOKENS))
+            break;
+        tokens += length;
+        end++;
+    }
+    *sentences = end - at;
+    if (!room_for(&e->ids, &e->id_room, tokens, sizeof *e->ids) ||
+        !room_for(&e->offsets, &e->offset_room, *sentences + 1, sizeof *e->offsets))
+        return no_memory(error);
+    e->offsets[0] = 0;
+    for (int64_t i = 0; i < *sentences; i++) {
+        const struct line *line = &e->line[e->order[at + i]];
+        memcpy(e->ids + e->offsets[i], e->lane[line->lane].ids.id + line->begin, (size_t)line->length * sizeof *e->ids);
+        e->offsets[i + 1] = e->offsets[i] + line->length;
+    }
+    return WF_OK;
+}
+
+struct pooling {
+    const wf_embedder *e;
+    const wf_real *vectors; /* [tokens,d], dense */
+    const int64_t *order;
+    wf_real *out;
+};
+
+static void pool_one(void *ctx, int64_t i)
+{
+    const struct pooling *p = ctx;
+    int64_t d = p->e->width, begin = p->e->offsets[i], length = p->e->offsets[i + 1] - begin;
+    const wf_real *x = p->vectors + begin * d;
+    wf_real *out = p->out + p->order[i] * d;
+    double squares = 0, scale = 1;
+    memcpy(out, x, (size_t)d * sizeof *out);
+    if (p->e->options.pooling == WF_POOL_MEAN && length > 1) {
+        for (int64_t t = 1; t < length; t++)
+            for (int64_t j = 0; j < d; j++)
+                out[j] += x[t * d + j];
+        scale = 1 / (double)length;
+    }
+    for (int64_t j = 0; j < d; j++)
+        squares += (double)out[j] * (double)out[j];
+    if (p->e->options.normalize) { /* x / max(|x|, 1e-12) */
+        double norm = sqrt(squares) * scale;
+        scale /= norm > 1e-12 ? norm : 1e-12;
+    }
+    for (int64_t j = 0; j < d; j++)
+        out[j] = (wf_real)((double)out[j] * scale);
+}
+
+/* The `sentences` lines of e->order from `at` on, packed. */
+static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_real *out, wf_error *error)
+{
+    int64_t tokens = e->offsets[sentences];
+    wf_array view;
+    wf_tape_reset(e->tape, WF_INFER);
+    wf_tensor *ids = wf_ids_of(e->tape, e->ids, WF_SHAPE(tokens));
+    wf_tensor *x = wf_dense(wf_encoder_forward(e->model, ids, .offsets = e->offsets, .sentences = (int)sentences)); /* [N] -> [N,d] */
+    if (wf_view(x, &view) != WF_OK)
+        return wf_tape_status(e->tape, error);
+    struct pooling p = {e, view.data, e->order + at, out};
+    wf_parallel(sentences, (double)(tokens * e->width) / 4, pool_one, &p);
+    return WF_OK;
+}
+
+wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *lengths, int64_t count, int64_t first_line, wf_real *out,
+                   int64_t *truncated, wf_error *error)
+{
+    struct encoding x = {.e = e, .lines = lines, .lengths = lengths, .count = count, .first_line = first_line};
+    int64_t cut = 0, sentences;
+    if (truncated)
+        *truncated = 0;
+    if (count <= 0)
+        return count == 0 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " lines", count);
+    if (!room_for(&e->line, &e->line_room, count, sizeof *e->line))
+        return no_memory(error);
+    wf_status status = encode_lines(&x, &cut, error);
+    if (status == WF_OK)
+        status = sort_lines(e, count, error);
+    for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
+        if (e->line[e->order[at]].length == 0) { /* and so are all that follow: no ids, no vector */
+            for (; at < count; at++)
+                memset(out + e->order[at] * e->width, 0, (size_t)e->width * sizeof *out);
+            break;
+        }
+        status = pack(e, at, count, &sentences, error);
+        if (status == WF_OK)
+            status = run_batch(e, at, sentences, out, error);
+    }
+    if (status == WF_OK && truncated)
+        *truncated = cut;
+    return status;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* Translations of any number of sentences: sorted by length, cut into batches, given back in order. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/memory.h>
+
+#include <weft/internal/families.h>
+#include "search.h"
+
+enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
+/* A batch that was not asked for is kept so small that its caches take no more than this. */
+static const double cache_bytes = (double)((int64_t)1 << 29);
+
+/* --- what is asked for --------------------------------------------------------------------------------------------- */
+
+static wf_status check_range(const char *name, int64_t value, int64_t most, wf_error *error)
+{
+    if (value >= 0 && value <= most)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %lld is out of range: 0 to %lld", name, (long long)value, (long long)most);
+}
+
+static wf_status check_options(const wf_model *model, const struct wf_translate_options *o, int32_t bos, int32_t eos, struct search *s,
+                               wf_error *error)
+{
+    const struct wf_config *c = wf_model_config(model);
+    if (!wf_model_translates(model))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take a model of family seq2seq",
+                            c->model[0] ? c->model : c->family,
+                            wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
+    wf_status status = check_range("beam", o->beam, MOST_BEAM, error);
+    if (status == WF_OK)
+        status = check_range("batch", o->batch, MOST_BATCH, error);
+    if (status == WF_OK)
+        status = check_range("max_tokens", o->max_tokens, INT64_MAX, error);
+    if (status != WF_OK)
+        return status;
+    double length_penalty = o->has_length_penalty ? o->length_penalty : c->length_penalty;
+    if (!(length_penalty >= 0 && length_penalty <= 100)) /* as the key's range */
+        return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: 0 to 100", length_penalty);
+    int64_t beam = o->beam > 0 ? o->beam : c->beam > 0 ? c->beam : 1, n_best = o->n_best > 0 ? o->n_best : 1;
+    if (o->n_best < 0 || n_best > beam)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "n_best: %lld is out of range: at most the beam, which is %lld", (long long)o->n_best,
+                            (long long)beam);
+    for (int i = 0; i < 2; i++)
+        if ((i ? eos : bos) < 0 || (i ? eos : bos) >= c->vocab_size)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: id %d is not in the vocabulary of %lld", i ? "eos" : "bos", i ? eos : bos,
+                                (long long)c->vocab_size);
+    int64_t picks = beam > 1 ? 2 * beam : 1;
+    *s = (struct search){.model = model,
+                         .beam = beam,
+                         .n_best = n_best,
+                         .types = c->vocab_size,
+                         .picks = picks,
+                         .most = picks < c->vocab_size ? picks : c->vocab_size,
+                         .layers = c->decoder_layers,
+                         .length_penalty = length_penalty,
+                         .bos = bos,
+                         .eos = eos,
+                         .cancelled = o->cancelled,
+                         .ctx = o->ctx};
+    return WF_OK;
+}
+
+static wf_status check_sentence(const struct wf_config *c, const int32_t *ids, int64_t length, int64_t place, wf_error *error)
+{
+    if (length < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has no ids: leave it out", (long long)place);
+    if (length > c->max_length)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has %lld ids, the model takes %lld: shorten it", (long long)place,
+                            (long long)length, (long long)c->max_length);
+    int64_t types = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
+    for (int64_t i = 0; i < length; i++)
+        if (ids[i] < 0 || ids[i] >= types)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld: id %d at %lld is not in the vocabulary of %lld", (long long)place,
+                                ids[i], (long long)i, (long long)types);
+    return WF_OK;
+}
+
+/* The most tokens of a translation, EOS included. The marks of a source are not counted. */
+static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
+{
+    int64_t limit = c->max_length, asked = o->max_tokens > 0 ? o->max_tokens : c->max_tokens;
+    int64_t bare = length - c->source_bos - c->source_eos;
+    if (asked > 0 && asked < limit)
+        limit = asked;
+    if (c->extra_tokens > 0 && (bare > 0 ? bare : 0) + c->extra_tokens < limit)
+        limit = (bare > 0 ? bare : 0) + c->extra_tokens;
+    return limit;
+}
+
+/* --- order and batches --------------------------------------------------------------------------------------------- */
+
+struct item {
+    int64_t place;
+    int32_t length;
+};
+
+/* The longest first, so that memory is at its most at once. */
+static int longer(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
+}
+
+static int64_t batch_of(const struct search *s, const struct wf_translate_options *o, int64_t count)
+{
+    const struct wf_config *c = wf_model_config(s->model);
+    int64_t batch = o->batch;
+    if (batch == 0) {
+        double each = 2.0 * sizeof(wf_real) * (double)c->d_model * (double)s->layers * (double)s->limit * (double)s->beam;
+        double fit = cache_bytes / each;
+        batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
+    }
+    return batch < count ? batch : count;
+}
+
+/* --- results ------------------------------------------------------------------------------------------------------- */
+
+/* Ids of all hypotheses, end to end; they may move, so `start` says where each begins until all are there. */
+struct results {
+    int32_t *id;
+    int64_t *start;
+    int64_t count, room;
+};
+
+static wf_status add_ids(struct results *r, const struct sentence *t, const struct ending *e, struct wf_hypothesis *h, int64_t place,
+                         wf_error *error)
+{
+    int64_t length = e->length - e->finished;
+    if (r->count + length > r->room) {
+        int64_t room = 2 * (r->count + length) + 256;
+        int32_t *id = wf_realloc(r->id, (size_t)room * sizeof *id);
+        if (!id)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for translations");
+        r->id = id;
+        r->room = room;
+    }
+    int32_t node = e->node;
+    for (int64_t i = length; i-- > 0; node = t->node[node].before)
+        r->id[r->count + i] = t->node[node].id;
+    r->start[place] = r->count;
+    r->count += length;
+    *h = (struct wf_hypothesis){.length = length, .score = e->score, .log_probability = e->log_probability, .finished = e->finished};
+    return WF_OK;
+}
+
+static wf_status add_batch(struct results *r, const struct search *s, int64_t count, struct wf_translations *out, wf_error *error)
+{
+    wf_status status = WF_OK;
+    for (int64_t i = 0; status == WF_OK && i < count; i++) {
+        const struct sentence *t = &s->sentence[i];
+        for (int64_t k = 0; status == WF_OK && k < s->n_best; k++) {
+            int64_t place = t->place * s->n_best + k;
+            if (k < t->kept)
+                status = add_ids(r, t, &t->ending[k], &out->hypothesis[place], place, error);
+            else /* a vocabulary so small that there are no more */
+                out->hypothesis[place] = (struct wf_hypothesis){.score = -INFINITY, .log_probability = -INFINITY};
+        }
+    }
+    return status;
+}
+
+/* --- all of it ----------------------------------------------------------------------------------------------------- */
+
+static wf_status run(struct search *s, const struct item *item, const int32_t *ids, const int32_t *offsets, int64_t count,
+                     const struct wf_translate_options *o, struct results *r, struct wf_translations *out, wf_error *error)
+{
+    const struct wf_config *c = wf_model_config(s->model);
+    wf_status status = search_make(s, error);
+    if (status != WF_OK)
+        return status;
+    for (int64_t done = 0; status == WF_OK && done < count; done += s->batch) {
+        int64_t n = count - done < s->batch ? count - done : s->batch;
+        for (int64_t i = 0; i < n; i++) {
+            const struct item *t = &item[done + i];
+            s->sentence[i] = (struct sentence){
+                .place = t->place, .ids = ids + offsets[t->place], .length = t->length, .limit = (int32_t)limit_of(c, o, t->length)};
+        }
+        status = search_batch(s, n, error);
+        if (status == WF_OK)
+            status = add_batch(r, s, n, out, error);
+        if (status == WF_OK && o->progress)
+            o->progress(o->ctx, done + n, count);
+    }
+    /* The record points into the cache, which goes now. */
+    wf_tape_reset(s->tape, WF_INFER);
+    search_free(s);
+    return status;
+}
+
+wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count, int32_t bos,
+                            int32_t eos, const struct wf_translate_options *options, struct wf_translations *out, wf_error *error)
+{
+    struct search search;
+    *out = (struct wf_translations){0};
+    wf_status status = check_options(model, options, bos, eos, &search, error);
+    if (status == WF_OK && count < 0)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld sentences can't be translated", (long long)count);
+    for (int64_t i = 0; status == WF_OK && i < count; i++)
+        status = check_sentence(wf_model_config(model), ids + offsets[i], (int64_t)offsets[i + 1] - offsets[i], i, error);
+    if (status != WF_OK)
+        return status;
+    out->n_best = search.n_best;
+    if (count == 0)
+        return WF_OK;
+
+    size_t all = (size_t)count * (size_t)search.n_best;
+    struct results results = {.start = wf_alloc_zero(all, sizeof *results.start)};
+    struct item *item = wf_alloc_zero((size_t)count, sizeof *item);
+    out->hypothesis = wf_alloc_zero(all, sizeof *out->hypothesis);
+    if (!results.start || !item || !out->hypothesis)
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for translations of %lld sentences", (long long)count);
+    if (status == WF_OK) {
+        for (int64_t i = 0; i < count; i++)
+            item[i] = (struct item){.place = i, .length = offsets[i + 1] - offsets[i]};
+        qsort(item, (size_t)count, sizeof *item, longer);
+        search.tape = tape;
+        search.limit = limit_of(wf_model_config(model), options, item[0].length);
+        search.batch = batch_of(&search, options, count);
+        search.source_ids = search.batch * item[0].length;
+        status = run(&search, item, ids, offsets, count, options, &results, out, error);
+    }
+    for (size_t i = 0; status == WF_OK && i < all; i++)
+        out->hypothesis[i].ids = results.id ? results.id + results.start[i] : NULL;
+    out->count = count;
+    out->memory = results.id;
+    wf_free(results.start);
+    wf_free(item);
+    if (status != WF_OK)
+        wf_translations_free(out);
+    return status;
+}
+
+void wf_translations_free(struct wf_translations *translations)
+{
+    wf_free(translations->hypothesis);
+    wf_free(translations->memory);
+    *translations = (struct wf_translations){0};
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+#include "text.h"
+
+/* --- white space ----------------------------------------------------------------------------------------------------- */
+
+bool score_space(uint32_t point)
+{
+    return (point >= 0x09 && point <= 0x0D) || (point >= 0x1C && point <= 0x20) || point == 0x85 || point == 0xA0 || point == 0x1680 ||
+           (point >= 0x2000 && point <= 0x200A) || point == 0x2028 || point == 0x2029 || point == 0x202F || point == 0x205F ||
+           point == 0x3000;
+}
+
+/* The character that ends before text[at], which is UTF-8; *at moves to its start. */
+static uint32_t before(const char *text, int64_t *at)
+{
+    int64_t end = *at;
+    uint32_t point = 0;
+    while (*at > 0 && ((unsigned char)text[--*at] & 0xC0) == 0x80) {
+    }
+    wf_utf8_decode(text + *at, end - *at, &point);
+    return point;
+}
+
+int64_t score_trim(const char *text, int64_t length)
+{
+    for (int64_t at = length; at > 0; length = at)
+        if (!score_space(before(text, &at)))
+            break;
+    return length;
+}
+
+const char *score_word(const char **at, const char *end, int64_t *word)
+{
+    const char *start = NULL;
+    uint32_t point;
+    while (*at < end) {
+        int size = wf_utf8_decode(*at, end - *at, &point);
+        bool space = score_space(point);
+        if (space && start)
+            break;
+        if (!space && !start)
+            start = *at;
+        *at += size;
+    }
+    if (start)
+        *word = *at - start;
+    return start;
+}
+
+/* --- lower case ------------------------------------------------------------------------------------------------------ */
+
+/* Unicode's Case_Ignorable: what may stand within a word without ending it. */
+static bool case_ignorable(uint32_t point)
+{
+    switch (utf8proc_category((utf8proc_int32_t)point)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+        return true;
+    default:
+        break;
+    }
+    static const uint32_t within[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
+                                      0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
+    for (size_t i = 0; i < sizeof within / sizeof *within; i++)
+        if (point == within[i])
+            return true;
+    return false;
+}
+
+/* Unicode's Cased, of characters that are not case-ignorable. */
+static bool cased(uint32_t point)
+{
+    switch (utf8proc_category((utf8proc_int32_t)point)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+        return true;
+    default:
+        break;
+    }
+    static const uint32_t other[][2] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
+                                        {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (point >= other[i][0] && point <= other[i][1])
+            return true;
+    return false;
+}
+
+/* Whether the sigma in text[start .. end-1] ends a word: a cased character before it, none after it. */
+static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t end)
+{
+    uint32_t point = 0;
+    bool found = false;
+    while (start > 0 && !found) {
+        point = before(text, &start);
+        found = !case_ignorable(point);
+    }
+    if (!found || !cased(point))
+        return false;
+    while (end < length) {
+        end += wf_utf8_decode(text + end, length - end, &point);
+        if (!case_ignorable(point))
+            return !cased(point);
+    }
+    return true;
+}
+
+bool score_lower(const char *text, int64_t length, struct wf_string *out)
+{
+    if (!wf_string_reserve(out, 2 * length)) /* two bytes may become three, three never more */
+        return false;
+    for (int64_t i = 0; i < length;) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x80) {
+            out->data[out->length++] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+            i++;
+            continue;
+        }
+        uint32_t point;
+        int64_t start = i;
+        i += wf_utf8_decode(text + i, length - i, &point);
+        if (point == 0x130) {
+            memcpy(out->data + out->length, "i\xCC\x87", 3);
+            out->length += 3;
+            continue;
+        }
+        uint32_t lower =
+            point == 0x3A3 ? (final_sigma(text, length, start, i) ? 0x3C2 : 0x3C3) : (uint32_t)utf8proc_tolower((utf8proc_int32_t)point);
+        out->length += wf_utf8_encode(lower, out->data + out->length);
+    }
+    return true;
+}
+
+/* --- checks ---------------------------------------------------------------------------------------------------------- */
+
+wf_status score_check(struct wf_segment *segment, const char *what, int64_t number, wf_error *error)
+{
+    if (segment->length < 0)
+        segment->length = (int64_t)strlen(segment->text);
+    int64_t bad = segment->length > 0 ? wf_utf8_check(segment->text, segment->length) : -1;
+    if (bad < 0)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s %" PRId64 ", byte %" PRId64 ": not UTF-8: byte 0x%02X: %s", what, number, bad + 1,
+                        (unsigned char)segment->text[bad], wf_utf8_fault(segment->text + bad, segment->length - bad));
+}
+
+wf_status score_check_all(struct wf_segment *hypothesis, const struct wf_segment *references, int64_t count, int64_t number,
+                          int64_t *present, wf_error *error)
+{
+    if (!hypothesis->text)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "segment %" PRId64 ": there is no hypothesis; give an empty text for an empty one",
+                            number);
+    wf_status status = score_check(hypothesis, "hypothesis", number, error);
+    *present = 0;
+    for (int64_t i = 0; i < count && status == WF_OK; i++) {
+        struct wf_segment reference = references[i];
+        *present += reference.text != NULL;
+        if (reference.text)
+            status = score_check(&reference, "reference of segment", number, error);
+    }
+    if (status == WF_OK && *present == 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "segment %" PRId64 ": there is no reference to compare with", number);
+    return status;
+}
+
+wf_status score_check_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (references[i].count != hypotheses.count)
+            return wf_error_set(error, WF_ERR_FORMAT,
+                                "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must pair up line by line",
+                                hypotheses.count, references[i].count, i + 1);
+    return WF_OK;
+}
+
+wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count,
+                       wf_status (*add)(void *ctx, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
+                                        wf_error *error),
+                       void *ctx, wf_error *error)
+{
+    wf_status status = score_check_corpus(hypotheses, references, count, error);
+    if (status != WF_OK)
+        return status;
+    struct wf_segment *line = wf_alloc((size_t)(count > 0 ? count : 1) * sizeof *line);
+    if (!line)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " references", count);
+    for (int64_t i = 0; i < hypotheses.count && status == WF_OK; i++) {
+        for (int64_t r = 0; r < count; r++)
+            line[r] = references[r].line[i];
+        status = add(ctx, hypotheses.line[i], line, count, error);
+    }
+    wf_free(line);
+    return status;
+}
+
+/* --- output ---------------------------------------------------------------------------------------------------------- */
+
+void reference_count_add(struct reference_count *c, int64_t number)
+{
+    c->varies |= c->number != 0 && c->number != number;
+    c->number = number;
+}
+
+char *reference_count_text(const struct reference_count *c, char *text, size_t size)
+{
+    if (c->varies)
+        snprintf(text, size, "var");
+    else
+        snprintf(text, size, "%" PRId64, c->number);
+    return text;
+}
+
+char *score_format(char *text, size_t size, const char *format, ...)
+{
+    va_list list;
+    locale_t before_this = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* a constant object: it neither fails nor is freed */
+    va_start(list, format);
+    vsnprintf(text, size, format, list);
+    va_end(list);
+    uselocale(before_this);
+    return text;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* The cases of stopwatch.h: they run, count what they should, and report it as JSON. */
+#include <locale.h>
+#include <math.h>
+
+#include <jansson.h>
+
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "check_weft.h"
+
+#include "stopwatch.h"
+
+START_TEST(cases_have_models)
+{
+    ck_assert_int_ge(wf_bench_count(), 8);
+    ck_assert_ptr_null(wf_bench_at(-1));
+    ck_assert_ptr_null(wf_bench_at(wf_bench_count()));
+    ck_assert_ptr_null(wf_bench_find("nanogpt"));
+    for (int i = 0; i < wf_bench_count(); i++) {
+        const struct wf_bench_case *c = wf_bench_at(i);
+        struct wf_config config;
+        ck_assert_ptr_eq(wf_bench_find(c->name), c);
+        ck_ok(wf_bench_config(c, 0.1, &config, error));
+        ck_assert_double_eq(config.dropout, 0.1);
+        ck_assert_int_eq(config.vocab_size, c->vocab_size);
+        ck_assert(c->generate || c->length <= (c->pairs ? config.max_length : config.context));
+        ck_assert(c->shortest >= 0 && c->shortest <= c->length);
+    }
+}
+END_TEST
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    ck_assert_msg(json_is_number(v), "there is no number %s", key);
+    return json_number_value(v);
+}
+
+static struct wf_bench_result run(const char *name, double dropout)
+{
+    struct wf_bench_result r;
+    const struct wf_bench_options o = {.seconds = 0.01, .steps = 4, .dropout = dropout, .seed = 1};
+    char text[512];
+    ck_ok(wf_bench_run(name, &o, &r, error)); /* threads keep the scratch memory that they made here */
+    int64_t live = wf_alloc_live();
+    ck_ok(wf_bench_run(name, &o, &r, error));
+    ck_assert_int_le(wf_alloc_live(), live + 4); /* a thread that came late in the first */
+    ck_assert(r.ms > 0 && r.ms_min <= r.ms && r.ms <= r.ms_max && r.peak_rss_mib > 1);
+    ck_assert_int_ge(r.steps, 3);
+    ck_assert_int_le(r.steps, 4);
+    ck_assert(fabs(r.gflops * r.ms * 1e-3 - r.gflop) < 1e-9 * r.gflop);
+
+    /* In a locale with a decimal comma, if there is one, too. */
+    setlocale(LC_ALL, "de_DE.UTF-8");
+    ck_assert_ptr_eq(wf_bench_json(&r, text, sizeof text), text);
+    setlocale(LC_ALL, "C");
+    json_error_t where;
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    ck_assert_msg(object != NULL, "%s: %s", text, where.text);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "case")), name);
+    ck_assert_str_eq(json_string_value(json_object_get(object, "isa")), wf_isa());
+    ck_assert(number(object, "parameters") == (double)r.parameters && number(object, "tokens") == (double)r.tokens);
+    ck_assert(number(object, "threads") == wf_threads() && fabs(number(object, "ms") - r.ms) < 1e-3);
+    ck_assert(number(object, "ms_min") <= number(object, "ms_max") && number(object, "gflops") >= 0 && number(object, "peak_rss_mib") > 1);
+    json_decref(object);
+    return r;
+}
+
+START_TEST(training_and_generation)
+{
+    struct wf_bench_result r = run("nanogpt-char-small", 0);
+    ck_assert_int_eq(r.parameters, 804096);
+    ck_assert_int_eq(r.tokens, 768);
+    /* 6 x (4 x 12 d^2 + 65 d) x 768 + 4 x 12 x 12 x 64^2 x d, d = 128: shared/peers/BASELINE.md has 3.96. */
+    ck_assert(fabs(r.gflop - 3.9642) < 1e-3);
+    ck_assert(r.loss > 3.5 && r.loss < 4.5); /* about log 65 */
+    double plain = r.loss;
+    const char *sanitizers = getenv("WEFT_SANITIZE");
+    if (sanitizers && strcmp(sanitizers, "none") != 0)
+        return; /* the rest is the same code with other numbers, and takes a minute under the sanitizers */
+    r = run("nanogpt-char-small", 0.2);
+    ck_assert(r.loss != plain);
+    r = run("char-rms", 0);
+    ck_assert_int_eq(r.tokens, 4096);
+    ck_assert(fabs(r.gflop - 2.1244) < 0.02);
+    r = run("generate-nanogpt-char-small", 0);
+    ck_assert_int_eq(r.tokens, 256);
+    /* 6 x (36 (2 (4 d^2 + 8 d^2) + 2 x 2 d^2) + 36 (2 (6 d^2 + 8 d^2) + 30 d)) + 12 d (6 x 36)(2 + 2 + 2), d = 32 */
+    r = run("seq2seq-tiny", 0);
+    ck_assert_int_eq(r.parameters, 62430);
+    ck_assert_int_eq(r.tokens, 72);
+    ck_assert(fabs(r.gflop - 1e-9 * (6. * 36 * (28 + 28) * 1024 + 6. * 36 * 30 * 32 + 12. * 32 * 6 * 36 * 6)) < 1e-9);
+    ck_assert(r.loss > 3 && r.loss < 5); /* about log 30 */
+    plain = r.loss;
+    r = run("seq2seq-tiny", 0.1);
+    ck_assert(r.loss != plain);
+    ck_ok(wf_bench_run("seq2seq-tiny", &(struct wf_bench_options){.steps = 1}, &r, error)); /* at most what is asked for */
+    ck_assert_int_eq(r.steps, 1);
+    r = run("seq2seq-postnorm", 0);
+    ck_assert_int_eq(r.parameters, 1182696);
+    ck_assert_int_eq(r.tokens, 20);
+    ck_assert_int_eq(wf_bench_find("transformer-base")->vocab_size, 37000);
+}
+END_TEST
+
+static bool at_once(void *ctx)
+{
+    ++*(int *)ctx;
+    return true;
+}
+
+START_TEST(errors)
+{
+    struct wf_bench_result r;
+    wf_error e = {0};
+    ck_assert_int_eq(wf_bench_run("nanogpt-chr-small", &(struct wf_bench_options){0}, &r, &e), WF_ERR_ARGUMENT);
+    ck_assert_str_eq(e.message, "there is no case \"nanogpt-chr-small\": did you mean nanogpt-char-small?");
+    e = (wf_error){0};
+    ck_assert_int_eq(wf_bench_run("char-rms", &(struct wf_bench_options){.dropout = 1.5}, &r, &e), WF_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.message, "dropout"));
+    int asked = 0;
+    run("char-rms", 0);
+    int64_t live = wf_alloc_live();
+    e = (wf_error){0};
+    ck_assert_int_eq(wf_bench_run("char-rms", &(struct wf_bench_options){.cancelled = at_once, .ctx = &asked}, &r, &e), WF_ERR_CANCELLED);
+    ck_assert_int_eq(asked, 1);
+    ck_assert_int_eq(wf_alloc_live(), live);
+}
+END_TEST
+
+WF_TEST_MAIN("bench", cases_have_models, training_and_generation, errors)

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Generation: with a cache as without, across slides, on any number of threads; logits bit for bit. */
+#include "../models/models_test.h"
+
+enum { V = 29, MANY = 80 };
+
+static void generate(const wf_model *m, wf_tape *tape, const int32_t *prompt, int64_t length, struct wf_sampler s, bool no_cache,
+                     int32_t *out)
+{
+    int64_t count = -1;
+    struct wf_generate_options o = {.sampler = s, .max_tokens = MANY, .no_cache = no_cache};
+    ck_ok(wf_generate_with(m, tape, prompt, length, &o, out, &count, error));
+    ck_assert_int_eq(count, MANY);
+}
+
+static const char *const names[] = {"nanogpt-char-small", "char-rms"};
+
+/* Windows of several sizes, prompts shorter and longer than them, models fresh and trained. */
+START_TEST(the_cache_changes_nothing)
+{
+    static const int64_t contexts[] = {1, 2, 3, 5, 16, 37};
+    wf_tape *tape = new_tape();
+    int different = 0;
+    for (int which = 0; which < 2; which++)
+        for (int i = 0; i < 6; i++)
+            for (int trained = 0; trained < 2; trained++) {
+                struct wf_config c = small_config(names[which], contexts[i], V);
+                c.kv_heads = i % 2 ? 2 : 0;
+                c.bias = i % 3 == 0;
+                wf_model *m = model_of(&c, (uint64_t)i);
+                if (trained)
+                    train_a_little(m, tape, 5);
+                int32_t prompt[50], with[MANY], without[MANY];
+                random_ids(prompt, 50, V, (uint64_t)i);
+                static const int64_t lengths[] = {1, 4, 16, 50};
+                for (int j = 0; j < 4; j++)
+                    for (int greedy = 0; greedy < 2; greedy++) {
+                        struct wf_sampler s = {.greedy = greedy, .temperature = 1.2, .top_k = 20, .top_p = 0.95, .seed = 7};
+                        generate(m, tape, prompt, lengths[j], s, false, with);
+                        generate(m, tape, prompt, lengths[j], s, true, without);
+                        for (int k = 0; k < MANY; k++)
+                            ck_assert_msg(with[k] == without[k], "%s, context %d, prompt %d, greedy %d: token %d", names[which],
+                                          (int)contexts[i], (int)lengths[j], greedy, k);
+                        for (int k = 1; k < MANY; k++)
+                            different += with[k] != with[0];
+                    }
+                wf_model_free(m);
+            }
+    ck_assert_int_gt(different, 1000); /* they say more than one thing */
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* The window by the header's words: what a token sees is the rest after whole quarters were dropped. */
+START_TEST(the_window_slides_by_a_quarter)
+{
+    static const int64_t contexts[] = {1, 3, 8, 18};
+    wf_tape *tape = new_tape();
+    for (int i = 0; i < 4; i++) {
+        struct wf_config c = small_config("nanogpt-char-small", contexts[i], V);
+        wf_model *m = model_of(&c, 3);
+        int64_t T = c.context, quarter = T / 4 > 0 ? T / 4 : 1, length = 11;
+        int32_t all[11 + MANY], out[MANY], order[V];
+        wf_real logits[V];
+        random_ids(all, length, V, 1);
+        struct wf_sampler s = {.seed = 5, .temperature = 1};
+        generate(m, tape, all, length, s, false, out);
+        int64_t start = length > T ? length - T : 0;
+        for (int64_t n = length; n < length + MANY; n++) {
+            if (n - start > T)
+                start += quarter;
+            ck_assert(n - start <= T && (n <= T || n - start >= T - quarter + (T > 1 ? 0 : 1)));
+            wf_tape_reset(tape, WF_INFER);
+            ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, all + start, 1, n - start), NULL), logits, V), WF_OK);
+            ck_ok(wf_sample(&s, logits, V, (uint64_t)n, order, &all[n], error));
+            ck_assert_msg(all[n] == out[n - length], "context %d: token %d", (int)T, (int)(n - length));
+        }
+        wf_model_free(m);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* Bit for bit: token by token, in pieces, at once; the same on 1 to 3 threads. */
+START_TEST(logits_have_the_same_bits)
+{
+    enum { T = 64, SMALL = 65 };
+    static wf_real first[2][T * SMALL], whole[T * SMALL], piece[T * SMALL], next[SMALL];
+    static const int pieces[][4] = {{1, 1, 1, 1}, {64, 0, 0, 0}, {10, 1, 20, 33}, {3, 5, 7, 11}};
+    for (int threads = 1; threads <= 3; threads++) {
+        ck_ok(wf_set_threads(threads, error));
+        for (int which = 0; which < 2; which++) {
+            struct wf_config c = preset(names[which]);
+            c.vocab_size = SMALL;
+            c.context = T;
+            wf_model *m = model_of(&c, 1);
+            wf_tape *tape = new_tape();
+            int32_t ids[T];
+            random_ids(ids, T, SMALL, 2);
+            wf_tape_reset(tape, WF_INFER);
+            ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids, 1, T), NULL), whole, T * SMALL), WF_OK);
+            if (threads == 1)
+                memcpy(first[which], whole, sizeof whole);
+            ck_assert_int_eq(memcmp(first[which], whole, sizeof whole), 0);
+            for (int p = 0; p < 4; p++) {
+                struct wf_cache cache;
+                ck_ok(wf_model_cache(m, &cache, 1, error));
+                wf_tape_reset(tape, WF_INFER);
+                for (int at = 0, i = 0; at < T; i++) {
+                    int n = pieces[p][i % 4] < T - at ? pieces[p][i % 4] : T - at;
+                    if (n == 0)
+                        continue;
+                    if (i % 3 == 2) { /* now and then the head for the last position only */
+                        ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids + at, 1, n), &cache), next, SMALL), WF_OK);
+                        ck_assert_int_eq(memcmp(next, whole + (at + n - 1) * SMALL, sizeof next), 0);
+                    } else {
+                        ck_assert_int_eq(wf_read(wf_model_logits(m, wf_ids(tape, ids + at, 1, n), &cache), piece, n * SMALL), WF_OK);
+                        ck_assert_int_eq(memcmp(piece, whole + at * SMALL, (size_t)(n * SMALL) * sizeof *piece), 0);
+                    }
+                    at += n;
+                    ck_assert_int_eq(cache.length[0], at);
+                }
+                wf_tape_reset(tape, WF_INFER);
+                wf_cache_free(&cache);
+            }
+            wf_tape_free(tape);
+            wf_model_free(m);
+        }
+    }
+}
+END_TEST
+
+START_TEST(threads_change_nothing)
+{
+    wf_tape *tape = new_tape();
+    for (int which = 0; which < 2; which++) {
+        struct wf_config c = preset(names[which]);
+        c.vocab_size = V;
+        c.context = 32;
+        wf_model *m = model_of(&c, 4);
+        int32_t prompt[3] = {1, 2, 3}, one[MANY], more[MANY];
+        struct wf_sampler s = {.temperature = 1, .seed = 9};
+        for (int threads = 1; threads <= 3; threads++) {
+            ck_ok(wf_set_threads(threads, error));
+            generate(m, tape, prompt, 3, s, false, threads == 1 ? one : more);
+            if (threads > 1)
+                ck_assert_int_eq(memcmp(one, more, sizeof one), 0);
+            generate(m, tape, prompt, 3, s, true, more);
+            ck_assert_int_eq(memcmp(one, more, sizeof one), 0);
+        }
+        wf_model_free(m);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* Training on a melody and greedily singing on. */
+START_TEST(it_says_what_it_learned)
+{
+    for (int which = 0; which < 2; which++) {
+        struct wf_config c = small_config(names[which], 16, V);
+        wf_model *m = model_of(&c, 2);
+        wf_tape *tape = new_tape();
+        int32_t prompt[4] = {0, 3, 6, 9}, out[MANY];
+        train_a_little(m, tape, 80);
+        generate(m, tape, prompt, 4, (struct wf_sampler){.greedy = true}, false, out);
+        for (int k = 0; k < MANY; k++)
+            ck_assert_msg(out[k] == (k + 4) % 7 * 3, "%s: token %d is %d", names[which], k, out[k]);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+struct listener {
+    int32_t heard[MANY];
+    int count, enough;
+};
+
+static bool listen(void *ctx, int32_t id)
+{
+    struct listener *l = ctx;
+    l->heard[l->count++] = id;
+    return l->count < l->enough;
+}
+
+START_TEST(callbacks_and_limits)
+{
+    struct wf_config c = small_config("char-rms", 16, V);
+    wf_model *m = model_of(&c, 2);
+    wf_tape *tape = new_tape();
+    int32_t prompt[2] = {1, 2}, out[MANY], again[MANY];
+    int64_t count;
+    struct listener l = {.enough = 7};
+    struct wf_generate_options o = {.sampler = {.seed = 1}, .max_tokens = MANY, .token = listen, .ctx = &l};
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert_int_eq(count, 7); /* the one at which it was stopped is there */
+    ck_assert_int_eq(memcmp(out, l.heard, 7 * sizeof *out), 0);
+    l = (struct listener){.enough = MANY + 1};
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, NULL, &count, error));
+    ck_assert(count == MANY && l.count == MANY);
+    ck_assert_int_eq(memcmp(out, l.heard, 7 * sizeof *out), 0);
+    generate(m, tape, prompt, 2, o.sampler, false, again);
+    ck_assert_int_eq(memcmp(again, l.heard, sizeof again), 0);
+    o = (struct wf_generate_options){.max_tokens = 0};
+    ck_ok(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error));
+    ck_assert_int_eq(count, 0);
+
+    ck_refused(wf_generate_with(m, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "prompt is empty");
+    o.max_tokens = -1;
+    ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "max_tokens");
+    o = (struct wf_generate_options){.max_tokens = 3, .sampler = {.top_p = 2}};
+    ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "top_p");
+    o.sampler.top_p = 1;
+    prompt[0] = V;
+    ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 29 at 0 of the prompt");
+    prompt[0] = -1;
+    ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id -1");
+    ck_assert_int_eq(count, 0);
+    /* weights that are not finite */
+    prompt[0] = 1;
+    wf_real *values = wf_registry_values(wf_model_registry(m));
+    values[3 + 2 * c.d_model] = (wf_real)(0.0 / 0.0); /* of the embedding of id 2 */
+    ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_NUMERIC, "NaN");
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+/* However many tokens: the tape's memory stays, and nothing is allocated for them. */
+START_TEST(memory_stays_flat)
+{
+    struct wf_config c = small_config("nanogpt-char-small", 32, V);
+    wf_model *m = model_of(&c, 2);
+    wf_tape *tape = new_tape();
+    int32_t prompt[1] = {1};
+    int64_t count, calls[2];
+    size_t peak[2];
+    struct wf_generate_options o = {.max_tokens = 100};
+    ck_ok(wf_generate_with(m, tape, prompt, 1, &o, NULL, &count, error));
+    for (int i = 0; i < 2; i++) {
+        o.max_tokens = i ? 2000 : 100;
+        int64_t before = wf_alloc_count();
+        ck_ok(wf_generate_with(m, tape, prompt, 1, &o, NULL, &count, error));
+        calls[i] = wf_alloc_count() - before;
+        peak[i] = wf_tape_stats(tape).peak;
+    }
+    ck_assert_int_eq(calls[0], calls[1]);
+    ck_assert_uint_eq(peak[0], peak[1]);
+    wf_tape_free(tape);
+    wf_model_free(m);
+}
+END_TEST
+
+START_TEST(out_of_memory)
+{
+    struct wf_config c = small_config("nanogpt-char-small", 16, V);
+    wf_model *m = model_of(&c, 2);
+    int32_t prompt[3] = {1, 2, 3}, out[40];
+    for (int warm = 0; warm < 2; warm++) {
+        for (int n = 0;; n++) {
+            wf_error problem = {0};
+            int64_t count, live = wf_alloc_live();
+            wf_tape *tape = new_tape();
+            struct wf_generate_options o = {.max_tokens = 40};
+            wf_alloc_fail_after(n);
+            wf_status status = wf_generate_with(m, tape, prompt, 3, &o, out, &count, &problem);
+            wf_alloc_fail_after(-1);
+            wf_tape_free(tape);
+            if (warm) /* what threads keep for themselves is there from the first round */
+                ck_assert_int_eq(wf_alloc_live(), live);
+            if (status == WF_OK)
+                break;
+            ck_assert_msg(status == WF_ERR_MEMORY, "%d: %s", n, problem.message);
+            ck_assert_int_lt(n, 1000);
+        }
+    }
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("models/generate", the_cache_changes_nothing, the_window_slides_by_a_quarter, logits_have_the_same_bits,
+             threads_change_nothing, it_says_what_it_learned, callbacks_and_limits, memory_stays_flat, out_of_memory)

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* Text to ids and back: the parts in their order, the cache of words, messages with a place. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline.h"
+#include "unicode.h"
+#include <weft/internal/hash.h>
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+/* Words of up to so many bytes and tokens, which is nearly all: a cache line each. */
+enum { CACHE_WORD = 30, CACHE_IDS = 8, MOST_CACHED = 1 << 24 };
+struct cached {
+    uint8_t length, count; /* length 0: empty */
+    char word[CACHE_WORD];
+    int32_t id[CACHE_IDS];
+};
+struct wf_token_cache {
+    const wf_tokenizer *tokenizer;
+    struct cached *entry;
+    uint64_t mask;
+    struct scratch scratch;
+};
+
+wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error)
+{
+    uint64_t entries = 1;
+    if (words < 1 || words > MOST_CACHED) {
+        wf_error_set(error, WF_ERR_ARGUMENT, "a cache of %" PRId64 " words is out of range, 1 to %d", words, MOST_CACHED);
+        return NULL;
+    }
+    while (entries < (uint64_t)words)
+        entries *= 2;
+    wf_token_cache *cache = wf_alloc_zero(1, sizeof *cache);
+    struct cached *entry = wf_alloc_zero((size_t)entries, sizeof *entry);
+    if (!cache || !entry) {
+        wf_free(cache);
+        wf_free(entry);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache of %" PRId64 " words", words);
+        return NULL;
+    }
+    *cache = (struct wf_token_cache){.tokenizer = tokenizer, .entry = entry, .mask = entries - 1};
+    return cache;
+}
+
+void wf_token_cache_free(wf_token_cache *cache)
+{
+    if (!cache)
+        return;
+    scratch_free(&cache->scratch);
+    wf_free(cache->entry);
+    wf_free(cache);
+}
+
+static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const char *word, int64_t length,
+                             struct wf_tokens *out, struct wf_encode_fault *fault)
+{
+    if (!cache || length > CACHE_WORD)
+        return model_word(t, s, word, length, out, fault);
+    struct cached *entry = cache->entry + (wf_hash(word, length, 0) & cache->mask);
+    if (entry->length == length && !memcmp(entry->word, word, (size_t)length)) {
+        if (!tokens_reserve(out, CACHE_IDS))
+            return WF_ERR_MEMORY;
+        memcpy(out->id + out->count, entry->id, sizeof entry->id);
+        out->count += entry->count;
+        return WF_OK;
+    }
+    int64_t before = out->count;
+    wf_status status = model_word(t, s, word, length, out, fault);
+    if (status != WF_OK || out->count - before > CACHE_IDS)
+        return status;
+    entry->length = (uint8_t)length;
+    entry->count = (uint8_t)(out->count - before);
+    memcpy(entry->word, word, (size_t)length);
+    memcpy(entry->id, out->id + before, (size_t)entry->count * sizeof *entry->id);
+    return WF_OK;
+}
+
+/* A stretch of normalised text without added tokens. */
+static wf_status encode_plain(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const struct view *text, int64_t begin,
+                              int64_t end, struct wf_tokens *out, struct wf_encode_fault *fault)
+{
+    s->words.text = *text;
+    s->words.spans.count = 0;
+    if (begin == end)
+        return WF_OK;
+    if (!spans_add(&s->words.spans, begin, end))
+        return WF_ERR_MEMORY;
+    wf_status status = t->pre_tokenizer ? pre_tokenizer_run(t->pre_tokenizer, s) : WF_OK;
+    if (status == WF_ERR_FORMAT)
+        *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN,
+                                       .offset = s->fault < s->words.text.length ? view_origin(&s->words.text, s->fault) : 0};
+    for (int64_t i = 0; status == WF_OK && i < s->words.spans.count; i++) {
+        struct span span = s->words.spans.span[i];
+        const char *word = s->words.text.data + span.begin;
+        status = encode_word(t, s, cache, word, span.end - span.begin, out, fault);
+        if (status == WF_ERR_FORMAT) {
+            if (fault->kind == FAULT_WORD) {
+                int64_t length = span.end - span.begin, most = (int64_t)sizeof fault->word - 1;
+                memcpy(fault->word, word, (size_t)(length < most ? length : most));
+                fault->word[length < most ? length : most] = 0;
+            }
+            fault->offset = view_origin(&s->words.text, span.begin + fault->offset);
+        }
+    }
+    return status;
+}
+
+/* A stretch of the caller's text between added tokens of the first kind. */
+static wf_status encode_stretch(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, struct view text, struct wf_tokens *out,
+                                struct wf_encode_fault *fault)
+{
+    const struct added_token *token;
+    int64_t search = 0, at = 0, begin, end;
+    wf_status status = t->normalizer ? normalizer_run(t->normalizer, s, &text) : WF_OK;
+    if (status == WF_ERR_FORMAT)
+        *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN, .offset = s->fault};
+    while (status == WF_OK && (token = added_tokens_next(&t->normalized, text.data, text.length, &search, at, &begin, &end))) {
+        status = encode_plain(t, s, cache, &text, at, begin, out, fault);
+        if (status == WF_OK && !tokens_reserve(out, 1))
+            status = WF_ERR_MEMORY;
+        if (status == WF_OK)
+            out->id[out->count++] = token->id;
+        at = end;
+    }
+    return status == WF_OK ? encode_plain(t, s, cache, &text, at, text.length, out, fault) : status;
+}
+
+static wf_status encode_text(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const char *text, int64_t length,
+                             struct wf_tokens *out, struct wf_encode_fault *fault)
+{
+    const struct added_token *token;
+    int64_t search = 0, at = 0, begin, end;
+    wf_status status = WF_OK;
+    while (status == WF_OK && (token = added_tokens_next(&t->raw, text, length, &search, at, &begin, &end))) {
+        if (begin > at)
+            status = encode_stretch(t, s, cache, (struct view){.data = text + at, .length = begin - at, .base = at}, out, fault);
+        if (status == WF_OK && !tokens_reserve(out, 1))
+            status = WF_ERR_MEMORY;
+        if (status == WF_OK)
+            out->id[out->count++] = token->id;
+        at = end;
+    }
+    if (status == WF_OK && at < length)
+        status = encode_stretch(t, s, cache, (struct view){.data = text + at, .length = length - at, .base = at}, out, fault);
+    return status;
+}
+
+static void truncate_ids(const wf_tokenizer *t, const struct wf_encode_options *options, struct wf_tokens *out, int64_t before)
+{
+    int64_t count = out->count - before, most = options->most > 0 ? options->most : t->truncation.length;
+    if (options->most <= 0 && (options->whole || !t->truncation.on))
+        return;
+    most -= options->specials ? template_specials(t->template) : 0;
+    most = most < 0 ? 0 : most;
+    if (count <= most)
+        return;
+    if (options->most > 0 && options->cut)
+        *options->cut += count - most;
+    if (t->truncation.left)
+        memmove(out->id + before, out->id + out->count - most, (size_t)most * sizeof *out->id);
+    out->count = before + most;
+}
+
+static bool pad_ids(const wf_tokenizer *t, struct wf_tokens *out, int64_t before)
+{
+    int64_t count = out->count - before, wanted = t->padding.fixed ? t->padding.length : count;
+    if (t->padding.multiple_of > 0 && wanted % t->padding.multiple_of > 0)
+        wanted += t->padding.multiple_of - wanted % t->padding.multiple_of;
+    if (!t->padding.on || wanted <= count)
+        return true;
+    if (!tokens_reserve(out, wanted - count))
+        return false;
+    int32_t *pad = out->id + out->count;
+    if (t->padding.left) {
+        pad = out->id + before;
+        memmove(pad + wanted - count, pad, (size_t)count * sizeof *pad);
+    }
+    for (int64_t i = 0; i < wanted - count; i++)
+        pad[i] = t->padding.id;
+    out->count = before + wanted;
+    return true;
+}
+
+/* With a scratch, through all parts. */
+static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_encode_options *options, const char *text, int64_t length,
+                     struct wf_tokens *out, struct wf_encode_fault *fault)
+{
+    int64_t before = out->count, bad = length > 0 ? wf_utf8_check(text, length) : -1;
+    if (bad >= 0) {
+        *fault = (struct wf_encode_fault){.kind = FAULT_UTF8, .offset = bad};
+        return WF_ERR_FORMAT;
+    }
+    scratch_start(s, length, t->tracks);
+    wf_status status = encode_text(t, s, options->cache, text, length, out, fault);
+    if (status == WF_ERR_FORMAT && !t->tracks) { /* once more, to find the place in the caller's text */
+        out->count = before;
+        scratch_start(s, length, true);
+        status = encode_text(t, s, options->cache, text, length, out, fault);
+    }
+    if (status != WF_OK)
+        return status;
+    for (int64_t i = before; options->unknown && t->model.unknown_id >= 0 && i < out->count; i++)
+        *options->unknown += out->id[i] == t->model.unknown_id;
+    truncate_ids(t, options, out, before);
+    if (options->specials && !template_run(t->template, out, before))
+        return WF_ERR_MEMORY;
+    return options->whole || pad_ids(t, out, before) ? WF_OK : WF_ERR_MEMORY;
+}
+
+wf_status wf_tokenizer_encode_placed(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_options *options,
+                           struct wf_tokens *out, struct wf_encode_fault *fault)
+{
+    int64_t before = out->count;
+    wf_status status;
+    if (t->kind == WF_TOKENIZER_CHAR) {
+        status = char_encode(t, text, length, out, fault);
+        if (status == WF_OK)
+            truncate_ids(t, options, out, before);
+    } else if (options->cache) {
+        status = run(t, &options->cache->scratch, options, text, length, out, fault);
+    } else {
+        struct scratch s = {0};
+        status = run(t, &s, options, text, length, out, fault);
+        scratch_free(&s);
+    }
+    if (status != WF_OK)
+        out->count = before;
+    return status;
+}
+
+wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_fault *fault, const char *place,
+                          wf_error *error)
+{
+    char name[WF_UTF8_NAME], quoted[WF_QUOTE_SIZE];
+    uint32_t point = fault->point;
+    switch (fault->kind) {
+    case FAULT_UTF8:
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: not UTF-8: byte 0x%02X: %s; give text in UTF-8", place,
+                            (unsigned char)text[fault->offset], wf_utf8_fault(text + fault->offset, length - fault->offset));
+    case FAULT_PATTERN:
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: a pattern of the tokenizer takes too long here; shorten the text, or use another tokenizer", place);
+    case FAULT_WORD:
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: the word %s is not in the vocabulary of %" PRId64
+                            " tokens, which has no unknown token; leave it out, or train on text that holds it",
+                            place, wf_text_quote(fault->word, quoted), t->vocab.count);
+    default:
+        if (t->kind == WF_TOKENIZER_BYTE_BPE) /* the model saw GPT-2's character for a byte */
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: the byte 0x%02X is not in the vocabulary of %" PRId64 " tokens", place,
+                                (unsigned char)text[fault->offset], t->vocab.count);
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: the character %s is not in the vocabulary of %" PRId64
+                            " tokens; leave it out, or train on text that holds it",
+                            place, wf_utf8_name(point, name, sizeof name), t->vocab.count);
+    }
+}
+
+wf_status wf_tokenizer_encode_with(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_options *options,
+                                   struct wf_tokens *out, wf_error *error)
+{
+    struct wf_encode_fault fault = {0};
+    if (options->cache && options->cache->tokenizer != t)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the cache of words was made for another tokenizer");
+    wf_status status = wf_tokenizer_encode_placed(t, text, length, options, out, &fault);
+    if (status == WF_ERR_MEMORY)
+        return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", length);
+    if (status != WF_ERR_FORMAT)
+        return status;
+    int64_t line = 1, begin = 0, column = 1;
+    for (int64_t i = 0; i < fault.offset; i++)
+        if (text[i] == '\n') {
+            line++;
+            begin = i + 1;
+        }
+    for (int64_t i = begin; i < fault.offset; i++)
+        column += (text[i] & 0xC0) != 0x80;
+    char place[96];
+    snprintf(place, sizeof place, "line %" PRId64 ", column %" PRId64 " (offset %" PRId64 ")", line, column, fault.offset);
+    return wf_tokenizer_fault(t, text, length, &fault, place, error);
+}
+
+wf_status wf_tokenizer_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, wf_error *error)
+{
+    return wf_tokenizer_encode_with(t, text, length, &(struct wf_encode_options){0}, out, error);
+}
+
+wf_status wf_tokenizer_check_whole(const wf_tokenizer *t, const char *name, wf_error *error)
+{
+    if (t->truncation.on)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: its tokenizer truncates sentences to %" PRId64
+                            " tokens; set \"truncation\" in its file to null (the maximum length is an option here)",
+                            name, t->truncation.length);
+    if (t->padding.on && (t->padding.fixed || t->padding.multiple_of > 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer pads each sentence; set \"padding\" in its file to null", name);
+    return WF_OK;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "internal.h"
+#include "pattern.h"
+#include "scratch.h"
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+/* A new capacity for at least `needed` elements, or 0 when their bytes cannot be counted. */
+static int64_t grown(int64_t capacity, int64_t needed, int64_t size)
+{
+    int64_t most = (int64_t)(PTRDIFF_MAX / size);
+    if (needed < 0 || needed > most)
+        return 0;
+    int64_t more = capacity + capacity / 2 + 64;
+    return more < needed || more > most ? needed : more;
+}
+
+bool scratch_room(void *block, int64_t *capacity, int64_t needed, int64_t size)
+{
+    if (needed <= *capacity)
+        return true;
+    void *old, *new;
+    memcpy(&old, block, sizeof old);
+    int64_t room = grown(*capacity, needed, size);
+    new = room ? wf_realloc(old, (size_t)room * (size_t)size) : NULL;
+    if (!new)
+        return false;
+    memcpy(block, &new, sizeof new);
+    *capacity = room;
+    return true;
+}
+
+bool tokens_reserve(struct wf_tokens *tokens, int64_t more)
+{
+    return scratch_room(&tokens->id, &tokens->capacity, tokens->count + more, sizeof *tokens->id);
+}
+
+void wf_tokens_free(struct wf_tokens *tokens)
+{
+    wf_free(tokens->id);
+    *tokens = (struct wf_tokens){0};
+}
+
+bool flow_reserve(struct flow *flow, int64_t more)
+{
+    if (more > flow->most - flow->length)
+        return false;
+    return scratch_room(&flow->data, &flow->capacity, flow->length + more, 1) &&
+           (!flow->tracked || scratch_room(&flow->origin, &flow->origin_capacity, flow->length + more, sizeof *flow->origin));
+}
+
+bool flow_put(struct flow *flow, const char *bytes, int64_t length, int64_t origin)
+{
+    if (!flow_reserve(flow, length))
+        return false;
+    if (length > 0)
+        memcpy(flow->data + flow->length, bytes, (size_t)length);
+    for (int64_t i = 0; flow->tracked && i < length; i++)
+        flow->origin[flow->length + i] = origin;
+    flow->length += length;
+    return true;
+}
+
+bool flow_put_point(struct flow *flow, uint32_t point, int64_t origin)
+{
+    char bytes[4];
+    return flow_put(flow, bytes, wf_utf8_encode(point, bytes), origin);
+}
+
+bool flow_copy(struct flow *flow, const struct view *from, int64_t at, int64_t length)
+{
+    if (!flow_reserve(flow, length))
+        return false;
+    if (length > 0)
+        memcpy(flow->data + flow->length, from->data + at, (size_t)length);
+    for (int64_t i = 0; flow->tracked && i < length; i++)
+        flow->origin[flow->length + i] = view_origin(from, at + i);
+    flow->length += length;
+    return true;
+}
+
+struct view flow_view(const struct flow *flow)
+{
+    return (struct view){flow->data, flow->length, flow->tracked ? flow->origin : NULL, 0};
+}
+
+bool spans_add(struct spans *spans, int64_t begin, int64_t end)
+{
+    if (!scratch_room(&spans->span, &spans->capacity, spans->count + 1, sizeof *spans->span))
+        return false;
+    spans->span[spans->count++] = (struct span){begin, end};
+    return true;
+}
+
+struct flow *scratch_normalized(struct scratch *s)
+{
+    struct flow *flow = s->normalized + s->odd_normalized;
+    s->odd_normalized = !s->odd_normalized;
+    flow->length = 0;
+    return flow;
+}
+
+struct flow *scratch_pre(struct scratch *s)
+{
+    struct flow *flow = s->pre + s->odd_pre;
+    s->odd_pre = !s->odd_pre;
+    flow->length = 0;
+    return flow;
+}
+
+void scratch_start(struct scratch *s, int64_t length, bool tracked)
+{
+    for (int i = 0; i < 2; i++) {
+        s->normalized[i].tracked = s->pre[i].tracked = tracked;
+        s->normalized[i].most = s->pre[i].most = ((int64_t)16 << 20) + (length > INT64_MAX / 64 ? INT64_MAX / 2 : 32 * length);
+    }
+}
+
+void scratch_free(struct scratch *s)
+{
+    for (int i = 0; i < 2; i++) {
+        wf_free(s->normalized[i].data);
+        wf_free(s->normalized[i].origin);
+        wf_free(s->pre[i].data);
+        wf_free(s->pre[i].origin);
+    }
+    wf_free(s->words.spans.span);
+    wf_free(s->spare.span);
+    wf_free(s->matches.span);
+    wf_free(s->point);
+    wf_free(s->point_order);
+    wf_free(s->symbol);
+    wf_free(s->heap);
+    wf_string_free(&s->piece);
+    pattern_free_match(s);
+    *s = (struct scratch){0};
+}
