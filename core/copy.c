@@ -117,19 +117,19 @@ static inline void tile_u32(char *dst, int64_t to_row, const char *src, int64_t 
 {
     u32x4 a = *(const u32x4 *)src, b = *(const u32x4 *)(src + from), c = *(const u32x4 *)(src + 2 * from),
           d = *(const u32x4 *)(src + 3 * from);
-    u32x4 ab0 = __builtin_shuffle(a, b, (u32x4){0, 4, 1, 5}), ab1 = __builtin_shuffle(a, b, (u32x4){2, 6, 3, 7});
-    u32x4 cd0 = __builtin_shuffle(c, d, (u32x4){0, 4, 1, 5}), cd1 = __builtin_shuffle(c, d, (u32x4){2, 6, 3, 7});
-    *(u32x4 *)dst = __builtin_shuffle(ab0, cd0, (u32x4){0, 1, 4, 5});
-    *(u32x4 *)(dst + to_row) = __builtin_shuffle(ab0, cd0, (u32x4){2, 3, 6, 7});
-    *(u32x4 *)(dst + 2 * to_row) = __builtin_shuffle(ab1, cd1, (u32x4){0, 1, 4, 5});
-    *(u32x4 *)(dst + 3 * to_row) = __builtin_shuffle(ab1, cd1, (u32x4){2, 3, 6, 7});
+    u32x4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    u32x4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(u32x4 *)dst = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+    *(u32x4 *)(dst + to_row) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+    *(u32x4 *)(dst + 2 * to_row) = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+    *(u32x4 *)(dst + 3 * to_row) = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
 }
 
 static inline void tile_u64(char *dst, int64_t to_row, const char *src, int64_t from)
 {
     u64x2 a = *(const u64x2 *)src, b = *(const u64x2 *)(src + from);
-    *(u64x2 *)dst = __builtin_shuffle(a, b, (u64x2){0, 2});
-    *(u64x2 *)(dst + to_row) = __builtin_shuffle(a, b, (u64x2){1, 3});
+    *(u64x2 *)dst = __builtin_shufflevector(a, b, 0, 2);
+    *(u64x2 *)(dst + to_row) = __builtin_shufflevector(a, b, 1, 3);
 }
 
 /* dst contiguous along n, src along rows. Squares of 16 stay in the first cache; register tiles inside. */

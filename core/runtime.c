@@ -3,6 +3,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
 
 #include <weft/internal/gemm_init.h>
 #include <weft/internal/kernels.h>
@@ -53,15 +56,23 @@ wf_status wf_set_threads(int threads, wf_error *error)
     return WF_OK;
 }
 
-/* __builtin_cpu_supports also asks whether the system saves the registers. The list is that of the root meson.build. */
+#if defined __x86_64__
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
+/* __builtin_cpu_supports also asks whether the system saves the registers; clang's does not know f16c. The list is that of the root
+ * meson.build. */
 bool wf_isa_supported(const char *isa)
 {
     if (strcmp(isa, "base") == 0)
         return true;
 #if defined __x86_64__
     __builtin_cpu_init();
-    bool has_avx2 =
-        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() && __builtin_cpu_supports("bmi2");
     if (strcmp(isa, "avx2") == 0)
         return has_avx2;
     if (strcmp(isa, "avx512") == 0)

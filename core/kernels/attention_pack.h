@@ -6,33 +6,7 @@
 
 #include "attention_tile.h"
 
-/* Shuffles as constant lists, or the compiler builds them at run time. F(lane, h) for each lane. */
-#if V_LANES == 16
-#define EACH_LANE(F, h)                                                                                                                    \
-    (vi)                                                                                                                                   \
-    {                                                                                                                                      \
-        F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h), F(8, h), F(9, h), F(10, h), F(11, h), F(12, h), F(13, h),  \
-            F(14, h), F(15, h)                                                                                                             \
-    }
-#elif V_LANES == 8
-#define EACH_LANE(F, h)                                                                                                                    \
-    (vi)                                                                                                                                   \
-    {                                                                                                                                      \
-        F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h)                                                             \
-    }
-#elif V_LANES == 4
-#define EACH_LANE(F, h)                                                                                                                    \
-    (vi)                                                                                                                                   \
-    {                                                                                                                                      \
-        F(0, h), F(1, h), F(2, h), F(3, h)                                                                                                 \
-    }
-#else
-#define EACH_LANE(F, h)                                                                                                                    \
-    (vi)                                                                                                                                   \
-    {                                                                                                                                      \
-        F(0, h), F(1, h)                                                                                                                   \
-    }
-#endif
+/* Lanes of a shuffle, for V_LIST. */
 #define FIRST_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) - (h) : (lane))
 #define SECOND_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) : (lane) + (h))
 #define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
@@ -46,8 +20,8 @@ V_INLINE void transpose(int size, vr *r)
         _Pragma("GCC unroll 16") for (int i = 0; i < size; i++) if (!(i & h))                                                              \
         {                                                                                                                                  \
             vr a = r[i], b = r[i + h];                                                                                                     \
-            r[i] = __builtin_shuffle(a, b, EACH_LANE(FIRST_OF_PAIR, h));                                                                   \
-            r[i + h] = __builtin_shuffle(a, b, EACH_LANE(SECOND_OF_PAIR, h));                                                              \
+            r[i] = __builtin_shufflevector(a, b, V_LIST(FIRST_OF_PAIR, h));                                                                \
+            r[i + h] = __builtin_shufflevector(a, b, V_LIST(SECOND_OF_PAIR, h));                                                           \
         }
     STAGE(1)
 #if V_LANES > 2
@@ -92,12 +66,12 @@ enum { HALF = V_LANES / 2 };
 /* The lower halves of a and b side by side, and the upper half of a. */
 V_INLINE vr lower_halves(vr a, vr b)
 {
-    return __builtin_shuffle(a, b, EACH_LANE(LOWER_HALVES, HALF));
+    return __builtin_shufflevector(a, b, V_LIST(LOWER_HALVES, HALF));
 }
 
 V_INLINE vr upper_half(vr a)
 {
-    return __builtin_shuffle(a, EACH_LANE(SWAPPED_HALVES, HALF));
+    return __builtin_shufflevector(a, a, V_LIST(SWAPPED_HALVES, HALF));
 }
 
 /* One square of pack_queries: up to V_LANES rows, `columns` of them used; `full`: all of both. */

@@ -13,22 +13,22 @@ typedef uint16_t v_bits __attribute__((vector_size(2 * V_LANES), aligned(2), may
     {                                                                                                                                      \
         0, 4, 1, 5, 2, 6, 3, 7                                                                                                             \
     }
-#define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 8, 2, 10, 4, 12, 6, 14})
-#define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 9, 3, 11, 5, 13, 7, 15})
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
 #elif COUNTERS == 4
 #define ORDER                                                                                                                              \
     {                                                                                                                                      \
         0, 2, 1, 3                                                                                                                         \
     }
-#define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 4, 2, 6})
-#define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 5, 3, 7})
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
 #else
 #define ORDER                                                                                                                              \
     {                                                                                                                                      \
         0, 1                                                                                                                               \
     }
-#define EVEN(a, b) __builtin_shuffle(a, b, (vu64){0, 2})
-#define ODD(a, b) __builtin_shuffle(a, b, (vu64){1, 3})
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
 #endif
 
 /* The 16 random bits of elements 8 first .. 8 first + ELEMENTS - 1. */

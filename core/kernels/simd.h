@@ -226,18 +226,22 @@ V_INLINE bool v_any(vi mask)
 #endif
 }
 
-/* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
+/* F(lane, k) for each lane: the constants of __builtin_shufflevector, which GCC and clang both have. */
 #if V_LANES == 16
-#define V_XOR(x, k)                                                                                                                        \
-    __builtin_shuffle(                                                                                                                     \
-        x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k, 8 ^ k, 9 ^ k, 10 ^ k, 11 ^ k, 12 ^ k, 13 ^ k, 14 ^ k, 15 ^ k})
+#define V_LIST(F, k)                                                                                                                       \
+    F(0, k), F(1, k), F(2, k), F(3, k), F(4, k), F(5, k), F(6, k), F(7, k), F(8, k), F(9, k), F(10, k), F(11, k), F(12, k), F(13, k),      \
+        F(14, k), F(15, k)
 #elif V_LANES == 8
-#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k, 4 ^ k, 5 ^ k, 6 ^ k, 7 ^ k})
+#define V_LIST(F, k) F(0, k), F(1, k), F(2, k), F(3, k), F(4, k), F(5, k), F(6, k), F(7, k)
 #elif V_LANES == 4
-#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k, 2 ^ k, 3 ^ k})
+#define V_LIST(F, k) F(0, k), F(1, k), F(2, k), F(3, k)
 #else
-#define V_XOR(x, k) __builtin_shuffle(x, (vi){0 ^ k, 1 ^ k})
+#define V_LIST(F, k) F(0, k), F(1, k)
 #endif
+
+/* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
+#define V_LANE_XOR(lane, k) ((lane) ^ (k))
+#define V_XOR(x, k) __builtin_shufflevector(x, x, V_LIST(V_LANE_XOR, k))
 
 V_INLINE vr v_sum(vr x)
 {

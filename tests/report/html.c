@@ -279,8 +279,8 @@ END_TEST
 /* Bytes that are no UTF-8, also at a string's end, become U+FFFD: one for each byte. */
 START_TEST(stays_utf8)
 {
-    static const char *const token[] = {"a\xff\xfe"
-                                        "b",
+    static const char *const token[] = {("a\xff\xfe"
+                                         "b"),
                                         "\xe2\x80",
                                         "\xf0\x9f\x98",
                                         "\xc3",

@@ -97,8 +97,8 @@ static const char *const nasty_token[] = {"</script><script>document.title='hack
                                           "<img src=x onerror=document.title='hacked'>",
                                           "\xe2\x80\xa8",
                                           "\xe2\x80\xa9",
-                                          "\xe2\x80\xae"
-                                          "evil",
+                                          ("\xe2\x80\xae"
+                                           "evil"),
                                           "\xcc\x81",
                                           "\n\t\x01\x7f",
                                           "${title}`",

@@ -160,9 +160,8 @@ START_TEST(names)
     named(NAMED("/"), 1, NAMED("/"));
     named(NAMED("runs/0123456789abcdefghijklmnopqrstuvwxyz"), 1, NAMED("0123456789abcdefghijklmnopqrstuvwxyz"));
     named(NAMED("runs/0123456789abcdefghijklmnopqrstuvwxyzA"), 1,
-          NAMED("0123456789ab\xe2\x80\xa6"
-                "fghijklmnopqrstuvwxyzA" +
-                0));
+          NAMED(("0123456789ab\xe2\x80\xa6"
+                 "fghijklmnopqrstuvwxyzA")));
     char *name[1];
     ck_ok(plot_names(
         NAMED("\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5"
@@ -174,10 +173,9 @@ START_TEST(names)
     wf_free(name[0]);
     /* nothing in a name moves a terminal's cursor, ends a line, or is no UTF-8 */
     named(NAMED("a\x1b[31m\nb\xc2\x9b\x7f"), 1,
-          NAMED("a\xef\xbf\xbd[31m\xef\xbf\xbd"
-                "b\xef\xbf\xbd\xef\xbf\xbd" +
-                0));
-    named(NAMED("x/\xff\xc3", "y/\xc3\xa9"), 2, NAMED("\xef\xbf\xbd\xef\xbf\xbd" + 0, "\xc3\xa9"));
+          NAMED(("a\xef\xbf\xbd[31m\xef\xbf\xbd"
+                 "b\xef\xbf\xbd\xef\xbf\xbd")));
+    named(NAMED("x/\xff\xc3", "y/\xc3\xa9"), 2, NAMED("\xef\xbf\xbd\xef\xbf\xbd", "\xc3\xa9"));
     char here[4096];
     ck_assert_int_eq(mkdir(in_folder("inner"), 0777), 0);
     ck_assert_ptr_nonnull(getcwd(here, sizeof here));

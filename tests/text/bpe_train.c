@@ -84,8 +84,8 @@ END_TEST
 START_TEST(line_ends)
 {
     static const char *const texts[] = {"ab ab\ncd\nab", "ab ab\r\ncd\r\nab\r\n",
-                                        "\xEF\xBB\xBF"
-                                        "ab ab\n\n\n\ncd\nab\n"};
+                                        ("\xEF\xBB\xBF"
+                                         "ab ab\n\n\n\ncd\nab\n")};
     struct wf_string first = {0};
     for (int i = 0; i < 4; i++) {
         wf_tokenizer *t;
