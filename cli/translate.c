@@ -25,8 +25,8 @@ static const struct argp_option options[] = {
     {"batch", KEY_BATCH, "N", 0, "sentences translated side by side (default 64); does not change the result", 0},
     {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes loses its end (default), or is an error", 0},
     {"language", KEY_LANGUAGE, "LANG", 0,
-     "how the words of a word-level model are put together: en, fr, it, ga, cs and ko have rules of their own; others, such as de, "
-     "have the common ones (default)",
+     "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, such "
+     "as de, have the common rules (default)",
      0},
     {"keep-tokens", KEY_TOKENS, NULL, 0, "leave blanks between the words of a word-level model", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},

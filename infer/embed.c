@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include <weft/embed.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/memory.h>
 
 #include <weft/internal/families.h>
-#include "room.h"
 
 /* Lines are encoded in so many lists at once, each with a cache of its own. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
@@ -200,7 +200,7 @@ static wf_status encode_lines(struct encoding *x, int64_t *truncated, wf_error *
 static wf_status sort_lines(wf_embedder *e, int64_t count, wf_error *error)
 {
     int64_t lengths = e->options.max_length + 2;
-    if (!room_for(&e->order, &e->order_room, count, sizeof *e->order) || !room_for(&e->start, &e->start_room, lengths, sizeof *e->start))
+    if (!wf_grow(&e->order, &e->order_room, count, sizeof *e->order) || !wf_grow(&e->start, &e->start_room, lengths, sizeof *e->start))
         return no_memory(error);
     memset(e->start, 0, (size_t)lengths * sizeof *e->start);
     for (int64_t i = 0; i < count; i++)
@@ -227,8 +227,8 @@ static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *senten
         end++;
     }
     *sentences = end - at;
-    if (!room_for(&e->ids, &e->id_room, tokens, sizeof *e->ids) ||
-        !room_for(&e->offsets, &e->offset_room, *sentences + 1, sizeof *e->offsets))
+    if (!wf_grow(&e->ids, &e->id_room, tokens, sizeof *e->ids) ||
+        !wf_grow(&e->offsets, &e->offset_room, *sentences + 1, sizeof *e->offsets))
         return no_memory(error);
     e->offsets[0] = 0;
     for (int64_t i = 0; i < *sentences; i++) {
@@ -294,7 +294,7 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
         *truncated = 0;
     if (count <= 0)
         return count == 0 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " lines", count);
-    if (!room_for(&e->line, &e->line_room, count, sizeof *e->line))
+    if (!wf_grow(&e->line, &e->line_room, count, sizeof *e->line))
         return no_memory(error);
     wf_status status = encode_lines(&x, &cut, error);
     if (status == WF_OK)

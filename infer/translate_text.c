@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include <weft/detokenize.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 #include <weft/translate.h>
-
-#include "room.h"
 
 enum { CACHED_WORDS = 16384 };
 
@@ -134,7 +133,7 @@ struct wf_translator_counts wf_translator_counts(const wf_translator *translator
 
 static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
 {
-    if (!room_for(&ids->id, &ids->capacity, ids->count + 1, sizeof *ids->id))
+    if (!wf_grow(&ids->id, &ids->capacity, ids->count + 1, sizeof *ids->id))
         return no_memory(error);
     ids->id[ids->count++] = id;
     return WF_OK;
@@ -205,8 +204,8 @@ static wf_status read_lines(wf_translator *t, const char *text, int64_t length, 
     while (at < length) {
         int64_t from, to, begin = t->counts.lines + counts->lines == 0 ? 0 : at;
         at = wf_line_at(text, length, at, &from, &to);
-        if (!room_for(&t->sentence, &t->sentence_room, counts->lines + 1, sizeof *t->sentence) ||
-            !room_for(&t->offsets, &t->offset_room, *sentences + 2, sizeof *t->offsets))
+        if (!wf_grow(&t->sentence, &t->sentence_room, counts->lines + 1, sizeof *t->sentence) ||
+            !wf_grow(&t->offsets, &t->offset_room, *sentences + 2, sizeof *t->offsets))
             return no_memory(error);
         t->offsets[*sentences] = (int32_t)t->ids.count;
         struct wf_translator_counts before = *counts;
@@ -247,7 +246,7 @@ static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, int64_t
 static wf_status write_lines(wf_translator *t, const struct wf_translations *all, struct wf_translator_counts *counts, wf_error *error)
 {
     int64_t n = all->n_best;
-    if (!room_for(&t->translation, &t->translation_room, counts->lines * n, sizeof *t->translation))
+    if (!wf_grow(&t->translation, &t->translation_room, counts->lines * n, sizeof *t->translation))
         return no_memory(error);
     t->text.length = 0;
     wf_status status = WF_OK;

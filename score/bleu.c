@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/locale_c.h>
 #include <weft/memory.h>
 
 #include "grams.h"
@@ -218,11 +219,13 @@ wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_erro
     const struct wf_bleu_options *o = &bleu->options;
     compute(o, out);
     char references[24], value[32] = "";
+    locale_t before = locale_c_enter();
     if (o->smooth == WF_SMOOTH_FLOOR || o->smooth == WF_SMOOTH_ADD_K)
-        score_format(value, sizeof value, o->smooth_value < 1e20 ? "[%.2f]" : "[%g]", o->smooth_value);
+        snprintf(value, sizeof value, o->smooth_value < 1e20 ? "[%.2f]" : "[%g]", o->smooth_value);
     snprintf(out->signature, sizeof out->signature, "nrefs:%s|case:%s|eff:%s|tok:%s|smooth:%s%s|version:weft-%s",
              reference_count_text(&bleu->references, references, sizeof references), o->lowercase ? "lc" : "mixed",
              o->effective_order ? "yes" : "no", tokenizer_names[o->tokenizer], smooth_names[o->smooth], value, wf_version());
+    locale_c_leave(before);
     return WF_OK;
 }
 
@@ -247,8 +250,10 @@ wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments
 
 char *wf_bleu_line(const struct wf_bleu_score *s, bool signature, int width, char *text, size_t size)
 {
-    return score_format(text, size,
-                        "BLEU%s%s = %.*f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %" PRId64 " ref_len = %" PRId64 ")",
-                        signature ? "|" : "", signature ? s->signature : "", width, s->score, s->precisions[0], s->precisions[1],
-                        s->precisions[2], s->precisions[3], s->brevity_penalty, s->ratio, s->hypothesis_length, s->reference_length);
+    locale_t before = locale_c_enter();
+    snprintf(text, size, "BLEU%s%s = %.*f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %" PRId64 " ref_len = %" PRId64 ")",
+             signature ? "|" : "", signature ? s->signature : "", width, s->score, s->precisions[0], s->precisions[1], s->precisions[2],
+             s->precisions[3], s->brevity_penalty, s->ratio, s->hypothesis_length, s->reference_length);
+    locale_c_leave(before);
+    return text;
 }

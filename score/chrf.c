@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/locale_c.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -240,5 +241,8 @@ wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_segments
 
 char *wf_chrf_line(const struct wf_chrf_score *s, bool signature, int width, char *text, size_t size)
 {
-    return score_format(text, size, "%s%s%s = %.*f", s->name, signature ? "|" : "", signature ? s->signature : "", width, s->score);
+    locale_t before = locale_c_enter();
+    snprintf(text, size, "%s%s%s = %.*f", s->name, signature ? "|" : "", signature ? s->signature : "", width, s->score);
+    locale_c_leave(before);
+    return text;
 }

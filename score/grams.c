@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/memory.h>
 
 #include "grams.h"
@@ -49,25 +50,22 @@ uint32_t grams_find(const struct grams *g, uint32_t parent, uint32_t symbol)
     return slot->stamp == g->stamp ? slot->index : NO_GRAM;
 }
 
+/* Room for one more. Capacities are powers of two, and so are the slots, twice as many. */
 static bool grow(struct grams *g)
 {
-    int64_t capacity = g->capacity ? 2 * g->capacity : 256;
-    if (capacity > GRAM_BYTES)
+    if (g->count >= GRAM_BYTES / 2 || !wf_grow(&g->gram, &g->capacity, g->count + 1, sizeof *g->gram))
         return false;
-    struct gram *gram = wf_realloc(g->gram, (size_t)capacity * sizeof *gram);
-    if (!gram)
-        return false;
-    g->gram = gram;
-    struct gram_slot *slot = wf_alloc_zero((size_t)(2 * capacity), sizeof *slot);
+    if (g->slots == 2 * g->capacity)
+        return true;
+    struct gram_slot *slot = wf_alloc_zero((size_t)(2 * g->capacity), sizeof *slot);
     if (!slot)
         return false;
     wf_free(g->slot);
     g->slot = slot;
-    g->slots = 2 * capacity;
-    g->capacity = capacity;
+    g->slots = 2 * g->capacity;
     g->stamp = 1;
     for (int64_t i = 0; i < g->count; i++)
-        *slot_of(g, gram[i].parent, gram[i].symbol) = (struct gram_slot){g->stamp, (uint32_t)i};
+        *slot_of(g, g->gram[i].parent, g->gram[i].symbol) = (struct gram_slot){g->stamp, (uint32_t)i};
     return true;
 }
 
@@ -76,7 +74,7 @@ uint32_t grams_add(struct grams *g, uint32_t parent, uint32_t symbol)
     uint32_t found = grams_find(g, parent, symbol);
     if (found != NO_GRAM)
         return found;
-    if (g->count == g->capacity && !grow(g))
+    if ((g->count == g->capacity || g->slots < 2 * g->capacity) && !grow(g))
         return NO_GRAM;
     g->gram[g->count] = (struct gram){.parent = parent, .symbol = symbol};
     *slot_of(g, parent, symbol) = (struct gram_slot){g->stamp, (uint32_t)g->count};
@@ -115,14 +113,8 @@ uint32_t grams_add_word(struct grams *g, const char *word, int64_t length)
 
 bool symbols_add(struct symbols *s, uint32_t symbol)
 {
-    if (s->count == s->capacity) {
-        int64_t capacity = s->capacity ? 2 * s->capacity : 256;
-        uint32_t *more = wf_realloc(s->symbol, (size_t)capacity * sizeof *more);
-        if (!more)
-            return false;
-        s->symbol = more;
-        s->capacity = capacity;
-    }
+    if (!wf_grow(&s->symbol, &s->capacity, s->count + 1, sizeof *s->symbol))
+        return false;
     s->symbol[s->count++] = symbol;
     return true;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
-#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
 #include "lines.h"

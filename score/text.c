@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <locale.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -222,16 +220,5 @@ char *reference_count_text(const struct reference_count *c, char *text, size_t s
         snprintf(text, size, "var");
     else
         snprintf(text, size, "%" PRId64, c->number);
-    return text;
-}
-
-char *score_format(char *text, size_t size, const char *format, ...)
-{
-    va_list list;
-    locale_t before_this = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* a constant object: it neither fails nor is freed */
-    va_start(list, format);
-    vsnprintf(text, size, format, list);
-    va_end(list);
-    uselocale(before_this);
     return text;
 }

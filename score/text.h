@@ -42,7 +42,4 @@ struct reference_count {
 void reference_count_add(struct reference_count *c, int64_t number);
 char *reference_count_text(const struct reference_count *c, char *text, size_t size);
 
-/* snprintf that knows no decimal comma, whatever the locale is. Returns text. */
-char *score_format(char *text, size_t size, const char *format, ...) WF_PRINTF(3, 4);
-
 #endif

@@ -180,7 +180,7 @@ def make_commands():
 # --- detokenising ------------------------------------------------------------------------------------------------------
 TOKENIZED = [
     '" Hello , " she said , " it \'s the boys \' house . "', 'They cost $ 5 or € 7 ( about 10 % ) [ maybe ] { yes } .', '\' single \' and " double " and `` old \'\' quotes',
-    '„ Guten Tag “ , sagte er .', "« Bonjour » : l' eau d' Évian , qu' il aime ! Vraiment ? oui ; 5 % ( ? )", "c' è l' amico dell' uomo", '東京 は 大きい 。 Tokyo は city です', '한국어 는 어렵다 .',
+    '„ Guten Tag “ , sagte er .', "« Bonjour » : l' eau d' Évian , qu' il aime ! Vraiment ? oui ; 5 % ( ? )", "c' è l' amico dell' uomo", '東京 は 大きい 。 Tokyo は city です',
     'a &quot; b &amp; c &lt; d &gt; e &#91; f &#93; g &#124; h &apos;s i &amp;lt; &bra; x &ket; &bar; &', 'state @-@ of @-@ the @-@ art', 'x @-@ @-@ y @-@', "don 't can 't they 're I 'm",
     "the Jones ' house", '¿ Qué ? ¡ Hola !', ':-) ;-) ... ?! !!', '" " " "', '( ? ) % . ,', '. at the start', '', '   wide   spaces   ', '1,000.50 $5 £3', "rock 'n' roll ''tis", '$$ ( [ x', 'ende',
 ]
@@ -188,7 +188,7 @@ TOKENIZED = [
 
 def make_detokenized():
     lines = []
-    for language in ('en', 'de', 'fr', 'it', 'ko'):
+    for language in ('en', 'de'):
         back, forth = sacremoses.MosesDetokenizer(lang=language), sacremoses.MosesTokenizer(lang=language)
         more = [' '.join(forth.tokenize(t, aggressive_dash_splits=True)) for t in plain[:12] + ['"I don\'t," said the girl\'s aunt (53), "care for state-of-the-art e-mail."']]
         lines += [f'{language}\t{t}\t{back.detokenize(t.split())}\n' for t in TOKENIZED + more]
