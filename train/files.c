@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The weights' files of a run. */
-#include <inttypes.h>
+/* The files of a run but for the state and the logs; and what was in its folder before. */
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/aside.h>
+#include <weft/internal/reason.h>
 #include <weft/memory.h>
 
 #include "trainer.h"
@@ -74,63 +76,80 @@ wf_status checkpoint_save(struct trainer *t)
     return status;
 }
 
-static bool is_there(const char *path)
+wf_status set_aside(struct trainer *t, const char *name, const char *as, const char *why)
 {
-    return wf_file_exists(path) || wf_folder_exists(path);
+    char *moved, text[1600];
+    if (wf_file_set_aside(t->options->out, name, as, &moved, t->error) != WF_OK || !moved)
+        return t->error->code;
+    snprintf(text, sizeof text, "%s; %s is now %s", why, name, moved);
+    wf_free(moved);
+    return report(t, WF_EVENT_WARNING, 0, text);
 }
 
-wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why)
+wf_status set_others_aside(struct trainer *t)
 {
-    return set_aside_as(t, stem, suffix, stem, why);
+    /* Config and tokenizers differ only where their text does: run_files_save. */
+    static const char *const names[] = {"best.safetensors", "model.safetensors", "state.safetensors"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (set_aside(t, names[i], NULL, WOULD_REPLACE) != WF_OK)
+            return t->error->code;
+    /* Checkpoints of higher steps would push out, and be averaged with, those to come. */
+    int64_t *steps = NULL, count = 0;
+    char *path = wf_run_path(t->options->out, "checkpoints", t->error);
+    bool file = path && wf_file_exists(path);
+    wf_free(path);
+    if (t->error->code || wf_checkpoint_steps(t->options->out, &steps, &count, t->error) != WF_OK)
+        return t->error->code;
+    wf_free(steps);
+    return count > 0 || file ? set_aside(t, "checkpoints", NULL, WOULD_REPLACE) : WF_OK;
 }
 
-wf_status set_aside_as(struct trainer *t, const char *stem, const char *suffix, const char *as, const char *why)
+/* --- config.json and the tokenizers -------------------------------------------------------------------------------- */
+
+/* They are written into a folder inside the run's, then compared with what is there. */
+#define NEW ".weft-new"
+
+static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
 {
-    char *from = wf_format("%s/%s%s", t->options->out, stem, suffix), *to = NULL;
-    wf_status status = from ? WF_OK : WF_ERR_MEMORY;
-    for (int n = 1; status == WF_OK && is_there(from); n++) {
-        wf_free(to);
-        to = wf_format("%s/%s.previous-%d%s", t->options->out, as, n, suffix);
-        if (!to)
-            status = WF_ERR_MEMORY;
-        else if (!is_there(to)) {
-            if (rename(from, to) != 0)
-                status =
-                    wf_error_set(t->error, WF_ERR_IO, "%s can't be renamed to %s: the training would replace it", from, to);
-            else
-                break;
-        }
-    }
-    if (status == WF_OK && to) {
-        char text[1600];
-        snprintf(text, sizeof text, "%s; what was %s%s is now %s", why, stem, suffix, to);
-        status = report(t, WF_EVENT_WARNING, 0, text);
+    wf_status status = WF_OK;
+    char *from = wf_run_path(folder, name, t->error), *to = wf_run_path(t->options->out, name, t->error);
+    if (from && to && wf_file_exists(from)) {
+        if (!wf_file_same(from, to) && !(known && wf_file_same(known, to)))
+            status = set_aside(t, name, NULL, WOULD_REPLACE);
+        if (status == WF_OK && rename(from, to) != 0)
+            wf_error_set(t->error, WF_ERR_IO, "%s: cannot be replaced: %s", to, wf_reason(errno));
     }
     wf_free(from);
     wf_free(to);
-    return status == WF_ERR_MEMORY ? wf_error_set(t->error, status, "no memory for a path") : status;
+    return t->error->code;
 }
 
-wf_status weights_set_aside(struct trainer *t)
+wf_status run_files_save(struct trainer *t, bool resuming)
 {
-    static const char why[] = "there is no state to go on from, so training starts anew";
-    /* Best weights alone are what a training left that was killed before its first save: they come again, if this one validates. */
-    char *model = wf_run_path(t->options->out, "model.safetensors", t->error);
-    wf_status status = model ? WF_OK : WF_ERR_MEMORY;
-    bool whole = status == WF_OK && wf_file_exists(model);
-    wf_free(model);
-    if (status == WF_OK && (whole || !t->validates))
-        status = set_aside(t, "best", ".safetensors", why);
-    /* Weights are worth nothing without what says how to read them. The model last: it is the sign that there is something. */
-    static const char *const with[] = {"config", "tokenizer", "tokenizer.source", "tokenizer.target"};
-    for (size_t i = 0; status == WF_OK && whole && i < sizeof with / sizeof *with; i++)
-        status = set_aside(t, with[i], ".json", why);
-    if (status == WF_OK)
-        status = set_aside(t, "model", ".safetensors", why);
-    /* Older checkpoints of higher steps would push out, and be averaged with, those to come. */
-    int64_t *steps = NULL, count = 0;
-    if (status == WF_OK)
-        status = wf_checkpoint_steps(t->options->out, &steps, &count, t->error);
-    wf_free(steps);
-    return status == WF_OK && count > 0 ? set_aside(t, "checkpoints", "", why) : status;
+    static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
+    enum { NAMES = sizeof names / sizeof *names };
+    struct wf_config was;
+    char *folder = wf_run_path(t->options->out, NEW, t->error), *config = wf_run_path(t->options->out, NEW "/config.json", t->error),
+         *known = wf_run_path(t->options->out, NEW "/known.json", t->error);
+    for (int i = 0; i < NAMES && !t->error->code; i++) { /* of a killed process */
+        char *path = wf_run_path(folder, names[i], t->error);
+        if (path && wf_file_exists(path))
+            (void)!unlink(path);
+        wf_free(path);
+    }
+    bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK && wf_config_save(&t->config, config, t->error) == WF_OK &&
+                wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
+    /* A resume replaces the run's own configuration, not one that was edited. */
+    if (fine && resuming)
+        fine = wf_train_config(t->options->out, &was, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;
+    for (int i = 0; i < NAMES && fine; i++)
+        fine = place(t, folder, names[i], resuming && i == 0 ? known : NULL) == WF_OK;
+    if (fine) {
+        unlink(known);
+        rmdir(folder);
+    }
+    wf_free(folder);
+    wf_free(config);
+    wf_free(known);
+    return t->error->code;
 }

@@ -197,11 +197,11 @@ static wf_status open_lines(struct trainer *t, bool resuming)
         wf_error damage = {0};
         status = wf_jsonl_drop_after(path, "step", t->step, &damage);
         if (status == WF_ERR_FORMAT) /* a log that can't be read is no reason not to train: the state has all that is needed */
-            status = set_aside(t, "metrics", ".jsonl", damage.message);
+            status = set_aside(t, "metrics.jsonl", NULL, damage.message);
         else if (status != WF_OK)
             wf_error_set(t->error, status, "%s", damage.message);
     } else if (status == WF_OK) {
-        status = wf_file_remove(path, t->error);
+        status = set_aside(t, "metrics.jsonl", NULL, WOULD_REPLACE);
     }
     if (status == WF_OK && !(t->metrics = wf_jsonl_open(path, t->error)))
         status = t->error->code;
@@ -209,15 +209,12 @@ static wf_status open_lines(struct trainer *t, bool resuming)
     return status;
 }
 
-/* Event files of an earlier training, which TensorBoard would show as part of this one. */
-static wf_status remove_events(struct trainer *t, const struct wf_names *names)
+/* Under a name that TensorBoard does not look at. */
+static wf_status set_events_aside(struct trainer *t, const struct wf_names *names, const char *why)
 {
     wf_status status = WF_OK;
-    for (int64_t i = 0; i < names->count && status == WF_OK; i++) {
-        char *path = wf_run_path(t->options->out, names->name[i], t->error);
-        status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
-        wf_free(path);
-    }
+    for (int64_t i = 0; i < names->count && status == WF_OK; i++)
+        status = set_aside(t, names->name[i], "events", why);
     return status;
 }
 
@@ -227,10 +224,7 @@ static wf_status go_on_with_events(struct trainer *t, const struct wf_names *nam
     t->events = wf_events_open(t->options->out, t->step, &damage);
     if (t->events || damage.code != WF_ERR_FORMAT)
         return t->events ? WF_OK : wf_error_set(t->error, damage.code, "%s", damage.message);
-    /* Under a name that TensorBoard does not look at. */
-    wf_status status = WF_OK;
-    for (int64_t i = 0; i < names->count && status == WF_OK; i++)
-        status = set_aside_as(t, names->name[i], "", "events", damage.message);
+    wf_status status = set_events_aside(t, names, damage.message);
     if (status == WF_OK && !(t->events = wf_events_open(t->options->out, t->step, t->error)))
         status = t->error->code;
     return status;
@@ -241,7 +235,7 @@ static wf_status open_events(struct trainer *t, bool resuming)
     struct wf_names names;
     wf_status status = wf_event_files(t->options->out, &names, t->error);
     if (status == WF_OK && !resuming)
-        status = remove_events(t, &names);
+        status = set_events_aside(t, &names, WOULD_REPLACE);
     if (status == WF_OK && wf_events_available())
         status = go_on_with_events(t, &names);
     else if (status == WF_OK && resuming && names.count > 0)

@@ -18,7 +18,7 @@ static wf_status enter_folder(struct trainer *t)
 {
     const char *out = t->options->out;
     wf_status status = wf_folder_make(out, t->error);
-    char *path = status == WF_OK ? wf_run_path(out, ".lock", t->error) : NULL;
+    char *path = status == WF_OK ? wf_run_path(out, ".weft-lock", t->error) : NULL;
     if (status == WF_OK)
         t->lock = path ? wf_lock_take(path, t->error) : NULL;
     if (status == WF_OK && !t->lock) {
@@ -60,14 +60,6 @@ static wf_status build(struct trainer *t, bool resuming)
     t->schedule = (struct wf_schedule){
         .kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup, .steps = c->steps};
     return WF_OK;
-}
-
-static wf_status write_config(struct trainer *t)
-{
-    char *path = wf_run_path(t->options->out, "config.json", t->error);
-    wf_status status = path ? wf_config_save(&t->config, path, t->error) : WF_ERR_MEMORY;
-    wf_free(path);
-    return status;
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
@@ -193,13 +185,11 @@ static wf_status run(struct trainer *t)
     if (status == WF_OK)
         status = build(t, resuming);
     if (status == WF_OK)
-        status = resuming ? state_load(t) : weights_set_aside(t);
+        status = resuming ? state_load(t) : set_others_aside(t);
     if (status == WF_OK)
-        status = wf_tokenizers_save(t->options->out, &t->config, t->tokenizer, t->source_tokenizer, t->error);
+        status = run_files_save(t, resuming);
     if (status == WF_OK)
         status = metrics_open(t, resuming);
-    if (status == WF_OK)
-        status = write_config(t);
     if (status == WF_OK && t->task->tell)
         status = t->task->tell(t);
     if (status == WF_OK)

@@ -62,13 +62,13 @@ wf_status state_get_number(const wf_safetensors *file, const char *path, const c
 wf_status weights_save(struct trainer *t, const char *name);
 wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` */
 bool checkpoint_exists(const struct trainer *t); /* that of this step */
-/* Weights that lie in a folder without a state are nobody's run, but somebody's: they, their configuration and their tokenizers get
- * other names, which is reported. */
-wf_status weights_set_aside(struct trainer *t);
-/* `stem` + `suffix`, a file or a folder that is there, becomes stem.previous-N + suffix; the warning says why. */
-wf_status set_aside(struct trainer *t, const char *stem, const char *suffix, const char *why);
-/* The same with another stem: `as`.previous-N + suffix. */
-wf_status set_aside_as(struct trainer *t, const char *stem, const char *suffix, const char *as, const char *why);
+/* What a new training would replace gets another name, which a warning says. */
+wf_status set_others_aside(struct trainer *t);
+/* config.json and the tokenizers; what stands under their names and differs is set aside. */
+wf_status run_files_save(struct trainer *t, bool resuming);
+/* `name`, a file or a folder of the run's, gets another name, where it is there (wf_file_set_aside); the warning says why. */
+#define WOULD_REPLACE "the training would replace what is in its folder"
+wf_status set_aside(struct trainer *t, const char *name, const char *as, const char *why);
 
 /* tokenizers.c */
 /* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
