@@ -233,10 +233,11 @@ static wf_status first(struct parity *p)
 static wf_status train(struct parity *p, wf_error *error)
 {
     const struct wf_config *c = &p->config;
-    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->schedule, c->lr, c->min_lr, c->warmup, c->steps};
+    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->training.schedule, c->training.lr, c->training.min_lr,
+                                         c->training.warmup, c->training.steps};
     struct wf_adam opt;
-    wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
-                                     .weight_decay = c->weight_decay); /* without decay it is Adam */
+    wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2,
+                                     .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* without decay it is Adam */
     if (status != WF_OK)
         return status;
     wf_adam_decay_matrices_only(&opt);
@@ -247,7 +248,7 @@ static wf_status train(struct parity *p, wf_error *error)
             status = WF_ERR_STATE;
         opt.lr = wf_schedule_lr(&schedule, t);
         if (status == WF_OK)
-            status = wf_adam_step(&opt, c->clip, error);
+            status = wf_adam_step(&opt, c->training.clip, error);
     }
     wf_adam_free(&opt);
     put_numbers(p, "losses", p->losses, p->updates);

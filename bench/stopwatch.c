@@ -67,8 +67,8 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
     if (c->pairs)
         config->source_vocab_size = config->shared ? 0 : c->vocab_size;
     else
-        config->batch = c->batch;
-    config->accumulate = 1;
+        config->training.batch = c->batch;
+    config->training.accumulate = 1;
     config->activation = config->activation == WF_GELU_TANH ? WF_GELU : config->activation; /* as the other libraries' cases */
     return wf_config_check(config, error);
 }

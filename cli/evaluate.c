@@ -162,7 +162,7 @@ static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error
     if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "%s is the run of a model that does not translate: --beam and --no-bleu are about that", a->run);
-    if (status == WF_OK && wf_model_kind_of(run.model) == WF_MODEL_ENCODER && !(run.config.mask_rate > 0))
+    if (status == WF_OK && wf_model_kind_of(run.model) == WF_MODEL_ENCODER && !(run.config.training.mask_rate > 0))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE",
                               a->run, a->run);
     if (status == WF_OK)

@@ -133,12 +133,12 @@ static wf_status generate(const struct arguments *a, wf_error *error)
     if (status == WF_OK) {
         const struct wf_config *c = &run.config;
         struct wf_generate_options o = {
-            .sampler = {.temperature = a->temperature > 0 ? a->temperature : c->temperature,
-                        .top_k = a->top_k >= 0 ? a->top_k : c->top_k,
-                        .top_p = a->top_p > 0 ? a->top_p : c->top_p,
+            .sampler = {.temperature = a->temperature > 0 ? a->temperature : c->generation.temperature,
+                        .top_k = a->top_k >= 0 ? a->top_k : c->generation.top_k,
+                        .top_p = a->top_p > 0 ? a->top_p : c->generation.top_p,
                         .greedy = a->greedy,
                         .seed = (uint64_t)a->seed},
-            .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->max_tokens,
+            .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->generation.max_tokens,
             .token = print_token,
             .ctx = &printer,
         };

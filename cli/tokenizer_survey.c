@@ -85,7 +85,7 @@ static const struct argp argp = {
 /* What the options leave open is the preset's. */
 static wf_status take_model(struct arguments *a, wf_error *error)
 {
-    struct wf_config c = {.batch_window = WINDOW};
+    struct wf_config c = {.training.batch_window = WINDOW};
     if (a->model) {
         wf_status status = wf_config_preset(&c, a->model, error);
         if (status != WF_OK)
@@ -95,9 +95,9 @@ static wf_status take_model(struct arguments *a, wf_error *error)
                                 wf_config_kind(&c) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     }
     a->max_length = a->max_length ? a->max_length : c.max_length;
-    a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.batch_tokens;
-    a->side = a->has_cost ? a->side : c.batch_cost == WF_BATCH_SIDE;
-    a->window = c.batch_window;
+    a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.training.batch_tokens;
+    a->side = a->has_cost ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
+    a->window = c.training.batch_window;
     a->bos = a->bos || c.source_bos;
     a->eos = a->eos || c.source_eos;
     return WF_OK;

@@ -85,8 +85,8 @@ static char *help_filter(int key, const char *text, void *input)
     return list ? list : (char *)text;
 }
 
-static const struct argp argp = {options, parse_option, "MODEL --train FILE --out RUN",
-                                 "Trains a model of the zoo (weft models lists them).", NULL, help_filter, NULL};
+static const struct argp argp = {
+    options, parse_option, "MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).", NULL, help_filter, NULL};
 
 /* What a tokenizer is made like is no setting where one is given. */
 static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
@@ -134,7 +134,7 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
             wf_error_prefix(error, "--set %s", a->setting[i]);
     }
     if (a->steps > 0)
-        config->steps = a->steps;
+        config->training.steps = a->steps;
     if (status == WF_OK)
         status = wf_config_check(config, error);
     wf_free(state);
@@ -157,12 +157,8 @@ int run_train(int argc, char **argv)
     struct file_list train = {0}, valid = {0}, tokenizer = {0};
     char *cache = cache_folder();
     struct progress progress;
-    struct wf_train_options o = {.out = a.out,
-                                 .survey_cache = cache,
-                                 .resume = a.resume,
-                                 .event = progress_event,
-                                 .ctx = &progress,
-                                 .cancelled = interrupted};
+    struct wf_train_options o = {
+        .out = a.out, .survey_cache = cache, .resume = a.resume, .event = progress_event, .ctx = &progress, .cancelled = interrupted};
     wf_status status = configure(&a, &o.config, &o.seed, &error);
     if (status == WF_OK)
         status = file_list_parse(a.train, &train, &error);

@@ -46,14 +46,22 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
-    case KEY_BEAM: fine = parse_int("beam", value, 1, 1024, &a->beam); break;
+    case KEY_BEAM:
+        fine = parse_int("beam", value, 1, 1024, &a->beam);
+        break;
     case KEY_PENALTY:
         fine = parse_real("length-penalty", value, 0, 100, &a->penalty);
         a->has_penalty = true;
         break;
-    case KEY_N_BEST: fine = parse_int("n-best", value, 1, 1024, &a->n_best); break;
-    case KEY_MAX: fine = parse_int("max-tokens", value, 1, INT64_C(1000000000), &a->max_tokens); break;
-    case KEY_BATCH: fine = parse_int("batch", value, 1, 65536, &a->batch); break;
+    case KEY_N_BEST:
+        fine = parse_int("n-best", value, 1, 1024, &a->n_best);
+        break;
+    case KEY_MAX:
+        fine = parse_int("max-tokens", value, 1, INT64_C(1000000000), &a->max_tokens);
+        break;
+    case KEY_BATCH:
+        fine = parse_int("batch", value, 1, 65536, &a->batch);
+        break;
     case KEY_TOO_LONG:
         a->refuse = strcmp(value, "error") == 0;
         if (!a->refuse && strcmp(value, "truncate") != 0)
@@ -64,23 +72,34 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         if (strspn(value, "abcdefghijklmnopqrstuvwxyz") != strlen(value) || strlen(value) < 2 || strlen(value) > 3)
             return fail_usage("--language: '%s' is no code of a language, such as en or de", value), EINVAL;
         break;
-    case KEY_TOKENS: a->keep_tokens = true; break;
-    case KEY_WEIGHTS: a->weights = value; break;
-    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case KEY_TOKENS:
+        a->keep_tokens = true;
+        break;
+    case KEY_WEIGHTS:
+        a->weights = value;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
     case ARGP_KEY_ARG:
         if (a->run)
             return fail_usage("'%s' is one argument too many: the text comes from standard input, < FILE", value), EINVAL;
         a->run = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "RUN",
+static const struct argp argp = {options,
+                                 parse_option,
+                                 "RUN",
                                  "Translates standard input to standard output, line for line; an empty line gives an empty line. What is "
                                  "there is translated at once, so that it works in a conversation too.",
-                                 NULL, NULL, NULL};
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 enum { WINDOW_LINES = 2048 /* are sorted by length together */, WINDOW_BYTES = 1 << 22 };
 
@@ -167,7 +186,7 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
 {
     if (!wf_model_translates(run->model)) /* the translator says so */
         return WF_OK;
-    int64_t beam = a->beam ? a->beam : run->config.beam > 0 ? run->config.beam : 1;
+    int64_t beam = a->beam ? a->beam : run->config.generation.beam > 0 ? run->config.generation.beam : 1;
     if (a->n_best > beam)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--n-best %lld is more than the beam, which is %lld: add --beam %lld",
                             (long long)a->n_best, (long long)beam, (long long)a->n_best);

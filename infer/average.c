@@ -86,16 +86,17 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
     if (mean)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a mean itself (%s) and has no checkpoints: give the run that it was made of",
                               folder, mean);
-    else if (status == WF_OK && c.keep < last)
+    else if (status == WF_OK && c.training.keep < last)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: it keeps %" PRId64 ": train with keep=%" PRId64
                               ", or ask for fewer",
-                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.keep, last);
+                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.training.keep, last);
     else if (status == WF_OK)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: one is made at multiples of save_every=%" PRId64
-                              " and at its end (steps=%" PRId64 "): let it go on, or ask for fewer",
-                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.save_every, c.steps);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT,
+                         "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: one is made at multiples of save_every=%" PRId64
+                         " and at its end (steps=%" PRId64 "): let it go on, or ask for fewer",
+                         folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.training.save_every, c.training.steps);
     if (file)
         wf_safetensors_close(file);
     wf_free(config);

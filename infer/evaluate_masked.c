@@ -36,7 +36,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     *w = (struct walk){0};
     if (count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there is no token in it, so none to mask: give a text with words in it");
-    wf_status status = wf_masking_init(&w->masking, tokenizer, c->mask_rate, SEED, error);
+    wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
     if (status == WF_OK) /* the windows of a text that is one longer, whose last id is a target only, are those of all ids of this one */
         status = wf_windows_init(&w->windows, ids, count + 1, c->context, rows, error);
     int32_t **buffer[] = {&w->ids, &w->places, &w->targets};
@@ -61,7 +61,7 @@ static bool walk_next(struct walk *w)
 }
 
 wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, int64_t *chosen,
-                       wf_error *error)
+                          wf_error *error)
 {
     struct walk w;
     *chosen = 0;
@@ -79,7 +79,7 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
 {
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_masked_evaluation){.loss = NAN};
-    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !(c->mask_rate > 0))
+    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !(c->training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained to find masked words again: it has no loss on them", c->model);
     if (wf_tokenizer_vocab_size(tokenizer) != c->vocab_size)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the tokenizer has %lld types, the model %lld: they don't belong together",

@@ -6,8 +6,8 @@
 
 #include <weft/memory.h>
 
-#include <weft/internal/families.h>
 #include "search.h"
+#include <weft/internal/families.h>
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
 /* A batch that was not asked for is kept so small that its caches take no more than this. */
@@ -37,10 +37,10 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
         status = check_range("max_tokens", o->max_tokens, INT64_MAX, error);
     if (status != WF_OK)
         return status;
-    double length_penalty = o->has_length_penalty ? o->length_penalty : c->length_penalty;
+    double length_penalty = o->has_length_penalty ? o->length_penalty : c->generation.length_penalty;
     if (!(length_penalty >= 0 && length_penalty <= 100)) /* as the key's range */
         return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: 0 to 100", length_penalty);
-    int64_t beam = o->beam > 0 ? o->beam : c->beam > 0 ? c->beam : 1, n_best = o->n_best > 0 ? o->n_best : 1;
+    int64_t beam = o->beam > 0 ? o->beam : c->generation.beam > 0 ? c->generation.beam : 1, n_best = o->n_best > 0 ? o->n_best : 1;
     if (o->n_best < 0 || n_best > beam)
         return wf_error_set(error, WF_ERR_ARGUMENT, "n_best: %lld is out of range: at most the beam, which is %lld", (long long)o->n_best,
                             (long long)beam);
@@ -82,12 +82,12 @@ static wf_status check_sentence(const struct wf_config *c, const int32_t *ids, i
 /* The most tokens of a translation, EOS included. The marks of a source are not counted. */
 static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
 {
-    int64_t limit = c->max_length, asked = o->max_tokens > 0 ? o->max_tokens : c->max_tokens;
+    int64_t limit = c->max_length, asked = o->max_tokens > 0 ? o->max_tokens : c->generation.max_tokens;
     int64_t bare = length - c->source_bos - c->source_eos;
     if (asked > 0 && asked < limit)
         limit = asked;
-    if (c->extra_tokens > 0 && (bare > 0 ? bare : 0) + c->extra_tokens < limit)
-        limit = (bare > 0 ? bare : 0) + c->extra_tokens;
+    if (c->generation.extra_tokens > 0 && (bare > 0 ? bare : 0) + c->generation.extra_tokens < limit)
+        limit = (bare > 0 ? bare : 0) + c->generation.extra_tokens;
     return limit;
 }
 

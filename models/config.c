@@ -189,11 +189,12 @@ wf_status wf_config_check(const struct wf_config *c, wf_error *error)
     if (c->kv_heads > 0 && c->heads % c->kv_heads != 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "kv_heads: %lld don't divide heads %lld: choose a number that does",
                             (long long)c->kv_heads, (long long)c->heads);
-    if (c->min_lr > c->lr)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "min_lr: %g is above lr %g, the peak of the schedule: lower it", c->min_lr, c->lr);
-    if (family->kind != WF_MODEL_PAIRS && c->accumulate > c->batch)
+    if (c->training.min_lr > c->training.lr)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "min_lr: %g is above lr %g, the peak of the schedule: lower it", c->training.min_lr,
+                            c->training.lr);
+    if (family->kind != WF_MODEL_PAIRS && c->training.accumulate > c->training.batch)
         return wf_error_set(error, WF_ERR_ARGUMENT, "accumulate: %lld micro-batches can't be made of a batch of %lld rows",
-                            (long long)c->accumulate, (long long)c->batch);
+                            (long long)c->training.accumulate, (long long)c->training.batch);
     status = family->kind == WF_MODEL_PAIRS ? check_pairs(c, error) : WF_OK;
     return status == WF_OK ? check_size(c, error) : status;
 }

@@ -9,11 +9,35 @@
 #include <weft/internal/families.h>
 
 #define AT(field, text) .name = #field, .offset = offsetof(struct wf_config, field), .meaning = text
-#define INT(field, least, most, text, ...) {AT(field, text), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__}
-#define REAL(field, least, most, text, ...) {AT(field, text), .kind = KEY_REAL, .low = least, .high = most, __VA_ARGS__}
-#define BOOL(field, text, ...) {AT(field, text), .kind = KEY_BOOL, .high = 1, __VA_ARGS__}
-#define WORD(field, list, text, ...) \
-    {AT(field, text), .kind = KEY_WORD, .words = list, .high = sizeof list / sizeof *list - 1, __VA_ARGS__}
+#define INT(field, least, most, text, ...)                                                                                                 \
+    {                                                                                                                                      \
+        AT(field, text), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__                                                          \
+    }
+#define REAL(field, least, most, text, ...)                                                                                                \
+    {                                                                                                                                      \
+        AT(field, text), .kind = KEY_REAL, .low = least, .high = most, __VA_ARGS__                                                         \
+    }
+#define BOOL(field, text, ...)                                                                                                             \
+    {                                                                                                                                      \
+        AT(field, text), .kind = KEY_BOOL, .high = 1, __VA_ARGS__                                                                          \
+    }
+#define WORD(field, list, text, ...)                                                                                                       \
+    {                                                                                                                                      \
+        AT(field, text), .kind = KEY_WORD, .words = list, .high = sizeof list / sizeof *list - 1, __VA_ARGS__                              \
+    }
+#define IN(part, field, text) .name = #field, .offset = offsetof(struct wf_config, part.field), .meaning = text
+#define INT_OF(part, field, least, most, text, ...)                                                                                        \
+    {                                                                                                                                      \
+        IN(part, field, text), .kind = KEY_INT, .low = least, .high = most, __VA_ARGS__                                                    \
+    }
+#define REAL_OF(part, field, least, most, text, ...)                                                                                       \
+    {                                                                                                                                      \
+        IN(part, field, text), .kind = KEY_REAL, .low = least, .high = most, __VA_ARGS__                                                   \
+    }
+#define WORD_OF(part, field, list, text, ...)                                                                                              \
+    {                                                                                                                                      \
+        IN(part, field, text), .kind = KEY_WORD, .words = list, .high = sizeof list / sizeof *list - 1, __VA_ARGS__                        \
+    }
 #define MANY 1e12 /* steps, and what counts in steps */
 #define ABOVE .above = true
 #define BELOW .below = true
@@ -62,37 +86,37 @@ static const struct key keys[] = {
     BOOL(xavier, "Xavier-uniform weights; false: as PyTorch starts them", PAIRS(NULL)),
     BOOL(source_bos, "the source begins with the mark of its start", PAIRS(NULL)),
     BOOL(source_eos, "the source ends with the mark of its end", PAIRS(NULL)),
-    WORD(tokenizer, tokenizers, "the kind that is made when none is given", NOT_LANGUAGE(NULL)),
-    INT(min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", NOT_LANGUAGE(NULL)),
-    REAL(mask_rate, 0, 1, "share of the words that are masked, to be found again", ABOVE, BELOW, .users = WF_CONFIG_ENCODER),
-    INT(steps, 1, MANY, "updates in all; --steps says the same"),
-    INT(batch, 1, 1048576, "crops of `context` tokens an update", NOT_PAIRS("batch_tokens")),
-    INT(batch_tokens, 0, 1073741824, "padded positions an update; 0: all pairs at once", PAIRS("batch")),
-    WORD(batch_cost, costs, "positions of a pair: source + target, or the longer one", PAIRS("batch")),
-    INT(batch_window, 0, MANY, "pairs that are sorted by length together; 0: all", PAIRS("batch")),
-    INT(accumulate, 1, 1048576, "parts that an update is computed in, one after another: saves memory"),
-    REAL(lr, 0, INFINITY, "learning rate, at its peak", ABOVE),
-    REAL(min_lr, 0, INFINITY, "where schedule=cosine ends"),
-    INT(warmup, 0, MANY, "updates until lr is reached"),
-    WORD(schedule, schedules, "how lr goes on after the warmup"),
-    REAL(weight_decay, 0, INFINITY, "of matrices, decoupled (AdamW)"),
-    REAL(beta1, 0, 1, "Adam's, of the mean", ABOVE, BELOW),
-    REAL(beta2, 0, 1, "Adam's, of the square", ABOVE, BELOW),
-    REAL(eps, 0, 1, "Adam's, beside the root", ABOVE),
-    REAL(clip, 0, INFINITY, "most that the gradients' norm may be; 0: any"),
-    REAL(label_smoothing, 0, 1, "share of the target that is spread over all types", BELOW),
-    INT(save_every, 0, MANY, "updates from save to save; 0: only at the end"),
-    INT(valid_every, 0, MANY, "updates from validation to validation; 0: only at the end"),
-    INT(keep, 0, 1000000, "checkpoints that are kept, the last ones; 0: none"),
-    INT(keep_every, 0, MANY, "checkpoints at multiples of this step stay for good; 0: none", PAIRS("keep")),
-    INT(patience, 0, MANY, "validations without a better loss until training stops; 0: never"),
-    REAL(temperature, 0, 1000, "generate: above 1 more varied, below 1 less", ABOVE, LANGUAGE("beam")),
-    INT(top_k, 0, 16777216, "generate: from the k likeliest tokens; 0: all", LANGUAGE("beam")),
-    REAL(top_p, 0, 1, "generate: from the likeliest tokens that sum to p", ABOVE, LANGUAGE("beam")),
-    INT(max_tokens, 1, MANY, "generate, translate: most tokens of a text; of pairs 0: max_length", NOT_ENCODERS, .low_of_pairs = -1),
-    INT(beam, 1, 1024, "translate: hypotheses that are followed; 1: greedy", PAIRS("top_k")),
-    REAL(length_penalty, 0, INFINITY, "translate: A in ((5 + length) / 6)^A; higher: longer", PAIRS(NULL)),
-    INT(extra_tokens, 0, MANY, "translate: ids beyond those of the source; 0: no limit", PAIRS("max_tokens")),
+    {.name = "tokenizer", .offset = offsetof(struct wf_config, tokenizer.kind), .meaning = "the kind that is made when none is given", .kind = KEY_WORD, .words = tokenizers, .high = 4, NOT_LANGUAGE(NULL)},
+    INT_OF(tokenizer, min_frequency, 0, MANY, "a word or merge seen less often is left out of the tokenizer", NOT_LANGUAGE(NULL)),
+    REAL_OF(training, mask_rate, 0, 1, "share of the words that are masked, to be found again", ABOVE, BELOW, .users = WF_CONFIG_ENCODER),
+    INT_OF(training, steps, 1, MANY, "updates in all; --steps says the same"),
+    INT_OF(training, batch, 1, 1048576, "crops of `context` tokens an update", NOT_PAIRS("batch_tokens")),
+    INT_OF(training, batch_tokens, 0, 1073741824, "padded positions an update; 0: all pairs at once", PAIRS("batch")),
+    WORD_OF(training, batch_cost, costs, "positions of a pair: source + target, or the longer one", PAIRS("batch")),
+    INT_OF(training, batch_window, 0, MANY, "pairs that are sorted by length together; 0: all", PAIRS("batch")),
+    INT_OF(training, accumulate, 1, 1048576, "parts that an update is computed in, one after another: saves memory"),
+    REAL_OF(training, lr, 0, INFINITY, "learning rate, at its peak", ABOVE),
+    REAL_OF(training, min_lr, 0, INFINITY, "where schedule=cosine ends"),
+    INT_OF(training, warmup, 0, MANY, "updates until lr is reached"),
+    WORD_OF(training, schedule, schedules, "how lr goes on after the warmup"),
+    REAL_OF(training, weight_decay, 0, INFINITY, "of matrices, decoupled (AdamW)"),
+    REAL_OF(training, beta1, 0, 1, "Adam's, of the mean", ABOVE, BELOW),
+    REAL_OF(training, beta2, 0, 1, "Adam's, of the square", ABOVE, BELOW),
+    REAL_OF(training, eps, 0, 1, "Adam's, beside the root", ABOVE),
+    REAL_OF(training, clip, 0, INFINITY, "most that the gradients' norm may be; 0: any"),
+    REAL_OF(training, label_smoothing, 0, 1, "share of the target that is spread over all types", BELOW),
+    INT_OF(training, save_every, 0, MANY, "updates from save to save; 0: only at the end"),
+    INT_OF(training, valid_every, 0, MANY, "updates from validation to validation; 0: only at the end"),
+    INT_OF(training, keep, 0, 1000000, "checkpoints that are kept, the last ones; 0: none"),
+    INT_OF(training, keep_every, 0, MANY, "checkpoints at multiples of this step stay for good; 0: none", PAIRS("keep")),
+    INT_OF(training, patience, 0, MANY, "validations without a better loss until training stops; 0: never"),
+    REAL_OF(generation, temperature, 0, 1000, "generate: above 1 more varied, below 1 less", ABOVE, LANGUAGE("beam")),
+    INT_OF(generation, top_k, 0, 16777216, "generate: from the k likeliest tokens; 0: all", LANGUAGE("beam")),
+    REAL_OF(generation, top_p, 0, 1, "generate: from the likeliest tokens that sum to p", ABOVE, LANGUAGE("beam")),
+    INT_OF(generation, max_tokens, 1, MANY, "generate, translate: most tokens of a text; of pairs 0: max_length", NOT_ENCODERS, .low_of_pairs = -1),
+    INT_OF(generation, beam, 1, 1024, "translate: hypotheses that are followed; 1: greedy", PAIRS("top_k")),
+    REAL_OF(generation, length_penalty, 0, INFINITY, "translate: A in ((5 + length) / 6)^A; higher: longer", PAIRS(NULL)),
+    INT_OF(generation, extra_tokens, 0, MANY, "translate: ids beyond those of the source; 0: no limit", PAIRS("max_tokens")),
 };
 /* clang-format on */
 enum { KEYS = sizeof keys / sizeof *keys };

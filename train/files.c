@@ -34,14 +34,14 @@ static char *checkpoint_path(const struct trainer *t, int64_t step, wf_error *er
 
 static bool kept_for_good(const struct trainer *t, int64_t step)
 {
-    return t->config.keep_every > 0 && step % t->config.keep_every == 0;
+    return t->config.training.keep_every > 0 && step % t->config.training.keep_every == 0;
 }
 
 static wf_status drop_old(struct trainer *t)
 {
     int64_t *steps, count;
     wf_status status = wf_checkpoint_steps(t->options->out, &steps, &count, t->error);
-    for (int64_t i = 0; status == WF_OK && i < count - t->config.keep; i++) {
+    for (int64_t i = 0; status == WF_OK && i < count - t->config.training.keep; i++) {
         if (kept_for_good(t, steps[i]))
             continue;
         char *path = checkpoint_path(t, steps[i], t->error);
@@ -62,7 +62,7 @@ bool checkpoint_exists(const struct trainer *t)
 
 wf_status checkpoint_save(struct trainer *t)
 {
-    if (t->config.keep == 0 && !kept_for_good(t, t->step))
+    if (t->config.training.keep == 0 && !kept_for_good(t, t->step))
         return WF_OK;
     char name[64];
     snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)t->step);

@@ -40,7 +40,7 @@ static wf_status open(struct trainer *t, bool resuming)
 /* A crop is a function of the step and its row: there is nothing to take. */
 static wf_status next(struct trainer *t)
 {
-    t->step_tokens = t->config.batch * t->config.context;
+    t->step_tokens = t->config.training.batch * t->config.context;
     return WF_OK;
 }
 
@@ -51,7 +51,8 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
     wf_crops_fill(&l->sequence.crops, t->step, first, rows, l->x, l->y);
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
     return wf_model_loss(t->model, wf_ids(t->tape, l->x, rows, context), wf_ids(t->tape, l->y, rows, context),
-                         .label_smoothing = t->config.label_smoothing, .normalizer = (double)(t->config.batch * context), .plain = plain);
+                         .label_smoothing = t->config.training.label_smoothing, .normalizer = (double)(t->config.training.batch * context),
+                         .plain = plain);
 }
 
 static wf_status evaluate(struct trainer *t)
@@ -73,7 +74,10 @@ static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *err
     int64_t prompt = valid->count < PROMPT ? valid->count : PROMPT, count;
     memcpy(ids, valid->id, (size_t)prompt * sizeof *ids);
     struct wf_generate_options o = {.max_tokens = TOKENS,
-                                    .sampler = {.temperature = c->temperature, .top_k = c->top_k, .top_p = c->top_p, .seed = t->options->seed}};
+                                    .sampler = {.temperature = c->generation.temperature,
+                                                .top_k = c->generation.top_k,
+                                                .top_p = c->generation.top_p,
+                                                .seed = t->options->seed}};
     wf_status status = wf_generate_with(t->model, t->tape, ids, prompt, &o, ids + prompt, &count, error);
     return status == WF_OK ? wf_tokenizer_decode(t->tokenizer, ids, prompt + count, text, error) : status;
 }

@@ -20,14 +20,14 @@ static wf_status check(const struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
     const struct wf_config *c = &t->config;
-    if (!(c->mask_rate > 0))
+    if (!(c->training.mask_rate > 0))
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is of the family %s, which is read, not trained here", c->model, c->family);
     if (o->source_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is an encoder: it has one tokenizer, not two", c->model);
-    if (!o->tokenizer && !resuming && (c->tokenizer == WF_TOKENIZER_CHAR || c->tokenizer == WF_TOKENIZER_WORDPIECE))
+    if (!o->tokenizer && !resuming && (c->tokenizer.kind == WF_TOKENIZER_CHAR || c->tokenizer.kind == WF_TOKENIZER_WORDPIECE))
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "an encoder can't make a %s tokenizer, which would have no mask token: set tokenizer=word, bpe or byte-bpe",
-                            wf_tokenizer_kind_name(c->tokenizer));
+                            wf_tokenizer_kind_name(c->tokenizer.kind));
     return WF_OK;
 }
 
@@ -46,7 +46,7 @@ static wf_status check_texts(struct trainer *t, struct masked *d)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "of the %lld tokens to validate on none is masked: there are too few that the tokenizer knows, or mask_rate=%g "
                             "is too small for them",
-                            (long long)c->valid.count, t->config.mask_rate);
+                            (long long)c->valid.count, t->config.training.mask_rate);
     return status;
 }
 
@@ -59,7 +59,7 @@ static wf_status open(struct trainer *t, bool resuming)
     wf_status status = check(t, resuming);
     if (status == WF_OK) /* what only the validation text has is unknown */
         status = sequence_read(t, &d->sequence, resuming, false);
-    if (status == WF_OK && (status = wf_masking_init(&d->masking, t->tokenizer, t->config.mask_rate, o->seed, t->error)) != WF_OK)
+    if (status == WF_OK && (status = wf_masking_init(&d->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error)) != WF_OK)
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : o->out);
     if (status == WF_OK)
         status = sequence_encode(t, &d->sequence);
@@ -68,8 +68,8 @@ static wf_status open(struct trainer *t, bool resuming)
     if (status != WF_OK)
         return status;
     if (o->tokenizer) { /* config.json says what is, not what would have been made */
-        t->config.tokenizer = wf_tokenizer_kind_of(t->tokenizer);
-        t->config.min_frequency = 0;
+        t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
+        t->config.tokenizer.min_frequency = 0;
     }
     t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
     int32_t **buffer[] = {&d->ids, &d->places, &d->targets};
@@ -100,7 +100,7 @@ static wf_status next(struct trainer *t)
 {
     struct masked *d = t->data;
     d->chosen = 0;
-    for (int64_t micro = 0, first, rows; micro < t->config.accumulate; micro++)
+    for (int64_t micro = 0, first, rows; micro < t->config.training.accumulate; micro++)
         d->chosen += hide(t, micro, &first, &rows);
     t->step_tokens = d->chosen;
     return WF_OK;
@@ -113,7 +113,7 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
     /* A batch without any has a loss of 0, and gradients. */
     return wf_encoder_loss(t->model, wf_ids(t->tape, d->ids, rows, t->config.context), NULL, d->places, d->targets, count,
-                           .label_smoothing = t->config.label_smoothing, .normalizer = d->chosen > 0 ? (double)d->chosen : 1,
+                           .label_smoothing = t->config.training.label_smoothing, .normalizer = d->chosen > 0 ? (double)d->chosen : 1,
                            .plain = plain);
 }
 

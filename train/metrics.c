@@ -113,7 +113,7 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
 {
     return (struct wf_event){.kind = kind,
                              .step = t->step,
-                             .steps = t->config.steps,
+                             .steps = t->config.training.steps,
                              .loss = kind == WF_EVENT_VALID ? t->valid : t->loss,
                              .smoothed = kind == WF_EVENT_VALID ? t->valid_smoothed : t->smoothed,
                              .best = t->best,
@@ -137,7 +137,7 @@ static wf_status send(struct trainer *t, const struct wf_event *e)
         [WF_EVENT_SAVE] = "save", [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",   [WF_EVENT_SAMPLE] = "sample"};
     if (t->options->event)
         t->options->event(t->options->ctx, e);
-    bool quiet = e->kind == WF_EVENT_STEP && t->step % LOG_EVERY != 0 && t->step != 1 && t->step != t->config.steps;
+    bool quiet = e->kind == WF_EVENT_STEP && t->step % LOG_EVERY != 0 && t->step != 1 && t->step != t->config.training.steps;
     if (quiet || e->kind == WF_EVENT_SAVE || !t->metrics)
         return WF_OK;
     wf_status status = write_line(t, e, names[e->kind]);

@@ -62,12 +62,12 @@ void sequence_free(struct sequence *s)
 
 int64_t sequence_rows(const struct trainer *t, int64_t micro, int64_t *first)
 {
-    int64_t batch = t->config.batch, parts = t->config.accumulate;
+    int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
     *first = batch * micro / parts;
     return batch * (micro + 1) / parts - *first;
 }
 
 size_t sequence_room(const struct trainer *t)
 {
-    return (size_t)((t->config.batch + t->config.accumulate - 1) / t->config.accumulate * t->config.context);
+    return (size_t)((t->config.training.batch + t->config.training.accumulate - 1) / t->config.training.accumulate * t->config.context);
 }

@@ -294,10 +294,10 @@ wf_status state_load(struct trainer *t)
         status = get_double(file, path, "best", &best, t->error);
     if (status == WF_OK)
         status = get_double(file, path, "loss", &loss, t->error);
-    if (status == WF_OK && step > t->config.steps)
+    if (status == WF_OK && step > t->config.training.steps)
         status =
             wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " step%s already, --steps %" PRId64 " asks for fewer: give more",
-                         t->options->out, step, step == 1 ? "" : "s", t->config.steps);
+                         t->options->out, step, step == 1 ? "" : "s", t->config.training.steps);
     if (status == WF_OK && (step < 0 || stale < 0))
         status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
     if (status == WF_OK && t->task->get)

@@ -29,7 +29,7 @@ static wf_status explain(struct trainer *t, const char *what)
                             (long long)t->step + 1, what, weight, advice);
     const char *gradient = t->adam.grads->broken ? NULL : first_bad(t, t->adam.grads->slab);
     wf_tape_check_finite(t->tape, true);
-    for (int64_t micro = 0; micro < t->config.accumulate; micro++) {
+    for (int64_t micro = 0; micro < t->config.training.accumulate; micro++) {
         double value;
         wf_tensor *plain, *loss = t->task->forward(t, micro, &plain);
         if (loss && wf_item(loss, &value) == WF_ERR_NUMERIC)
@@ -54,7 +54,7 @@ wf_status train_step(struct trainer *t)
     wf_status status = t->task->next(t);
     if (status != WF_OK)
         return status;
-    for (int64_t micro = 0; micro < t->config.accumulate; micro++) {
+    for (int64_t micro = 0; micro < t->config.training.accumulate; micro++) {
         wf_tensor *plain = NULL, *loss = t->task->forward(t, micro, &plain);
         double value, smoothed;
         if (!loss)
@@ -70,14 +70,14 @@ wf_status train_step(struct trainer *t)
     }
     t->adam.lr = wf_schedule_lr(&t->schedule, t->step);
     wf_error error = {0};
-    status = wf_adam_step(&t->adam, t->config.clip, &error);
+    status = wf_adam_step(&t->adam, t->config.training.clip, &error);
     if (status == WF_ERR_NUMERIC)
         return explain(t, "the gradient's norm");
     if (status != WF_OK)
         return wf_error_set(t->error, status, "step %lld: %s", (long long)t->step + 1, error.message);
     t->step++;
     t->loss = sum;
-    t->smoothed = t->config.label_smoothing > 0 ? smoothed_sum : NAN;
+    t->smoothed = t->config.training.label_smoothing > 0 ? smoothed_sum : NAN;
     t->saved = false;
     return WF_OK;
 }

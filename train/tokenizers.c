@@ -59,9 +59,9 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
 {
     const struct wf_config *c = &t->config;
     /* A vocabulary of characters has no size to choose. */
-    struct wf_tokenizer_options o = {.kind = c->tokenizer,
-                                     .vocab_size = c->tokenizer == WF_TOKENIZER_CHAR ? 0 : vocab_size,
-                                     .min_frequency = c->min_frequency,
+    struct wf_tokenizer_options o = {.kind = c->tokenizer.kind,
+                                     .vocab_size = c->tokenizer.kind == WF_TOKENIZER_CHAR ? 0 : vocab_size,
+                                     .min_frequency = c->tokenizer.min_frequency,
                                      .progress = training_progress,
                                      .ctx = t};
     static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"};

@@ -52,13 +52,16 @@ static wf_status build(struct trainer *t, bool resuming)
     t->registry = wf_model_registry(t->model);
     status = resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error);
     if (status == WF_OK)
-        status = wf_adamw_init(&t->adam, t->registry, t->error, .lr = c->lr, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps,
-                               .weight_decay = c->weight_decay);
+        status = wf_adamw_init(&t->adam, t->registry, t->error, .lr = c->training.lr, .beta1 = c->training.beta1,
+                               .beta2 = c->training.beta2, .eps = c->training.eps, .weight_decay = c->training.weight_decay);
     if (status != WF_OK)
         return status;
     wf_adam_decay_matrices_only(&t->adam);
-    t->schedule = (struct wf_schedule){
-        .kind = (enum wf_schedule_kind)c->schedule, .peak = c->lr, .min = c->min_lr, .warmup = c->warmup, .steps = c->steps};
+    t->schedule = (struct wf_schedule){.kind = (enum wf_schedule_kind)c->training.schedule,
+                                       .peak = c->training.lr,
+                                       .min = c->training.min_lr,
+                                       .warmup = c->training.warmup,
+                                       .steps = c->training.steps};
     return WF_OK;
 }
 
@@ -110,7 +113,7 @@ static wf_status validate(struct trainer *t, bool *stop)
     } else {
         t->stale++;
     }
-    *stop = t->config.patience > 0 && t->stale >= t->config.patience;
+    *stop = t->config.training.patience > 0 && t->stale >= t->config.training.patience;
     if (status == WF_OK)
         status = report(t, WF_EVENT_VALID, 0, NULL);
     return status == WF_OK ? report_sample(t) : status;
@@ -124,25 +127,25 @@ static bool due(int64_t every, int64_t step)
 static wf_status loop(struct trainer *t)
 {
     const struct wf_config *c = &t->config;
-    bool stop = c->patience > 0 && t->stale >= c->patience, cancelled = false;
+    bool stop = c->training.patience > 0 && t->stale >= c->training.patience, cancelled = false;
     wf_status status = WF_OK;
-    while (status == WF_OK && t->step < c->steps && !stop && !cancelled) {
+    while (status == WF_OK && t->step < c->training.steps && !stop && !cancelled) {
         struct timespec begin;
         clock_gettime(CLOCK_MONOTONIC, &begin);
         status = train_step(t);
         if (status == WF_OK)
             status = report(t, WF_EVENT_STEP, (double)t->step_tokens / seconds_since(&begin), NULL);
-        bool last = t->step == c->steps;
-        if (status == WF_OK && t->validates && (last || due(c->valid_every, t->step)))
+        bool last = t->step == c->training.steps;
+        if (status == WF_OK && t->validates && (last || due(c->training.valid_every, t->step)))
             status = validate(t, &stop);
-        if (status == WF_OK && !last && !stop && due(c->save_every, t->step))
+        if (status == WF_OK && !last && !stop && due(c->training.save_every, t->step))
             status = save(t, true);
         cancelled = t->options->cancelled && t->options->cancelled(t->options->ctx);
     }
     if (status != WF_OK)
         return status;
-    bool finished = t->step >= c->steps;
-    status = save(t, finished || stop || due(c->save_every, t->step));
+    bool finished = t->step >= c->training.steps;
+    status = save(t, finished || stop || due(c->training.save_every, t->step));
     if (status == WF_OK)
         status = report(t, WF_EVENT_END, 0,
                         finished ? "trained to the end"
@@ -150,7 +153,7 @@ static wf_status loop(struct trainer *t)
                                  : "cancelled: --resume goes on from here");
     if (status == WF_OK && cancelled && !finished && !stop)
         status = wf_error_set(t->error, WF_ERR_CANCELLED, "cancelled after step %lld of %lld; --resume goes on from there",
-                              (long long)t->step, (long long)c->steps);
+                              (long long)t->step, (long long)c->training.steps);
     return status;
 }
 
@@ -195,7 +198,7 @@ static wf_status run(struct trainer *t)
     if (status == WF_OK)
         status = report(t, WF_EVENT_START, 0, NULL);
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
-    if (status == WF_OK && resuming && due(t->config.save_every, t->step) && !checkpoint_exists(t))
+    if (status == WF_OK && resuming && due(t->config.training.save_every, t->step) && !checkpoint_exists(t))
         status = checkpoint_save(t);
     return status == WF_OK ? what_now(t, loop(t)) : status;
 }

@@ -26,21 +26,21 @@ static wf_status check(const struct trainer *t, bool resuming)
     if (o->valid_files != 0 && o->valid_files != 2)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is validated on two files, source and target, not on %lld",
                             t->config.model, (long long)o->valid_files);
-    if (o->valid_files == 0 && t->config.patience > 0)
+    if (o->valid_files == 0 && t->config.training.patience > 0)
         return wf_error_set(
             t->error, WF_ERR_ARGUMENT,
             "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
-            (long long)t->config.patience);
+            (long long)t->config.training.patience);
     if (o->source_tokenizer && t->config.shared)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);
     if (o->source_tokenizer && !o->tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is given for the source alone: give the target's tokenizer too, or neither",
                             o->source_tokenizer);
-    if (!o->tokenizer && !resuming && (t->config.tokenizer == WF_TOKENIZER_CHAR || t->config.tokenizer == WF_TOKENIZER_WORDPIECE))
+    if (!o->tokenizer && !resuming && (t->config.tokenizer.kind == WF_TOKENIZER_CHAR || t->config.tokenizer.kind == WF_TOKENIZER_WORDPIECE))
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",
-                            wf_tokenizer_kind_name(t->config.tokenizer));
+                            wf_tokenizer_kind_name(t->config.tokenizer.kind));
     return WF_OK;
 }
 
@@ -82,14 +82,16 @@ static wf_status read_training(struct trainer *t)
     struct translation *d = t->data;
     const struct wf_config *c = &t->options->config;
     wf_status status = read_pairs(t, t->options->train, &d->train);
-    bool limited = d->made && c->tokenizer == WF_TOKENIZER_WORD && (c->vocab_size > 0 || c->source_vocab_size > 0 || c->min_frequency > 1);
+    bool limited = d->made && c->tokenizer.kind == WF_TOKENIZER_WORD &&
+                   (c->vocab_size > 0 || c->source_vocab_size > 0 || c->tokenizer.min_frequency > 1);
     if (status != WF_ERR_FORMAT || !limited || !strstr(t->error->message, "not in the vocabulary"))
         return status;
     wf_error_clear(t->error);
-    return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for "
-                        "them: leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
-                        (long long)c->vocab_size, (long long)c->min_frequency);
+    return wf_error_set(
+        t->error, WF_ERR_ARGUMENT,
+        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for "
+        "them: leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
+        (long long)c->vocab_size, (long long)c->tokenizer.min_frequency);
 }
 
 static wf_status open(struct trainer *t, bool resuming)
@@ -110,8 +112,8 @@ static wf_status open(struct trainer *t, bool resuming)
         return status;
     d->made = missing;
     if (o->tokenizer) { /* config.json says what is, not what would have been made */
-        t->config.tokenizer = wf_tokenizer_kind_of(t->tokenizer);
-        t->config.min_frequency = 0;
+        t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
+        t->config.tokenizer.min_frequency = 0;
     }
     t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
     t->config.source_vocab_size = t->config.shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer);
@@ -120,9 +122,9 @@ static wf_status open(struct trainer *t, bool resuming)
         status = read_pairs(t, o->valid, &d->valid);
     if (status == WF_OK)
         status = wf_pair_batches_new(d->train,
-                                     &(struct wf_pair_batches_options){.tokens = t->config.batch_tokens,
-                                                                       .side = t->config.batch_cost == WF_BATCH_SIDE,
-                                                                       .window = t->config.batch_window,
+                                     &(struct wf_pair_batches_options){.tokens = t->config.training.batch_tokens,
+                                                                       .side = t->config.training.batch_cost == WF_BATCH_SIDE,
+                                                                       .window = t->config.training.batch_window,
                                                                        .seed = o->seed},
                                      &d->batches, t->error);
     if (status != WF_OK)
@@ -155,7 +157,8 @@ static wf_status tell(struct trainer *t)
     const struct wf_config *c = &t->options->config;
     wf_status status = d->made ? tokenizer_tell(t, c->shared ? "tokenizer" : "target's tokenizer", c->vocab_size, t->tokenizer) : WF_OK;
     if (status == WF_OK && d->made && !c->shared)
-        status = tokenizer_tell(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
+        status =
+            tokenizer_tell(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
     if (status == WF_OK)
         status = tell_one(t, "training", d->train);
     return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;
@@ -176,21 +179,22 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
 {
     struct translation *d = t->data;
     struct wf_pairs part = d->pairs;
-    if (t->config.accumulate > 1)
-        wf_pair_batches_part(d->batches, micro, t->config.accumulate, &part);
+    if (t->config.training.accumulate > 1)
+        wf_pair_batches_part(d->batches, micro, t->config.training.accumulate, &part);
     if (part.count == 0)
         return NULL;
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step);
-    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.label_smoothing, .normalizer = d->targets, .plain = plain);
+    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.training.label_smoothing, .normalizer = d->targets,
+                         .plain = plain);
 }
 
 static wf_status evaluate(struct trainer *t)
 {
     struct translation *d = t->data;
     struct wf_pairs_evaluation e;
-    wf_status status = wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.label_smoothing, &e, t->error);
+    wf_status status = wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.training.label_smoothing, &e, t->error);
     t->valid = e.loss;
-    t->valid_smoothed = t->config.label_smoothing > 0 ? e.smoothed : NAN;
+    t->valid_smoothed = t->config.training.label_smoothing > 0 ? e.smoothed : NAN;
     return status;
 }
 

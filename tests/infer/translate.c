@@ -74,7 +74,7 @@ static wf_model *with_end(const struct wf_config *c, double bias)
 START_TEST(limits)
 {
     struct wf_config c = pairs_config("seq2seq-tiny", 30);
-    c.beam = 3;
+    c.generation.beam = 3;
     wf_tape *tape = new_tape();
     wf_model *m = with_end(&c, -1000);
     struct sentences s;
@@ -195,7 +195,7 @@ START_TEST(extremes)
 {
     wf_tape *tape = new_tape();
     struct wf_config c = pairs_config("multi30k", 3);
-    c.extra_tokens = 1;
+    c.generation.extra_tokens = 1;
     wf_model *m = model_of(&c, 1);
     struct sentences s;
     struct wf_translations t;
@@ -212,7 +212,7 @@ START_TEST(extremes)
     wf_model_free(m);
     c = pairs_config("multi30k", 11);
     c.max_length = 300000;
-    c.extra_tokens = 0;
+    c.generation.extra_tokens = 0;
     c.positions = 0;
     m = model_of(&c, 1);
     random_sentences(&s, &c, 40, 3, 2);
@@ -228,7 +228,7 @@ START_TEST(memory_stays_flat)
 {
     struct wf_config c = pairs_config("seq2seq-tiny", 30);
     c.max_length = 200;
-    c.extra_tokens = 0;
+    c.generation.extra_tokens = 0;
     wf_model *m = with_end(&c, -1000);
     wf_tape *tape = new_tape();
     struct sentences s;

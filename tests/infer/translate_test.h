@@ -27,8 +27,8 @@ static inline struct wf_config pairs_config(const char *name, int64_t vocab)
     c.max_length = 20;
     c.positions = 0;
     c.dropout = 0;
-    c.extra_tokens = 6;
-    c.max_tokens = 0;
+    c.generation.extra_tokens = 6;
+    c.generation.max_tokens = 0;
     return c;
 }
 

@@ -28,7 +28,7 @@ static void setting_make(struct setting *s, bool marks, bool unknown)
     s->config = pairs_config("seq2seq-tiny", wf_tokenizer_vocab_size(s->target));
     s->config.source_vocab_size = wf_tokenizer_vocab_size(s->source);
     s->config.source_bos = s->config.source_eos = marks;
-    s->config.beam = 3;
+    s->config.generation.beam = 3;
     s->model = decided_model(&s->config, 3, 2);
     s->tape = new_tape();
 }

@@ -23,45 +23,63 @@ START_TEST(presets_are_zoo_rows)
     ck_assert_ptr_null(wf_preset_at(wf_preset_count()));
 
     struct wf_config c = preset("nanogpt-char");
-    ck_assert(c.layers == 6 && c.heads == 6 && c.d_model == 384 && c.d_ff == 1536 && c.context == 256 && c.batch == 64 && c.steps == 5000);
-    ck_assert(c.dropout == 0.2 && c.tied && !c.bias && c.activation == WF_GELU && c.lr == 1e-3 && c.min_lr == 1e-4 && c.warmup == 100);
-    ck_assert(c.schedule == WF_SCHEDULE_COSINE && c.beta1 == 0.9 && c.beta2 == 0.99 && c.weight_decay == 0.1 && c.clip == 1.0);
+    ck_assert(c.layers == 6 && c.heads == 6 && c.d_model == 384 && c.d_ff == 1536 && c.context == 256 && c.training.batch == 64 &&
+              c.training.steps == 5000);
+    ck_assert(c.dropout == 0.2 && c.tied && !c.bias && c.activation == WF_GELU && c.training.lr == 1e-3 && c.training.min_lr == 1e-4 &&
+              c.training.warmup == 100);
+    ck_assert(c.training.schedule == WF_SCHEDULE_COSINE && c.training.beta1 == 0.9 && c.training.beta2 == 0.99 &&
+              c.training.weight_decay == 0.1 && c.training.clip == 1.0);
     c = preset("nanogpt-char-small");
-    ck_assert(c.layers == 4 && c.heads == 4 && c.d_model == 128 && c.d_ff == 512 && c.context == 64 && c.batch == 12 && c.steps == 2000);
-    ck_assert(c.dropout == 0 && c.tied && !c.bias && c.activation == WF_GELU && c.lr == 1e-3 && c.min_lr == 1e-4 && c.warmup == 100);
+    ck_assert(c.layers == 4 && c.heads == 4 && c.d_model == 128 && c.d_ff == 512 && c.context == 64 && c.training.batch == 12 &&
+              c.training.steps == 2000);
+    ck_assert(c.dropout == 0 && c.tied && !c.bias && c.activation == WF_GELU && c.training.lr == 1e-3 && c.training.min_lr == 1e-4 &&
+              c.training.warmup == 100);
     c = preset("char-rms");
-    ck_assert(c.layers == 1 && c.heads == 4 && c.d_model == 64 && c.d_ff == 256 && c.context == 256 && c.batch == 16 && c.steps == 1000);
-    ck_assert(c.dropout == 0 && !c.tied && c.bias && c.activation == WF_RELU && c.lr == 1e-3 && c.schedule == WF_SCHEDULE_CONSTANT);
-    ck_assert(c.weight_decay == 0 && c.beta2 == 0.999 && c.clip == 1.0 && c.top_k == 4 && c.max_tokens == 100);
+    ck_assert(c.layers == 1 && c.heads == 4 && c.d_model == 64 && c.d_ff == 256 && c.context == 256 && c.training.batch == 16 &&
+              c.training.steps == 1000);
+    ck_assert(c.dropout == 0 && !c.tied && c.bias && c.activation == WF_RELU && c.training.lr == 1e-3 &&
+              c.training.schedule == WF_SCHEDULE_CONSTANT);
+    ck_assert(c.training.weight_decay == 0 && c.training.beta2 == 0.999 && c.training.clip == 1.0 && c.generation.top_k == 4 &&
+              c.generation.max_tokens == 100);
 
     c = preset("seq2seq-tiny");
     ck_assert(c.norm == WF_NORM_PRE && c.final_norm && c.d_model == 32 && c.heads == 4 && c.d_ff == 128 && c.encoder_layers == 2);
     ck_assert(c.dropout == 0.1 && c.inner_dropout && !c.shared && !c.tied && c.bias && !c.scale_embeddings && c.positions == 5000);
-    ck_assert(c.tokenizer == WF_TOKENIZER_WORD && !c.source_bos && !c.source_eos && c.lr == 1e-3 && c.steps == 200 && c.batch_tokens == 0);
-    ck_assert(c.beam == 1 && c.max_tokens == 20 && c.label_smoothing == 0 && c.clip == 0 && c.beta2 == 0.999 && c.eps == 1e-8);
+    ck_assert(c.tokenizer.kind == WF_TOKENIZER_WORD && !c.source_bos && !c.source_eos && c.training.lr == 1e-3 && c.training.steps == 200 &&
+              c.training.batch_tokens == 0);
+    ck_assert(c.generation.beam == 1 && c.generation.max_tokens == 20 && c.training.label_smoothing == 0 && c.training.clip == 0 &&
+              c.training.beta2 == 0.999 && c.training.eps == 1e-8);
     c = preset("seq2seq-postnorm");
     ck_assert(c.norm == WF_NORM_POST && !c.final_norm && c.d_model == 128 && c.heads == 8 && c.d_ff == 512 && c.decoder_layers == 2);
-    ck_assert(c.dropout == 0 && c.shared && !c.tied && !c.scale_embeddings && c.vocab_size == 1000 && c.lr == 1e-4);
+    ck_assert(c.dropout == 0 && c.shared && !c.tied && !c.scale_embeddings && c.vocab_size == 1000 && c.training.lr == 1e-4);
     c = preset("transformer-base");
     ck_assert(c.norm == WF_NORM_POST && c.final_norm && c.d_model == 512 && c.heads == 8 && c.d_ff == 2048 && c.encoder_layers == 6);
     ck_assert(c.dropout == 0.1 && c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.max_length == 512);
-    ck_assert(fabs(c.lr - 1 / sqrt(512.0 * 4000)) < 1e-9 && c.warmup == 4000 && c.schedule == WF_SCHEDULE_INVERSE_SQRT && c.eps == 1e-9);
-    ck_assert(c.batch_tokens == 24000 && c.batch_cost == WF_BATCH_BOTH && c.batch_window == 4096 && c.beta2 == 0.98 && c.clip == 1);
-    ck_assert(c.source_bos && c.source_eos && c.min_frequency == 2 && c.label_smoothing == 0.1 && c.beam == 4 && c.length_penalty == 0.6);
-    ck_assert(c.steps == 100000 && c.save_every == 100 && c.valid_every == 200 && c.keep_every == 10000 && c.extra_tokens == 50);
+    ck_assert(fabs(c.training.lr - 1 / sqrt(512.0 * 4000)) < 1e-9 && c.training.warmup == 4000 &&
+              c.training.schedule == WF_SCHEDULE_INVERSE_SQRT && c.training.eps == 1e-9);
+    ck_assert(c.training.batch_tokens == 24000 && c.training.batch_cost == WF_BATCH_BOTH && c.training.batch_window == 4096 &&
+              c.training.beta2 == 0.98 && c.training.clip == 1);
+    ck_assert(c.source_bos && c.source_eos && c.tokenizer.min_frequency == 2 && c.training.label_smoothing == 0.1 &&
+              c.generation.beam == 4 && c.generation.length_penalty == 0.6);
+    ck_assert(c.training.steps == 100000 && c.training.save_every == 100 && c.training.valid_every == 200 &&
+              c.training.keep_every == 10000 && c.generation.extra_tokens == 50);
     c = preset("transformer-big");
-    ck_assert(c.d_model == 1024 && c.heads == 16 && c.d_ff == 4096 && c.dropout == 0.3 && c.steps == 300000 && c.keep_every == 100000);
-    ck_assert(fabs(c.lr - 1 / sqrt(1024.0 * 4000)) < 1e-9);
+    ck_assert(c.d_model == 1024 && c.heads == 16 && c.d_ff == 4096 && c.dropout == 0.3 && c.training.steps == 300000 &&
+              c.training.keep_every == 100000);
+    ck_assert(fabs(c.training.lr - 1 / sqrt(1024.0 * 4000)) < 1e-9);
     c = preset("encoder-attention");
     ck_assert(c.norm == WF_NORM_POST && c.final_norm && c.d_model == 64 && c.heads == 8 && c.d_ff == 256 && c.layers == 6);
     ck_assert(c.context == 128 && c.vocab_size == 1000 && c.dropout == 0.1 && !c.tied && c.bias && c.scale_embeddings);
-    ck_assert(c.activation == WF_RELU && c.tokenizer == WF_TOKENIZER_WORD && c.mask_rate == 0.15 && c.lr == 1e-3 && c.batch == 32);
-    ck_assert(c.weight_decay == 0.01 && c.beta1 == 0.9 && c.beta2 == 0.999 && c.eps == 1e-8);
+    ck_assert(c.activation == WF_RELU && c.tokenizer.kind == WF_TOKENIZER_WORD && c.training.mask_rate == 0.15 && c.training.lr == 1e-3 &&
+              c.training.batch == 32);
+    ck_assert(c.training.weight_decay == 0.01 && c.training.beta1 == 0.9 && c.training.beta2 == 0.999 && c.training.eps == 1e-8);
     c = preset("multi30k");
     ck_assert(c.norm == WF_NORM_PRE && c.final_norm && c.d_model == 128 && c.heads == 4 && c.d_ff == 256 && c.decoder_layers == 4);
-    ck_assert(c.dropout == 0.2 && !c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.lr == 2e-3);
-    ck_assert(c.warmup == 400 && c.batch_tokens == 4096 && c.batch_cost == WF_BATCH_SIDE && c.batch_window == 0 && c.vocab_size == 10000);
-    ck_assert(!c.source_bos && c.source_eos && c.keep == 10 && c.save_every == 100 && c.beam == 5 && c.length_penalty == 0.6);
+    ck_assert(c.dropout == 0.2 && !c.inner_dropout && c.shared && c.tied && c.scale_embeddings && c.xavier && c.training.lr == 2e-3);
+    ck_assert(c.training.warmup == 400 && c.training.batch_tokens == 4096 && c.training.batch_cost == WF_BATCH_SIDE &&
+              c.training.batch_window == 0 && c.vocab_size == 10000);
+    ck_assert(!c.source_bos && c.source_eos && c.training.keep == 10 && c.training.save_every == 100 && c.generation.beam == 5 &&
+              c.generation.length_penalty == 0.6);
 }
 END_TEST
 
@@ -206,27 +224,32 @@ START_TEST(keys_reach_their_fields)
 {
     struct wf_config c = preset("char-rms"), p = preset("multi30k"), e = preset("encoder-attention"), read = {0};
     for (int i = 0; i < ROWS; i++) {
-        struct wf_config *to = !rows[i].preset                                     ? &read
-                               : strcmp(rows[i].preset, "multi30k") == 0           ? &p
+        struct wf_config *to = !rows[i].preset                                    ? &read
+                               : strcmp(rows[i].preset, "multi30k") == 0          ? &p
                                : strcmp(rows[i].preset, "encoder-attention") == 0 ? &e
-                                                                                   : &c;
+                                                                                  : &c;
         ck_ok(wf_config_set(to, rows[i].key, rows[i].good[1] ? rows[i].good[1] : rows[i].good[0], error));
     }
-    ck_assert(e.mask_rate == 0.5 && read.segments == 2 && read.norm_eps == 1e-12 && read.attention_dropout == 0.1);
+    ck_assert(e.training.mask_rate == 0.5 && read.segments == 2 && read.norm_eps == 1e-12 && read.attention_dropout == 0.1);
     ck_assert(c.d_model == 384 && c.heads == 8 && c.kv_heads == 2 && c.d_ff == 262144 && c.layers == 1024 && c.context == 1048576);
-    ck_assert(c.vocab_size == 50257 && c.dropout == 0.2 && c.activation == WF_GELU && !c.tied && !c.bias && c.steps == 5000);
-    ck_assert(c.batch == 64 && c.accumulate == 40 && c.lr == 0.5 && c.min_lr == 1e-4 && c.warmup == 100 &&
-              c.schedule == WF_SCHEDULE_COSINE);
-    ck_assert(c.weight_decay == 0.1 && c.beta1 == 0.001 && c.beta2 == 0.999 && c.eps == 1 && c.clip == 1 && c.label_smoothing == 0.1);
-    ck_assert(c.save_every == 250 && c.valid_every == 250 && c.keep == 10 && c.patience == 5 && c.temperature == 1000 && c.top_k == 200);
-    ck_assert(c.top_p == 1 && c.max_tokens == 1000);
+    ck_assert(c.vocab_size == 50257 && c.dropout == 0.2 && c.activation == WF_GELU && !c.tied && !c.bias && c.training.steps == 5000);
+    ck_assert(c.training.batch == 64 && c.training.accumulate == 40 && c.training.lr == 0.5 && c.training.min_lr == 1e-4 &&
+              c.training.warmup == 100 && c.training.schedule == WF_SCHEDULE_COSINE);
+    ck_assert(c.training.weight_decay == 0.1 && c.training.beta1 == 0.001 && c.training.beta2 == 0.999 && c.training.eps == 1 &&
+              c.training.clip == 1 && c.training.label_smoothing == 0.1);
+    ck_assert(c.training.save_every == 250 && c.training.valid_every == 250 && c.training.keep == 10 && c.training.patience == 5 &&
+              c.generation.temperature == 1000 && c.generation.top_k == 200);
+    ck_assert(c.generation.top_p == 1 && c.generation.max_tokens == 1000);
     ck_assert_str_eq(c.model, "char-rms");
     ck_assert_str_eq(c.family, "rms");
-    ck_assert(p.encoder_layers == 6 && p.decoder_layers == 7 && p.max_length == 1048576 && p.positions == 5000 && p.source_vocab_size == 41);
+    ck_assert(p.encoder_layers == 6 && p.decoder_layers == 7 && p.max_length == 1048576 && p.positions == 5000 &&
+              p.source_vocab_size == 41);
     ck_assert(p.inner_dropout && p.norm == WF_NORM_POST && !p.final_norm && !p.shared && !p.scale_embeddings && !p.xavier);
-    ck_assert(p.source_bos && !p.source_eos && p.tokenizer == WF_TOKENIZER_BYTE_BPE && p.min_frequency == 2 && p.batch_tokens == 24000);
-    ck_assert(p.batch_cost == WF_BATCH_SIDE && p.batch_window == 4096 && p.keep_every == 10000 && p.beam == 5 && p.length_penalty == 0.6);
-    ck_assert(p.extra_tokens == 50);
+    ck_assert(p.source_bos && !p.source_eos && p.tokenizer.kind == WF_TOKENIZER_BYTE_BPE && p.tokenizer.min_frequency == 2 &&
+              p.training.batch_tokens == 24000);
+    ck_assert(p.training.batch_cost == WF_BATCH_SIDE && p.training.batch_window == 4096 && p.training.keep_every == 10000 &&
+              p.generation.beam == 5 && p.generation.length_penalty == 0.6);
+    ck_assert(p.generation.extra_tokens == 50);
 }
 END_TEST
 
@@ -282,7 +305,7 @@ START_TEST(keys_of_other_families)
     ck_refused(wf_config_set(&c, "encoder-layers", "4", error), WF_ERR_ARGUMENT, "did you mean encoder_layers?");
     c.layers = 3;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "layers: multi30k");
-    lm.beam = 3;
+    lm.generation.beam = 3;
     ck_refused(wf_config_check(&lm, error), WF_ERR_ARGUMENT, "beam: char-rms");
     struct wf_config encoder = preset("encoder-attention");
     encoder.segments = 2;
@@ -308,17 +331,17 @@ START_TEST(what_holds_between_keys_of_pairs)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "positions: 100 are fewer than max_length 512");
     c = good, c.heads = 5;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "heads: 5 don't divide d_model 128");
-    c = good, c.beam = 0;
+    c = good, c.generation.beam = 0;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "beam: 0 is out of range");
     c = good, c.d_model = 65536, c.d_ff = 262144, c.encoder_layers = 1024;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "2^40");
-    c = good, c.accumulate = 1000; /* a part of a batch may be empty */
+    c = good, c.training.accumulate = 1000; /* a part of a batch may be empty */
     ck_ok(wf_config_check(&c, error));
     c = good, c.norm = (enum wf_norm_place)7;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "norm: 7 is out of range: 0 to 1");
-    c = good, c.tokenizer = WF_TOKENIZER_WORDPIECE; /* can't be trained, but given */
+    c = good, c.tokenizer.kind = WF_TOKENIZER_WORDPIECE; /* can't be trained, but given */
     ck_ok(wf_config_check(&c, error));
-    c = good, c.tokenizer = (wf_tokenizer_kind)(WF_TOKENIZER_WORDPIECE + 1);
+    c = good, c.tokenizer.kind = (wf_tokenizer_kind)(WF_TOKENIZER_WORDPIECE + 1);
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "tokenizer");
 }
 END_TEST
@@ -336,12 +359,12 @@ START_TEST(words_are_those_of_nn_and_optim)
     c = preset("multi30k");
     for (int i = WF_TOKENIZER_CHAR; i <= WF_TOKENIZER_WORDPIECE; i++) {
         ck_ok(wf_config_set(&c, "tokenizer", wf_tokenizer_kind_name((wf_tokenizer_kind)i), error));
-        ck_assert_int_eq(c.tokenizer, i);
+        ck_assert_int_eq(c.tokenizer.kind, i);
     }
     c = preset("char-rms");
     for (int i = WF_SCHEDULE_CONSTANT; i <= WF_SCHEDULE_INVERSE_SQRT; i++) {
         ck_ok(wf_config_set(&c, "schedule", wf_schedule_name((enum wf_schedule_kind)i), error));
-        ck_assert_int_eq(c.schedule, i);
+        ck_assert_int_eq(c.training.schedule, i);
         ck_assert(wf_config_get(&c, "schedule", text, sizeof text));
         ck_assert_str_eq(text, wf_schedule_name((enum wf_schedule_kind)i));
     }
@@ -415,13 +438,13 @@ START_TEST(what_holds_between_keys)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "2^40");
     c = good, c.d_model = 65536, c.heads = 64, c.vocab_size = 16777216;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "2^40");
-    c = good, c.min_lr = 2e-3;
+    c = good, c.training.min_lr = 2e-3;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "min_lr");
-    c = good, c.accumulate = 65;
+    c = good, c.training.accumulate = 65;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "accumulate");
-    c = preset("encoder-attention"), c.accumulate = c.batch + 1;
+    c = preset("encoder-attention"), c.training.accumulate = c.training.batch + 1;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "accumulate: 33 micro-batches can't be made of a batch of 32 rows");
-    c = good, c.steps = 50; /* shorter than the warm-up: a preset can be tried */
+    c = good, c.training.steps = 50; /* shorter than the warm-up: a preset can be tried */
     ck_ok(wf_config_check(&c, error));
     c = good, strcpy(c.family, "gtp");
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "did you mean gpt");
@@ -434,9 +457,9 @@ START_TEST(what_holds_between_keys)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "layers");
     c = good, c.activation = (enum wf_activation)9;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "activation");
-    c = good, c.schedule = -1;
+    c = good, c.training.schedule = -1;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "schedule");
-    c = good, c.clip = INFINITY;
+    c = good, c.training.clip = INFINITY;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "clip");
 }
 END_TEST
@@ -462,5 +485,5 @@ END_TEST
 
 WF_TEST_MAIN("models/config", presets_are_zoo_rows, an_unknown_model_names_the_nearest, nearest_names,
              every_key_takes_good_values_and_refuses_bad_ones, keys_reach_their_fields, words_are_those_of_nn_and_optim,
-             unknown_keys_name_the_nearest, keys_say_what_they_mean, what_holds_between_keys,
-             keys_of_other_families, what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)
+             unknown_keys_name_the_nearest, keys_say_what_they_mean, what_holds_between_keys, keys_of_other_families,
+             what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)

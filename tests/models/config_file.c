@@ -38,7 +38,7 @@ START_TEST(round_trip)
             c.source_vocab_size = c.shared ? 0 : 77;
         else if (!encoder)
             c.kv_heads = 1;
-        c.patience = 1000000000000;
+        c.training.patience = 1000000000000;
         ck_ok(wf_config_save(&c, path, error));
         ck_ok(wf_config_load(&back, path, error));
         for (int k = 0; k < wf_config_key_count(); k++) {

@@ -128,7 +128,8 @@ static void near(const struct subject *s, const char *what, const wf_array *arra
     double part = 0;
     for (int64_t i = 0; i < n; i += stride)
         part += (have[i] - want[i / stride]) * (have[i] - want[i / stride]);
-    ck_assert_msg(sqrt(part) <= allowed, "%s: a sample of %s differs by %g, allowed %g (norm %g)", s->name, what, sqrt(part), allowed, norm);
+    ck_assert_msg(sqrt(part) <= allowed, "%s: a sample of %s differs by %g, allowed %g (norm %g)", s->name, what, sqrt(part), allowed,
+                  norm);
     ck_assert_msg(fabs(golden_norm(have, NULL, n) - norm) <= allowed, "%s: the norm of %s is not %g", s->name, what, norm);
     free(want);
     free(have);
@@ -180,12 +181,14 @@ static void train(const char *name, int64_t rows, int32_t types)
 {
     struct subject s = make(name, rows, types);
     const struct wf_config *c = wf_model_config(s.model);
-    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->schedule, c->lr, c->min_lr, c->warmup, c->steps};
+    const struct wf_schedule schedule = {(enum wf_schedule_kind)c->training.schedule, c->training.lr, c->training.min_lr,
+                                         c->training.warmup, c->training.steps};
     struct wf_adam opt;
     char key[64];
     snprintf(key, sizeof key, "%s/losses", kind);
     double *want = golden_read(s.file, key, STEPS), tolerance = sizeof(wf_real) == 8 ? 1e-9 : 1e-4;
-    ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->beta1, .beta2 = c->beta2, .eps = c->eps, .weight_decay = c->weight_decay));
+    ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2, .eps = c->training.eps,
+                        .weight_decay = c->training.weight_decay));
     wf_adam_decay_matrices_only(&opt);
     const char *sanitize = getenv("WEFT_SANITIZE"); /* they make a step ten times slower, and find what they find in a few */
     int steps = sanitize && strcmp(sanitize, "none") != 0 ? 5 : STEPS;
@@ -196,7 +199,7 @@ static void train(const char *name, int64_t rows, int32_t types)
         ck_assert_msg(wf_backward(loss) == WF_OK && wf_item(loss, &value) == WF_OK, "%s", wf_tape_error(s.tape)->message);
         ck_assert_msg(fabs(value - want[t]) <= tolerance * want[t], "%s: the loss of step %d is %.12g, not %.12g", name, t, value, want[t]);
         opt.lr = wf_schedule_lr(&schedule, t);
-        ck_ok(wf_adam_step(&opt, c->clip, error));
+        ck_ok(wf_adam_step(&opt, c->training.clip, error));
     }
     ck_assert(want[STEPS - 1] < want[0] - 0.2); /* it learned, or the comparison would say little */
     wf_adam_free(&opt);

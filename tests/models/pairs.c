@@ -193,7 +193,8 @@ START_TEST(the_loss_falls)
     c.positions = c.max_length = 8;
     wf_model *m = model_of(&c, 7);
     wf_tape *tape = new_tape();
-    ck_ok(wf_adam_init(&opt, wf_model_registry(m), error, .lr = c.lr, .beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps));
+    ck_ok(wf_adam_init(&opt, wf_model_registry(m), error, .lr = c.training.lr, .beta1 = c.training.beta1, .beta2 = c.training.beta2,
+                       .eps = c.training.eps));
     document_batch(&p, 3);
     double first = 0, last = 1e9;
     for (int s = 0; s < 60; s++) {
@@ -203,7 +204,7 @@ START_TEST(the_loss_falls)
             last = loss;
         }
         first = s == 0 ? loss : first;
-        ck_ok(wf_adam_step(&opt, c.clip, error));
+        ck_ok(wf_adam_step(&opt, c.training.clip, error));
     }
     ck_assert_msg(last < first - 2, "%g to %g", first, last);
     wf_adam_free(&opt);

@@ -59,13 +59,13 @@ static struct wf_config config_of(const struct subject_case *c)
                               .scale_embeddings = c->scale,
                               .bias = !c->no_bias,
                               .activation = c->activation,
-                              .steps = 1,
-                              .accumulate = 1,
-                              .lr = 1,
-                              .beta1 = 0.9,
-                              .beta2 = 0.98,
-                              .eps = 1e-9,
-                              .beam = 1};
+                              .training.steps = 1,
+                              .training.accumulate = 1,
+                              .training.lr = 1,
+                              .training.beta1 = 0.9,
+                              .training.beta2 = 0.98,
+                              .training.eps = 1e-9,
+                              .generation.beam = 1};
 }
 
 /* As weight() in make_seq2seq.py. */

@@ -47,7 +47,7 @@ static struct wf_train_options tiny(const char *out, struct seen *seen)
                             {"keep", "2"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
-    o.config.steps = 25;
+    o.config.training.steps = 25;
     return o;
 }
 
@@ -58,12 +58,12 @@ static struct wf_train_result learn(bool layers)
     struct seen seen = {0};
     struct wf_train_result result;
     struct wf_train_options o = tiny(in_folder(layers ? "run" : "blind"), &seen);
-    o.config.steps = STEPS;
+    o.config.training.steps = STEPS;
     o.event = NULL;
-    o.config.batch = 16;
-    o.config.valid_every = 200;
-    o.config.save_every = 0;
-    o.config.lr = 3e-3;
+    o.config.training.batch = 16;
+    o.config.training.valid_every = 200;
+    o.config.training.save_every = 0;
+    o.config.training.lr = 3e-3;
     o.config.dropout = 0;
     o.config.scale_embeddings = false;
     o.config.layers = layers ? 2 : 1;
@@ -208,20 +208,20 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
     write_turns("text", 1);
     struct seen straight = {0}, first = {.cancel_at = 13}, second = {.last_step = 13};
     struct wf_train_options o = tiny(in_folder("straight"), &straight);
-    o.config.accumulate = 4;
+    o.config.training.accumulate = 4;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(straight.count[WF_EVENT_VALID], 3);
     o = tiny(in_folder("broken"), &first);
-    o.config.accumulate = 4;
+    o.config.training.accumulate = 4;
     ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
     o = tiny(in_folder("broken"), &second);
-    o.config.accumulate = 4;
+    o.config.training.accumulate = 4;
     o.resume = true;
-    o.config.mask_rate = 0.2;
+    o.config.training.mask_rate = 0.2;
     wf_error problem = {0};
     ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "mask_rate = 0.15"), "%s", problem.message);
-    o.config.mask_rate = 0.15;
+    o.config.training.mask_rate = 0.15;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(second.count[WF_EVENT_STEP], 12);
     ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
@@ -238,11 +238,11 @@ START_TEST(accumulation_is_the_large_batch)
     write_turns("text", 1);
     struct seen whole = {0}, parts = {0};
     struct wf_train_options o = tiny(in_folder("whole"), &whole);
-    o.config.steps = 5;
+    o.config.training.steps = 5;
     ck_ok(wf_train(&o, NULL, error));
     o = tiny(in_folder("parts"), &parts);
-    o.config.steps = 5;
-    o.config.accumulate = 4;
+    o.config.training.steps = 5;
+    o.config.training.accumulate = 4;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_double_eq_tol(parts.first_loss, whole.first_loss, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
     ck_assert_double_eq_tol(parts.last_loss, whole.last_loss, sizeof(wf_real) == 8 ? 1e-9 : 1e-3);
@@ -268,14 +268,14 @@ START_TEST(smoothing)
     o.event = see_smoothed;
     o.ctx = without;
     o.cancelled = NULL;
-    o.config.steps = 1;
+    o.config.training.steps = 1;
     ck_ok(wf_train(&o, NULL, error));
     o = tiny(in_folder("with"), NULL);
     o.event = see_smoothed;
     o.ctx = with;
     o.cancelled = NULL;
-    o.config.steps = 1;
-    o.config.label_smoothing = 0.3;
+    o.config.training.steps = 1;
+    o.config.training.label_smoothing = 0.3;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert(isnan(without[1]));
     ck_assert_double_eq_tol(with[0], without[0], sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
@@ -306,9 +306,9 @@ START_TEST(batches_without_a_masked_token)
         o.event = see_empty;
         o.ctx = empty;
         o.cancelled = NULL;
-        o.config.batch = 2;
-        o.config.accumulate = parts;
-        o.config.mask_rate = 0.02;
+        o.config.training.batch = 2;
+        o.config.training.accumulate = parts;
+        o.config.training.mask_rate = 0.02;
         ck_ok(wf_train(&o, NULL, error));
         ck_assert(empty[0] > 3 && empty[1] > 3);
     }
@@ -336,7 +336,7 @@ START_TEST(bad_input_is_named)
     write_text("short", "a1 b1 a1\n");
     struct seen seen = {0};
     struct wf_train_options o = tiny(in_folder("run"), &seen);
-    o.config.tokenizer = WF_TOKENIZER_CHAR;
+    o.config.tokenizer.kind = WF_TOKENIZER_CHAR;
     refused(&o, WF_ERR_ARGUMENT, "set tokenizer=word, bpe or byte-bpe");
     o = tiny(in_folder("run"), &seen);
     o.tokenizer = in_folder("maskless");
@@ -375,26 +375,26 @@ START_TEST(given_tokenizers)
     o.event = NULL; /* most words are unknown: some batches have none to mask */
     make_tokenizer("given", "<unk>", "a1 b1 a2 b2 a3 b3");
     o.tokenizer = in_folder("given");
-    o.config.steps = 2;
+    o.config.training.steps = 2;
     ck_ok(wf_train(&o, NULL, error));
     struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
     ck_assert_int_eq(run.config.vocab_size, 8);
-    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    ck_assert(run.config.tokenizer.kind == WF_TOKENIZER_WORD && run.config.tokenizer.min_frequency == 0);
     wf_run_close(&run);
     o = tiny(in_folder("run"), &seen);
     o.event = NULL;
     ck_ok(wf_train_config(in_folder("run"), &o.config, error)); /* as the command resumes */
-    o.config.steps = 4;
+    o.config.training.steps = 4;
     o.resume = true;
     ck_ok(wf_train(&o, NULL, error));
     static const enum wf_tokenizer_kind kinds[] = {WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE};
     for (int i = 0; i < 2; i++) {
         seen = (struct seen){0};
         o = tiny(in_folder(i ? "byte-bpe" : "bpe"), &seen);
-        o.config.tokenizer = kinds[i];
+        o.config.tokenizer.kind = kinds[i];
         o.config.vocab_size = i ? 300 : 60;
-        o.config.steps = 2;
+        o.config.training.steps = 2;
         ck_ok(wf_train(&o, NULL, error));
         ck_ok(wf_run_open(&run, o.out, NULL, error));
         ck_assert_int_eq(wf_tokenizer_special(run.tokenizer, WF_SPECIAL_MASK), 2);
@@ -412,7 +412,7 @@ static wf_status train_again(wf_error *problem)
     struct wf_train_options o = tiny(in_folder("run"), NULL);
     o.event = NULL;
     o.cancelled = NULL;
-    o.config.steps = 1;
+    o.config.training.steps = 1;
     return wf_train(&o, NULL, problem);
 }
 

@@ -71,8 +71,8 @@ static void train(const char *out, int64_t steps, int64_t valid_every, struct se
                             {"batch", "4"},  {"dropout", "0.1"}, {"warmup", "5"}, {"save_every", "10"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
-    o.config.steps = steps;
-    o.config.valid_every = valid_every;
+    o.config.training.steps = steps;
+    o.config.training.valid_every = valid_every;
     wf_error problem = {0};
     wf_status status = wf_train(&o, NULL, &problem);
     ck_assert_msg(status == (seen->cancel_at ? WF_ERR_CANCELLED : WF_OK), "%s", problem.message);

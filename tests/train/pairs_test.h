@@ -112,15 +112,23 @@ static inline struct wf_train_options small(const char *out, struct seen *seen)
         train[i] = kept[i];
         valid[i] = kept[2 + i];
     }
-    struct wf_train_options o = {.out = out, .train = train, .train_files = 2, .valid = valid, .valid_files = 2, .seed = 5, .event = see,
-                                 .ctx = seen, .cancelled = cancel};
+    struct wf_train_options o = {.out = out,
+                                 .train = train,
+                                 .train_files = 2,
+                                 .valid = valid,
+                                 .valid_files = 2,
+                                 .seed = 5,
+                                 .event = see,
+                                 .ctx = seen,
+                                 .cancelled = cancel};
     ck_ok(wf_config_preset(&o.config, "seq2seq-tiny", error));
-    const char *set[][2] = {{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"d_model", "16"}, {"d_ff", "32"}, {"heads", "2"},
-                            {"max_length", "24"}, {"positions", "32"}, {"batch_tokens", "120"}, {"batch_window", "32"}, {"lr", "0.01"},
-                            {"label_smoothing", "0.1"}, {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}, {"clip", "1"}};
+    const char *set[][2] = {
+        {"encoder_layers", "1"},    {"decoder_layers", "1"}, {"d_model", "16"},       {"d_ff", "32"},         {"heads", "2"},
+        {"max_length", "24"},       {"positions", "32"},     {"batch_tokens", "120"}, {"batch_window", "32"}, {"lr", "0.01"},
+        {"label_smoothing", "0.1"}, {"valid_every", "10"},   {"save_every", "7"},     {"keep", "2"},          {"clip", "1"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
-    o.config.steps = 40;
+    o.config.training.steps = 40;
     return o;
 }
 

@@ -10,9 +10,9 @@ static void train(const char *out, const char *name, bool shared)
 {
     struct seen seen = {0};
     struct wf_train_options o = small(out, &seen);
-    o.config.steps = 9;
-    o.config.save_every = 3;
-    o.config.keep = 3;
+    o.config.training.steps = 9;
+    o.config.training.save_every = 3;
+    o.config.training.keep = 3;
     o.config.shared = shared;
     snprintf(o.config.model, sizeof o.config.model, "%s", name);
     ck_ok(wf_train(&o, NULL, error));
@@ -202,8 +202,8 @@ static wf_status train_again(wf_error *problem)
     char name[32];
     snprintf(name, sizeof name, "again-%d", turn++);
     struct wf_train_options o = small(in_folder(name), &seen);
-    o.config.steps = 2;
-    o.config.accumulate = 2;
+    o.config.training.steps = 2;
+    o.config.training.accumulate = 2;
     o.event = NULL;
     o.cancelled = NULL;
     return wf_train(&o, NULL, problem);
@@ -264,8 +264,8 @@ START_TEST(progress_within_a_window)
     ck_assert_int_eq(l.calls, 3);
     ck_assert_int_eq(l.last, 3);
     l = (struct lines_done){.fine = true, .stop_after = 1};
-    ck_assert_int_eq(
-        wf_evaluate_translation(&run, in_folder("a.en"), in_folder("a.de"), &o, note_lines, &l, &scores, &problem), WF_ERR_CANCELLED);
+    ck_assert_int_eq(wf_evaluate_translation(&run, in_folder("a.en"), in_folder("a.de"), &o, note_lines, &l, &scores, &problem),
+                     WF_ERR_CANCELLED);
     ck_assert_msg(strstr(problem.message, "cancelled after 0 of 3 lines"), "%s", problem.message);
     ck_assert_int_eq(l.calls, 1);
     wf_run_close(&run);

@@ -76,12 +76,12 @@ static void steady(struct setting s)
     config.vocab_size = s.vocab;
     config.dropout = s.dropout;
     if (sanitized()) /* they make a step ten times slower */
-        config.batch = 4;
+        config.training.batch = 4;
     enum { TEXT = 20000 };
     int32_t *text = malloc(TEXT * sizeof *text);
     for (int i = 0; i < TEXT; i++)
         text[i] = (int32_t)((i * 7919u + (unsigned)i / 13) % (unsigned)s.vocab);
-    size_t ids = (size_t)(config.batch * config.context);
+    size_t ids = (size_t)(config.training.batch * config.context);
     int32_t *x = malloc(ids * sizeof *x), *y = malloc(ids * sizeof *y);
     struct wf_crops crops;
     struct wf_masking masking = {0};
@@ -95,7 +95,7 @@ static void steady(struct setting s)
         ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &tokenizer, error, .kind = WF_TOKENIZER_WORD,
                                  .specials = (const char *const[]){"<pad>", "<unk>", "<mask>"}, .special_count = 3));
         ck_assert_int_eq(wf_tokenizer_vocab_size(tokenizer), s.vocab);
-        ck_ok(wf_masking_init(&masking, tokenizer, config.mask_rate, 1, error));
+        ck_ok(wf_masking_init(&masking, tokenizer, config.training.mask_rate, 1, error));
         wf_tokenizer_free(tokenizer);
     }
     ck_ok(wf_crops_init(&crops, text, TEXT, config.context, 1, error));
@@ -115,15 +115,15 @@ static void steady(struct setting s)
             all = atomic_load(&mallocs);
             getrusage(RUSAGE_SELF, &before);
         }
-        wf_crops_fill(&crops, step, 0, config.batch, x, y);
+        wf_crops_fill(&crops, step, 0, config.training.batch, x, y);
         /* one batch with more masked tokens than any of those that are counted goes before them: what it took is there */
         double rate = step == 5 ? 2 : 1;
-        masking.threshold = (uint64_t)(rate * config.mask_rate * 4294967296.0);
-        int64_t count = masked ? wf_masking_hide(&masking, step, 0, config.batch, config.context, x, places, y) : 0;
+        masking.threshold = (uint64_t)(rate * config.training.mask_rate * 4294967296.0);
+        int64_t count = masked ? wf_masking_hide(&masking, step, 0, config.training.batch, config.context, x, places, y) : 0;
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)step);
-        wf_tensor *in = wf_ids(tape, x, config.batch, config.context);
+        wf_tensor *in = wf_ids(tape, x, config.training.batch, config.context);
         wf_tensor *loss = masked ? wf_encoder_loss(model, in, NULL, places, y, count, 0)
-                                 : wf_model_loss(model, in, wf_ids(tape, y, config.batch, config.context));
+                                 : wf_model_loss(model, in, wf_ids(tape, y, config.training.batch, config.context));
         fine = fine && wf_backward(loss) == WF_OK && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
     }
     getrusage(RUSAGE_SELF, &after);

@@ -75,11 +75,12 @@ static struct wf_train_options small(const char *out, struct seen *seen)
     files[0] = text_path;
     struct wf_train_options o = {.out = out, .train = files, .train_files = 1, .seed = 5, .event = see, .ctx = seen, .cancelled = cancel};
     ck_ok(wf_config_preset(&o.config, "nanogpt-char-small", error));
-    const char *set[][2] = {{"layers", "2"}, {"d_model", "32"}, {"heads", "4"}, {"d_ff", "64"}, {"context", "16"}, {"batch", "6"},
-                            {"dropout", "0.1"}, {"warmup", "5"}, {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}};
+    const char *set[][2] = {{"layers", "2"},       {"d_model", "32"},   {"heads", "4"},     {"d_ff", "64"},
+                            {"context", "16"},     {"batch", "6"},      {"dropout", "0.1"}, {"warmup", "5"},
+                            {"valid_every", "10"}, {"save_every", "7"}, {"keep", "2"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
-    o.config.steps = 40;
+    o.config.training.steps = 40;
     return o;
 }
 
@@ -155,12 +156,12 @@ START_TEST(accumulation_is_the_large_batch)
     begin();
     struct seen whole = {0}, parts = {0};
     struct wf_train_options o = small(in_folder("whole"), &whole);
-    o.config.steps = 5;
+    o.config.training.steps = 5;
     ck_ok(wf_train(&o, NULL, error));
     double loss = whole.last_loss;
     o = small(in_folder("parts"), &parts);
-    o.config.steps = 5;
-    o.config.accumulate = 4; /* 6 rows in 4 parts: of 1, 2, 1 and 2 rows */
+    o.config.training.steps = 5;
+    o.config.training.accumulate = 4; /* 6 rows in 4 parts: of 1, 2, 1 and 2 rows */
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_double_eq_tol(parts.last_loss, loss, sizeof(wf_real) == 8 ? 1e-10 : 1e-4);
     finish();
@@ -172,11 +173,11 @@ START_TEST(patience_stops_early)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.steps = 400;
-    o.config.valid_every = 2;
-    o.config.patience = 2;
-    o.config.lr = o.config.min_lr = 0.5; /* so that it does not learn */
-    o.config.warmup = 0;
+    o.config.training.steps = 400;
+    o.config.training.valid_every = 2;
+    o.config.training.patience = 2;
+    o.config.training.lr = o.config.training.min_lr = 0.5; /* so that it does not learn */
+    o.config.training.warmup = 0;
     struct wf_train_result result;
     ck_ok(wf_train(&o, &result, error));
     ck_assert_int_lt(result.step, 400);
@@ -195,9 +196,9 @@ START_TEST(weights_that_go_bad_name_the_tensor)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.lr = 1e18;
-    o.config.min_lr = o.config.clip = o.config.weight_decay = 0;
-    o.config.warmup = 0;
+    o.config.training.lr = 1e18;
+    o.config.training.min_lr = o.config.training.clip = o.config.training.weight_decay = 0;
+    o.config.training.warmup = 0;
     wf_error error = {0};
     wf_status status = wf_train(&o, NULL, &error);
     if (sizeof(wf_real) == 4)
@@ -216,10 +217,10 @@ START_TEST(bad_weights_replace_nothing)
     begin();
     struct seen bad = {0};
     struct wf_train_options o = small(in_folder("bad"), &bad);
-    o.config.lr = 1e39; /* beyond float */
-    o.config.min_lr = o.config.clip = o.config.weight_decay = 0;
-    o.config.warmup = 0;
-    o.config.valid_every = o.config.save_every = o.config.steps = 1;
+    o.config.training.lr = 1e39; /* beyond float */
+    o.config.training.min_lr = o.config.training.clip = o.config.training.weight_decay = 0;
+    o.config.training.warmup = 0;
+    o.config.training.valid_every = o.config.training.save_every = o.config.training.steps = 1;
     wf_error problem = {0};
     wf_status status = wf_train(&o, NULL, &problem);
     if (sizeof(wf_real) == 4) {
@@ -236,7 +237,7 @@ START_TEST(checkpoints_of_others_stay)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.keep = 1;
+    o.config.training.keep = 1;
     ck_ok(wf_folder_make(in_folder("run/checkpoints"), error));
     ck_ok(wf_file_save(in_folder("run/checkpoints/step-keep.safetensors"), "x", 1, error));
     ck_ok(wf_train(&o, NULL, error));
@@ -253,7 +254,7 @@ START_TEST(every_allocation_may_fail)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("warm"), &seen);
-    o.config.steps = 2;
+    o.config.training.steps = 2;
     o.event = NULL;
     o.cancelled = NULL;
     ck_ok(wf_train(&o, NULL, error));

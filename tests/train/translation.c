@@ -11,7 +11,7 @@ START_TEST(learns_and_leaves_a_run)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.steps = 150;
+    o.config.training.steps = 150;
     struct wf_train_result result;
     ck_ok(wf_train(&o, &result, error));
     ck_assert_int_eq(seen.count[WF_EVENT_STEP], 150);
@@ -54,7 +54,7 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
         snprintf(a, sizeof a, "straight-%d", shared);
         snprintf(b, sizeof b, "broken-%d", shared);
         struct wf_train_options o = small(in_folder(a), &straight);
-        o.config.accumulate = 3;
+        o.config.training.accumulate = 3;
         o.config.shared = shared;
         ck_ok(wf_init(error, .threads = 2));
         ck_ok(wf_train(&o, NULL, error));
@@ -97,8 +97,8 @@ START_TEST(accumulation_is_the_large_batch)
         char name[32];
         snprintf(name, sizeof name, "run-%d", parts[i]);
         struct wf_train_options o = small(in_folder(name), &seen);
-        o.config.steps = 5;
-        o.config.accumulate = parts[i];
+        o.config.training.steps = 5;
+        o.config.training.accumulate = parts[i];
         ck_ok(wf_train(&o, NULL, error));
         loss[i] = seen.last_loss;
         ck_assert_double_eq_tol(loss[i], loss[0], sizeof(wf_real) == 8 ? 1e-10 : 1e-4);
@@ -112,10 +112,10 @@ START_TEST(patience_stops_early)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.steps = 400;
-    o.config.valid_every = 2;
-    o.config.patience = 2;
-    o.config.lr = 0.5; /* so that it does not learn */
+    o.config.training.steps = 400;
+    o.config.training.valid_every = 2;
+    o.config.training.patience = 2;
+    o.config.training.lr = 0.5; /* so that it does not learn */
     struct wf_train_result result;
     ck_ok(wf_train(&o, &result, error));
     ck_assert_int_lt(result.step, 400);
@@ -132,13 +132,13 @@ START_TEST(without_validation)
     struct wf_train_result result;
     struct wf_train_options o = small(in_folder("run"), &seen);
     o.valid_files = 0;
-    o.config.steps = 12;
+    o.config.training.steps = 12;
     ck_ok(wf_train(&o, &result, error));
     ck_assert(isnan(result.valid) && isnan(result.best));
     ck_assert_int_eq(seen.count[WF_EVENT_VALID], 0);
     ck_assert(!wf_file_exists(in_folder("run/best.safetensors")) && wf_file_exists(in_folder("run/model.safetensors")));
     o.out = in_folder("patient");
-    o.config.patience = 3;
+    o.config.training.patience = 3;
     ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "give --valid"), "%s", problem.message);
     finish();
@@ -150,9 +150,9 @@ START_TEST(checkpoints_are_kept_as_asked)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.save_every = 2;
-    o.config.keep = 3;
-    o.config.keep_every = 8;
+    o.config.training.save_every = 2;
+    o.config.training.keep = 3;
+    o.config.training.keep_every = 8;
     ck_ok(wf_train(&o, NULL, error));
     for (int step = 2; step <= 40; step += 2) {
         char name[64];
@@ -161,7 +161,7 @@ START_TEST(checkpoints_are_kept_as_asked)
     }
     /* none but those for good */
     o.out = in_folder("few");
-    o.config.keep = 0;
+    o.config.training.keep = 0;
     seen = (struct seen){0};
     ck_ok(wf_train(&o, NULL, error));
     ck_assert(wf_file_exists(in_folder("few/checkpoints/step-00000032.safetensors")));
@@ -169,9 +169,9 @@ START_TEST(checkpoints_are_kept_as_asked)
     /* a checkpoint that a killed process did not come to is made up for */
     ck_assert_int_eq(unlink(in_folder("run/checkpoints/step-00000040.safetensors")), 0);
     o = small(in_folder("run"), &seen);
-    o.config.save_every = 2;
-    o.config.keep = 3;
-    o.config.keep_every = 8;
+    o.config.training.save_every = 2;
+    o.config.training.keep = 3;
+    o.config.training.keep_every = 8;
     o.resume = true;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert(wf_file_exists(in_folder("run/checkpoints/step-00000040.safetensors")));
@@ -188,7 +188,7 @@ START_TEST(checkpoints_of_a_lost_run_are_set_aside)
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(unlink(in_folder("run/state.safetensors")), 0);
     seen = (struct seen){0};
-    o.config.steps = 7;
+    o.config.training.steps = 7;
     ck_ok(wf_train(&o, NULL, error));
     /* best, model, checkpoints, config (of other steps), metrics.jsonl, and the event file; the tokenizers are the same */
     ck_assert_int_eq(seen.count[WF_EVENT_WARNING], wf_events_available() ? 6 : 5);
@@ -207,9 +207,9 @@ START_TEST(numbers_that_go_bad_name_the_tensor)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.lr = 1e18;
-    o.config.clip = 0;
-    o.config.accumulate = 2;
+    o.config.training.lr = 1e18;
+    o.config.training.clip = 0;
+    o.config.training.accumulate = 2;
     wf_error problem = {0};
     wf_status status = wf_train(&o, NULL, &problem);
     if (sizeof(wf_real) == 4)
@@ -261,10 +261,10 @@ START_TEST(bad_input_is_named)
     o.tokenizer = o.source_tokenizer = "tokenizer.json";
     refused(&o, WF_ERR_ARGUMENT, "shares one tokenizer");
     o = small(in_folder("run"), &seen);
-    o.config.tokenizer = WF_TOKENIZER_CHAR;
+    o.config.tokenizer.kind = WF_TOKENIZER_CHAR;
     refused(&o, WF_ERR_ARGUMENT, "char");
     o = small(in_folder("run"), &seen);
-    o.config.tokenizer = WF_TOKENIZER_BPE;
+    o.config.tokenizer.kind = WF_TOKENIZER_BPE;
     o.config.vocab_size = 5;
     refused(&o, WF_ERR_ARGUMENT, "vocab");
     /* words that the text has and the settings leave out */
@@ -272,7 +272,7 @@ START_TEST(bad_input_is_named)
     o.config.vocab_size = 6;
     refused(&o, WF_ERR_ARGUMENT, "vocab_size=6");
     o.config.vocab_size = 0;
-    o.config.min_frequency = 66;
+    o.config.tokenizer.min_frequency = 66;
     refused(&o, WF_ERR_ARGUMENT, "min_frequency=66");
     /* a pipe that nobody writes to */
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
@@ -290,15 +290,15 @@ START_TEST(a_resume_with_something_else_is_refused)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.steps = 8;
+    o.config.training.steps = 8;
     ck_ok(wf_train(&o, NULL, error));
     o.resume = true;
-    o.config.steps = 12;
+    o.config.training.steps = 12;
     struct wf_train_options other = o;
     other.config.dropout = 0.3;
     refused(&other, WF_ERR_ARGUMENT, "dropout");
     other = o;
-    other.config.batch_tokens = 100;
+    other.config.training.batch_tokens = 100;
     refused(&other, WF_ERR_ARGUMENT, "batch_tokens");
     other = o;
     other.seed = 6;
@@ -311,7 +311,7 @@ START_TEST(a_resume_with_something_else_is_refused)
     refused(&other, WF_ERR_ARGUMENT, "validated on another text");
     struct wf_train_options without = small(in_folder("without"), &seen);
     seen = (struct seen){0};
-    without.config.steps = 8;
+    without.config.training.steps = 8;
     without.valid_files = 0;
     ck_ok(wf_train(&without, NULL, error));
     without.valid_files = 2;
@@ -357,7 +357,7 @@ START_TEST(resumes_with_less)
     wf_error problem = {0};
     wf_status status = wf_train_seed(o.out, &seed, &problem);
     ck_assert_msg(status == WF_ERR_IO && strstr(problem.message, "state.safetensors"), "%s", problem.message);
-    o.config.steps = 3;
+    o.config.training.steps = 3;
     o.seed = UINT64_C(1) << 62;
     o.resume = true;
     o.event = last_warning;
@@ -369,7 +369,7 @@ START_TEST(resumes_with_less)
     ck_assert(seed == o.seed);
     /* a log that can't be read is put away: the state is enough */
     write_text("run/metrics.jsonl", "garbage\n");
-    o.config.steps = 4;
+    o.config.training.steps = 4;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_msg(strstr(warning, "metrics.jsonl:1:"), "%s", warning);
     ck_assert(wf_file_exists(in_folder("run/metrics.previous-1.jsonl")) && wf_file_exists(in_folder("run/metrics.jsonl")));
@@ -389,7 +389,7 @@ START_TEST(given_tokenizers)
     struct seen seen = {0};
     struct wf_run run;
     struct wf_train_options o = small(in_folder("first"), &seen);
-    o.config.steps = 3;
+    o.config.training.steps = 3;
     ck_ok(wf_train(&o, NULL, error));
     o.out = in_folder("second");
     o.source_tokenizer = in_folder("first/tokenizer.source.json");
@@ -402,24 +402,24 @@ START_TEST(given_tokenizers)
     refused(&o, WF_ERR_ARGUMENT, "for the source alone");
     /* config.json says what a given one is, whatever would have been made */
     ck_ok(wf_run_open(&run, in_folder("second"), NULL, error));
-    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    ck_assert(run.config.tokenizer.kind == WF_TOKENIZER_WORD && run.config.tokenizer.min_frequency == 0);
     wf_run_close(&run);
     o = small(in_folder("facts"), &seen);
-    o.config.tokenizer = WF_TOKENIZER_BPE;
-    o.config.min_frequency = 5;
-    o.config.steps = 3;
+    o.config.tokenizer.kind = WF_TOKENIZER_BPE;
+    o.config.tokenizer.min_frequency = 5;
+    o.config.training.steps = 3;
     o.source_tokenizer = in_folder("first/tokenizer.source.json");
     o.tokenizer = in_folder("first/tokenizer.target.json");
     seen = (struct seen){0};
     ck_ok(wf_train(&o, NULL, error));
     ck_ok(wf_run_open(&run, in_folder("facts"), NULL, error));
-    ck_assert(run.config.tokenizer == WF_TOKENIZER_WORD && run.config.min_frequency == 0);
+    ck_assert(run.config.tokenizer.kind == WF_TOKENIZER_WORD && run.config.tokenizer.min_frequency == 0);
     wf_run_close(&run);
     o.resume = true; /* with the same options, too */
-    o.config.steps = 4;
+    o.config.training.steps = 4;
     ck_ok(wf_train(&o, NULL, error));
     o.resume = false;
-    o.config.steps = 3;
+    o.config.training.steps = 3;
     /* one for both sides, with embeddings of their own */
     const char *both[2] = {o.train[1], o.train[1]};
     o.out = in_folder("third");
@@ -430,7 +430,7 @@ START_TEST(given_tokenizers)
     ck_ok(wf_run_open(&run, in_folder("third"), NULL, error));
     wf_run_close(&run);
     o.resume = true;
-    o.config.steps = 5;
+    o.config.training.steps = 5;
     ck_ok(wf_train(&o, NULL, error));
     /* stopped while the data is read: nothing is there yet */
     o = small(in_folder("stopped"), &seen);

@@ -13,6 +13,38 @@ enum wf_norm_place { WF_NORM_POST, WF_NORM_PRE };
 /* What a token batch of pairs costs: pairs x (longest source + longest target), or pairs x the longer of the two. */
 enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
 
+/* How a model is trained. */
+struct wf_training {
+    int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
+    int64_t batch_tokens;             /* pairs: padded positions a step, instead of `batch`; 0: all pairs at once */
+    enum wf_batch_cost batch_cost;    /* "both", "side" */
+    int64_t batch_window;             /* pairs sorted by length together; 0: all. Used with batch_tokens, as is batch_cost */
+    double lr, min_lr;                /* the peak, and where "cosine" ends; the other schedules do not use min_lr */
+    int64_t warmup;
+    int schedule; /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
+    double weight_decay, beta1, beta2, eps, clip, label_smoothing;
+    double mask_rate;                /* encoders: share of the tokens that are masked */
+    int64_t save_every, valid_every; /* steps; 0: only at the end */
+    int64_t keep;                    /* latest checkpoints kept; 0: none */
+    int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
+    int64_t patience;                /* validations without a better loss before training stops; 0: never */
+};
+
+/* The tokenizer that training makes when none is given. */
+struct wf_tokenizer_settings {
+    int kind;              /* wf_tokenizer_kind; "char", "word", "bpe", "byte-bpe" in text. Of a run with a given tokenizer: its kind */
+    int64_t min_frequency; /* of a run with a given tokenizer: 0 */
+};
+
+/* Defaults of `weft generate` and `weft translate`. */
+struct wf_generation {
+    double temperature, top_p;
+    int64_t top_k, max_tokens; /* of pairs too: maximum length of a translation in tokens; 0: max_length */
+    int64_t beam;              /* 1: greedy */
+    double length_penalty;     /* A in ((5 + length) / 6)^A */
+    int64_t extra_tokens;      /* a translation is at most this many tokens longer than its source; 0: no limit */
+};
+
 struct wf_config {
     char model[64];  /* the preset that it came from: "nanogpt-char" */
     char family[32]; /* "gpt", "rms", "seq2seq", "encoder", "bert": which file of models/ builds it */
@@ -23,7 +55,7 @@ struct wf_config {
     enum wf_activation activation;
     bool tied, bias;
     /* of "bert", whose config.json is Hugging Face's */
-    int64_t segments; /* kinds of segments that have an embedding */
+    int64_t segments;                   /* kinds of segments that have an embedding */
     double norm_eps, attention_dropout; /* attention_dropout: on the weights of attention; `dropout` is elsewhere */
     /* of encoder-decoders, and some of encoders */
     int64_t encoder_layers, decoder_layers;
@@ -38,32 +70,9 @@ struct wf_config {
     bool xavier;                 /* Xavier-uniform matrices, zero biases, embeddings N(0, 1/d_model); else PyTorch's defaults */
     bool source_bos, source_eos; /* marks of the source; a target always has both */
 
-    /* tokenizers that training makes when none is given */
-    int tokenizer;               /* wf_tokenizer_kind: "char", "word", "bpe", "byte-bpe", and given ones "wordpiece"; vocab_size types */
-    int64_t min_frequency;       /* of a run with a given tokenizer: 0, and `tokenizer` is the kind of that one */
-
-    /* training */
-    int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
-    int64_t batch_tokens;             /* pairs: padded positions a step, instead of `batch`; 0: all pairs at once */
-    enum wf_batch_cost batch_cost;    /* "both", "side" */
-    int64_t batch_window;             /* pairs that are sorted by length together; 0: all. Of batch_tokens, as is batch_cost */
-    double lr, min_lr;                /* the peak, and where "cosine" ends; the other schedules have no end */
-    int64_t warmup;
-    int schedule;                     /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
-    double weight_decay, beta1, beta2, eps, clip, label_smoothing;
-    double mask_rate;                 /* encoders: share of the tokens that are to be found again */
-    int64_t save_every, valid_every;  /* steps; 0: only at the end */
-    int64_t keep;                     /* checkpoints that are kept; 0: none but the latest state */
-    int64_t keep_every;               /* and those of these steps are never dropped; 0: none */
-    int64_t patience;                 /* validations without a better loss before training stops; 0: never */
-
-    /* sampling, the defaults of `weft generate` */
-    double temperature, top_p;
-    int64_t top_k, max_tokens;        /* of pairs too: the most ids of a translation; 0: max_length */
-    /* translating, the defaults of `weft translate` */
-    int64_t beam;                     /* 1: greedy */
-    double length_penalty;            /* A in ((5 + length) / 6)^A */
-    int64_t extra_tokens;             /* a translation has at most that many ids more than its source; 0: no such limit */
+    struct wf_training training;
+    struct wf_tokenizer_settings tokenizer;
+    struct wf_generation generation;
 };
 
 /* The zoo's rows. */
