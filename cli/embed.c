@@ -7,7 +7,6 @@
 
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
-#include <weft/internal/utf8.h>
 
 #include "display.h"
 #include "line_input.h"
@@ -180,15 +179,8 @@ static wf_status embed_up_to_the_fault(struct embedding *e, const char *const *l
 
 static wf_status check_line(const struct line_input *in, const char *text, int64_t length, wf_error *error)
 {
-    int64_t fault = wf_line_fault(text, 0, length);
-    if (fault < 0)
-        return WF_OK;
-    if (in->line == 1) /* it may be UTF-16 */
-        return wf_line_refuse(in->name, text - in->mark, in->mark + length, 0, 0, in->mark + fault, error);
-    if (!text[fault])
-        return line_input_fault(in, fault, error, "a NUL byte: this is not text; convert it to UTF-8");
-    return line_input_fault(in, fault, error, "not UTF-8: byte 0x%02X: %s; convert it to UTF-8", (unsigned char)text[fault],
-                            wf_utf8_fault(text + fault, length - fault));
+    int64_t fault = wf_text_fault(text, length);
+    return fault < 0 ? WF_OK : wf_text_refuse(in->name, in->line, in->mark + fault + 1, text + fault, length - fault, error);
 }
 
 /* The vectors of the next lines; *count 0 at the end. */

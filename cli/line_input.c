@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <weft/internal/lines.h>
+#include <weft/internal/sentence.h>
 #include <weft/internal/reason.h>
 
 enum {
@@ -175,7 +176,7 @@ wf_status line_input_fault(const struct line_input *in, int64_t offset, wf_error
 wf_status line_input_encode(const struct line_input *in, const wf_tokenizer *tokenizer, const char *text, int64_t length,
                             const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error)
 {
-    int64_t fault = wf_line_fault(text, 0, length);
+    int64_t fault = wf_text_fault(text, length);
     if (fault >= 0 && !text[fault])
         return line_input_fault(in, fault, error, "a NUL byte: this is not text, or it is in UTF-16; convert it to UTF-8");
     /* a byte order mark counts among the bytes of its line */

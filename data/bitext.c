@@ -7,6 +7,7 @@
 #include <weft/internal/encode.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/sentence.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>

@@ -7,6 +7,7 @@
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
+#include <weft/internal/sentence.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -115,17 +116,17 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     struct pair *pair = e->bitext->pair + line;
     int64_t from, to, unknown = 0;
     *next = wf_line_at(text, side->map.bytes, begin, &from, &to);
-    int64_t bad = wf_line_fault(text, begin, *next);
-    if (bad >= 0)
-        return wf_line_refuse(side->path, text, side->map.bytes, line, begin, bad, error);
+    int64_t bad = wf_text_fault(text + begin, *next - begin);
+    if (bad >= 0) /* in the first line bytes count from the start of the file, a byte order mark too */
+        return wf_text_refuse(side->path, line + 1, bad + (line == 0 ? begin : 0) + 1, text + begin + bad, side->map.bytes - begin - bad,
+                              error);
     pair->at[e->which] = from;
     pair->ids[e->which] = 0;
     if (from == to)
         return WF_OK;
     encoder->ids.count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[e->which], .unknown = &unknown};
-    wf_status status =
-        wf_line_encode(side->tokenizer, side->path, text, line, begin, from, to, &options, &encoder->ids, error);
+    wf_status status = wf_line_encode(side->tokenizer, side->path, text, line, begin, from, to, &options, &encoder->ids, error);
     if (status != WF_OK)
         return status;
     int64_t ids = encoder->ids.count;

@@ -6,7 +6,7 @@
 
 #include <weft/embed.h>
 #include <weft/internal/grow.h>
-#include <weft/internal/lines.h>
+#include <weft/internal/sentence.h>
 #include <weft/internal/parallel.h>
 #include <weft/memory.h>
 

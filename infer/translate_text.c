@@ -7,7 +7,7 @@
 #include <weft/detokenize.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
-#include <weft/internal/utf8.h>
+#include <weft/internal/sentence.h>
 #include <weft/memory.h>
 #include <weft/translate.h>
 
@@ -155,13 +155,9 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
                         struct wf_translator_counts *counts, wf_error *error)
 {
     int64_t first = t->ids.count, most = wf_model_config(t->model)->max_length, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
-    int64_t fault = wf_line_fault(text, from, to), unknown = 0;
-    if (fault >= 0 && !text[fault])
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": a NUL byte: this is not text, or it is in UTF-16", t->name,
-                            line + 1, fault - begin + 1);
+    int64_t fault = wf_text_fault(text + from, to - from), unknown = 0;
     if (fault >= 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s; convert the text to UTF-8",
-                            t->name, line + 1, fault - begin + 1, (unsigned char)text[fault], wf_utf8_fault(text + fault, to - fault));
+        return wf_text_refuse(t->name, line + 1, from + fault - begin + 1, text + from + fault, to - from - fault, error);
     wf_status status = t->source_bos >= 0 ? push(&t->ids, t->source_bos, error) : WF_OK;
     struct wf_encode_options o = {.unknown = &unknown, .cache = t->cache};
     int64_t start = t->ids.count;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <weft/encoder.h>
-#include <weft/internal/lines.h>
+#include <weft/internal/sentence.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 #include <weft/translate.h>

@@ -140,14 +140,14 @@ START_TEST(bytes_that_are_no_text)
     const struct wf_bitext_options options = {.source = t, .target = t};
     wf_bitext *b;
     ck_fails(open_texts(TEXTS("w1\nw2 \xFF w3\nw\xC0\n", "\xFF\n2\n3\n"), &options, &b, error), WF_ERR_FORMAT,
-             "a.en:2:4: not UTF-8: byte 0xFF (offset 6)");
+             "a.en:2:4: not UTF-8: byte 0xFF");
     ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82\n"), &options, &b, error), WF_ERR_FORMAT,
-             "b.de:2:4: not UTF-8: byte 0xE2 (offset 6): a sequence cut short");
+             "b.de:2:4: not UTF-8: byte 0xE2: a sequence cut short");
     ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82"), &options, &b, error), WF_ERR_FORMAT, "b.de:2:4: not UTF-8: byte 0xE2");
     ck_fails(open_texts(TEXTS("\xEF\xBB\xBF\xED\xA0\x80\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT,
-             "a.en:1:4: not UTF-8: byte 0xED (offset 3): a surrogate");
+             "a.en:1:4: not UTF-8: byte 0xED: a surrogate");
     ck_fails(open_texts(TEXTS(" \xA0\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:1:2: not UTF-8: byte 0xA0");
-    ck_fails(open_texts(TEXTS("w1\nw2 w\0\n", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:2:5: a NUL byte (offset 7)");
+    ck_fails(open_texts(TEXTS("w1\nw2 w\0\n", "w1\nw2\n"), &options, &b, error), WF_ERR_FORMAT, "a.en:2:5: a NUL byte");
     ck_fails(open_texts(TEXTS("\xFF\xFEw\0\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "this is UTF-16");
     ck_fails(open_texts(TEXTS("", "w1\n"), &options, &b, error), WF_ERR_FORMAT, "a.en: the file is empty");
     ck_fails(open_texts(TEXTS("w1\n", "\xEF\xBB\xBF"), &options, &b, error), WF_ERR_FORMAT, "b.de: the file is empty");
@@ -218,7 +218,7 @@ START_TEST(tokenizers_that_change_sentences)
         wf_bitext *b;
         if (what < 3) {
             ck_fails(open_texts(TEXTS("w1 w2 w3 w4\n", "w1\n"), &source, &b, error), WF_ERR_ARGUMENT,
-                     what == 0 ? "a.en: its tokenizer cuts sentences at 3 tokens" : "a.en: its tokenizer pads each sentence");
+                     what == 0 ? "a.en: its tokenizer truncates sentences to 3 tokens" : "a.en: its tokenizer pads each sentence");
             ck_fails(open_texts(TEXTS("w1\n", "w1 w2 w3 w4\n"), &target, &b, error), WF_ERR_ARGUMENT, "b.de: its tokenizer ");
         } else { /* the longest of a batch of one is itself */
             ck_ok(open_texts(TEXTS("w1 w2 w3 w4\n", "w1\n"), &source, &b, error));

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting the words of a text: every block is cut into as many shares as there are threads, each with a table of its own. */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "train_blocks.h"
 #include "word_counts.h"
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
 
-enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536 };
+/* A block is large enough for the threads to share, small enough for progress to move. */
+enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536, BLOCK = 4 << 20 };
 
 struct share {
     const struct wf_tokenizer_options *options;
@@ -34,9 +36,11 @@ static void count_share(void *ctx, int64_t block)
     struct share *s = (struct share *)ctx + block;
     const char *data = s->data + s->begin;
     int64_t length = s->end - s->begin;
-    s->fault = wf_line_fault(s->data, s->begin, s->end);
-    if (s->fault >= 0)
+    s->fault = wf_text_fault(data, length);
+    if (s->fault >= 0) {
+        s->fault += s->begin;
         return;
+    }
     for (int64_t at = 0; at < length && s->status == WF_OK;) {
         const char *end = memchr(data + at, '\n', (size_t)(length - at));
         int64_t next = end ? end + 1 - data : length, line = end ? end - data - at : length - at, fault;
@@ -52,7 +56,7 @@ static void count_share(void *ctx, int64_t block)
 }
 
 /* Cuts a block at ends of lines and counts it; what is wrong first in the text is what is said. */
-static wf_status count_block(struct train_blocks *blocks, struct share *share, int shares, wf_error *error)
+static wf_status count_block(const struct wf_lines *blocks, struct share *share, int shares, wf_error *error)
 {
     int64_t begin = 0;
     if (blocks->length / SMALLEST_SHARE < shares)
@@ -60,9 +64,9 @@ static wf_status count_block(struct train_blocks *blocks, struct share *share, i
     for (int i = 0; i < shares; i++) {
         int64_t end = blocks->length * (i + 1) / shares;
         end = end < begin ? begin : end;
-        const char *line = i + 1 < shares && end < blocks->length ? memchr(blocks->data + end, '\n', (size_t)(blocks->length - end)) : NULL;
-        end = line ? line + 1 - blocks->data : blocks->length;
-        share[i].data = blocks->data;
+        const char *line = i + 1 < shares && end < blocks->length ? memchr(blocks->text + end, '\n', (size_t)(blocks->length - end)) : NULL;
+        end = line ? line + 1 - blocks->text : blocks->length;
+        share[i].data = blocks->text;
         share[i].begin = begin;
         share[i].end = begin = end;
         share[i].fault = -1;
@@ -70,7 +74,7 @@ static wf_status count_block(struct train_blocks *blocks, struct share *share, i
     wf_parallel(shares, (double)blocks->length * 20, count_share, share);
     for (int i = 0; i < shares; i++) {
         if (share[i].fault >= 0)
-            return train_blocks_fault(blocks, share[i].fault, error);
+            return wf_lines_refuse(blocks, share[i].fault, error);
         if (share[i].status == WF_ERR_MEMORY)
             return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the words of the text", blocks->name);
         if (share[i].status != WF_OK)
@@ -93,27 +97,78 @@ static wf_status join(struct share *share, int shares, wf_error *error)
     return WF_OK;
 }
 
+/* The bytes of a source, 0 where one of its files is no regular file; what is missing is said before hours have gone into the files
+ * before it. */
+static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
+{
+    bool known = true;
+    *total = source->count ? 0 : source->length;
+    for (int64_t i = 0; i < source->count; i++) {
+        struct stat info;
+        if (stat(source->path[i], &info) != 0)
+            return wf_file_refused(source->path[i], "opened", errno, error);
+        known = known && S_ISREG(info.st_mode);
+        *total += known ? info.st_size : 0;
+    }
+    *total = known ? *total : 0;
+    return WF_OK;
+}
+
+struct counting {
+    struct share share[MOST_SHARES];
+    int shares;
+    struct train_clock clock;
+    int64_t done, total; /* bytes */
+};
+
+static wf_status count_file(struct counting *c, struct wf_lines *file, wf_error *error)
+{
+    int64_t before = c->done;
+    wf_status status;
+    while ((status = wf_lines_block(file, BLOCK, error)) == WF_OK && file->text) {
+        if (file->length == 0) /* a byte order mark alone */
+            return wf_text_empty(file->name, error);
+        status = count_block(file, c->share, c->shares, error);
+        c->done = before + file->done;
+        if (status == WF_OK)
+            status = train_tick(&c->clock, "reading", c->done, c->total, false, error);
+        if (status != WF_OK)
+            return status;
+    }
+    if (status == WF_OK && file->done == 0)
+        return wf_text_empty(file->name, error);
+    return status;
+}
+
+static wf_status count_all(struct counting *c, const struct tokenizer_source *source, wf_error *error)
+{
+    wf_status status = total_of(source, &c->total, error);
+    for (int64_t i = 0; i < source->count && status == WF_OK; i++) {
+        struct wf_lines file;
+        status = wf_lines_open(&file, source->path[i], error);
+        if (status == WF_OK)
+            status = count_file(c, &file, error);
+        wf_lines_close(&file);
+    }
+    if (status == WF_OK && source->count == 0) {
+        struct wf_lines text;
+        wf_lines_of(&text, "the text", source->text, source->length);
+        status = count_file(c, &text, error);
+    }
+    return status == WF_OK ? train_tick(&c->clock, "reading", c->done, c->total, true, error) : status;
+}
+
 wf_status word_counts_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct word_counts *out,
                            wf_error *error)
 {
-    struct share share[MOST_SHARES];
-    struct train_blocks blocks;
-    struct train_clock clock = {options, -1};
-    int shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES;
+    struct counting c = {.shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES, .clock = {options, -1}};
+    struct share *share = c.share;
     *out = (struct word_counts){0};
-    for (int i = 0; i < shares; i++)
+    for (int i = 0; i < c.shares; i++)
         share[i] = (struct share){.options = options};
-    wf_status status = train_blocks_open(&blocks, source, error);
-    while (status == WF_OK && (status = train_blocks_next(&blocks, error)) == WF_OK && blocks.length > 0) {
-        status = train_tick(&clock, "reading", blocks.done, blocks.total, false, error);
-        if (status == WF_OK)
-            status = count_block(&blocks, share, shares, error);
-    }
+    wf_status status = count_all(&c, source, error);
     if (status == WF_OK)
-        status = train_tick(&clock, "reading", blocks.done, blocks.total, true, error);
-    train_blocks_close(&blocks);
-    if (status == WF_OK)
-        status = join(share, shares, error);
+        status = join(share, c.shares, error);
     if (status == WF_OK && share[0].counts.count == 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: there is no word in it", source->count ? source->path[0] : "the text",
                               source->count > 1 ? " and the files after it" : "");
@@ -121,7 +176,7 @@ wf_status word_counts_read(const struct tokenizer_source *source, const struct w
         *out = share[0].counts;
         share[0].counts = (struct word_counts){0};
     }
-    for (int i = 0; i < shares; i++)
+    for (int i = 0; i < c.shares; i++)
         word_counts_free(&share[i].counts);
     return status;
 }

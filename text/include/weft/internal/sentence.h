@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of text, and the sentences in them. */
-#ifndef WEFT_INTERNAL_LINES_H
-#define WEFT_INTERNAL_LINES_H
+/* The sentences in lines of text. */
+#ifndef WEFT_INTERNAL_SENTENCE_H
+#define WEFT_INTERNAL_SENTENCE_H
 
 #include <weft/tokenizer.h>
 
@@ -10,21 +10,9 @@
  * white space (Unicode's White_Space) at its edges; a "\r" before the "\n" is such. Returns where the next line begins. */
 int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to);
 
-/* Where a file's first line begins: behind a byte order mark. */
-int64_t wf_line_first(const char *text, int64_t bytes);
-
-/* Whether the bytes begin .. end-1, which belong to one line, are UTF-8 without NUL; the offset of the first that is not, else -1. */
-int64_t wf_line_fault(const char *text, int64_t begin, int64_t end);
-
-/* WF_ERR_FORMAT for the byte at `offset`, which wf_line_fault found in line number `line` (from 0) that begins at `begin`. */
-wf_status wf_line_refuse(const char *path, const char *text, int64_t bytes, int64_t line, int64_t begin, int64_t offset, wf_error *error);
-
 /* wf_tokenizer_encode_with of the sentence text[from .. to-1] of line number `line` (from 0) that begins at `begin`; what the
  * vocabulary lacks is placed as path:line:byte. */
 wf_status wf_line_encode(const wf_tokenizer *tokenizer, const char *path, const char *text, int64_t line, int64_t begin, int64_t from,
                          int64_t to, const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error);
-
-/* The number of "\n" in so many bytes. */
-int64_t wf_line_ends(const char *text, int64_t bytes);
 
 #endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/internal/grow.h>
+#include <weft/internal/lines.h>
+#include <weft/internal/reason.h>
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
+#include <weft/memory.h>
+
+enum { CHUNK = 1 << 16 };
+
+wf_status wf_file_refused(const char *name, const char *what, int number, wf_error *error)
+{
+    if (number == EISDIR)
+        return wf_error_set(error, WF_ERR_IO, "%s: is a folder, not a file", name);
+    return wf_error_set(error, WF_ERR_IO, "%s: cannot be %s: %s", name, what, wf_reason(number));
+}
+
+int64_t wf_text_fault(const char *text, int64_t length)
+{
+    if (length == 0)
+        return -1;
+    int64_t bad = wf_utf8_check(text, length);
+    const char *nul = memchr(text, 0, (size_t)(bad < 0 ? length : bad));
+    return nul ? nul - text : bad;
+}
+
+wf_status wf_text_refuse(const char *name, int64_t line, int64_t column, const char *data, int64_t length, wf_error *error)
+{
+    if (line == 1 && column == 1 && length > 1 && (!memcmp(data, "\xFF\xFE", 2) || !memcmp(data, "\xFE\xFF", 2)))
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s:1:1: this is UTF-16, not UTF-8; convert it, for example with iconv -f utf-16 -t utf-8", name);
+    if (!data[0])
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s:%" PRId64 ":%" PRId64 ": a NUL byte: this is not text, or it is in UTF-16; convert it to UTF-8", name, line,
+                            column);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s; convert it to UTF-8", name, line,
+                        column, (unsigned char)data[0], wf_utf8_fault(data, length));
+}
+
+wf_status wf_text_empty(const char *name, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", name);
+}
+
+int64_t wf_line_first(const char *text, int64_t bytes)
+{
+    return bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0;
+}
+
+int64_t wf_line_ends(const char *text, int64_t bytes)
+{
+    int64_t count = 0;
+    while (bytes > 0) {
+        /* In 32 bits: the compiler then counts 16 bytes at once. */
+        int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
+        int32_t sum = 0;
+        for (int64_t i = 0; i < piece; i++)
+            sum += text[i] == '\n';
+        count += sum;
+        text += piece;
+        bytes -= piece;
+    }
+    return count;
+}
+
+/* --- the reader --- */
+
+wf_status wf_lines_open(struct wf_lines *l, const char *path, wf_error *error)
+{
+    struct stat info;
+    *l = (struct wf_lines){.name = path ? path : "standard input", .line = 1};
+    l->fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (l->fd < 0)
+        return wf_file_refused(l->name, "opened", errno, error);
+    off_t at = lseek(l->fd, 0, SEEK_CUR);
+    if (at >= 0 && fstat(l->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > at)
+        l->size = info.st_size - at;
+    return WF_OK;
+}
+
+void wf_lines_of(struct wf_lines *l, const char *name, const char *text, int64_t length)
+{
+    *l = (struct wf_lines){.name = name, .line = 1, .data = (char *)text, .end = length, .size = length, .ended = true, .fd = -1};
+}
+
+void wf_lines_close(struct wf_lines *l)
+{
+    if (l->fd > STDIN_FILENO)
+        close(l->fd);
+    if (l->capacity > 0) /* else it is the caller's */
+        wf_free(l->data);
+    *l = (struct wf_lines){.fd = -1};
+}
+
+wf_status wf_lines_read(struct wf_lines *l, wf_error *error)
+{
+    l->text = NULL;
+    l->length = 0;
+    if (l->ended)
+        return WF_OK;
+    if (l->begin > 0) {
+        memmove(l->data, l->data + l->begin, (size_t)(l->end - l->begin));
+        l->end -= l->begin;
+        l->begin = 0;
+    }
+    if (!wf_grow(&l->data, &l->capacity, l->end + CHUNK, 1))
+        return wf_error_set(error, WF_ERR_MEMORY, "%s:%" PRId64 ": no memory for a line of %" PRId64 " bytes", l->name, l->line + l->ends,
+                            l->end + CHUNK);
+    if (l->wait && !l->wait(l->ctx, l->fd))
+        return wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
+    ssize_t got = read(l->fd, l->data + l->end, (size_t)(l->capacity - l->end));
+    if (got < 0 && errno == EAGAIN) /* somebody made it non-blocking */
+        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, -1);
+    else if (got < 0 && errno != EINTR)
+        return wf_file_refused(l->name, "read", errno, error);
+    l->ended = got == 0;
+    l->end += got > 0 ? got : 0;
+    return WF_OK;
+}
+
+/* Passes over the piece of before; the next one begins at data[begin]. */
+static void pass(struct wf_lines *l)
+{
+    l->line += l->ends;
+    l->ends = l->length = l->mark = 0;
+    l->text = NULL;
+}
+
+/* Gives out the next `length` bytes, of which `shown` are text. */
+static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends)
+{
+    l->mark = l->done == 0 ? wf_line_first(l->data + l->begin, shown) : 0;
+    l->text = l->data + l->begin + l->mark;
+    l->length = shown - l->mark;
+    l->ends = ends;
+    l->begin += length;
+    l->done += length;
+}
+
+static wf_status too_long(const struct wf_lines *l, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of more than %" PRId64 " bytes; is this text in lines?", l->name,
+                        l->line, l->longest);
+}
+
+wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
+{
+    const char *end = NULL;
+    pass(l);
+    for (int64_t seen = 0;;) { /* a long line is not searched again from its start */
+        int64_t held = l->end - l->begin;
+        end = held > seen ? memchr(l->data + l->begin + seen, '\n', (size_t)(held - seen)) : NULL;
+        seen = held;
+        if (l->longest > 0 && (end ? end - l->data - l->begin : held) > l->longest)
+            return too_long(l, error);
+        if (end || l->ended)
+            break;
+        wf_status status = wf_lines_read(l, error);
+        if (status != WF_OK)
+            return status;
+    }
+    if (l->begin == l->end)
+        return WF_OK;
+    int64_t length = (end ? end - l->data + 1 : l->end) - l->begin, shown = length - (end != NULL);
+    shown -= end && shown > 0 && end[-1] == '\r';
+    give(l, length, shown, 1);
+    return WF_OK;
+}
+
+wf_status wf_lines_block(struct wf_lines *l, int64_t bytes, wf_error *error)
+{
+    const char *end = NULL;
+    pass(l);
+    for (int64_t seen = 0;;) {
+        int64_t held = l->end - l->begin, most = held < bytes ? held : bytes;
+        /* The last line end within the bytes that are wanted, or the first one behind them. */
+        if (held >= bytes || l->ended)
+            end = most > 0 ? memrchr(l->data + l->begin, '\n', (size_t)most) : NULL;
+        if (!end && held > bytes) {
+            int64_t from = seen > bytes ? seen : bytes;
+            end = memchr(l->data + l->begin + from, '\n', (size_t)(held - from));
+            seen = held;
+        }
+        if (l->longest > 0 && !end && held > l->longest)
+            return too_long(l, error);
+        if (end || l->ended)
+            break;
+        wf_status status = wf_lines_read(l, error);
+        if (status != WF_OK)
+            return status;
+    }
+    if (l->begin == l->end)
+        return WF_OK;
+    int64_t length = end && !(l->ended && l->end - l->begin <= bytes) ? end + 1 - l->data - l->begin : l->end - l->begin;
+    int64_t ends = wf_line_ends(l->data + l->begin, length);
+    give(l, length, length, ends + (l->data[l->begin + length - 1] != '\n'));
+    return WF_OK;
+}
+
+char *wf_lines_place(const struct wf_lines *l, int64_t offset, char *place, size_t size)
+{
+    int64_t line = l->line, begin = -l->mark;
+    for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); line++)
+        begin = ++p - l->text;
+    snprintf(place, size, "%s:%" PRId64 ":%" PRId64, l->name, line, offset - begin + 1);
+    return place;
+}
+
+wf_status wf_lines_refuse(const struct wf_lines *l, int64_t offset, wf_error *error)
+{
+    int64_t line = l->line, begin = -l->mark;
+    for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); line++)
+        begin = ++p - l->text;
+    return wf_text_refuse(l->name, line, offset - begin + 1, l->text + offset, l->length - offset, error);
+}
+
+wf_status wf_lines_check(const struct wf_lines *l, wf_error *error)
+{
+    int64_t fault = l->text ? wf_text_fault(l->text, l->length) : -1;
+    return fault < 0 ? WF_OK : wf_lines_refuse(l, fault, error);
+}
