@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From pieces to text, as `tokenizers` does. Each step makes new pieces of all pieces; the last ones are joined. */
+/* The steps from pieces to text, as `tokenizers` has them. Each makes new pieces of those that have arrived, and keeps back what a later
+ * piece may still change: the text is the same however many pieces arrive at a time. */
 #include <string.h>
 
 #include "decoder.h"
@@ -19,9 +20,30 @@ bool pieces_begin(struct pieces *pieces)
 
 bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length)
 {
-    if (length > pieces->most - pieces->bytes.length || !wf_string_add(&pieces->bytes, bytes, length))
+    if (length > pieces->most - pieces->total || !wf_string_add(&pieces->bytes, bytes, length))
         return false;
+    pieces->total += length;
     pieces->end[pieces->count - 1] = pieces->bytes.length;
+    return true;
+}
+
+void pieces_drop(struct pieces *pieces, int64_t count, int64_t partial)
+{
+    int64_t from = (count > 0 ? pieces->end[count - 1] : 0) + partial;
+    if (from > 0)
+        memmove(pieces->bytes.data, pieces->bytes.data + from, (size_t)(pieces->bytes.length - from + 1));
+    pieces->bytes.length -= from;
+    pieces->count -= count;
+    for (int64_t i = 0; i < pieces->count; i++)
+        pieces->end[i] = pieces->end[i + count] - from;
+}
+
+/* The piece that a step is still writing, or a new one. */
+static bool pieces_continue(struct pieces *pieces, bool open)
+{
+    if (!pieces->open && !pieces_begin(pieces))
+        return false;
+    pieces->open = open;
     return true;
 }
 
@@ -30,7 +52,7 @@ static bool pieces_new(struct pieces *pieces, const char *bytes, int64_t length)
     return pieces_begin(pieces) && pieces_add(pieces, bytes, length);
 }
 
-static const char *piece(const struct pieces *pieces, int64_t i, int64_t *length)
+const char *pieces_get(const struct pieces *pieces, int64_t i, int64_t *length)
 {
     int64_t begin = i > 0 ? pieces->end[i - 1] : 0;
     *length = pieces->end[i] - begin;
@@ -57,10 +79,13 @@ static bool add_replaced(struct pieces *out, const char *data, int64_t length, c
     return pieces_add(out, data, length);
 }
 
-/* Appends bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. */
-static bool add_lossy(struct pieces *out, const char *data, int64_t length)
+/* Appends bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. What is left
+ * in `bytes` begins a character that is not complete. */
+static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
 {
-    for (int64_t at = 0; at < length;) {
+    const char *data = bytes->data;
+    int64_t at = 0, length = bytes->length;
+    while (at < length) {
         uint32_t point;
         int size = wf_utf8_decode(data + at, length - at, &point);
         if (size > 0) {
@@ -69,45 +94,46 @@ static bool add_lossy(struct pieces *out, const char *data, int64_t length)
             at += size;
             continue;
         }
-        if (!pieces_add(out, REPLACEMENT, 3))
-            return false;
         /* How much of it could have begun a character: a cut one decodes with some continuation put after it. */
+        unsigned char first = (unsigned char)data[at];
         int64_t n = 1;
-        for (int64_t take = 2; take <= 3 && at + take <= length; take++) {
-            char trial[4] = {0};
+        for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {
+            char trial[4] = {(char)0x80, (char)0x80, (char)0x80, (char)0x80};
             memcpy(trial, data + at, (size_t)take);
-            for (int64_t k = take; k < 4; k++)
-                trial[k] = (char)0x80;
-            if ((unsigned char)trial[0] < 0xE0 || wf_utf8_decode(trial, 4, &point) <= take)
+            if (wf_utf8_decode(trial, 4, &point) <= take)
                 break;
             n = take;
         }
+        if (!last && at + n == length && first >= 0xC2 && first <= 0xF4)
+            break;
+        if (!pieces_add(out, REPLACEMENT, 3))
+            return false;
         at += n;
     }
+    if (at > 0)
+        memmove(bytes->data, data + at, (size_t)(length - at));
+    bytes->length -= at;
     return true;
 }
 
-static bool byte_level(const struct pieces *in, struct pieces *out)
+static bool byte_level(struct stage *s, struct pieces *out)
 {
-    struct wf_string bytes = {0};
-    bool ok = wf_string_reserve(&bytes, in->bytes.length);
-    for (int64_t i = 0; ok && i < in->count; i++) {
-        int64_t length, before = bytes.length;
-        const char *text = piece(in, i, &length);
+    bool ok = wf_string_reserve(&s->bytes, s->in.bytes.length);
+    for (int64_t i = 0; ok && i < s->ready; i++) {
+        int64_t length, before = s->bytes.length;
+        const char *text = pieces_get(&s->in, i, &length);
         for (int64_t at = 0; at < length;) {
             int size, byte = unicode_to_byte(unicode_at(text, at, &size));
             if (byte < 0) { /* not a piece of bytes, such as a special token: it stands for itself */
-                bytes.length = before;
-                ok = wf_string_add(&bytes, text, length);
+                s->bytes.length = before;
+                ok = wf_string_add(&s->bytes, text, length);
                 break;
             }
-            bytes.data[bytes.length++] = (char)byte;
+            s->bytes.data[s->bytes.length++] = (char)byte;
             at += size;
         }
     }
-    ok = ok && pieces_begin(out) && add_lossy(out, bytes.data, bytes.length);
-    wf_string_free(&bytes);
-    return ok;
+    return ok && pieces_continue(out, !s->last) && add_lossy(out, &s->bytes, s->last);
 }
 
 static int hex(char c)
@@ -141,66 +167,82 @@ static bool put_bytes(struct pieces *out, struct wf_string *bytes)
     return ok;
 }
 
-static bool byte_fallback(const struct pieces *in, struct pieces *out)
+/* Whether a run of bytes is text is known when it ends. */
+static bool byte_fallback(struct stage *s, struct pieces *out)
 {
-    struct wf_string bytes = {0};
     bool ok = true;
-    for (int64_t i = 0; ok && i < in->count; i++) {
+    for (int64_t i = 0; ok && i < s->ready; i++) {
         int64_t length;
-        const char *text = piece(in, i, &length);
+        const char *text = pieces_get(&s->in, i, &length);
         int byte = byte_of(text, length);
         if (byte >= 0)
-            ok = wf_string_add(&bytes, &(char){(char)byte}, 1);
+            ok = wf_string_char(&s->bytes, (char)byte);
         else
-            ok = put_bytes(out, &bytes) && pieces_new(out, text, length);
+            ok = put_bytes(out, &s->bytes) && pieces_new(out, text, length);
     }
-    ok = ok && put_bytes(out, &bytes);
-    wf_string_free(&bytes);
-    return ok;
+    return ok && (!s->last || put_bytes(out, &s->bytes));
 }
 
 /* The first piece loses its marks: they were put there. */
-static bool metaspace(const struct decoder *d, const struct pieces *in, struct pieces *out)
+static bool metaspace(struct stage *s, struct pieces *out)
 {
-    for (int64_t i = 0; i < in->count; i++) {
+    const struct decoder *d = s->decoder;
+    for (int64_t i = 0; i < s->ready; i++) {
         int64_t length;
-        const char *text = piece(in, i, &length);
-        if (!pieces_begin(out) ||
-            !add_replaced(out, text, length, d->text, d->text_length, i == 0 && d->prepend != PREPEND_NEVER ? "" : " "))
+        const char *text = pieces_get(&s->in, i, &length);
+        bool dropped = s->done + i == 0 && d->prepend != PREPEND_NEVER;
+        if (!pieces_begin(out) || !add_replaced(out, text, length, d->text, d->text_length, dropped ? "" : " "))
             return false;
     }
     return true;
 }
 
-static bool strip(const struct decoder *d, const struct pieces *in, struct pieces *out)
+static bool fuse(struct stage *s, struct pieces *out)
 {
-    for (int64_t i = 0; i < in->count; i++) {
-        int64_t length, n = d->text_length;
-        const char *text = piece(in, i, &length);
-        for (int64_t k = 0; k < d->start && n > 0 && length >= n && !memcmp(text, d->text, (size_t)n); k++) {
+    if (s->in.open)
+        pieces_get(&s->in, s->ready, &s->partial);
+    return pieces_continue(out, !s->last) && pieces_add(out, s->in.bytes.data, s->in.bytes.length);
+}
+
+/* Of a piece that is not whole yet it keeps back what may be stripped from its end. */
+static bool strip(struct stage *s, struct pieces *out)
+{
+    const struct decoder *d = s->decoder;
+    int64_t n = d->text_length;
+    for (int64_t i = 0; i < s->in.count; i++) {
+        int64_t length, end = 0;
+        const char *text = pieces_get(&s->in, i, &length), *begin = text;
+        for (; s->stripped < d->start && length >= n && !memcmp(text, d->text, (size_t)n); s->stripped++) {
             text += n;
             length -= n;
         }
-        for (int64_t k = 0; k < d->stop && n > 0 && length >= n && !memcmp(text + length - n, d->text, (size_t)n); k++)
-            length -= n;
-        if (!pieces_new(out, text, length))
+        if (length > 0)
+            s->stripped = d->start;
+        for (int64_t k = 0; k < d->stop && length - end >= n && !memcmp(text + length - end - n, d->text, (size_t)n); k++)
+            end += n;
+        if (!pieces_continue(out, i == s->ready) || !pieces_add(out, text, length - end))
             return false;
+        if (i == s->ready)
+            s->partial = text + length - end - begin;
+        else
+            s->stripped = 0;
     }
     return true;
 }
 
-static wf_status replace(const struct decoder *d, const struct pieces *in, struct pieces *out)
+static wf_status replace(struct stage *s, struct scratch *scratch, struct pieces *out)
 {
-    struct scratch s = {0};
+    const struct decoder *d = s->decoder;
     wf_status status = WF_OK;
-    for (int64_t i = 0; status == WF_OK && i < in->count; i++) {
+    for (int64_t i = 0; status == WF_OK && i < s->ready; i++) {
         int64_t length, at = 0;
-        const char *text = piece(in, i, &length);
-        status = pattern_find(d->pattern, &s, text, 0, length);
+        const char *text = pieces_get(&s->in, i, &length);
+        scratch->matches.count = 0;
+        status = pattern_find(d->pattern, scratch, text, 0, length);
         if (status == WF_OK && !pieces_begin(out))
             status = WF_ERR_MEMORY;
-        for (int64_t k = 0; status == WF_OK && k < s.matches.count; k++) {
-            struct span match = s.matches.span[k];
+        for (int64_t k = 0; status == WF_OK && k < scratch->matches.count; k++) {
+            struct span match = scratch->matches.span[k];
             if (!pieces_add(out, text + at, match.begin - at) || !pieces_add(out, d->text, d->text_length))
                 status = WF_ERR_MEMORY;
             at = match.end;
@@ -208,7 +250,6 @@ static wf_status replace(const struct decoder *d, const struct pieces *in, struc
         if (status == WF_OK && !pieces_add(out, text + at, length - at))
             status = WF_ERR_MEMORY;
     }
-    scratch_free(&s);
     return status;
 }
 
@@ -237,98 +278,80 @@ static bool clean(struct pieces *out)
     return true;
 }
 
-static bool wordpiece(const struct decoder *d, const struct pieces *in, struct pieces *out)
+static bool wordpiece(struct stage *s, struct pieces *out)
 {
-    for (int64_t i = 0; i < in->count; i++) {
+    const struct decoder *d = s->decoder;
+    for (int64_t i = 0; i < s->ready; i++) {
         int64_t length;
-        const char *text = piece(in, i, &length);
-        bool joins = length >= d->text_length && !memcmp(text, d->text, (size_t)d->text_length);
-        if (!pieces_begin(out) || (i > 0 && !joins && !pieces_add(out, " ", 1)))
+        const char *text = pieces_get(&s->in, i, &length);
+        bool first = s->done + i == 0, joins = length >= d->text_length && !memcmp(text, d->text, (size_t)d->text_length);
+        if (!pieces_begin(out) || (!first && !joins && !pieces_add(out, " ", 1)))
             return false;
-        int64_t skip = i > 0 && joins ? d->text_length : 0;
+        int64_t skip = !first && joins ? d->text_length : 0;
         if (!pieces_add(out, text + skip, length - skip) || (d->cleanup && !clean(out)))
             return false;
     }
     return true;
 }
 
-/* Suffixes end words. */
-static bool bpe(const struct decoder *d, const struct pieces *in, struct pieces *out)
+/* Suffixes end words: the last piece waits for the next one if it has any. */
+static bool bpe(struct stage *s, struct pieces *out)
 {
-    for (int64_t i = 0; i < in->count; i++) {
+    const struct decoder *d = s->decoder;
+    for (int64_t i = 0; i < s->ready; i++) {
         int64_t length;
-        const char *text = piece(in, i, &length);
-        if (!pieces_begin(out) || !add_replaced(out, text, length, d->text, d->text_length, i + 1 == in->count ? "" : " "))
+        const char *text = pieces_get(&s->in, i, &length);
+        bool final = i + 1 == s->in.count;
+        if (final && !s->last && memmem(text, (size_t)length, d->text, (size_t)d->text_length)) {
+            s->ready = i;
+            break;
+        }
+        if (!pieces_begin(out) || !add_replaced(out, text, length, d->text, d->text_length, final ? "" : " "))
             return false;
     }
     return true;
 }
 
-static wf_status step(const struct decoder *d, struct pieces *in, struct pieces *out)
+static wf_status step(struct stage *s, struct scratch *scratch, struct pieces *out)
 {
     bool ok = true;
-    switch (d->type) {
+    switch (s->decoder->type) {
     case DECODE_METASPACE:
-        ok = metaspace(d, in, out);
+        ok = metaspace(s, out);
         break;
     case DECODE_BYTE_LEVEL:
-        ok = byte_level(in, out);
+        ok = byte_level(s, out);
         break;
     case DECODE_BYTE_FALLBACK:
-        ok = byte_fallback(in, out);
+        ok = byte_fallback(s, out);
         break;
     case DECODE_FUSE:
-        ok = pieces_new(out, in->bytes.data, in->bytes.length);
+        ok = fuse(s, out);
         break;
     case DECODE_REPLACE:
-        return replace(d, in, out);
+        return replace(s, scratch, out);
     case DECODE_STRIP:
-        ok = strip(d, in, out);
+        ok = strip(s, out);
         break;
     case DECODE_WORDPIECE:
-        ok = wordpiece(d, in, out);
+        ok = wordpiece(s, out);
         break;
     case DECODE_BPE:
-        ok = bpe(d, in, out);
+        ok = bpe(s, out);
         break;
-    case DECODE_SEQUENCE:
+    case DECODE_SEQUENCE: /* has no stage of its own */
         break;
     }
     return ok ? WF_OK : WF_ERR_MEMORY;
 }
 
-/* Runs a step, or all of a sequence, on *pieces. */
-static wf_status run(const struct decoder *d, struct pieces *pieces, struct pieces *spare)
+wf_status stage_run(struct stage *s, struct scratch *scratch, struct pieces *out, bool last)
 {
-    wf_status status = WF_OK;
-    if (d->type == DECODE_SEQUENCE) {
-        for (int64_t i = 0; status == WF_OK && i < d->steps; i++)
-            status = run(d->step[i], pieces, spare);
-        return status;
-    }
-    spare->count = spare->bytes.length = 0;
-    status = step(d, pieces, spare);
-    struct pieces swap = *pieces;
-    *pieces = *spare;
-    *spare = swap;
-    return status;
-}
-
-wf_status decoder_run(const struct decoder *d, struct pieces *pieces, struct wf_string *out)
-{
-    struct pieces spare = {.most = ((int64_t)16 << 20) + 32 * pieces->bytes.length};
-    pieces->most = spare.most;
-    wf_status status = d ? run(d, pieces, &spare) : WF_OK;
-    if (status == WF_OK && !wf_string_reserve(out, pieces->bytes.length + (d ? 0 : pieces->count)))
-        status = WF_ERR_MEMORY;
-    for (int64_t i = 0; status == WF_OK && i < pieces->count; i++) {
-        int64_t length;
-        const char *text = piece(pieces, i, &length);
-        if (!d && i > 0)
-            wf_string_add(out, " ", 1);
-        wf_string_add(out, text, length);
-    }
-    wf_string_free(&spare.bytes);
-    wf_free(spare.end);
+    s->ready = s->in.count - s->in.open;
+    s->partial = 0;
+    s->last = last;
+    wf_status status = step(s, scratch, out);
+    pieces_drop(&s->in, s->ready, s->partial);
+    s->done += s->ready;
     return status;
 }

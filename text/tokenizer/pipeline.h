@@ -41,15 +41,6 @@ struct template *template_of(wf_tokenizer *tokenizer, int32_t bos, int32_t eos);
 
 wf_status decoder_read(wf_tokenizer *tokenizer, json_t *value, const char *where, struct decoder **out, wf_error *error);
 void decoder_write(const struct decoder *decoder, const char *key, struct json_writer *w);
-/* Appends the text of pieces; NULL joins them by spaces. WF_ERR_MEMORY; WF_ERR_FORMAT when a pattern gave up. */
-struct pieces { /* piece i is bytes[end[i-1] .. end[i]-1] */
-    struct wf_string bytes;
-    int64_t *end, count, capacity;
-    int64_t most; /* bytes: a file can ask for replacements of replacements */
-};
-bool pieces_begin(struct pieces *pieces);                                  /* a new, empty piece; false without memory */
-bool pieces_add(struct pieces *pieces, const char *bytes, int64_t length); /* to the last one */
-wf_status decoder_run(const struct decoder *decoder, struct pieces *pieces, struct wf_string *out);
 /* That of trained tokenizers: NULL where words are joined by spaces. False without memory. */
 bool decoder_of(wf_tokenizer *tokenizer, const struct wf_tokenizer_options *options, struct decoder **out);
 struct decoder *decoder_of_characters(wf_tokenizer *tokenizer);

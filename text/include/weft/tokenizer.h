@@ -161,6 +161,18 @@ WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const i
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out,
                                      wf_error *error) WF_CHECKED; /* with the defaults */
+/* The same for ids that come one by one, as from a model that generates: the texts that the pushes and the finish give are, one after the
+ * other, that of wf_tokenizer_decode_with for all ids. Text that a later id may still change is held back: an unfinished character of
+ * byte-level tokenizers, a run of byte-fallback tokens, the end of a word. */
+typedef struct wf_decoder wf_decoder;
+/* options: NULL for the defaults. The tokenizer must outlive the decoder. NULL without memory. */
+WF_API wf_decoder *wf_decoder_new(const wf_tokenizer *tokenizer, const struct wf_decode_options *options, wf_error *error) WF_CHECKED;
+/* Takes an id; *text (UTF-8, *length bytes, which may be 0, and a NUL) stays valid until the next call. An id outside the vocabulary is
+ * WF_ERR_ARGUMENT and changes nothing; after another error the decoder can only be freed. */
+WF_API wf_status wf_decoder_push(wf_decoder *decoder, int32_t id, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
+/* What was held back. The next push starts a new text. */
+WF_API wf_status wf_decoder_finish(wf_decoder *decoder, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
+WF_API void wf_decoder_free(wf_decoder *decoder); /* NULL is fine */
 /* Whether decoding gives words: the file has a decoder, or its tokens are whole words or characters. False for pieces of words (bpe,
  * byte-bpe, wordpiece) without a decoder: they come out as pieces with spaces between, and nothing tells which of them belong together. */
 WF_API bool wf_tokenizer_gives_text(const wf_tokenizer *tokenizer);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* Ids to text, all at once or as they come: each id's piece goes through the stages of the file's decoder. */
+#include <inttypes.h>
+
+#include "decoder.h"
+#include <weft/memory.h>
+
+struct wf_decoder {
+    const wf_tokenizer *tokenizer;
+    bool specials;
+    struct stage *stage; /* [stages], and one more whose input is the text */
+    int64_t stages;
+    struct scratch scratch;
+    struct wf_string text; /* of the last push */
+};
+
+/* The steps of a decoder, which may be nested as deep as JSON may. */
+static int64_t steps_of(const struct decoder *d, struct stage *out)
+{
+    if (!d)
+        return 0;
+    if (d->type != DECODE_SEQUENCE) {
+        if (out)
+            out->decoder = d;
+        return 1;
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; i < d->steps; i++)
+        count += steps_of(d->step[i], out ? out + count : NULL);
+    return count;
+}
+
+static bool decoder_start(struct wf_decoder *s, const wf_tokenizer *t, const struct wf_decode_options *options)
+{
+    *s = (struct wf_decoder){.tokenizer = t, .specials = options && options->specials, .stages = steps_of(t->decoder, NULL)};
+    s->stage = wf_alloc_zero((size_t)s->stages + 1, sizeof *s->stage);
+    if (s->stage)
+        steps_of(t->decoder, s->stage);
+    return s->stage != NULL;
+}
+
+static void decoder_end(struct wf_decoder *s)
+{
+    for (int64_t k = 0; s->stage && k <= s->stages; k++) {
+        wf_string_free(&s->stage[k].in.bytes);
+        wf_free(s->stage[k].in.end);
+        wf_string_free(&s->stage[k].bytes);
+    }
+    wf_free(s->stage);
+    scratch_free(&s->scratch);
+    wf_string_free(&s->text);
+}
+
+/* The added token with this id, or NULL; they are sorted by it. */
+static const struct added_token *added(const wf_tokenizer *t, int32_t id)
+{
+    int64_t low = 0, high = t->added_count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (t->added[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < t->added_count && t->added[low].id == id ? t->added + low : NULL;
+}
+
+static wf_status feed(struct wf_decoder *s, int32_t id)
+{
+    const wf_tokenizer *t = s->tokenizer;
+    const struct added_token *token = added(t, id);
+    if (token && token->special && !s->specials)
+        return WF_OK;
+    int64_t length;
+    const char *piece = vocab_piece(&t->vocab, id, &length);
+    if (token) { /* as it stands in the normalised text */
+        piece = token->match;
+        length = token->match_length;
+    }
+    struct pieces *in = &s->stage[0].in;
+    in->most = INT64_MAX;
+    return pieces_begin(in) && pieces_add(in, piece, length) ? WF_OK : WF_ERR_MEMORY;
+}
+
+/* Appends the text of what was fed; `last`: nothing follows, and what was kept back comes too. */
+static wf_status drain(struct wf_decoder *s, bool last, struct wf_string *out)
+{
+    int64_t fed = s->stage[0].in.total;
+    struct stage *text = s->stage + s->stages;
+    wf_status status = WF_OK;
+    if (s->stage[0].done + s->stage[0].in.count == 0)
+        return WF_OK;
+    for (int64_t k = 0; status == WF_OK && k < s->stages; k++) {
+        s->stage[k + 1].in.most = ((int64_t)16 << 20) + 32 * fed;
+        status = stage_run(s->stage + k, &s->scratch, &s->stage[k + 1].in, last);
+    }
+    for (int64_t i = 0; status == WF_OK && i < text->in.count; i++) {
+        int64_t length;
+        const char *piece = pieces_get(&text->in, i, &length);
+        if ((!s->tokenizer->decoder && text->done + i > 0 && !wf_string_char(out, ' ')) || !wf_string_add(out, piece, length))
+            status = WF_ERR_MEMORY;
+    }
+    int64_t whole = text->in.count - text->in.open;
+    text->done += whole;
+    pieces_drop(&text->in, whole, text->in.bytes.length - (whole > 0 ? text->in.end[whole - 1] : 0));
+    return status;
+}
+
+static wf_status fail(wf_status status, wf_error *error)
+{
+    return wf_error_set(error, status,
+                        status == WF_ERR_FORMAT ? "a pattern of the tokenizer's decoder takes too long on these tokens"
+                                                : "no memory for the text of the tokens");
+}
+
+static wf_status check_id(const wf_tokenizer *t, int32_t id, int64_t i, int64_t count, wf_error *error)
+{
+    if (id >= 0 && id < t->vocab.count)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " of %" PRId64 " is %d, outside the vocabulary 0 .. %" PRId64, i + 1,
+                        count, (int)id, t->vocab.count - 1);
+}
+
+wf_decoder *wf_decoder_new(const wf_tokenizer *t, const struct wf_decode_options *options, wf_error *error)
+{
+    wf_decoder *s = wf_alloc(sizeof *s);
+    if (s && decoder_start(s, t, options))
+        return s;
+    wf_free(s);
+    fail(WF_ERR_MEMORY, error);
+    return NULL;
+}
+
+void wf_decoder_free(wf_decoder *s)
+{
+    if (!s)
+        return;
+    decoder_end(s);
+    wf_free(s);
+}
+
+static wf_status give(wf_decoder *s, bool last, const char **text, int64_t *length, wf_error *error)
+{
+    wf_string_cut(&s->text, 0);
+    wf_status status = wf_string_add(&s->text, "", 0) ? drain(s, last, &s->text) : WF_ERR_MEMORY;
+    *text = s->text.data;
+    *length = s->text.length;
+    return status == WF_OK ? status : fail(status, error);
+}
+
+wf_status wf_decoder_push(wf_decoder *s, int32_t id, const char **text, int64_t *length, wf_error *error)
+{
+    wf_status status = check_id(s->tokenizer, id, 0, 1, error);
+    if (status != WF_OK)
+        return status;
+    status = feed(s, id);
+    return status == WF_OK ? give(s, false, text, length, error) : fail(status, error);
+}
+
+wf_status wf_decoder_finish(wf_decoder *s, const char **text, int64_t *length, wf_error *error)
+{
+    wf_status status = give(s, true, text, length, error);
+    for (int64_t k = 0; k <= s->stages; k++) {
+        struct stage *stage = s->stage + k;
+        pieces_drop(&stage->in, stage->in.count, 0);
+        stage->in.total = stage->done = stage->stripped = stage->bytes.length = 0;
+        stage->in.open = false;
+    }
+    return status;
+}
+
+wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, int64_t count, const struct wf_decode_options *options,
+                                   struct wf_string *out, wf_error *error)
+{
+    enum { BLOCK = 4096 }; /* bounds what lies between the stages */
+    struct wf_decoder s = {0};
+    int64_t before = out->length;
+    int64_t bytes = 0, length;
+    for (int64_t i = 0; i < count; i++) {
+        wf_status status = check_id(t, ids[i], i, count, error);
+        if (status != WF_OK)
+            return status;
+        vocab_piece(&t->vocab, ids[i], &length);
+        bytes += length;
+    }
+    bool characters = t->kind == WF_TOKENIZER_CHAR; /* the same text without the detour */
+    wf_status status = wf_string_reserve(out, bytes) && wf_string_add(out, "", 0) ? WF_OK : WF_ERR_MEMORY;
+    for (int64_t i = 0; characters && i < count; i++) {
+        const char *piece = vocab_piece(&t->vocab, ids[i], &length);
+        if (!wf_string_add(out, piece, length))
+            status = WF_ERR_MEMORY;
+    }
+    if (!characters && status == WF_OK && !decoder_start(&s, t, options))
+        status = WF_ERR_MEMORY;
+    for (int64_t i = 0; !characters && status == WF_OK && i < count; i++) {
+        status = feed(&s, ids[i]);
+        if (status == WF_OK && ((i + 1) % BLOCK == 0 || i + 1 == count))
+            status = drain(&s, i + 1 == count, out);
+    }
+    decoder_end(&s);
+    if (status == WF_OK)
+        return WF_OK;
+    wf_string_cut(out, before);
+    out->failed = false;
+    return fail(status, error);
+}
+
+wf_status wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t count, struct wf_string *out, wf_error *error)
+{
+    return wf_tokenizer_decode_with(t, ids, count, NULL, out, error);
+}
