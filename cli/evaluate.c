@@ -91,12 +91,12 @@ static wf_status evaluate_text(const struct arguments *a, const struct file_list
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
     if (status == WF_OK && masked) {
         struct wf_masked_evaluation e;
-        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, ids.id, ids.count, &e, error)) != WF_OK)
+        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, wf_id_view_of(ids.id, ids.count), &e, error)) != WF_OK)
             wf_error_prefix(error, "%s", a->data);
         f->loss = e.loss;
         f->tokens = e.tokens;
     } else if (status == WF_OK) {
-        status = wf_model_evaluate(run->model, tape, ids.id, ids.count, &f->loss, &f->tokens, error);
+        status = wf_model_evaluate(run->model, tape, wf_id_view_of(ids.id, ids.count), &f->loss, &f->tokens, error);
         /* the first token is given, so the characters that were predicted are fewer by its own */
         f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)ids.count) / M_LN2;
         f->bits_known = true;

@@ -3,19 +3,31 @@
 #include <string.h>
 
 #include <weft/batches.h>
+#include <weft/memory.h>
 #include <weft/random.h>
 
-wf_status wf_crops_init(struct wf_crops *crops, const int32_t *ids, int64_t length, int64_t context, uint64_t seed, wf_error *error)
+void wf_id_view_copy(struct wf_id_view ids, int64_t begin, int64_t count, int32_t *out)
+{
+    if (!ids.narrow) {
+        memcpy(out, (const int32_t *)ids.data + begin, (size_t)count * sizeof *out);
+        return;
+    }
+    const uint16_t *from = (const uint16_t *)ids.data + begin;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = from[i];
+}
+
+wf_status wf_crops_init(struct wf_crops *crops, struct wf_id_view ids, int64_t context, uint64_t seed, wf_error *error)
 {
     *crops = (struct wf_crops){0};
     if (context < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "crops of %" PRId64 " tokens: the context must be at least 1", context);
-    if (length <= context)
+    if (ids.count <= context)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "a text of %" PRId64 " tokens is too short for a context of %" PRId64
                             ": it needs one token more than the context; use a longer text or a smaller context",
-                            length, context);
-    *crops = (struct wf_crops){.ids = ids, .length = length, .context = context, .seed = seed};
+                            ids.count, context);
+    *crops = (struct wf_crops){.ids = ids, .context = context, .seed = seed};
     return WF_OK;
 }
 
@@ -27,7 +39,7 @@ int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
     uint32_t counter[4] = {(uint32_t)step, (uint32_t)(step >> 32), (uint32_t)row, crops_tag ^ (uint32_t)(row >> 32)};
     wf_philox(counter, key, word);
     /* u n / 2^64 for a 64-bit u: no start is more likely than another by more than one part in 2^64 / n. */
-    uint64_t u = (uint64_t)word[1] << 32 | word[0], starts = (uint64_t)(crops->length - crops->context);
+    uint64_t u = (uint64_t)word[1] << 32 | word[0], starts = (uint64_t)(crops->ids.count - crops->context);
     return (int64_t)((unsigned __int128)u * starts >> 64);
 }
 
@@ -35,35 +47,48 @@ void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t first_row
 {
     int64_t context = crops->context;
     for (int64_t r = 0; r < rows; r++) {
-        const int32_t *from = crops->ids + wf_crops_start(crops, step, first_row + r);
-        memcpy(x + r * context, from, (size_t)context * sizeof *x);
+        int64_t start = wf_crops_start(crops, step, first_row + r);
+        wf_id_view_copy(crops->ids, start, context, x + r * context);
         if (y)
-            memcpy(y + r * context, from + 1, (size_t)context * sizeof *y);
+            wf_id_view_copy(crops->ids, start + 1, context, y + r * context);
     }
 }
 
-wf_status wf_windows_init(struct wf_windows *windows, const int32_t *ids, int64_t length, int64_t context, int64_t rows, wf_error *error)
+wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int64_t context, int64_t rows, wf_error *error)
 {
     *windows = (struct wf_windows){0};
     if (context < 1 || rows < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "batches of %" PRId64 " windows of %" PRId64 " tokens: both must be at least 1", rows,
                             context);
-    if (length < 2)
+    if (ids.count < 2)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "a text of %" PRId64 " tokens has nothing to predict: an evaluation needs at least two tokens", length);
-    *windows = (struct wf_windows){.ids = ids, .length = length, .context = context, .rows = rows};
+                            "a text of %" PRId64 " tokens has nothing to predict: an evaluation needs at least two tokens", ids.count);
+    int64_t most = ids.count / context < rows ? ids.count : rows * context + 1;
+    *windows = (struct wf_windows){.ids = ids, .context = context, .rows = rows};
+    if (ids.narrow && !(windows->buffer = wf_alloc((size_t)most * sizeof *windows->buffer)))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " ids", most);
     return WF_OK;
 }
 
 bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
 {
-    int64_t targets = windows->length - 1 - windows->position, whole = targets / windows->context;
+    int64_t targets = windows->ids.count - 1 - windows->position, whole = targets / windows->context;
     if (targets <= 0)
         return false;
     batch->rows = whole == 0 ? 1 : whole < windows->rows ? whole : windows->rows;
     batch->cols = whole == 0 ? targets : windows->context;
-    batch->x = windows->ids + windows->position;
+    batch->x = windows->buffer;
+    if (windows->buffer)
+        wf_id_view_copy(windows->ids, windows->position, batch->rows * batch->cols + 1, windows->buffer);
+    else
+        batch->x = (const int32_t *)windows->ids.data + windows->position;
     batch->y = batch->x + 1;
     windows->position += batch->rows * batch->cols;
     return true;
+}
+
+void wf_windows_free(struct wf_windows *windows)
+{
+    wf_free(windows->buffer);
+    *windows = (struct wf_windows){0};
 }

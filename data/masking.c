@@ -82,10 +82,16 @@ int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_
     return count;
 }
 
-int64_t wf_masking_ordinary(const struct wf_masking *m, const int32_t *ids, int64_t count)
+int64_t wf_masking_ordinary(const struct wf_masking *m, struct wf_id_view ids)
 {
+    enum { PIECE = 1024 };
+    int32_t id[PIECE];
     int64_t n = 0;
-    for (int64_t i = 0; i < count; i++)
-        n += !m->special[ids[i]];
+    for (int64_t at = 0, count; at < ids.count; at += count) {
+        count = ids.count - at < PIECE ? ids.count - at : PIECE;
+        wf_id_view_copy(ids, at, count, id);
+        for (int64_t i = 0; i < count; i++)
+            n += !m->special[id[i]];
+    }
     return n;
 }

@@ -60,7 +60,7 @@ static wf_status evaluate(struct trainer *t)
     const struct wf_tokens *valid = &((struct language *)t->data)->sequence.corpus.valid;
     int64_t tokens;
     t->valid_smoothed = NAN;
-    return wf_model_evaluate(t->model, t->tape, valid->id, valid->count, &t->valid, &tokens, t->error);
+    return wf_model_evaluate(t->model, t->tape, wf_id_view_of(valid->id, valid->count), &t->valid, &tokens, t->error);
 }
 
 /* The validation text's beginning and how the model goes on. The draw is the same each time: what changes between two samples is the

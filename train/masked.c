@@ -35,8 +35,8 @@ static wf_status check(const struct trainer *t, bool resuming)
 static wf_status check_texts(struct trainer *t, struct masked *d)
 {
     const struct wf_corpus *c = &d->sequence.corpus;
-    t->train_tokens = wf_masking_ordinary(&d->masking, c->train.id, c->train.count);
-    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.id, c->valid.count, &t->valid_tokens, t->error);
+    t->train_tokens = wf_masking_ordinary(&d->masking, wf_id_view_of(c->train.id, c->train.count));
+    wf_status status = wf_masked_count(&t->config, t->tokenizer, wf_id_view_of(c->valid.id, c->valid.count), &t->valid_tokens, t->error);
     if (status == WF_OK && t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "
@@ -121,7 +121,7 @@ static wf_status evaluate(struct trainer *t)
 {
     const struct wf_tokens *valid = &((struct masked *)t->data)->sequence.corpus.valid;
     struct wf_masked_evaluation e;
-    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, t->tape, valid->id, valid->count, &e, t->error);
+    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, t->tape, wf_id_view_of(valid->id, valid->count), &e, t->error);
     t->valid = e.loss;
     t->valid_smoothed = NAN;
     return status;

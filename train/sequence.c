@@ -42,7 +42,8 @@ wf_status sequence_encode(struct trainer *t, struct sequence *s)
     wf_text_free(&s->train_text);
     wf_text_free(&s->valid_text);
     if (status == WF_OK)
-        status = wf_crops_init(&s->crops, s->corpus.train.id, s->corpus.train.count, t->config.context, t->options->seed, t->error);
+        status = wf_crops_init(&s->crops, wf_id_view_of(s->corpus.train.id, s->corpus.train.count), t->config.context, t->options->seed,
+                               t->error);
     if (status != WF_OK)
         return status;
     t->train_hash = hash_of(&s->corpus.train);

@@ -16,7 +16,7 @@ START_TEST(crops_are_stretches_of_the_text)
 {
     int32_t *ids = counting(100), x[ROWS * T], y[ROWS * T];
     struct wf_crops crops;
-    ck_ok(wf_crops_init(&crops, ids, 100, T, 1, error));
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(ids, 100), T, 1, error));
     for (int64_t step = 0; step < 200; step++) {
         wf_crops_fill(&crops, step, 0, ROWS, x, y);
         for (int r = 0; r < ROWS; r++) {
@@ -37,10 +37,10 @@ START_TEST(crops_do_not_depend_on_how_they_are_taken)
 {
     int32_t *ids = counting(5000), x[ROWS * T], y[ROWS * T], x2[ROWS * T], y2[ROWS * T];
     struct wf_crops crops, resumed;
-    ck_ok(wf_crops_init(&crops, ids, 5000, T, 42, error));
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(ids, 5000), T, 42, error));
     for (int64_t step = 0; step < 50; step++)
         wf_crops_fill(&crops, step, 0, ROWS, x, y);
-    ck_ok(wf_crops_init(&resumed, ids, 5000, T, 42, error));
+    ck_ok(wf_crops_init(&resumed, wf_id_view_of(ids, 5000), T, 42, error));
     static const int64_t parts[] = {1, 2, 3, 4, 6, 12};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         memset(x2, 0, sizeof x2);
@@ -64,7 +64,7 @@ START_TEST(crops_differ)
     for (int a = 0; a < 5; a++)
         for (int b = 0; b < 5; b++)
             for (int c = 0; c < 5; c++) {
-                struct wf_crops crops = {.length = 1ll << 40, .context = 64, .seed = seeds[a]};
+                struct wf_crops crops = {.ids.count = 1ll << 40, .context = 64, .seed = seeds[a]};
                 starts[n++] = wf_crops_start(&crops, steps[b], rows[c]);
             }
     for (int i = 0; i < n; i++)
@@ -73,7 +73,7 @@ START_TEST(crops_differ)
     static const uint32_t key[2] = {42, 0}, counter[4] = {7, 0, 3, 0x706F7263};
     uint32_t word[4];
     wf_philox(counter, key, word);
-    struct wf_crops crops = {.length = 1003854, .context = 64, .seed = 42};
+    struct wf_crops crops = {.ids.count = 1003854, .context = 64, .seed = 42};
     double u = (word[1] + word[0] / 4294967296.0) / 4294967296.0;
     ck_assert_int_eq(wf_crops_start(&crops, 7, 3), (int64_t)(u * (1003854 - 64)));
 }
@@ -85,7 +85,7 @@ START_TEST(crops_are_uniform)
     enum { STARTS = 50, DRAWS = 200000 };
     static int64_t single[STARTS], rows[STARTS * STARTS], steps[STARTS * STARTS];
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct wf_crops crops = {.length = STARTS + T, .context = T, .seed = seed};
+        struct wf_crops crops = {.ids.count = STARTS + T, .context = T, .seed = seed};
         memset(single, 0, sizeof single);
         memset(rows, 0, sizeof rows);
         memset(steps, 0, sizeof steps);
@@ -119,7 +119,7 @@ START_TEST(crops_reach_both_ends)
         int32_t *ids = counting(length), x[T], y[T];
         bool seen[30] = {false};
         struct wf_crops crops;
-        ck_ok(wf_crops_init(&crops, ids, length, T, 5, error));
+        ck_ok(wf_crops_init(&crops, wf_id_view_of(ids, length), T, 5, error));
         for (int64_t step = 0; step < 1000; step++) {
             wf_crops_fill(&crops, step, 0, 1, x, y);
             seen[x[0]] = true;
@@ -138,10 +138,11 @@ START_TEST(crops_of_too_short_texts)
 {
     struct wf_crops crops;
     int32_t ids[10] = {0};
-    ck_fails(wf_crops_init(&crops, ids, 8, 8, 1, error), WF_ERR_ARGUMENT, "a text of 8 tokens is too short for a context of 8");
-    ck_fails(wf_crops_init(&crops, ids, 0, 8, 1, error), WF_ERR_ARGUMENT, "a text of 0 tokens");
-    ck_fails(wf_crops_init(&crops, ids, 10, 0, 1, error), WF_ERR_ARGUMENT, "at least 1");
-    ck_ok(wf_crops_init(&crops, ids, 9, 8, 1, error));
+    ck_fails(wf_crops_init(&crops, wf_id_view_of(ids, 8), 8, 1, error), WF_ERR_ARGUMENT,
+             "a text of 8 tokens is too short for a context of 8");
+    ck_fails(wf_crops_init(&crops, wf_id_view_of(ids, 0), 8, 1, error), WF_ERR_ARGUMENT, "a text of 0 tokens");
+    ck_fails(wf_crops_init(&crops, wf_id_view_of(ids, 10), 0, 1, error), WF_ERR_ARGUMENT, "at least 1");
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(ids, 9), 8, 1, error));
 }
 END_TEST
 
@@ -150,11 +151,16 @@ END_TEST
 START_TEST(windows_cover_every_target_once)
 {
     int32_t *ids = counting(600);
+    uint16_t short_ids[600];
+    for (int i = 0; i < 600; i++)
+        short_ids[i] = (uint16_t)ids[i];
     for (int64_t length = 2; length < 600; length += length < 80 ? 1 : 37)
         for (int64_t context = 1; context < 70; context += context < 10 ? 1 : 9)
             for (int64_t rows = 1; rows < 9; rows++) {
                 struct wf_windows windows;
-                ck_ok(wf_windows_init(&windows, ids, length, context, rows, error));
+                bool narrow = (length + context + rows) % 2;
+                struct wf_id_view view = {narrow ? (const void *)short_ids : ids, length, narrow};
+                ck_ok(wf_windows_init(&windows, view, context, rows, error));
                 for (int pass = 0; pass < 2; pass++) {
                     int64_t target = 1, batches = 0, cut = (length - 1) / context, rest = (length - 1) % context;
                     struct wf_window_batch b;
@@ -173,12 +179,33 @@ START_TEST(windows_cover_every_target_once)
                     ck_assert(!wf_windows_next(&windows, &b));
                     windows.position = 0;
                 }
+                wf_windows_free(&windows);
             }
     struct wf_windows windows;
-    ck_fails(wf_windows_init(&windows, ids, 1, 8, 4, error), WF_ERR_ARGUMENT, "a text of 1 tokens has nothing to predict");
-    ck_fails(wf_windows_init(&windows, ids, 9, 0, 4, error), WF_ERR_ARGUMENT, "at least 1");
-    ck_fails(wf_windows_init(&windows, ids, 9, 8, 0, error), WF_ERR_ARGUMENT, "at least 1");
+    ck_fails(wf_windows_init(&windows, wf_id_view_of(ids, 1), 8, 4, error), WF_ERR_ARGUMENT, "a text of 1 tokens has nothing to predict");
+    ck_fails(wf_windows_init(&windows, wf_id_view_of(ids, 9), 0, 4, error), WF_ERR_ARGUMENT, "at least 1");
+    ck_fails(wf_windows_init(&windows, wf_id_view_of(ids, 9), 8, 0, error), WF_ERR_ARGUMENT, "at least 1");
     wf_free(ids);
+}
+END_TEST
+
+/* Ids of 16 bits give the batches that those of 32 bits give, the largest of them too. */
+START_TEST(crops_of_narrow_ids)
+{
+    enum { N = 3000 };
+    int32_t wide[N], x[2][ROWS * T], y[2][ROWS * T];
+    uint16_t narrow[N];
+    for (int i = 0; i < N; i++)
+        wide[i] = narrow[i] = (uint16_t)(65535 - i * 21);
+    struct wf_crops crops[2];
+    ck_ok(wf_crops_init(&crops[0], wf_id_view_of(wide, N), T, 5, error));
+    ck_ok(wf_crops_init(&crops[1], (struct wf_id_view){narrow, N, true}, T, 5, error));
+    for (int64_t step = 0; step < 200; step++) {
+        for (int i = 0; i < 2; i++)
+            wf_crops_fill(&crops[i], step, 0, ROWS, x[i], step % 2 ? y[i] : NULL);
+        ck_assert_int_eq(memcmp(x[0], x[1], sizeof x[0]), 0);
+        ck_assert(step % 2 == 0 || !memcmp(y[0], y[1], sizeof y[0]));
+    }
 }
 END_TEST
 
@@ -188,10 +215,10 @@ START_TEST(batches_do_not_allocate)
     struct wf_crops crops;
     struct wf_windows windows;
     int64_t count = wf_alloc_count();
-    ck_ok(wf_crops_init(&crops, ids, 2000, T, 1, error));
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(ids, 2000), T, 1, error));
     for (int64_t step = 0; step < 100; step++)
         wf_crops_fill(&crops, step, 0, ROWS, x, y);
-    ck_ok(wf_windows_init(&windows, ids, 2000, T, 4, error));
+    ck_ok(wf_windows_init(&windows, wf_id_view_of(ids, 2000), T, 4, error));
     for (struct wf_window_batch b; wf_windows_next(&windows, &b);)
         ck_assert_ptr_nonnull(b.x);
     ck_assert_int_eq(wf_alloc_count(), count);
@@ -200,4 +227,4 @@ START_TEST(batches_do_not_allocate)
 END_TEST
 
 WF_TEST_MAIN("batches", crops_are_stretches_of_the_text, crops_do_not_depend_on_how_they_are_taken, crops_differ, crops_are_uniform,
-             crops_reach_both_ends, crops_of_too_short_texts, windows_cover_every_target_once, batches_do_not_allocate)
+             crops_reach_both_ends, crops_of_too_short_texts, windows_cover_every_target_once, crops_of_narrow_ids, batches_do_not_allocate)

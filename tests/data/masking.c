@@ -52,7 +52,7 @@ START_TEST(shares_are_those_of_the_paper)
     for (int64_t step = 0; step < 20; step++) {
         fill(was);
         fill(ids);
-        ordinary += wf_masking_ordinary(&m, ids, N);
+        ordinary += wf_masking_ordinary(&m, wf_id_view_of(ids, N));
         int64_t count = wf_masking_hide(&m, step, 0, ROWS, COLS, ids, places, targets);
         for (int64_t i = 0, at = 0; i < N; i++) {
             if (at == count || places[at] != i) {
@@ -177,7 +177,7 @@ START_TEST(special_tokens_alone)
     struct wf_masking m = masking(0.99, 1);
     int32_t ids[] = {0, 1, 2, 1, 0, 2}, places[6], targets[6];
     ck_assert_int_eq(wf_masking_hide(&m, 0, 0, 2, 3, ids, places, targets), 0);
-    ck_assert_int_eq(wf_masking_ordinary(&m, ids, 6), 0);
+    ck_assert_int_eq(wf_masking_ordinary(&m, wf_id_view_of(ids, 6)), 0);
     static const int32_t were[] = {0, 1, 2, 1, 0, 2};
     ck_assert_int_eq(memcmp(ids, were, sizeof ids), 0);
     wf_masking_free(&m);

@@ -350,15 +350,15 @@ START_TEST(evaluation)
                 want += log(z) - (double)logits[t * V + ids[at + t + 1]];
             }
         }
-        ck_ok(wf_model_evaluate(m, tape, ids, N, &loss, &tokens, error));
+        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), &loss, &tokens, error));
         ck_assert_int_eq(tokens, N - 1);
         ck_assert_msg(fabs(loss - want / (N - 1)) < tolerance * loss, "%.12g instead of %.12g", loss, want / (N - 1));
-        ck_ok(wf_model_evaluate(m, tape, ids, 2, &loss, &tokens, error));
+        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, 2), &loss, &tokens, error));
         ck_assert_int_eq(tokens, 1);
-        ck_refused(wf_model_evaluate(m, tape, ids, 1, &loss, &tokens, error), WF_ERR_ARGUMENT, "");
+        ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 1), &loss, &tokens, error), WF_ERR_ARGUMENT, "");
         ck_assert(isnan(loss) && tokens == 0);
         ids[20] = V;
-        ck_assert_int_ne(wf_model_evaluate(m, tape, ids, N, &loss, &tokens, &(wf_error){0}), WF_OK);
+        ck_assert_int_ne(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), &loss, &tokens, &(wf_error){0}), WF_OK);
         wf_tape_free(tape);
         wf_model_free(m);
     }
@@ -436,7 +436,7 @@ START_TEST(out_of_memory)
         int64_t tokens;
         wf_tape *tape = new_tape();
         wf_alloc_fail_after(n);
-        wf_status status = wf_model_evaluate(m, tape, ids, 100, &loss, &tokens, &problem);
+        wf_status status = wf_model_evaluate(m, tape, wf_id_view_of(ids, 100), &loss, &tokens, &problem);
         wf_alloc_fail_after(-1);
         wf_tape_free(tape);
         if (status == WF_OK)

@@ -419,7 +419,7 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
     const char *no_language = "multi30k is no language model";
-    ck_refused(wf_model_evaluate(m, tape, ids, 4, &loss, &tokens, error), WF_ERR_STATE, no_language);
+    ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 4), &loss, &tokens, error), WF_ERR_STATE, no_language);
     ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                no_language);
     wf_tape_free(tape);

@@ -98,7 +98,7 @@ static void steady(struct setting s)
         ck_ok(wf_masking_init(&masking, tokenizer, config.training.mask_rate, 1, error));
         wf_tokenizer_free(tokenizer);
     }
-    ck_ok(wf_crops_init(&crops, text, TEXT, config.context, 1, error));
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(text, TEXT), config.context, 1, error));
     wf_model *model = wf_model_new(&config, &problem);
     wf_tape *tape = wf_tape_new(&problem);
     ck_assert_msg(model && tape, "%s", problem.message);

@@ -4,6 +4,7 @@
 #ifndef WEFT_MASKING_H
 #define WEFT_MASKING_H
 
+#include <weft/batches.h>
 #include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS
@@ -34,7 +35,7 @@ WF_API void wf_masking_free(struct wf_masking *masking); /* leaves it empty */
 WF_API int64_t wf_masking_hide(const struct wf_masking *masking, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
                                int32_t *places, int32_t *targets);
 /* How many of them can be chosen at all. */
-WF_API int64_t wf_masking_ordinary(const struct wf_masking *masking, const int32_t *ids, int64_t count);
+WF_API int64_t wf_masking_ordinary(const struct wf_masking *masking, struct wf_id_view ids);
 
 WF_END_DECLS
 

@@ -6,6 +6,7 @@
 #ifndef WEFT_RUN_H
 #define WEFT_RUN_H
 
+#include <weft/batches.h>
 #include <weft/bitext.h>
 #include <weft/embed.h>
 #include <weft/models.h>
@@ -40,8 +41,8 @@ WF_API wf_status wf_run_bitext(const struct wf_run *run, const char *source, con
 
 /* Mean loss in nats over every target of a sequence of ids, in windows of the context side by side (wf_windows). The tape is
  * reset. *tokens: targets. */
-WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, const int32_t *ids, int64_t length, double *loss,
-                                   int64_t *tokens, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, double *loss, int64_t *tokens,
+                                   wf_error *error) WF_CHECKED;
 
 struct wf_pairs_evaluation {
     double loss;     /* nats per target token (with EOS), without smoothing */
@@ -60,7 +61,7 @@ struct wf_masked_evaluation {
  * the ordinary tokens are chosen and replaced as in training (weft/masking.h), by random numbers that are the same in every call and for
  * every seed. The tape is reset. WF_ERR_ARGUMENT for another model, for a tokenizer of another size, and where no token was chosen;
  * WF_ERR_FORMAT for a tokenizer without a mask token. */
-WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *ids, int64_t count,
+WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
                                     struct wf_masked_evaluation *out, wf_error *error) WF_CHECKED;
 
 struct wf_translation_scores {

@@ -3,6 +3,7 @@
 #ifndef WEFT_INTERNAL_RUN_FOLDER_H
 #define WEFT_INTERNAL_RUN_FOLDER_H
 
+#include <weft/batches.h>
 #include <weft/config.h>
 #include <weft/safetensors.h>
 #include <weft/tokenizer.h>
@@ -15,16 +16,16 @@ wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *coun
 
 bool wf_config_translates(const struct wf_config *config);
 wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
-                          wf_error *error);
+                             wf_error *error);
 /* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */
 wf_status wf_tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
-                          wf_error *error);
+                             wf_error *error);
 /* Whether they have the special tokens that a translation model needs; `name` stands for them in the message. */
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
-                           wf_error *error);
+                              wf_error *error);
 
 /* How many tokens wf_evaluate_masked masks. */
-wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, int64_t *chosen,
-                       wf_error *error);
+wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t *chosen,
+                          wf_error *error);
 
 #endif
