@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* weft generate RUN --prompt TEXT ... */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
 enum { KEY_PROMPT = 1000, KEY_MAX, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_GREEDY, KEY_SEED, KEY_WEIGHTS, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"prompt", KEY_PROMPT, "TEXT", 0, "what to go on from (default: a new line)", 0},
+    {"prompt", KEY_PROMPT, "TEXT", 0, "the text to continue (default: the beginning of a text)", 0},
     {"max-tokens", KEY_MAX, "N", 0, "tokens to add", 0},
     {"temperature", KEY_TEMPERATURE, "X", 0, "below 1 more certain, above 1 more varied", 0},
     {"top-k", KEY_TOP_K, "K", 0, "draw from the K most likely tokens; 0: from all", 0},
@@ -72,41 +72,26 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "RUN", "Prints a prompt and how the model goes on from it.", NULL, NULL, NULL};
+static const struct argp argp = {options, parse_option, "RUN", "Prints a prompt and the text with which the model continues it.",
+                                 NULL,    NULL,         NULL};
 
-struct printer {
-    const wf_tokenizer *tokenizer;
-    struct wf_string text;
-    wf_error error;
-    bool live;
-};
-
-static bool print_token(void *ctx, int32_t id)
+static bool print(void *unused, const char *text, int64_t length)
 {
-    struct printer *p = ctx;
-    p->text.length = 0;
-    if (wf_tokenizer_decode(p->tokenizer, &id, 1, &p->text, &p->error) != WF_OK)
-        return false;
-    fwrite(p->text.data, 1, (size_t)p->text.length, stdout);
-    if (p->live)
-        fflush(stdout);
-    return !interrupted(NULL) && !ferror(stdout);
+    fwrite(text, 1, (size_t)length, stdout);
+    fflush(stdout);
+    return !interrupted(unused) && !ferror(stdout);
 }
 
-/* The ids to start from. Without a prompt that is a line's end, or whatever the vocabulary has first. */
-static wf_status first_ids(const struct wf_run *run, const char *prompt, struct wf_tokens *ids, wf_error *error)
+static wf_status encode(const struct wf_run *run, const char *prompt, struct wf_tokens *ids, wf_error *error)
 {
-    const struct wf_encode_options o = {.whole = true};
-    if (prompt && prompt[0]) {
-        wf_status status = wf_tokenizer_encode_with(run->tokenizer, prompt, (int64_t)strlen(prompt), &o, ids, error);
-        if (status != WF_OK)
-            wf_error_prefix(error, "the prompt");
-        return status;
-    }
-    int32_t id = wf_tokenizer_id(run->tokenizer, "\n", 1);
-    int64_t length;
-    const char *piece = wf_tokenizer_token(run->tokenizer, id < 0 ? 0 : id, &length);
-    return wf_tokenizer_encode_with(run->tokenizer, piece, length, &o, ids, error);
+    int64_t unknown = 0;
+    const struct wf_encode_options o = {.whole = true, .unknown = &unknown};
+    wf_status status = prompt ? wf_tokenizer_encode_with(run->tokenizer, prompt, (int64_t)strlen(prompt), &o, ids, error) : WF_OK;
+    if (status != WF_OK)
+        wf_error_prefix(error, "the prompt");
+    else if (unknown > 0)
+        fprintf(stderr, "weft: warning: unknown tokens in the prompt: %" PRId64 " of %" PRId64 "\n", unknown, ids->count);
+    return status;
 }
 
 static wf_status generate(const struct arguments *a, wf_error *error)
@@ -126,8 +111,7 @@ static wf_status generate(const struct arguments *a, wf_error *error)
                             a->run, a->run);
     }
     wf_tape *tape = NULL;
-    struct printer printer = {.tokenizer = run.tokenizer, .live = isatty(STDOUT_FILENO)};
-    status = first_ids(&run, a->prompt, &ids, error);
+    status = encode(&run, a->prompt, &ids, error);
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
     if (status == WF_OK) {
@@ -139,18 +123,10 @@ static wf_status generate(const struct arguments *a, wf_error *error)
                         .greedy = a->greedy,
                         .seed = (uint64_t)a->seed},
             .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->generation.max_tokens,
-            .token = print_token,
-            .ctx = &printer,
         };
-        int64_t count;
-        if (a->prompt)
-            fputs(a->prompt, stdout);
-        status = wf_generate_with(run.model, tape, ids.id, ids.count, &o, NULL, &count, error);
-        if (status == WF_OK && printer.error.code != WF_OK)
-            status = wf_error_set(error, printer.error.code, "%s", printer.error.message);
+        status = wf_generate_text(run.model, run.tokenizer, tape, ids.id, ids.count, &o, print, NULL, error);
         fputc('\n', stdout);
     }
-    wf_string_free(&printer.text);
     wf_tokens_free(&ids);
     wf_tape_free(tape);
     wf_run_close(&run);

@@ -75,6 +75,8 @@ static wf_status run(const wf_model *model, wf_tape *tape, struct scratch *s, st
         wf_status status = wf_sample(&o->sampler, s->logits, types, (uint64_t)(place + *count), s->order, &id, error);
         if (status != WF_OK)
             return status;
+        if (o->end && id == *o->end)
+            break;
         if (out)
             out[*count] = id;
         ++*count;
@@ -112,5 +114,77 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
     /* The record points into the cache, which goes now. */
     wf_tape_reset(tape, WF_INFER);
     scratch_free(&scratch);
+    return status;
+}
+
+struct writer {
+    wf_decoder *decoder;
+    bool (*text)(void *ctx, const char *text, int64_t length);
+    void *ctx;
+    bool stopped;
+    wf_status status;
+    wf_error *error;
+};
+
+static bool write_token(void *ctx, int32_t id)
+{
+    struct writer *w = ctx;
+    const char *text;
+    int64_t length;
+    w->status = wf_decoder_push(w->decoder, id, &text, &length, w->error);
+    if (w->status == WF_OK)
+        w->stopped = !w->text(w->ctx, text, length);
+    return w->status == WF_OK && !w->stopped;
+}
+
+/* What stands before a text: a line end, if the tokenizer has one; else the end of the text before. */
+static int32_t first_id(const wf_tokenizer *tokenizer)
+{
+    static const enum wf_special specials[] = {WF_SPECIAL_EOS, WF_SPECIAL_BOS};
+    wf_error ignored = {0};
+    struct wf_tokens ids = {0};
+    int64_t unknown = 0;
+    const struct wf_encode_options o = {.whole = true, .unknown = &unknown};
+    bool known = wf_tokenizer_encode_with(tokenizer, "\n", 1, &o, &ids, &ignored) == WF_OK && ids.count > 0 && unknown == 0;
+    int32_t id = known ? ids.id[ids.count - 1] : -1;
+    wf_tokens_free(&ids);
+    for (int i = 0; id < 0 && i < 2; i++)
+        id = wf_tokenizer_special(tokenizer, specials[i]);
+    return id < 0 ? 0 : id;
+}
+
+static wf_status write_text(struct writer *w, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
+                            int64_t length, const struct wf_generate_options *options, wf_error *error)
+{
+    struct wf_generate_options o = *options;
+    int32_t start = first_id(tokenizer), end = wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS);
+    const char *rest;
+    int64_t count;
+    for (int64_t i = 0; i < length; i++)
+        if (!write_token(w, prompt[i]))
+            return w->status;
+    o.token = write_token;
+    o.ctx = w;
+    o.end = end >= 0 ? &end : NULL;
+    wf_status status = wf_generate_with(model, tape, length > 0 ? prompt : &start, length > 0 ? length : 1, &o, NULL, &count, error);
+    if (status == WF_OK)
+        status = w->status;
+    if (status == WF_OK && !w->stopped && (status = wf_decoder_finish(w->decoder, &rest, &count, error)) == WF_OK)
+        w->text(w->ctx, rest, count);
+    return status;
+}
+
+wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt, int64_t length,
+                           const struct wf_generate_options *options, bool (*text)(void *ctx, const char *text, int64_t length), void *ctx,
+                           wf_error *error)
+{
+    if (wf_tokenizer_vocab_size(tokenizer) != wf_model_config(model)->vocab_size)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
+                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_model_config(model)->vocab_size);
+    struct writer w = {.decoder = wf_decoder_new(tokenizer, NULL, error), .text = text, .ctx = ctx, .error = error};
+    if (!w.decoder)
+        return WF_ERR_MEMORY;
+    wf_status status = write_text(&w, model, tokenizer, tape, prompt, length, options, error);
+    wf_decoder_free(w.decoder);
     return status;
 }

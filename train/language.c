@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Training of language models: random crops of one long sequence of ids. */
 #include <math.h>
-#include <string.h>
 
 #include <weft/generate.h>
+#include <weft/internal/string.h>
 #include <weft/memory.h>
 
 #include "sequence.h"
@@ -63,23 +63,23 @@ static wf_status evaluate(struct trainer *t)
     return wf_model_evaluate(t->model, t->tape, wf_id_view_of(valid->id, valid->count), &t->valid, &tokens, t->error);
 }
 
-/* The validation text's beginning and how the model goes on. The draw is the same each time: what changes between two samples is the
+static bool append(void *ctx, const char *text, int64_t length)
+{
+    return wf_string_add(ctx, text, length);
+}
+
+/* The validation text's beginning and how the model continues it. The draw is the same each time: what changes between two samples is the
  * model. */
 static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *error)
 {
     enum { PROMPT = 16, TOKENS = 128 };
-    const struct wf_config *c = &t->config;
+    const struct wf_generation *g = &t->config.generation;
     const struct wf_tokens *valid = &((struct language *)t->data)->sequence.corpus.valid;
-    int32_t ids[PROMPT + TOKENS];
-    int64_t prompt = valid->count < PROMPT ? valid->count : PROMPT, count;
-    memcpy(ids, valid->id, (size_t)prompt * sizeof *ids);
-    struct wf_generate_options o = {.max_tokens = TOKENS,
-                                    .sampler = {.temperature = c->generation.temperature,
-                                                .top_k = c->generation.top_k,
-                                                .top_p = c->generation.top_p,
-                                                .seed = t->options->seed}};
-    wf_status status = wf_generate_with(t->model, t->tape, ids, prompt, &o, ids + prompt, &count, error);
-    return status == WF_OK ? wf_tokenizer_decode(t->tokenizer, ids, prompt + count, text, error) : status;
+    struct wf_generate_options o = {
+        .max_tokens = TOKENS, .sampler = {.temperature = g->temperature, .top_k = g->top_k, .top_p = g->top_p, .seed = t->options->seed}};
+    wf_status status = wf_generate_text(t->model, t->tokenizer, t->tape, valid->id, valid->count < PROMPT ? valid->count : PROMPT, &o,
+                                        append, text, error);
+    return status == WF_OK && text->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a sample") : status;
 }
 
 static void end(struct trainer *t)

@@ -227,6 +227,78 @@ START_TEST(callbacks_and_limits)
 }
 END_TEST
 
+/* --- text -------------------------------------------------------------------------------------------------------------- */
+
+struct heard {
+    char text[4000];
+    int64_t length, parts, enough;
+};
+
+static bool hear(void *ctx, const char *text, int64_t length)
+{
+    struct heard *h = ctx;
+    ck_assert(length < (int64_t)sizeof h->text - h->length && text[length] == 0);
+    memcpy(h->text + h->length, text, (size_t)length);
+    h->length += length;
+    return ++h->parts != h->enough;
+}
+
+static const char story[] = "Die k\xC3\xBChle See \xE2\x80\x94 \xE6\xB5\xB7. Wer ruft? \xC3\x84rger!\n";
+
+/* What is written is what decoding prompt and new ids at once gives, up to the end-of-text token. */
+START_TEST(text_is_that_of_all_ids)
+{
+    static const wf_tokenizer_kind kinds[] = {WF_TOKENIZER_CHAR, WF_TOKENIZER_WORD, WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE};
+    wf_tape *tape = new_tape();
+    int ended = 0;
+    for (int k = 0; k < 4; k++) {
+        wf_tokenizer *t;
+        struct wf_tokens ids = {0};
+        ck_ok(wf_tokenizer_train(story, sizeof story - 1, &t, error, .kind = kinds[k],
+                                 .vocab_size = kinds[k] == WF_TOKENIZER_CHAR ? 0 : 300));
+        ck_ok(wf_tokenizer_encode(t, story, 14, &ids, error));
+        struct wf_config c = small_config("char-rms", 16, wf_tokenizer_vocab_size(t));
+        wf_model *m = model_of(&c, 3);
+        int32_t eos = wf_tokenizer_special(t, WF_SPECIAL_EOS);
+        for (uint64_t seed = 0; seed < 30; seed++) {
+            struct wf_generate_options o = {.sampler = {.seed = seed}, .max_tokens = MANY};
+            struct heard h = {.enough = -1}, start = {.enough = -1}, some = {.enough = ids.count + 5};
+            int32_t all[100];
+            int64_t count, cut = 0;
+            struct wf_string whole = {0};
+            memcpy(all, ids.id, (size_t)ids.count * sizeof *all);
+            ck_ok(wf_generate_with(m, tape, ids.id, ids.count, &o, all + ids.count, &count, error));
+            while (cut < count && all[ids.count + cut] != eos)
+                cut++;
+            ended += cut < count;
+            o.end = &eos;
+            ck_ok(wf_generate_with(m, tape, ids.id, ids.count, &o, NULL, &count, error));
+            ck_assert_int_eq(count, cut);
+            ck_ok(wf_tokenizer_decode(t, all, ids.count + cut, &whole, error));
+            ck_ok(wf_generate_text(m, t, tape, ids.id, ids.count, &o, hear, &h, error));
+            ck_assert_int_eq(h.length, whole.length);
+            ck_assert_int_eq(memcmp(h.text, whole.data, (size_t)h.length), 0);
+            ck_assert_int_eq(h.parts, ids.count + cut + 1); /* one a token, as they come, and what was held back */
+            ck_ok(wf_generate_text(m, t, tape, ids.id, ids.count, &o, hear, &some, error));
+            ck_assert(some.length <= h.length && !memcmp(some.text, h.text, (size_t)some.length) && some.parts <= ids.count + 5);
+            ck_ok(wf_generate_text(m, t, tape, NULL, 0, &o, hear, &start, error)); /* a text of its own */
+            wf_string_free(&whole);
+        }
+        struct wf_config other = small_config("char-rms", 16, V);
+        wf_model *small = model_of(&other, 3);
+        ck_refused(wf_generate_text(small, t, tape, ids.id, ids.count, &(struct wf_generate_options){.max_tokens = 1}, hear,
+                                    &(struct heard){0}, error),
+                   WF_ERR_ARGUMENT, "vocabulary size mismatch");
+        wf_model_free(small);
+        wf_model_free(m);
+        wf_tokens_free(&ids);
+        wf_tokenizer_free(t);
+    }
+    ck_assert_int_gt(ended, 10);
+    wf_tape_free(tape);
+}
+END_TEST
+
 /* However many tokens: the tape's memory stays, and nothing is allocated for them. */
 START_TEST(memory_stays_flat)
 {
@@ -280,4 +352,5 @@ START_TEST(out_of_memory)
 END_TEST
 
 WF_TEST_MAIN("models/generate", the_cache_changes_nothing, the_window_slides_by_a_quarter, logits_have_the_same_bits,
-             threads_change_nothing, it_says_what_it_learned, callbacks_and_limits, memory_stays_flat, out_of_memory)
+             threads_change_nothing, it_says_what_it_learned, callbacks_and_limits, text_is_that_of_all_ids, memory_stays_flat,
+             out_of_memory)

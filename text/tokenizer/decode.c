@@ -52,16 +52,16 @@ int32_t wf_tokenizer_id(const wf_tokenizer *t, const char *piece, int64_t length
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 {
-    static const char *const names[][3] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
-                                           [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]"},
-                                           [WF_SPECIAL_PAD] = {"<pad>", "[PAD]", NULL},
-                                           [WF_SPECIAL_UNKNOWN] = {NULL, NULL, NULL},
-                                           [WF_SPECIAL_MASK] = {"<mask>", "[MASK]", NULL}};
+    enum { NAMES = 5 };
+    static const char *const names[][NAMES] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
+                                               [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>"},
+                                               [WF_SPECIAL_PAD] = {"<pad>", "[PAD]"},
+                                               [WF_SPECIAL_MASK] = {"<mask>", "[MASK]"}};
     if (special == WF_SPECIAL_UNKNOWN)
         return t->model.unknown_id;
     if ((unsigned)special >= sizeof names / sizeof *names)
         return -1;
-    for (int i = 0; i < 3 && names[special][i]; i++) {
+    for (int i = 0; i < NAMES && names[special][i]; i++) {
         int32_t id = wf_tokenizer_id(t, names[special][i], (int64_t)strlen(names[special][i]));
         if (id >= 0)
             return id;

@@ -114,8 +114,8 @@ WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out);
  * something was made with. */
 WF_API uint64_t wf_tokenizer_hash(const wf_tokenizer *tokenizer);
 
-/* The id of the token that plays a part, found by its usual names (<s> <bos> [CLS], </s> <eos> [SEP], <pad> [PAD], the model's
- * unknown token, <mask> [MASK]), or -1. */
+/* The id of the token that plays a part, found by its usual names (<s> <bos> [CLS]; </s> <eos> [SEP] <|endoftext|> <|end_of_text|>; <pad> [PAD];
+ * the model's unknown token; <mask> [MASK]), or -1. */
 enum wf_special { WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK };
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *tokenizer, enum wf_special special);
 WF_API int64_t wf_tokenizer_vocab_size(const wf_tokenizer *tokenizer);
