@@ -155,7 +155,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     for (int i = 0; i < inputs && !tape; i++)
         tape = given[i] ? given[i]->tape : NULL;
     all_poison(tape ? &tape->poison : &lost_poison, outputs, out);
-    if (!tape || tape->error.code != WF_OK)
+    if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape))
         return;
     wf_tensor *in[WF_MAX_INPUTS];
     struct node node = {.op = op, .inputs = inputs, .outputs = outputs, .in = in};

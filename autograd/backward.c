@@ -93,7 +93,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
 static wf_status walk(wf_tape *tape)
 {
     for (struct node *node = tape->last; node; node = node->previous) {
-        wf_status status = node_backward(tape, node);
+        wf_status status = tape_goes_on(tape) ? node_backward(tape, node) : tape->error.code;
         if (status != WF_OK)
             return status;
         for (int j = 0; j < node->outputs; j++)
@@ -126,8 +126,9 @@ wf_status wf_backward(wf_tensor *x)
         if (tape->mode == WF_INFER)
             wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN");
         else if (tape->backward_done)
-            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward has run on this record already: add the losses up and call it once "
-                                             "(gradients of gradients are not supported)");
+            wf_tape_fail(tape, WF_ERR_STATE,
+                         "wf_backward has run on this record already: add the losses up and call it once "
+                         "(gradients of gradients are not supported)");
         else if (tape_accepts(tape, "wf_backward", x) && !x->needs_grad)
             wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: '%s' depends on nothing that needs a gradient", wf_name_of(x));
     }

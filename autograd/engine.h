@@ -31,8 +31,8 @@ enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */,
 struct node;
 struct wf_tensor {
     wf_array a;
-    wf_tape *tape;         /* NULL: a parameter */
-    uint32_t generation;   /* the tape's reset number when it was made */
+    wf_tape *tape;       /* NULL: a parameter */
+    uint32_t generation; /* the tape's reset number when it was made */
     uint8_t kind;
     bool needs_grad, keep, retain;
     bool recorded;         /* a record has it as an input */
@@ -45,9 +45,9 @@ struct wf_tensor {
     int readers;           /* records whose backward will read the value (roots) */
     int uses;              /* records that will add to the gradient (leaves) */
     struct buffer *grad_buffer;
-    wf_array grad;         /* valid when has_grad; any strides */
+    wf_array grad; /* valid when has_grad; any strides */
     bool has_grad;
-    wf_tensor *parameter;  /* of a leaf */
+    wf_tensor *parameter;          /* of a leaf */
     struct wf_parameter_info info; /* of a parameter */
 };
 
@@ -56,11 +56,11 @@ struct node {
     const void *attr;
     int inputs, outputs;
     wf_tensor **in, **out;
-    wf_array *saved;              /* [WF_MAX_SAVED], ndim -1: not used */
+    wf_array *saved; /* [WF_MAX_SAVED], ndim -1: not used */
     struct buffer **saved_buffer;
-    unsigned need;                /* bit i: input i needs a gradient */
+    unsigned need; /* bit i: input i needs a gradient */
     uint32_t dropout_call;
-    uint64_t first_row;           /* as it was in the forward */
+    uint64_t first_row; /* as it was in the forward */
     struct node *previous;
 };
 
@@ -92,6 +92,8 @@ struct wf_tape {
     int64_t nodes;
     uint32_t dropout_calls;
     bool backward_done, check_finite;
+    bool (*cancelled)(void *ctx);
+    void *cancel_ctx;
     struct leaf_slot *slots; /* open addressing; a power of two */
     int slot_count, slots_used;
 };
@@ -124,11 +126,15 @@ void pool_release(wf_tape *tape, struct buffer *b);
 /* tape.c */
 wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
 wf_tensor *tape_out_of_memory(wf_tape *tape);
+bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancelled just now */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 extern wf_tensor lost_poison; /* of ops whose operands carry no tape */
-static inline bool tape_grads_on(const wf_tape *tape) { return tape->mode != WF_INFER; }
+static inline bool tape_grads_on(const wf_tape *tape)
+{
+    return tape->mode != WF_INFER;
+}
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);

@@ -115,13 +115,28 @@ wf_tensor *tape_out_of_memory(wf_tape *tape)
 
 struct wf_tape_stats wf_tape_stats(const wf_tape *tape)
 {
-    return (struct wf_tape_stats){.used = wf_arena_used(tape->arena), .peak = wf_arena_peak(tape->arena),
-                                  .reserved = wf_arena_reserved(tape->arena), .nodes = tape->nodes};
+    return (struct wf_tape_stats){.used = wf_arena_used(tape->arena),
+                                  .peak = wf_arena_peak(tape->arena),
+                                  .reserved = wf_arena_reserved(tape->arena),
+                                  .nodes = tape->nodes};
 }
 
 void wf_tape_check_finite(wf_tape *tape, bool on)
 {
     tape->check_finite = on;
+}
+
+void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx)
+{
+    tape->cancelled = cancelled;
+    tape->cancel_ctx = ctx;
+}
+
+bool tape_goes_on(wf_tape *tape)
+{
+    if (tape->cancelled && tape->cancelled(tape->cancel_ctx))
+        wf_tape_fail(tape, WF_ERR_CANCELLED, "cancelled");
+    return tape->error.code == WF_OK;
 }
 
 /* A struct for a tensor, cleared; NULL without memory. */
@@ -201,8 +216,8 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
 {
     if (x->kind == TENSOR_PARAMETER) {
         if (!x->a.data)
-            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: wf_registry_build or wf_registry_load comes first", op,
-                         wf_name_of(x));
+            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: wf_registry_build or wf_registry_load comes first",
+                         op, wf_name_of(x));
         return x->a.data != NULL;
     }
     if (x->tape != tape) {
@@ -235,8 +250,8 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
 wf_tape_mark wf_tape_here(const wf_tape *tape)
 {
     wf_arena_mark at = wf_arena_here(tape->arena);
-    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used,
-                           tape->dropout_calls, tape->generation}};
+    return (wf_tape_mark){
+        {(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used, tape->dropout_calls, tape->generation}};
 }
 
 wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)

@@ -291,7 +291,7 @@ int run_attention(int argc, char **argv)
     if (code < 0)
         code = check(&a);
     if (code < 0) {
-        watch_interrupts();
+        watch_interrupts(WATCH_BRIEF);
         code = start(a.threads, &error) == WF_OK && attention(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
     }
     if (a.pick)

@@ -32,17 +32,28 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     struct arguments *a = state->input;
     bool fine = true;
     switch (key) {
-    case KEY_SECONDS: fine = parse_real("seconds", value, 0.01, 86400, &a->seconds); break;
-    case KEY_DROPOUT: fine = parse_real("dropout", value, 0, 0.99, &a->dropout); break;
-    case KEY_STEPS: fine = parse_int("steps", value, 1, INT32_MAX, &a->steps); break;
-    case KEY_JSON: a->json = true; break;
-    case KEY_THREADS: fine = parse_int("threads", value, 1, 256, &a->threads); break;
+    case KEY_SECONDS:
+        fine = parse_real("seconds", value, 0.01, 86400, &a->seconds);
+        break;
+    case KEY_DROPOUT:
+        fine = parse_real("dropout", value, 0, 0.99, &a->dropout);
+        break;
+    case KEY_STEPS:
+        fine = parse_int("steps", value, 1, INT32_MAX, &a->steps);
+        break;
+    case KEY_JSON:
+        a->json = true;
+        break;
+    case KEY_THREADS:
+        fine = parse_int("threads", value, 1, 256, &a->threads);
+        break;
     case ARGP_KEY_ARG:
         if (a->names == MOST_CASES)
             return fail_usage("%d cases at most", MOST_CASES), EINVAL;
         a->name[a->names++] = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }
@@ -62,8 +73,8 @@ static char *help_filter(int key, const char *text, void *input)
     return fclose(to) == 0 ? list : (free(list), (char *)text);
 }
 
-static const struct argp argp = {
-    options, parse_option, "[CASE...]", "Times training steps and generation; without a case, all small ones.", NULL, help_filter, NULL};
+static const struct argp argp = {options, parse_option, "[CASE...]", "Times training steps and generation; without a case, all small ones.",
+                                 NULL,    help_filter,  NULL};
 
 static const char *const small_cases[] = {"char-rms", "nanogpt-char-small", "generate-nanogpt-char-small"};
 
@@ -77,7 +88,7 @@ int run_bench(int argc, char **argv)
         a.name[i] = small_cases[i];
     int count = a.names > 0 ? a.names : 3;
     wf_error error = {0};
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     if (start(a.threads, &error) != WF_OK)
         return fail(&error);
     for (int i = 0; i < count; i++) {

@@ -10,8 +10,8 @@
 #include <weft/internal/text.h>
 #include <weft/weft.h>
 
-/* Exit codes: a contract. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+/* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 struct command {
     const char *name, *summary;
@@ -68,8 +68,13 @@ void file_list_free(struct file_list *list);
 /* Where what was found out about large files is kept: $XDG_CACHE_HOME/weft, else $HOME/.cache/weft. NULL where neither is set. wf_free. */
 char *cache_folder(void);
 
-/* Ctrl-C, SIGTERM and SIGHUP are noted once; a second one ends the process. */
-void watch_interrupts(void);
+/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code. One that has something to finish says so with
+ * watch_interrupts, and then asks interrupted() often: WATCH_BRIEF gives it 0.7 s, WATCH_SAVE (training) what saving takes. A second signal
+ * ends it. fail() knows the exit code of WF_ERR_CANCELLED. */
+void catch_signals(void);
+enum watch { WATCH_NOT, WATCH_BRIEF, WATCH_SAVE };
+void watch_interrupts(enum watch how);
 bool interrupted(void *unused);
+int exit_code(void); /* EXIT_DONE, or that of the signal which was caught */
 
 #endif

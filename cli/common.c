@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "display.h"
+
+static volatile sig_atomic_t caught, watched;
 
 int fail(const wf_error *error)
 {
     fprintf(stderr, "weft: %s\n", error->message);
-    return error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    return caught && error->code == WF_ERR_CANCELLED ? exit_code() : error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
 int fail_usage(const char *format, ...)
@@ -30,8 +34,8 @@ int fail_usage(const char *format, ...)
 
 /* --- options ------------------------------------------------------------------------------------------------------- */
 
-static const struct argp_option common_options[] = {{"help", '?', NULL, 0, NULL, 0}, {"usage", '?', NULL, 0, NULL, 0},
-                                                    {"version", 'V', NULL, 0, NULL, 0}, {0}};
+static const struct argp_option common_options[] = {
+    {"help", '?', NULL, 0, NULL, 0}, {"usage", '?', NULL, 0, NULL, 0}, {"version", 'V', NULL, 0, NULL, 0}, {0}};
 
 /* The next of the command's options, then of those that all have; NULL at the end. */
 static const struct argp_option *next_option(const struct argp *argp, const struct argp_option *o)
@@ -163,7 +167,7 @@ wf_status file_list_parse(const char *text, struct file_list *list, wf_error *er
         most += *c == ',';
     *list = (struct file_list){.path = wf_alloc_zero((size_t)most, sizeof *list->path)};
     bool one = most > 1 && wf_file_exists(text);
-    for (const char *c = text; list->path && c; ) {
+    for (const char *c = text; list->path && c;) {
         const char *comma = one ? NULL : strchr(c, ',');
         char *path = comma ? wf_format("%.*s", (int)(comma - c), c) : wf_strdup(c);
         if (!path)
@@ -199,26 +203,57 @@ char *cache_folder(void)
 
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupts, noted[NSIG];
+static void say(const char *line)
+{
+    display_wipe();
+    if (write(STDERR_FILENO, line, strlen(line)) < 0)
+        return; /* nothing can be done about it */
+}
+
+static void end_now(int signal)
+{
+    say("weft: interrupted\n");
+    _exit(EXIT_SIGNAL + (caught ? caught : signal));
+}
 
 static void note(int signal)
 {
-    if (noted[signal])
-        display_die(signal);
-    noted[signal] = 1;
-    interrupts = 1;
+    int number = errno;
+    if (caught || watched == WATCH_NOT)
+        end_now(signal);
+    caught = signal;
+    if (watched == WATCH_SAVE)
+        say("weft: stopping; a second Ctrl-C ends at once\n");
+    else /* whoever asks interrupted() has this long to come to an end */
+        setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
+    errno = number;
 }
 
-void watch_interrupts(void)
+void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = note};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL); /* a terminal that was closed */
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP /* a terminal that was closed */};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction was, action = {.sa_handler = note};
+        if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN) /* nohup */
+            continue;
+        sigaction(signals[i], &action, NULL);
+    }
+    struct sigaction action = {.sa_handler = end_now};
+    sigaction(SIGALRM, &action, NULL);
+}
+
+void watch_interrupts(enum watch how)
+{
+    watched = how;
 }
 
 bool interrupted(void *unused)
 {
     (void)unused;
-    return interrupts != 0;
+    return caught != 0;
+}
+
+int exit_code(void)
+{
+    return caught ? EXIT_SIGNAL + caught : EXIT_DONE;
 }

@@ -128,10 +128,16 @@ static const char *eraser(const struct display *d)
 
 /* --- the display --------------------------------------------------------------------------------------------------- */
 
-void display_die(int signal)
+void display_wipe(void)
 {
     if (on_screen && write(STDERR_FILENO, ERASE, sizeof ERASE - 1) < 0)
-        on_screen = 0; /* nothing to be done about it */
+        return; /* nothing to be done about it */
+    on_screen = 0;
+}
+
+void display_die(int signal)
+{
+    display_wipe();
     struct sigaction action = {.sa_handler = SIG_DFL};
     sigaction(signal, &action, NULL);
     raise(signal);

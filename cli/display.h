@@ -43,6 +43,8 @@ void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
 /* Takes the bar away, before something else is printed and at the end. */
 void display_clear(struct display *d);
 
+/* For handlers of signals: wipes the bar away. */
+void display_wipe(void);
 /* Wipes the bar away and ends the process by the signal: for handlers. */
 void display_die(int signal);
 

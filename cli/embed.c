@@ -291,7 +291,7 @@ int run_embed(int argc, char **argv)
     if (a.format == VECTORS_NPY && isatty(STDOUT_FILENO))
         return fail_usage("--format npy is no text that a terminal could show: send it to a file, > FILE");
     wf_error error = {0};
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     if (start(a.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)
         return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
     return EXIT_DONE;

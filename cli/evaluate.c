@@ -138,7 +138,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     warn_of_pieces(run->tokenizer, a->run);
     struct wf_translator_options o = {.search = {.beam = a->beam, .cancelled = interrupted}, .truncate = true};
     struct display d;
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     display_open(&d);
     status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, &d, &f->scores, error);
     display_clear(&d);

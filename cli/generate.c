@@ -126,6 +126,8 @@ static wf_status generate(const struct arguments *a, wf_error *error)
         };
         status = wf_generate_text(run.model, run.tokenizer, tape, ids.id, ids.count, &o, print, NULL, error);
         fputc('\n', stdout);
+        if (status == WF_OK && interrupted(NULL))
+            status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }
     wf_tokens_free(&ids);
     wf_tape_free(tape);
@@ -142,7 +144,7 @@ int run_generate(int argc, char **argv)
     if (!a.run)
         return fail_usage("which run? weft generate RUN; RUN is the --out of weft train");
     wf_error error = {0};
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     if (start(a.threads, &error) != WF_OK || generate(&a, &error) != WF_OK)
         return fail(&error);
     return EXIT_DONE;

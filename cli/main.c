@@ -80,6 +80,7 @@ int main(int argc, char **argv)
 {
     limit_spinning(argv);
     atexit(check_output);
+    catch_signals();
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
     argp_program_version_hook = print_version;

@@ -325,6 +325,6 @@ int run_tokenizer_survey(int argc, char **argv)
         return fail_usage("which %s? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
                           a.tokenizer ? "text" : "tokenizer");
     wf_error error = {0};
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     return survey(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
 }

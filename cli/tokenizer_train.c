@@ -216,7 +216,7 @@ int run_tokenizer_train(int argc, char **argv)
         code = check(&a);
     if (code < 0) {
         wf_error error = {0};
-        watch_interrupts();
+        watch_interrupts(WATCH_BRIEF);
         bool fine = start(a.threads, &error) == WF_OK && train(&a, &error) == WF_OK;
         code = fine ? EXIT_DONE : fail(&error);
     }

@@ -179,7 +179,7 @@ int run_train(int argc, char **argv)
         o.train_files = train.count;
         o.valid = (const char *const *)valid.path;
         o.valid_files = valid.count;
-        watch_interrupts();
+        watch_interrupts(WATCH_SAVE);
         struct wf_train_result result;
         status = wf_train(&o, &result, &error);
         progress_clear(&progress);
@@ -188,7 +188,7 @@ int run_train(int argc, char **argv)
     file_list_free(&valid);
     file_list_free(&tokenizer);
     wf_free(cache);
-    /* Ctrl-C saved and ended: that is done, not failed; unless nothing had begun yet. */
-    bool saved = status == WF_ERR_CANCELLED && progress.first >= 0;
-    return status == WF_OK || saved ? EXIT_DONE : fail(&error);
+    if (status == WF_ERR_CANCELLED && progress.first >= 0) /* the end was told as it was saved */
+        return exit_code();
+    return status == WF_OK ? EXIT_DONE : fail(&error);
 }

@@ -249,7 +249,7 @@ int run_translate(int argc, char **argv)
     if (!a.run)
         return fail_usage("which run? weft translate RUN < source; RUN is the --out of weft train");
     wf_error error = {0};
-    watch_interrupts();
+    watch_interrupts(WATCH_BRIEF);
     if (start(a.threads, &error) != WF_OK || translate(&a, &error) != WF_OK)
         return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
     return EXIT_DONE;

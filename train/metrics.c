@@ -176,6 +176,11 @@ wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, 
     return send(t, &e);
 }
 
+bool cancelled(const struct trainer *t)
+{
+    return t->options->cancelled && t->options->cancelled(t->options->ctx);
+}
+
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total)
 {
     struct wf_event e = event_of(t, WF_EVENT_PREPARE, text);
@@ -183,7 +188,7 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
     e.total = total;
     if (t->options->event)
         t->options->event(t->options->ctx, &e);
-    return !(t->options->cancelled && t->options->cancelled(t->options->ctx));
+    return !cancelled(t);
 }
 
 /* --- the files ----------------------------------------------------------------------------------------------------- */

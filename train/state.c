@@ -72,6 +72,8 @@ wf_status state_save(struct trainer *t)
     state_put_number(w, "step", t->step);
     state_put_number(w, "seed", (int64_t)t->options->seed);
     state_put_number(w, "stale", t->stale);
+    if (t->owes_validation)
+        state_put_number(w, "owes_validation", 1);
     put_double(w, "best", t->best);
     put_double(w, "loss", t->loss);
     state_put_number(w, "train_hash", (int64_t)t->train_hash);
@@ -87,20 +89,17 @@ wf_status state_save(struct trainer *t)
     }
     if (t->task->put)
         t->task->put(t, w);
-    wf_status status = put_tokenizer(t, w, "tokenizer", t->tokenizer);
-    if (status == WF_OK && t->source_tokenizer && t->source_tokenizer != t->tokenizer)
-        status = put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer);
     wf_registry_save(t->registry, w, "model.");
     wf_adam_save(&t->adam, w, "adam.");
-    if (status == WF_OK)
-        status = wf_safetensors_commit(w, path, t->error);
-    else
+    bool two = t->source_tokenizer && t->source_tokenizer != t->tokenizer;
+    if (put_tokenizer(t, w, "tokenizer", t->tokenizer) || (two && put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer)))
         wf_safetensors_discard(w);
+    else
+        t->saved = wf_safetensors_commit(w, path, t->error) == WF_OK;
     wf_free(path);
-    t->saved = status == WF_OK;
     if (t->saved)
         t->on_disk = t->step;
-    return status;
+    return t->error->code;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
@@ -125,88 +124,89 @@ static wf_status get_double(const wf_safetensors *file, const char *path, const 
     return WF_OK;
 }
 
-static wf_status check_format(const wf_safetensors *file, const char *path, wf_error *error)
+/* A state that is open for reading. */
+struct state {
+    char *path;
+    wf_safetensors *file;
+};
+
+static void close_state(struct state *s)
 {
-    const char *format = wf_safetensors_metadata(file, "format");
+    if (s->file)
+        wf_safetensors_close(s->file);
+    wf_free(s->path);
+}
+
+static wf_status open_state(struct state *s, const char *folder, wf_error *error)
+{
+    *s = (struct state){.path = wf_run_path(folder, "state.safetensors", error)};
+    if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
+        return error->code;
+    const char *format = wf_safetensors_metadata(s->file, "format");
     if (format && strcmp(format, FORMAT) == 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", path, format ? format : "unknown",
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
                         FORMAT);
+}
+
+/* What the file lacks, because it is older than the key, is the preset's. */
+static wf_status read_config(const struct state *s, struct wf_config *config, wf_error *error)
+{
+    const char *model = wf_safetensors_metadata(s->file, "model"), *family = wf_safetensors_metadata(s->file, "family");
+    *config = (struct wf_config){0};
+    if (!model || !family)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", s->path);
+    bool known = wf_config_preset(config, model, NULL) == WF_OK;
+    snprintf(config->model, sizeof config->model, "%s", model);
+    snprintf(config->family, sizeof config->family, "%s", family);
+    for (int i = 0; i < wf_config_key_count(); i++) {
+        char key[96], own[96];
+        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
+        const char *value = wf_safetensors_metadata(s->file, key);
+        if (value && wf_config_set(config, wf_config_key_at(i), value, error))
+            return error->code;
+        if (!value && !known && wf_config_get(config, wf_config_key_at(i), own, sizeof own))
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no '%s'", s->path, key);
+    }
+    return WF_OK;
 }
 
 wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error)
 {
-    wf_error local = {0};
-    if (!error)
-        error = &local;
-    char *path = wf_run_path(folder, "state.safetensors", error);
-    wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
-    wf_status status = file ? WF_OK : error->code;
-    const char *model = file ? wf_safetensors_metadata(file, "model") : NULL,
-               *family = file ? wf_safetensors_metadata(file, "family") : NULL;
+    struct state s;
+    wf_error failure = {0};
     *config = (struct wf_config){0};
-    if (file)
-        status = check_format(file, path, error);
-    if (status == WF_OK && (!model || !family))
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", path);
-    if (status == WF_OK) {
-        snprintf(config->model, sizeof config->model, "%s", model);
-        snprintf(config->family, sizeof config->family, "%s", family);
-    }
-    for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++) {
-        char key[96];
-        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
-        const char *value = wf_safetensors_metadata(file, key);
-        char own[96];
-        if (!value && !wf_config_get(config, wf_config_key_at(i), own, sizeof own))
-            continue; /* a key that the family does not have */
-        status = value ? wf_config_set(config, wf_config_key_at(i), value, error)
-                       : wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no '%s'", path, key);
-    }
-    if (file)
-        wf_safetensors_close(file);
-    wf_free(path);
-    return status;
+    if (open_state(&s, folder, &failure) == WF_OK)
+        read_config(&s, config, &failure);
+    close_state(&s);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
 wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
 {
-    wf_error local = {0};
-    if (!error)
-        error = &local;
+    struct state s;
+    wf_error failure = {0};
     int64_t value = 0;
-    char *path = wf_run_path(folder, "state.safetensors", error);
-    wf_safetensors *file = path ? wf_safetensors_open(path, error) : NULL;
-    wf_status status = file ? check_format(file, path, error) : error->code;
-    if (status == WF_OK)
-        status = state_get_number(file, path, "seed", &value, error);
-    if (status == WF_OK)
+    if (open_state(&s, folder, &failure) == WF_OK && state_get_number(s.file, s.path, "seed", &value, &failure) == WF_OK)
         *seed = (uint64_t)value;
-    if (file)
-        wf_safetensors_close(file);
-    wf_free(path);
-    return status;
+    close_state(&s);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
 wf_status state_tokenizers(struct trainer *t)
 {
-    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
-    wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
-    wf_status status = file ? WF_OK : t->error->code;
-    const char *json = file ? wf_safetensors_metadata(file, "tokenizer") : NULL;
-    const char *source = file ? wf_safetensors_metadata(file, "source_tokenizer") : NULL;
-    if (file && !json)
-        status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", path);
-    if (status == WF_OK)
-        status = wf_tokenizer_parse(json, (int64_t)strlen(json), path, &t->tokenizer, t->error);
-    if (status == WF_OK && source)
-        status = wf_tokenizer_parse(source, (int64_t)strlen(source), path, &t->source_tokenizer, t->error);
-    else if (status == WF_OK && wf_config_translates(&t->config))
-        t->source_tokenizer = t->tokenizer;
-    if (file)
-        wf_safetensors_close(file);
-    wf_free(path);
-    return status;
+    struct state s;
+    if (open_state(&s, t->options->out, t->error) == WF_OK) {
+        const char *json = wf_safetensors_metadata(s.file, "tokenizer"), *source = wf_safetensors_metadata(s.file, "source_tokenizer");
+        if (!json)
+            wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", s.path);
+        else if (wf_tokenizer_parse(json, (int64_t)strlen(json), s.path, &t->tokenizer, t->error) == WF_OK && source)
+            (void)!wf_tokenizer_parse(source, (int64_t)strlen(source), s.path, &t->source_tokenizer, t->error);
+        else if (wf_config_translates(&t->config))
+            t->source_tokenizer = t->tokenizer;
+    }
+    close_state(&s);
+    return t->error->code;
 }
 
 static wf_status same_config(const struct trainer *t, const wf_safetensors *file, const char *path)
@@ -232,26 +232,21 @@ static wf_status same_config(const struct trainer *t, const wf_safetensors *file
     return WF_OK;
 }
 
-static wf_status same_data(const struct trainer *t, const wf_safetensors *file, const char *path)
+static wf_status same_data(const struct trainer *t, const struct state *s)
 {
     int64_t seed = 0, train = 0, valid = 0;
-    wf_status status = state_get_number(file, path, "seed", &seed, t->error);
-    if (status == WF_OK)
-        status = state_get_number(file, path, "train_hash", &train, t->error);
-    if (status == WF_OK)
-        status = state_get_number(file, path, "valid_hash", &valid, t->error);
-    if (status == WF_OK && (uint64_t)seed != t->options->seed)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, path, seed,
-                              t->options->seed);
-    if (status == WF_OK && (uint64_t)train != t->train_hash)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained on another text than the one given: give the same files", path);
-    if (status == WF_OK && valid != 0 && !t->validates)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on a text, and none is given: give the same files", path);
-    if (status == WF_OK && valid == 0 && t->validates)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was not validated, and a text for it is given: leave it out", path);
-    if (status == WF_OK && (uint64_t)valid != t->valid_hash)
-        status = wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was validated on another text than the one given: give the same files", path);
-    return status;
+    if (state_get_number(s->file, s->path, "seed", &seed, t->error) || state_get_number(s->file, s->path, "train_hash", &train, t->error) ||
+        state_get_number(s->file, s->path, "valid_hash", &valid, t->error))
+        return t->error->code;
+    if ((uint64_t)seed != t->options->seed)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, s->path, seed,
+                            t->options->seed);
+    const char *problem = (uint64_t)train != t->train_hash   ? "trained on another text than the one given: give the same files"
+                          : valid != 0 && !t->validates      ? "validated on a text, and none is given: give the same files"
+                          : valid == 0 && t->validates       ? "not validated, and a text for it is given: leave it out"
+                          : (uint64_t)valid != t->valid_hash ? "validated on another text than the one given: give the same files"
+                                                             : NULL;
+    return problem ? wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was %s", s->path, problem) : WF_OK;
 }
 
 /* The bits go on as they were only with the same kernels. */
@@ -260,63 +255,49 @@ static wf_status warn_of_change(struct trainer *t, const wf_safetensors *file)
     const struct {
         const char *key, *now;
     } part[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}, {"weft", wf_version()}};
-    wf_status status = WF_OK;
-    for (int i = 0; i < 4 && status == WF_OK; i++) {
+    for (int i = 0; i < 4 && !t->error->code; i++) {
         const char *was = wf_safetensors_metadata(file, part[i].key);
         char text[256];
         if (was && strcmp(was, part[i].now) == 0)
             continue;
-        snprintf(text, sizeof text, "the run was made with %s %s and goes on with %s: its last bits may differ from an unbroken run",
+        snprintf(text, sizeof text, "the run was made with %s %s and resumes with %s: its last bits may differ from an unbroken run",
                  part[i].key, was ? was : "unknown", part[i].now);
-        status = report(t, WF_EVENT_WARNING, 0, text);
+        report(t, WF_EVENT_WARNING, 0, text);
     }
-    return status;
+    return t->error->code;
+}
+
+static wf_status load(struct trainer *t, const struct state *s)
+{
+    if (same_config(t, s->file, s->path) || same_data(t, s) || state_get_number(s->file, s->path, "step", &t->step, t->error) ||
+        state_get_number(s->file, s->path, "stale", &t->stale, t->error) || get_double(s->file, s->path, "best", &t->best, t->error) ||
+        get_double(s->file, s->path, "loss", &t->loss, t->error))
+        return t->error->code;
+    int64_t steps = t->config.training.steps;
+    if (t->step > steps)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                            "%s has made %" PRId64 " step%s already, --steps %" PRId64 " asks for fewer: give more", t->options->out,
+                            t->step, t->step == 1 ? "" : "s", steps);
+    if (t->step < 0 || t->stale < 0)
+        return wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " are out of range", s->path, t->step,
+                            t->stale);
+    if (wf_registry_load(t->registry, s->file, "model.", t->error)) {
+        wf_error_prefix(t->error, "%s", s->path);
+        return t->error->code;
+    }
+    if ((t->task->get && t->task->get(t, s->file, s->path)) || wf_adam_load(&t->adam, s->file, "adam.", t->error))
+        return t->error->code;
+    t->owes_validation = t->validates && wf_safetensors_metadata(s->file, "owes_validation");
+    t->on_disk = t->step;
+    t->saved = true;
+    return warn_of_change(t, s->file);
 }
 
 wf_status state_load(struct trainer *t)
 {
-    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
-    wf_safetensors *file = path ? wf_safetensors_open(path, t->error) : NULL;
-    int64_t step = 0, stale = 0;
-    double best = NAN, loss = NAN;
-    wf_status status = file ? WF_OK : t->error->code;
-    if (status == WF_OK)
-        status = check_format(file, path, t->error);
-    if (status == WF_OK)
-        status = same_config(t, file, path);
-    if (status == WF_OK)
-        status = same_data(t, file, path);
-    if (status == WF_OK)
-        status = state_get_number(file, path, "step", &step, t->error);
-    if (status == WF_OK)
-        status = state_get_number(file, path, "stale", &stale, t->error);
-    if (status == WF_OK)
-        status = get_double(file, path, "best", &best, t->error);
-    if (status == WF_OK)
-        status = get_double(file, path, "loss", &loss, t->error);
-    if (status == WF_OK && step > t->config.training.steps)
-        status =
-            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has made %" PRId64 " step%s already, --steps %" PRId64 " asks for fewer: give more",
-                         t->options->out, step, step == 1 ? "" : "s", t->config.training.steps);
-    if (status == WF_OK && (step < 0 || stale < 0))
-        status = wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " can't be", path, step, stale);
-    if (status == WF_OK && t->task->get)
-        status = t->task->get(t, file, path);
-    if (status == WF_OK && (status = wf_registry_load(t->registry, file, "model.", t->error)) != WF_OK)
-        wf_error_prefix(t->error, "%s", path);
-    if (status == WF_OK)
-        status = wf_adam_load(&t->adam, file, "adam.", t->error);
-    if (status == WF_OK) {
-        t->step = t->on_disk = step;
-        t->stale = stale;
-        t->best = best;
-        t->loss = loss;
-        t->saved = true;
-    }
-    if (status == WF_OK)
-        status = warn_of_change(t, file);
-    if (file)
-        wf_safetensors_close(file);
-    wf_free(path);
-    return status;
+    struct state s;
+    if (open_state(&s, t->options->out, t->error) == WF_OK && load(t, &s) != WF_OK)
+        t->step = 0; /* nothing of the run was taken over */
+    close_state(&s);
+    return t->error->code;
 }

@@ -42,42 +42,40 @@ static wf_status explain(struct trainer *t, const char *what)
                         (long long)t->step + 1, what, gradient ? gradient : "an inner tensor", advice);
 }
 
-static wf_status tape_status(struct trainer *t)
+/* What an op or the optimiser says, with the step. */
+static wf_status failed(struct trainer *t, const wf_error *why)
 {
-    const wf_error *e = wf_tape_error(t->tape);
-    return wf_error_set(t->error, e->code != WF_OK ? e->code : WF_ERR_STATE, "step %lld: %s", (long long)t->step + 1, e->message);
+    return wf_error_set(t->error, why->code != WF_OK ? why->code : WF_ERR_STATE, "step %lld: %s", (long long)t->step + 1, why->message);
 }
 
 wf_status train_step(struct trainer *t)
 {
     double sum = 0, smoothed_sum = 0;
-    wf_status status = t->task->next(t);
-    if (status != WF_OK)
-        return status;
+    t->dropped = true; /* unless it comes to its end */
+    if (t->task->next(t))
+        return t->error->code;
     for (int64_t micro = 0; micro < t->config.training.accumulate; micro++) {
         wf_tensor *plain = NULL, *loss = t->task->forward(t, micro, &plain);
         double value, smoothed;
         if (!loss)
             continue;
-        if (wf_item(loss, &smoothed) != WF_OK || wf_item(plain ? plain : loss, &value) != WF_OK)
-            return tape_status(t);
+        if (wf_item(loss, &smoothed) || wf_item(plain ? plain : loss, &value))
+            return failed(t, wf_tape_error(t->tape));
         if (!isfinite(value) || !isfinite(smoothed))
             return explain(t, "the loss");
-        if (wf_backward(loss) != WF_OK)
-            return tape_status(t);
+        if (wf_backward(loss))
+            return failed(t, wf_tape_error(t->tape));
         sum += value;
         smoothed_sum += smoothed;
     }
     t->adam.lr = wf_schedule_lr(&t->schedule, t->step);
     wf_error error = {0};
-    status = wf_adam_step(&t->adam, t->config.training.clip, &error);
-    if (status == WF_ERR_NUMERIC)
-        return explain(t, "the gradient's norm");
+    wf_status status = wf_adam_step(&t->adam, t->config.training.clip, &error);
     if (status != WF_OK)
-        return wf_error_set(t->error, status, "step %lld: %s", (long long)t->step + 1, error.message);
+        return status == WF_ERR_NUMERIC ? explain(t, "the gradient's norm") : failed(t, &error);
     t->step++;
     t->loss = sum;
     t->smoothed = t->config.training.label_smoothing > 0 ? smoothed_sum : NAN;
-    t->saved = false;
+    t->dropped = t->saved = false;
     return WF_OK;
 }

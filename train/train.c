@@ -14,54 +14,45 @@
 
 #include "trainer.h"
 
+static wf_status sweep(struct trainer *t, const char *folder)
+{
+    char *path = wf_run_path(t->options->out, folder, t->error);
+    if (path && wf_folder_exists(path))
+        (void)!wf_file_sweep(path, NULL, t->error);
+    wf_free(path);
+    return t->error->code;
+}
+
 static wf_status enter_folder(struct trainer *t)
 {
     const char *out = t->options->out;
-    wf_status status = wf_folder_make(out, t->error);
-    char *path = status == WF_OK ? wf_run_path(out, ".weft-lock", t->error) : NULL;
-    if (status == WF_OK)
-        t->lock = path ? wf_lock_take(path, t->error) : NULL;
-    if (status == WF_OK && !t->lock) {
-        status = t->error->code;
-        if (status == WF_ERR_BUSY)
-            wf_error_prefix(t->error, "%s is being trained by another process", out);
-    }
+    char *path = wf_folder_make(out, t->error) == WF_OK ? wf_run_path(out, ".weft-lock", t->error) : NULL;
+    t->lock = path ? wf_lock_take(path, t->error) : NULL;
     wf_free(path);
-    if (status == WF_OK && state_exists(t) && !t->options->resume)
-        status =
-            wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: --resume goes on with it, another --out starts a new one", out);
-    if (status == WF_OK)
-        status = wf_file_sweep(out, NULL, t->error);
-    char *checkpoints = wf_run_path(out, "checkpoints", t->error);
-    if (status == WF_OK && checkpoints && wf_folder_exists(checkpoints))
-        status = wf_file_sweep(checkpoints, NULL, t->error);
-    wf_free(checkpoints);
-    return status;
+    if (t->error->code == WF_ERR_BUSY)
+        wf_error_prefix(t->error, "%s is being trained by another process", out);
+    if (t->lock && state_exists(t) && !t->options->resume)
+        return wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: add --resume to continue it, or choose another --out", out);
+    if (!t->error->code && !sweep(t, ""))
+        sweep(t, "checkpoints");
+    return t->error->code;
 }
 
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
-    wf_status status = wf_config_check(c, t->error);
-    if (status != WF_OK)
-        return status;
-    t->model = wf_model_new(c, t->error);
-    t->tape = t->model ? wf_tape_new(t->error) : NULL;
-    if (!t->tape)
+    const struct wf_training *o = &c->training;
+    if (wf_config_check(c, t->error) || !(t->model = wf_model_new(c, t->error)) || !(t->tape = wf_tape_new(t->error)))
         return t->error->code;
     t->registry = wf_model_registry(t->model);
-    status = resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error);
-    if (status == WF_OK)
-        status = wf_adamw_init(&t->adam, t->registry, t->error, .lr = c->training.lr, .beta1 = c->training.beta1,
-                               .beta2 = c->training.beta2, .eps = c->training.eps, .weight_decay = c->training.weight_decay);
-    if (status != WF_OK)
-        return status;
+    wf_tape_cancel(t->tape, t->options->cancelled, t->options->ctx);
+    if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
+        wf_adamw_init(&t->adam, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
+                      .weight_decay = o->weight_decay))
+        return t->error->code;
     wf_adam_decay_matrices_only(&t->adam);
-    t->schedule = (struct wf_schedule){.kind = (enum wf_schedule_kind)c->training.schedule,
-                                       .peak = c->training.lr,
-                                       .min = c->training.min_lr,
-                                       .warmup = c->training.warmup,
-                                       .steps = c->training.steps};
+    t->schedule = (struct wf_schedule){
+        .kind = (enum wf_schedule_kind)o->schedule, .peak = o->lr, .min = o->min_lr, .warmup = o->warmup, .steps = o->steps};
     return WF_OK;
 }
 
@@ -78,82 +69,73 @@ static wf_status refuse_bad_weights(struct trainer *t)
                         t->step, bad);
 }
 
-/* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
- * broken run are at the same steps as an unbroken one's. */
-static wf_status save(struct trainer *t, bool whole)
+static bool due(int64_t every, int64_t step)
 {
-    wf_status status = refuse_bad_weights(t);
-    if (status == WF_OK && !t->saved)
-        status = state_save(t);
-    if (status == WF_OK)
-        status = weights_save(t, "model.safetensors");
-    if (status == WF_OK)
-        status = whole ? checkpoint_save(t) : WF_OK;
-    return status == WF_OK ? report(t, WF_EVENT_SAVE, 0, NULL) : status;
+    return every > 0 && step > 0 && step % every == 0;
 }
 
-static wf_status validate(struct trainer *t, bool *stop)
+/* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
+ * broken run are at the same steps as an unbroken one's. */
+static wf_status save(struct trainer *t)
 {
-    wf_status status = refuse_bad_weights(t);
-    if (status == WF_OK)
-        status = t->task->evaluate(t);
-    if (status != WF_OK)
-        return status;
+    bool whole = t->step >= t->config.training.steps || t->early || due(t->config.training.save_every, t->step);
+    if (refuse_bad_weights(t) || (!t->saved && state_save(t)) || weights_save(t, "model.safetensors") || (whole && checkpoint_save(t)))
+        return t->error->code;
+    return report(t, WF_EVENT_SAVE, 0, NULL);
+}
+
+static wf_status validate(struct trainer *t)
+{
+    t->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
+    t->saved = false;          /* best and stale are part of the state */
+    if (refuse_bad_weights(t) || t->task->evaluate(t))
+        return t->error->code;
     if (!isfinite(t->valid))
         return wf_error_set(t->error, WF_ERR_NUMERIC,
                             "step %" PRId64
                             ": the validation loss is %g, though all weights are finite; nothing of it was saved; lower lr, or set clip",
                             t->step, t->valid);
-    /* best and stale are part of the state */
-    t->saved = false;
-    if (!(t->valid >= t->best)) { /* the first, too: best is NaN before it */
+    bool best = !(t->valid >= t->best); /* the first, too: best is NaN before it */
+    t->stale = best ? 0 : t->stale + 1;
+    if (best)
         t->best = t->valid;
-        t->stale = 0;
-        status = weights_save(t, "best.safetensors");
-    } else {
-        t->stale++;
-    }
-    *stop = t->config.training.patience > 0 && t->stale >= t->config.training.patience;
-    if (status == WF_OK)
-        status = report(t, WF_EVENT_VALID, 0, NULL);
-    return status == WF_OK ? report_sample(t) : status;
+    t->owes_validation = false;
+    t->early = t->config.training.patience > 0 && t->stale >= t->config.training.patience;
+    if ((best && weights_save(t, "best.safetensors")) || report(t, WF_EVENT_VALID, 0, NULL))
+        return t->error->code;
+    return report_sample(t);
 }
 
-static bool due(int64_t every, int64_t step)
+static wf_status one_step(struct trainer *t)
 {
-    return every > 0 && step % every == 0;
+    const struct wf_training *c = &t->config.training;
+    struct timespec begin;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (train_step(t) || report(t, WF_EVENT_STEP, (double)t->step_tokens / seconds_since(&begin), NULL))
+        return t->error->code;
+    bool last = t->step >= c->steps;
+    if (t->validates && (last || due(c->valid_every, t->step)) && validate(t))
+        return t->error->code;
+    return !last && !t->early && due(c->save_every, t->step) ? save(t) : WF_OK;
 }
 
 static wf_status loop(struct trainer *t)
 {
-    const struct wf_config *c = &t->config;
-    bool stop = c->training.patience > 0 && t->stale >= c->training.patience, cancelled = false;
-    wf_status status = WF_OK;
-    while (status == WF_OK && t->step < c->training.steps && !stop && !cancelled) {
-        struct timespec begin;
-        clock_gettime(CLOCK_MONOTONIC, &begin);
-        status = train_step(t);
-        if (status == WF_OK)
-            status = report(t, WF_EVENT_STEP, (double)t->step_tokens / seconds_since(&begin), NULL);
-        bool last = t->step == c->training.steps;
-        if (status == WF_OK && t->validates && (last || due(c->training.valid_every, t->step)))
-            status = validate(t, &stop);
-        if (status == WF_OK && !last && !stop && due(c->training.save_every, t->step))
-            status = save(t, true);
-        cancelled = t->options->cancelled && t->options->cancelled(t->options->ctx);
-    }
-    if (status != WF_OK)
+    int64_t steps = t->config.training.steps;
+    t->early = t->config.training.patience > 0 && t->stale >= t->config.training.patience;
+    wf_status status = t->owes_validation ? validate(t) : WF_OK;
+    while (status == WF_OK && t->step < steps && !t->early)
+        status = cancelled(t) ? WF_ERR_CANCELLED : one_step(t);
+    if (status != WF_OK && status != WF_ERR_CANCELLED)
         return status;
-    bool finished = t->step >= c->training.steps;
-    status = save(t, finished || stop || due(c->training.save_every, t->step));
-    if (status == WF_OK)
-        status = report(t, WF_EVENT_END, 0,
-                        finished ? "trained to the end"
-                        : stop   ? "stopped early: the validation loss no longer falls"
-                                 : "cancelled: --resume goes on from here");
-    if (status == WF_OK && cancelled && !finished && !stop)
-        status = wf_error_set(t->error, WF_ERR_CANCELLED, "cancelled after step %lld of %lld; --resume goes on from there",
-                              (long long)t->step, (long long)c->training.steps);
+    wf_error_clear(t->error);
+    if (save(t) || report(t, WF_EVENT_END, 0,
+                          status == WF_ERR_CANCELLED ? "interrupted; --resume continues from here"
+                          : t->step >= steps         ? "trained to the end"
+                                                     : "stopped early: the validation loss no longer falls"))
+        return t->error->code;
+    if (status == WF_ERR_CANCELLED)
+        wf_error_set(t->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; --resume continues from there", t->step, steps);
     return status;
 }
 
@@ -179,28 +161,17 @@ static wf_status nothing_to_resume(struct trainer *t)
 
 static wf_status run(struct trainer *t)
 {
-    wf_status status = enter_folder(t);
-    bool resuming = status == WF_OK && state_exists(t);
-    if (status == WF_OK && t->options->resume && !resuming)
-        status = nothing_to_resume(t);
-    if (status == WF_OK)
-        status = t->task->open(t, resuming);
-    if (status == WF_OK)
-        status = build(t, resuming);
-    if (status == WF_OK)
-        status = resuming ? state_load(t) : set_others_aside(t);
-    if (status == WF_OK)
-        status = run_files_save(t, resuming);
-    if (status == WF_OK)
-        status = metrics_open(t, resuming);
-    if (status == WF_OK && t->task->tell)
-        status = t->task->tell(t);
-    if (status == WF_OK)
-        status = report(t, WF_EVENT_START, 0, NULL);
+    if (enter_folder(t))
+        return t->error->code;
+    bool resuming = state_exists(t);
+    if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) ||
+        (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) || metrics_open(t, resuming) ||
+        (t->task->tell && t->task->tell(t)) || report(t, WF_EVENT_START, 0, NULL))
+        return t->error->code;
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
-    if (status == WF_OK && resuming && due(t->config.training.save_every, t->step) && !checkpoint_exists(t))
-        status = checkpoint_save(t);
-    return status == WF_OK ? what_now(t, loop(t)) : status;
+    if (resuming && due(t->config.training.save_every, t->step) && !checkpoint_exists(t) && checkpoint_save(t))
+        return t->error->code;
+    return what_now(t, loop(t));
 }
 
 /* A pipe would be waited for, for ever, and could not be read a second time. What is missing is found, and told, by who reads it. */
@@ -220,15 +191,14 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
         return wf_error_set(error, WF_ERR_ARGUMENT, "no folder for the run: give --out");
     if (o->train_files < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no text to train on: give --train");
-    wf_status status = check_files(o->train, o->train_files, error);
-    if (status == WF_OK)
-        status = check_files(o->valid, o->valid_files, error);
-    return status == WF_OK ? wf_config_check(&o->config, error) : status;
+    if (check_files(o->train, o->train_files, error) || check_files(o->valid, o->valid_files, error))
+        return error->code;
+    return wf_config_check(&o->config, error);
 }
 
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)
 {
-    wf_error local = {0};
+    wf_error failure = {0};
     struct trainer t = {.options = options,
                         .config = options->config,
                         .on_disk = -1,
@@ -237,16 +207,13 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
                         .smoothed = NAN,
                         .valid = NAN,
                         .valid_smoothed = NAN,
-                        .error = error ? error : &local};
+                        .error = &failure};
     static const struct task *const tasks[] = {
         [WF_MODEL_LANGUAGE] = &language_task, [WF_MODEL_PAIRS] = &translation_task, [WF_MODEL_ENCODER] = &masked_task};
     t.task = tasks[wf_config_kind(&t.config)];
     clock_gettime(CLOCK_MONOTONIC, &t.start);
-    wf_status status = wf_init_default(t.error);
-    if (status == WF_OK)
-        status = check_options(options, t.error);
-    if (status == WF_OK)
-        status = run(&t);
+    if (wf_init_default(t.error) == WF_OK && check_options(options, t.error) == WF_OK)
+        run(&t);
     if (result)
         *result = (struct wf_train_result){.step = t.step, .loss = t.loss, .valid = t.valid, .best = t.best};
     metrics_close(&t);
@@ -258,5 +225,5 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
         wf_tokenizer_free(t.source_tokenizer);
     wf_tokenizer_free(t.tokenizer);
     wf_lock_release(t.lock);
-    return status;
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

@@ -16,6 +16,8 @@
 
 #include "task.h"
 
+/* The first error wins: t->error->code is the trainer's status, and a function that fails has set it. Functions are therefore chained
+ * with ||, and the code is returned once. */
 struct trainer {
     const struct wf_train_options *options;
     struct wf_config config;
@@ -32,7 +34,7 @@ struct trainer {
 
     /* the task, and what it fills */
     const struct task *task;
-    void *data; /* its own */
+    void *data;                                 /* its own */
     wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
     int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
@@ -43,11 +45,14 @@ struct trainer {
     int64_t step_tokens;
 
     /* what a resume restores */
-    int64_t step;      /* updates done */
-    double best;       /* NaN: no validation yet */
-    int64_t stale;     /* validations since the best */
-    bool saved;        /* the state on disk is that of this step */
-    int64_t on_disk;   /* the step of the state on disk; -1: there is none */
+    int64_t step;         /* updates done */
+    double best;          /* NaN: no validation yet */
+    int64_t stale;        /* validations since the best */
+    bool owes_validation; /* that of this step was due and is not done */
+    bool early;           /* patience has run out */
+    bool dropped;         /* the update after this step was begun and cancelled: the place in the data is that of its batch */
+    bool saved;           /* the state on disk is that of this step */
+    int64_t on_disk;      /* the step of the state on disk; -1: there is none */
 };
 
 /* state.c: state.safetensors, which alone is enough to go on. */
@@ -60,7 +65,7 @@ wf_status state_get_number(const wf_safetensors *file, const char *path, const c
 
 /* files.c: the other files of the run. */
 wf_status weights_save(struct trainer *t, const char *name);
-wf_status checkpoint_save(struct trainer *t); /* and drops those beyond `keep` */
+wf_status checkpoint_save(struct trainer *t);    /* and drops those beyond `keep` */
 bool checkpoint_exists(const struct trainer *t); /* that of this step */
 /* What a new training would replace gets another name, which a warning says. */
 wf_status set_others_aside(struct trainer *t);
@@ -92,6 +97,7 @@ wf_status report_sample(struct trainer *t); /* what the model writes now, where 
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
 /* false: the training was cancelled. */
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
+bool cancelled(const struct trainer *t);
 double seconds_since(const struct timespec *start);
 
 #endif

@@ -14,6 +14,7 @@ struct translation {
     wf_pair_batches *batches;
     struct wf_pairs pairs; /* of the update that is being made */
     double targets;        /* of that update */
+    int64_t epoch, index;  /* and its place */
     bool made;             /* the tokenizers, from the training text */
 };
 
@@ -167,6 +168,7 @@ static wf_status tell(struct trainer *t)
 static wf_status next(struct trainer *t)
 {
     struct translation *d = t->data;
+    wf_pair_batches_place(d->batches, &d->epoch, &d->index);
     wf_status status = wf_pair_batches_next(d->batches, &d->pairs, t->error);
     if (status != WF_OK)
         return status;
@@ -203,8 +205,9 @@ static wf_status evaluate(struct trainer *t)
 static void put(const struct trainer *t, wf_safetensors_writer *w)
 {
     const struct translation *d = t->data;
-    int64_t epoch, index;
-    wf_pair_batches_place(d->batches, &epoch, &index);
+    int64_t epoch = d->epoch, index = d->index;
+    if (!t->dropped)
+        wf_pair_batches_place(d->batches, &epoch, &index);
     state_put_number(w, "epoch", epoch);
     state_put_number(w, "batch_index", index);
 }

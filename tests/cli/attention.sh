@@ -129,7 +129,7 @@ PATH="$work/empty" "$weft" attention lm --text a --out nothing-drawn.json 2>/dev
 mkdir stopping
 printf '#!/bin/sh\nkill -INT $PPID\nexec %s "$@"\n' "$(command -v gnuplot)" >stopping/gnuplot
 chmod +x stopping/gnuplot
-expect 1 'interrupted: not all pictures were drawn' env PATH="$work/stopping:$PATH" "$weft" attention lm --text a --out stopped/
+expect 130 'interrupted: not all pictures were drawn' env PATH="$work/stopping:$PATH" "$weft" attention lm --text a --out stopped/
 [ "$(ls stopped)" = decoder-grid.svg ] || failed "stopped: $(ls stopped)"
 for name in x.svg x.json x.html x.png x.jpg x; do [ ! -e $name ] || failed "a refused call left $name behind"; done
 "$weft" attention --help | grep -q -- '--pick=L:H' || failed 'attention --help'

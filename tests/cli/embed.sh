@@ -156,7 +156,7 @@ kill -INT $talk 2>/dev/null || true
 status=0
 wait $talk || status=$?
 exec 3>&-
-[ "$status" = 1 ] || failed "interrupted: exit code $status"
+[ "$status" = 130 ] || failed "interrupted: exit code $status"
 grep -q 'interrupted after 1 line' err || failed "interrupted: $(cat err)"
 "$weft" embed --help 2>&1 | grep -q -- '--similarity' || failed 'help'
 finish

@@ -178,7 +178,7 @@ expect 1 'another process' train nanogpt-char-small --train "$story" --out busy 
 kill -INT "$first"
 status=0
 wait "$first" || status=$?
-[ "$status" = 0 ] || failed "Ctrl-C ended with exit code $status: $(tail -2 busy.log)"
+[ "$status" = 130 ] || failed "Ctrl-C ended with exit code $status: $(tail -2 busy.log)"
 [ -f busy/state.safetensors ] || failed 'Ctrl-C did not save'
 grep -q 'resume' busy.log || failed "Ctrl-C said nothing of --resume: $(tail -2 busy.log)"
 

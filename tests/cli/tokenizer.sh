@@ -169,7 +169,7 @@ sleep 0.2
 kill -INT $child
 status=0
 wait $child || status=$?
-[ $status = 1 ] || failed "Ctrl-C: exit code $status: $(tail -1 err)"
+[ $status = 130 ] || failed "Ctrl-C: exit code $status: $(tail -1 err)"
 grep -q 'stopped' err || failed "Ctrl-C: $(tail -1 err)"
 like bpe.json before.json 'Ctrl-C changed the file that was there'
 [ "$(find . -name '*.tmp*' | wc -l)" = 0 ] || failed "Ctrl-C left files behind: $(ls)"

@@ -144,7 +144,7 @@ status=0
 wait $talk || status=$?
 exec 3>&-
 # a shell without job control starts background commands with SIGINT ignored; handlers are set all the same
-[ "$status" = 1 ] || failed "interrupted: exit code $status"
+[ "$status" = 130 ] || failed "interrupted: exit code $status"
 grep -q 'interrupted after 1 line' err || failed "interrupted: $(cat err)"
 "$weft" translate --help 2>&1 | tr -s ' \n' '  ' | grep -q 'INDEX ||| TEXT ||| SCORE' || failed 'help'
 finish

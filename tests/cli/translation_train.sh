@@ -93,8 +93,10 @@ process=$!
 tries=0
 until [ -f stopped/state.safetensors ] || [ $tries -gt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
 kill -INT $process
-wait $process || failed "Ctrl-C: exit code $?: $(tail -1 log)"
-grep -q 'cancelled' log || failed "Ctrl-C: $(tail -2 log)"
+status=0
+wait $process || status=$?
+[ $status = 130 ] || failed "Ctrl-C: exit code $status: $(tail -1 log)"
+grep -q 'interrupted' log || failed "Ctrl-C: $(tail -2 log)"
 
 # --- what is refused: one line each
 t="$weft train seq2seq-tiny --out no"

@@ -151,6 +151,45 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
 }
 END_TEST
 
+static int64_t asked, answer_at;
+static bool cancel_in_the_middle(void *ctx)
+{
+    (void)ctx;
+    return ++asked >= answer_at;
+}
+
+/* Stopped at whatever op: in a forward, a backward, a validation, the preparation of the data. */
+START_TEST(cancelled_anywhere_gives_the_same_bytes)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("straight"), &seen);
+    o.config.training.accumulate = 2;
+    o.config.training.valid_every = 4;
+    o.config.training.steps = 24;
+    o.event = NULL;
+    o.cancelled = NULL;
+    ck_ok(wf_train(&o, NULL, error));
+    o.out = in_folder("broken");
+    o.resume = true;
+    o.cancelled = cancel_in_the_middle;
+    int stops = 0;
+    for (wf_status status = WF_ERR_CANCELLED; status != WF_OK; stops++) {
+        wf_error problem = {0};
+        asked = 0;
+        answer_at = 150 + stops * 397 % 1511;
+        ck_assert_int_lt(stops, 1000);
+        status = wf_train(&o, NULL, &problem);
+        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
+    }
+    ck_assert_int_gt(stops, 4);
+    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
+    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
+    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
+    finish();
+}
+END_TEST
+
 START_TEST(accumulation_is_the_large_batch)
 {
     begin();
@@ -282,5 +321,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early,
-             weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay, every_allocation_may_fail)
+WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
+             accumulation_is_the_large_batch, patience_stops_early, weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing,
+             checkpoints_of_others_stay, every_allocation_may_fail)

@@ -87,6 +87,45 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
 END_TEST
 
 /* Micro-batches see the dropout of the whole batch, so that only the order of additions differs. */
+static int64_t asked, answer_at;
+static bool cancel_in_the_middle(void *ctx)
+{
+    (void)ctx;
+    return ++asked >= answer_at;
+}
+
+/* Stopped at whatever op: in a forward, a backward, a validation, the preparation of the data. */
+START_TEST(cancelled_anywhere_gives_the_same_bytes)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("straight"), &seen);
+    o.config.training.accumulate = 2;
+    o.config.training.valid_every = 4;
+    o.config.training.steps = 24;
+    o.event = NULL;
+    o.cancelled = NULL;
+    ck_ok(wf_train(&o, NULL, error));
+    o.out = in_folder("broken");
+    o.resume = true;
+    o.cancelled = cancel_in_the_middle;
+    int stops = 0;
+    for (wf_status status = WF_ERR_CANCELLED; status != WF_OK; stops++) {
+        wf_error problem = {0};
+        asked = 0;
+        answer_at = 150 + stops * 397 % 1511;
+        ck_assert_int_lt(stops, 1000);
+        status = wf_train(&o, NULL, &problem);
+        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
+    }
+    ck_assert_int_gt(stops, 4);
+    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
+    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
+    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
+    finish();
+}
+END_TEST
+
 START_TEST(accumulation_is_the_large_batch)
 {
     begin();
@@ -443,7 +482,7 @@ START_TEST(given_tokenizers)
 }
 END_TEST
 
-WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch,
-             patience_stops_early, without_validation, checkpoints_are_kept_as_asked, checkpoints_of_a_lost_run_are_set_aside,
-             numbers_that_go_bad_name_the_tensor, bad_input_is_named, a_resume_with_something_else_is_refused, resumes_with_less,
-             given_tokenizers)
+WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
+             accumulation_is_the_large_batch, patience_stops_early, without_validation, checkpoints_are_kept_as_asked,
+             checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named,
+             a_resume_with_something_else_is_refused, resumes_with_less, given_tokenizers)

@@ -50,6 +50,9 @@ WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape
  * places in the whole batch. */
 WF_API void wf_tape_first_row(wf_tape *tape, uint64_t row);
 WF_API wf_mode wf_tape_mode(const wf_tape *tape);
+/* Asked before each op and, in wf_backward, before each gradient: true fails the tape with WF_ERR_CANCELLED, so that a pass which takes
+ * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
+WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
 /* The first error since the reset; code WF_OK when there is none. Never NULL. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
@@ -103,8 +106,8 @@ WF_API const char *wf_name_of(const wf_tensor *x); /* its own, else that of the 
 
 /* Reads by the host. They return the tape's status; on an error *value is NaN and out[] untouched. wf_read copies
  * wf_array_count elements densely. */
-WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;                /* a tensor of one element */
-WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED;  /* count must be its size */
+WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* a tensor of one element */
+WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
 /* A strided view of the value, valid until the next reset, rewind or backward. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 

@@ -30,29 +30,30 @@ enum wf_event_kind {
 };
 struct wf_event {
     enum wf_event_kind kind;
-    int64_t step, steps;     /* updates done, and in all */
-    double loss;             /* without smoothing, in nats per token that is predicted. WF_EVENT_STEP: of this update's batch;
-                                WF_EVENT_VALID: over the validation text */
-    double smoothed;         /* the same as it is minimised, with label smoothing; NaN without */
-    double best;             /* lowest validation loss so far; NaN before the first */
+    int64_t step, steps; /* updates done, and in all */
+    double loss;         /* without smoothing, in nats per token that is predicted. WF_EVENT_STEP: of this update's batch;
+                            WF_EVENT_VALID: over the validation text */
+    double smoothed;     /* the same as it is minimised, with label smoothing; NaN without */
+    double best;         /* lowest validation loss so far; NaN before the first */
     double lr, grad_norm;
     double tokens_per_second; /* tokens that are predicted: of pairs, the target's; of encoders, those that are masked */
     int64_t parameters, vocab_size;
     /* Tokens that are predicted; of encoders those of the training text that can be masked, and those of the validation text that are.
      * valid_tokens 0: no validation. */
     int64_t train_tokens, valid_tokens;
-    int64_t train_pairs, valid_pairs;   /* of translations, else 0 */
-    double seconds;          /* since the start of this process's training */
-    int64_t done, total;     /* of WF_EVENT_PREPARE */
+    int64_t train_pairs, valid_pairs;      /* of translations, else 0 */
+    double seconds;                        /* since the start of this process's training */
+    int64_t done, total;                   /* of WF_EVENT_PREPARE */
     const struct wf_bitext_survey *survey; /* of WF_EVENT_DATA */
     const char *text;
     bool masked; /* an encoder's: what is predicted is masked tokens */
 };
 
 struct wf_train_options {
-    struct wf_config config;     /* of the model and the training; steps is the goal */
-    const char *out;             /* the run's folder; made if need be */
-    /* Files. Language models and encoders: the text, of any number of them. Translation: exactly two, source and target, aligned by line. */
+    struct wf_config config; /* of the model and the training; steps is the goal */
+    const char *out;         /* the run's folder; made if need be */
+    /* Files. Language models and encoders: the text, of any number of them. Translation: exactly two, source and target, aligned by line.
+     */
     const char *const *train;
     int64_t train_files;
     /* The same for validation. None: a language model or an encoder keeps the last tenth of its text for it; a translation model is not
@@ -70,11 +71,12 @@ struct wf_train_options {
     /* A folder for what was found out about large files, which is found again by their content; NULL: none. */
     const char *survey_cache;
     uint64_t seed;
-    bool resume;                 /* go on with the run in `out`; where there is none, start anew, with a warning */
+    bool resume; /* go on with the run in `out`; where there is none, start anew, with a warning */
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */
     void *ctx;
-    /* Looked at after each update, and while the data is made ready: true saves what there is and ends cleanly with
-     * WF_ERR_CANCELLED. May be NULL. */
+    /* Asked before each op of an update and of a validation, and some times a second while the data is prepared: true drops what is
+     * unfinished, saves the state after the last finished update, and ends with WF_ERR_CANCELLED. A resume gives the bytes of an
+     * unbroken run. Must be cheap. May be NULL. */
     bool (*cancelled)(void *ctx);
 };
 struct wf_train_result {
