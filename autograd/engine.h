@@ -8,6 +8,7 @@
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
+#include <weft/internal/arena.h>
 #include <weft/memory.h>
 #include <weft/op.h>
 #include <weft/tape.h>

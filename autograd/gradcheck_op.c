@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/ops_all.h>
 #include <weft/memory.h>
 #include <weft/ops.h>
 #include <weft/random.h>

@@ -4,6 +4,8 @@
 
 #include "engine.h"
 
+#include <weft/internal/parameter.h>
+
 size_t wf_parameter_size(void)
 {
     return sizeof(wf_tensor);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of built-in ops. */
-#include <weft/op.h>
+#include <weft/internal/ops_all.h>
 
 #define OP(name) extern const wf_op wf_op_##name;
 #include "ops.def"

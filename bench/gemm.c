@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include <weft/core.h>
+#include <weft/internal/testing.h>
 #include <weft/internal/gemm.h>
 #include <weft/internal/parallel.h>
 

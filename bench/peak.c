@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weft/runtime.h>
+#include <weft/internal/testing.h>
 
 enum { SAMPLES = 7, CHAINS = 12 };
 

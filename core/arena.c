@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <weft/internal/arena.h>
 #include <weft/memory.h>
 
 #if defined __SANITIZE_ADDRESS__

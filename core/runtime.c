@@ -10,6 +10,7 @@
 #include <weft/internal/gemm_init.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/testing.h>
 #include <weft/runtime.h>
 
 enum { MAX_THREADS = 256, MAX_PER_PROCESSOR = 4 };

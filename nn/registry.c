@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/parameter.h>
 #include <weft/internal/runtime.h>
 
 #include "registry_internal.h"

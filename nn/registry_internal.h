@@ -2,6 +2,7 @@
 #ifndef WEFT_NN_REGISTRY_INTERNAL_H
 #define WEFT_NN_REGISTRY_INTERNAL_H
 
+#include <weft/internal/arena.h>
 #include <weft/memory.h>
 #include <weft/registry.h>
 

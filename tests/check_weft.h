@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <weft/core.h>
+#include <weft/internal/testing.h>
 
 static inline int run_tests(const char *name, const TTest *const *tests, int count)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <weft/internal/testing.h>
 #include <weft/memory.h>
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every op of the registry passes the gradient check, on each instruction set that the processor has. */
 #include <weft/gradcheck.h>
+#include <weft/internal/ops_all.h>
 
 #include "check_weft.h"
 

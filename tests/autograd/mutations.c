@@ -2,6 +2,7 @@
 /* The gradient check itself: ops whose backward is wrong on purpose, each in one of the ways that ops go wrong, must fail
  * it, and the same ops made right must pass. */
 #include <weft/gradcheck.h>
+#include <weft/internal/ops_all.h>
 #include <weft/ops.h>
 
 #include "check_weft.h"

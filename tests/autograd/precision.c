@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <weft/gradcheck.h>
+#include <weft/internal/ops_all.h>
 
 #include "check_weft.h"
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <weft/internal/parameter.h>
 #include <weft/op.h>
 #include <weft/ops.h>
 

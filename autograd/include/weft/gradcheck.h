@@ -36,10 +36,6 @@ typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[
 WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                                    const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
 
-/* The values and gradients of a case as a flat list of numbers, inputs rounded to float first, so that a float build can
- * be compared with a double one: *out from wf_alloc, *count numbers. */
-WF_API wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out, int64_t *count, wf_error *error) WF_CHECKED;
-
 WF_END_DECLS
 
 #endif

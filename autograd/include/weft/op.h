@@ -134,14 +134,8 @@ struct wf_parameter_info {
     bool frozen;       /* needs no gradient */
     wf_grads *grads;   /* the default slab; NULL: no gradients */
 };
-WF_API size_t wf_parameter_size(void);                                     /* bytes of a parameter's tensor */
-WF_API wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
 WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without touching the slab, mends `broken` */
-
-/* --- the registry of built-in ops (autograd/ops.def) --------------------------------------------------------------- */
-WF_API int wf_op_count(void);
-WF_API const wf_op *wf_op_at(int index);
 
 WF_END_DECLS
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Declares the descriptor of every line of ops.def. */
+/* The built-in ops: the descriptor of every line of ops.def, and all of them by number. */
 #ifndef WEFT_INTERNAL_OPS_ALL_H
 #define WEFT_INTERNAL_OPS_ALL_H
 
@@ -8,5 +8,12 @@
 #define OP(name) extern const wf_op wf_op_##name;
 #include "../../../ops.def"
 #undef OP
+
+int wf_op_count(void);
+const wf_op *wf_op_at(int index);
+
+/* The values and gradients of a case as a flat list of numbers, inputs rounded to float first, so that a float build can
+ * be compared with a double one: *out from wf_alloc, *count numbers. */
+wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out, int64_t *count, wf_error *error) WF_CHECKED;
 
 #endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Arenas on top of the one allocator. */
+#ifndef WEFT_INTERNAL_ARENA_H
+#define WEFT_INTERNAL_ARENA_H
+
+#include <weft/base.h>
+
+/* An arena hands out memory that is given back all at once. It grows by chunks of at least 2 MiB, 2 MiB aligned and
+ * marked for huge pages; nothing is unmapped before wf_arena_free, so that from its high-water mark on there is neither
+ * an allocation nor a page fault. Under AddressSanitizer what is not handed out is poisoned, with red zones between. */
+typedef struct wf_arena wf_arena;
+typedef struct wf_arena_mark {
+    int32_t chunk;
+    size_t used;
+    size_t total;
+} wf_arena_mark;
+
+wf_arena *wf_arena_new(void); /* NULL without memory */
+void wf_arena_free(wf_arena *arena);
+/* 64-byte aligned, not cleared; NULL without memory. The block lives until the arena is reset or rewound past it. */
+void *wf_arena_get(wf_arena *arena, size_t bytes);
+wf_arena_mark wf_arena_here(const wf_arena *arena);
+void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark);
+void wf_arena_reset(wf_arena *arena);
+size_t wf_arena_used(const wf_arena *arena);     /* bytes handed out now */
+size_t wf_arena_peak(const wf_arena *arena);     /* the most that ever was handed out */
+size_t wf_arena_reserved(const wf_arena *arena); /* bytes of all chunks */
+
+#endif
