@@ -171,6 +171,11 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, struct json_f
 
 json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_error *error)
 {
+    return wf_json_parse_line(text, bytes, where, 1, error);
+}
+
+json_t *wf_json_parse_line(const char *text, int64_t bytes, const char *where, int64_t line, wf_error *error)
+{
     struct json_failure failure;
     json_t *value = wf_json_decode(text, bytes, WF_JSON_MAX_DEPTH, &failure);
     if (value)
@@ -178,7 +183,8 @@ json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_err
     if (failure.no_memory)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for %" PRId64 " bytes of JSON", where, bytes);
     else
-        wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s", where, failure.line, failure.column, failure.reason);
+        wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s", where, line - 1 + failure.line, failure.column,
+                     failure.reason);
     return NULL;
 }
 

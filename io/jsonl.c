@@ -115,16 +115,12 @@ static wf_status keep_lines(char *text, int64_t bytes, const char *path, const c
         if (!newline)
             break; /* torn */
         int64_t length = newline - (text + at) + 1;
-        wf_error failure = {0};
-        json_t *event = wf_json_parse(text + at, length - 1, "", &failure);
-        if (event && !json_is_object(event))
-            wf_error_set(&failure, WF_ERR_FORMAT, ":1:1: a line that is no JSON object");
-        if (failure.code) {
+        json_t *event = wf_json_parse_line(text + at, length - 1, path, number, error);
+        if (!event)
+            return error->code;
+        if (!json_is_object(event)) {
             json_decref(event);
-            if (failure.code == WF_ERR_MEMORY)
-                return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for line %" PRId64, path, number);
-            /* The parser saw one line: ":1:COLUMN: reason". */
-            return wf_error_set(error, failure.code, "%s:%" PRId64 "%s", path, number, failure.message + 2);
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":1: a line that is no JSON object", path, number);
         }
         const json_t *step = json_object_get(event, key);
         if (!(json_is_integer(step) && json_integer_value(step) > last)) {
@@ -146,9 +142,9 @@ wf_status wf_jsonl_drop_after(const char *path, const char *key, int64_t last, w
     char *text = wf_file_load(path, LONGEST, &bytes, &failure);
     if (!text)
         return wf_error_set(error, failure.code, "%s", failure.message);
-    wf_status status = keep_lines(text, bytes, path, key, last, &kept, error);
+    wf_status status = keep_lines(text, bytes, path, key, last, &kept, &failure);
     if (status == WF_OK && kept < bytes)
-        status = wf_file_save(path, text, kept, error);
+        status = wf_file_save(path, text, kept, &failure);
     wf_free(text);
-    return status;
+    return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);
 }

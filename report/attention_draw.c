@@ -28,45 +28,45 @@ static double up(const struct picture *p, double y)
     return 1 - y / p->height;
 }
 
-static void add_text(struct script *s, const struct picture *p, double x, double y, const char *text, double size, const char *how)
+static void add_text(struct wf_string *s, const struct picture *p, double x, double y, const char *text, double size, const char *how)
 {
-    script_add(s, "set label ");
+    wf_string_format(s, "set label ");
     script_quote(s, text);
-    script_add(s, " at screen %.6f,%.6f %s font \",%g\" front\n", across(p, x), up(p, y), how, p->letters * size);
+    wf_string_format(s, " at screen %.6f,%.6f %s font \",%g\" front\n", across(p, x), up(p, y), how, p->letters * size);
 }
 
-static void add_tics(struct script *s, const struct picture *p, const char *axis, char *const *label, int64_t count, const char *how)
+static void add_tics(struct wf_string *s, const struct picture *p, const char *axis, char *const *label, int64_t count, const char *how)
 {
-    script_add(s, "set %s %s scale 0 font \",%g\" textcolor rgb \"#222222\" (", axis, how, p->letters * p->font);
+    wf_string_format(s, "set %s %s scale 0 font \",%g\" textcolor rgb \"#222222\" (", axis, how, p->letters * p->font);
     for (int64_t i = 0; i < count; i += p->every) {
-        script_add(s, i > 0 ? ", " : "");
+        wf_string_format(s, i > 0 ? ", " : "");
         script_quote_tic(s, label[i]);
-        script_add(s, " %" PRId64, i);
+        wf_string_format(s, " %" PRId64, i);
     }
-    script_add(s, ")\n");
+    wf_string_format(s, ")\n");
 }
 
-static void add_settings(struct script *s, const struct picture *p)
+static void add_settings(struct wf_string *s, const struct picture *p)
 {
     double right = p->left + p->step_x * (double)(p->columns - 1) + p->panel_width;
-    script_add(s, "set multiplot\nunset key\n"
-                  "set border 15 linecolor rgb \"#9a9a9a\" linewidth 0.5\n"
-                  "set palette defined (0 \"#f7fbff\", 1 \"#deebf7\", 2 \"#c6dbef\", 3 \"#9ecae1\", 4 \"#6baed6\", 5 \"#4292c6\", "
-                  "6 \"#2171b5\", 7 \"#08519c\", 8 \"#08306b\")\n"
-                  "unset xtics\nunset x2tics\nunset ytics\n");
-    script_add(s, "set cbrange [0:%g]\nset cbtics %g scale 0.5 font \",%g\" textcolor rgb \"#222222\" format \"%%.2g\"\n", p->most, p->tick,
-               p->letters * (CAPTION - 1));
+    wf_string_format(s, "set multiplot\nunset key\n"
+                        "set border 15 linecolor rgb \"#9a9a9a\" linewidth 0.5\n"
+                        "set palette defined (0 \"#f7fbff\", 1 \"#deebf7\", 2 \"#c6dbef\", 3 \"#9ecae1\", 4 \"#6baed6\", 5 \"#4292c6\", "
+                        "6 \"#2171b5\", 7 \"#08519c\", 8 \"#08306b\")\n"
+                        "unset xtics\nunset x2tics\nunset ytics\n");
+    wf_string_format(s, "set cbrange [0:%g]\nset cbtics %g scale 0.5 font \",%g\" textcolor rgb \"#222222\" format \"%%.2g\"\n", p->most,
+                     p->tick, p->letters * (CAPTION - 1));
     if (p->cut)
-        script_add(s, "set cbtics add (\"≥ %.3g\" %g)\n", p->most, p->most);
-    script_add(s, "set cblabel \"attention weight\" font \",%g\"\n", p->letters * CAPTION);
-    script_add(s, "set colorbox user origin %.6f,%.6f size %.6f,%.6f\n", across(p, right + MARGIN), up(p, p->top + p->bar), across(p, BAR),
-               p->bar / p->height);
-    script_add(s, "set xrange [-0.5:%" PRId64 ".5]\nset x2range [-0.5:%" PRId64 ".5]\nset yrange [%" PRId64 ".5:-0.5]\n", p->map->keys - 1,
-               p->map->keys - 1, p->map->queries - 1);
+        wf_string_format(s, "set cbtics add (\"≥ %.3g\" %g)\n", p->most, p->most);
+    wf_string_format(s, "set cblabel \"attention weight\" font \",%g\"\n", p->letters * CAPTION);
+    wf_string_format(s, "set colorbox user origin %.6f,%.6f size %.6f,%.6f\n", across(p, right + MARGIN), up(p, p->top + p->bar),
+                     across(p, BAR), p->bar / p->height);
+    wf_string_format(s, "set xrange [-0.5:%" PRId64 ".5]\nset x2range [-0.5:%" PRId64 ".5]\nset yrange [%" PRId64 ".5:-0.5]\n",
+                     p->map->keys - 1, p->map->keys - 1, p->map->queries - 1);
 }
 
 /* The title and what the axes are. */
-static void add_captions(struct script *s, const struct picture *p)
+static void add_captions(struct wf_string *s, const struct picture *p)
 {
     static const char *const query[2][3] = {{"tokens (queries)", "tokens (queries)", "tokens (queries)"},
                                             {"source tokens (queries)", "target tokens (queries)", "target tokens (queries)"}},
@@ -82,7 +82,7 @@ static void add_captions(struct script *s, const struct picture *p)
 }
 
 /* "head 3", or "3" where that is too wide, or nothing. */
-static void add_name(struct script *s, const struct picture *p, double x, double y, const char *word, int64_t number, double room,
+static void add_name(struct wf_string *s, const struct picture *p, double x, double y, const char *word, int64_t number, double room,
                      const char *how)
 {
     char text[64];
@@ -93,7 +93,7 @@ static void add_name(struct script *s, const struct picture *p, double x, double
 }
 
 /* Columns are heads and rows are layers in a grid; else each panel has its name. */
-static void add_names(struct script *s, const struct picture *p)
+static void add_names(struct wf_string *s, const struct picture *p)
 {
     double above = p->top - (p->font > 0 ? p->key_height + TICK : 0) - 0.5 * CAPTION_BAND;
     double before = p->left - (p->font > 0 ? p->query_width + TICK : 0) - 0.5 * CAPTION_BAND;
@@ -112,68 +112,68 @@ static void add_names(struct script *s, const struct picture *p)
 }
 
 /* The weights as a table. gnuplot draws no image of a single row or column, so that is drawn as boxes. */
-static void add_weights(struct script *s, const struct picture *p, int64_t i)
+static void add_weights(struct wf_string *s, const struct picture *p, int64_t i)
 {
     const struct wf_attention_map *m = p->map;
     const float *w = picture_weights(p, i);
-    script_add(s, "$W << END\n");
+    wf_string_format(s, "$W << END\n");
     for (int64_t q = 0; q < m->queries; q++)
         for (int64_t k = 0; k < m->keys; k++)
-            script_add(s, "%.4g%c", (double)w[q * m->keys + k], k + 1 < m->keys ? ' ' : '\n');
-    script_add(s, "END\nplot $W matrix %s\n",
-               m->queries > 1 && m->keys > 1 ? "with image"
-                                             : "using 1:2:(0.5):(0.5):3 with boxxyerror fillcolor palette fillstyle solid noborder");
+            wf_string_format(s, "%.4g%c", (double)w[q * m->keys + k], k + 1 < m->keys ? ' ' : '\n');
+    wf_string_format(s, "END\nplot $W matrix %s\n",
+                     m->queries > 1 && m->keys > 1 ? "with image"
+                                                   : "using 1:2:(0.5):(0.5):3 with boxxyerror fillcolor palette fillstyle solid noborder");
 }
 
-static void add_panel(struct script *s, const struct picture *p, int64_t i)
+static void add_panel(struct wf_string *s, const struct picture *p, int64_t i)
 {
     int64_t column = i % p->columns, row = i / p->columns;
     double x = p->left + (double)column * p->step_x, y = p->top + (double)row * p->step_y;
-    script_add(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\nset tmargin at screen %.6f\nset bmargin at screen %.6f\n",
-               across(p, x), across(p, x + p->panel_width), up(p, y), up(p, y + p->panel_height));
-    script_add(s, "unset x2tics\nunset ytics\n");
+    wf_string_format(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\nset tmargin at screen %.6f\nset bmargin at screen %.6f\n",
+                     across(p, x), across(p, x + p->panel_width), up(p, y), up(p, y + p->panel_height));
+    wf_string_format(s, "unset x2tics\nunset ytics\n");
     if (p->font > 0 && (p->heads || row == 0))
         add_tics(s, p, "x2tics", p->key, p->map->keys, p->turned ? "rotate by 90" : "norotate");
     if (p->font > 0 && (p->heads || column == 0))
         add_tics(s, p, "ytics", p->query, p->map->queries, "norotate");
     add_weights(s, p, i);
     if (i == 0) /* these belong to the picture, and would be drawn again with each panel */
-        script_add(s, "unset label\nunset colorbox\n");
+        wf_string_format(s, "unset label\nunset colorbox\n");
 }
 
 /* Browsers smooth an enlarged image over its neighbours unless told not to. In the text of an SVG "<" is always written as "&lt;", so
  * this finds images only. */
-static wf_status sharpen(const struct wf_string *svg, struct script *out)
+static void sharpen(const struct wf_string *svg, struct wf_string *out)
 {
     static const char image[] = "<image ", sharp[] = "<image style='image-rendering:optimizeSpeed;image-rendering:pixelated' ";
-    const char *at = svg->data, *end = svg->data + svg->length;
-    for (const char *found; (found = strstr(at, image)); at = found + strlen(image))
-        script_add(out, "%.*s%s", (int)(found - at), at, sharp);
-    script_add(out, "%.*s", (int)(end - at), at);
-    return out->status;
+    const char *at = svg->data;
+    for (const char *found; (found = strstr(at, image)); at = found + strlen(image)) {
+        wf_string_add(out, at, found - at);
+        wf_string_text(out, sharp);
+    }
+    wf_string_text(out, at);
 }
 
 static wf_status draw(const struct picture *p, enum picture_format format, const char *path, wf_error *error)
 {
-    struct script s = {0}, sharp = {0};
-    struct wf_string drawn = {0};
+    struct wf_string s = {0}, sharp = {0}, drawn = {0};
     script_terminal(&s, format, (int)p->width, (int)p->height, CAPTION);
     add_settings(&s, p);
     add_captions(&s, p);
     add_names(&s, p);
     for (int64_t i = 0; i < p->count; i++)
         add_panel(&s, p, i);
-    script_add(&s, "unset multiplot\n");
-    wf_status status = s.status == WF_OK ? gnuplot_run(&s.text, &drawn, error) : s.status;
+    wf_string_format(&s, "unset multiplot\n");
+    wf_status status = gnuplot_run(&s, &drawn, error);
     if (status == WF_OK && format == PICTURE_SVG)
-        status = sharpen(&drawn, &sharp);
-    const struct wf_string *file = format == PICTURE_SVG ? &sharp.text : &drawn;
+        sharpen(&drawn, &sharp);
+    const struct wf_string *file = format == PICTURE_SVG ? &sharp : &drawn;
+    if (status == WF_OK && file->failed)
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture of attention");
     if (status == WF_OK)
         status = wf_file_save(path, file->data, file->length, error);
-    if (status == WF_ERR_MEMORY)
-        wf_error_set(error, status, "no memory for a picture of attention");
-    wf_string_free(&s.text);
-    wf_string_free(&sharp.text);
+    wf_string_free(&s);
+    wf_string_free(&sharp);
     wf_string_free(&drawn);
     return status;
 }

@@ -3,108 +3,67 @@
 #include <weft/attention_map.h>
 
 #include <inttypes.h>
-#include <locale.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <weft/file.h>
-#include <weft/internal/json.h>
+#include <weft/internal/string.h>
 #include <weft/internal/text.h>
-#include <weft/memory.h>
 
 #include "map_check.h"
 
 /* ["a","b"] */
-static wf_status add_tokens(wf_file_writer *w, char *const *token, int64_t count, wf_error *error)
+static wf_status add_tokens(struct wf_string *s, const char *name, char *const *token, int64_t count, wf_error *error)
 {
-    wf_json_init();
-    json_t *array = json_array();
-    int64_t bytes;
-    wf_status status = array ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for tokens");
-    for (int64_t i = 0; status == WF_OK && i < count; i++)
-        if (wf_utf8_check(token[i], (int64_t)strlen(token[i])) >= 0)
-            status = wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " is not UTF-8, which JSON must be", i + 1);
-        else if (json_array_append_new(array, json_string(token[i])) != 0)
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for tokens");
-    char *text = status == WF_OK ? wf_json_text(array, 0, &bytes, error) : NULL;
-    if (status == WF_OK && !text)
-        status = WF_ERR_MEMORY;
-    if (text)
-        wf_file_append(w, text, bytes);
-    wf_free(text);
-    json_decref(array);
-    return status;
-}
-
-static void add_text(wf_file_writer *w, const char *text)
-{
-    wf_file_append(w, text, (int64_t)strlen(text));
-}
-
-/* One query's row, with as many digits as give back the same float. */
-static void add_row(wf_file_writer *w, const float *row, int64_t count)
-{
-    char text[32];
-    for (int64_t k = 0; k < count; k++) {
-        int length = snprintf(text, sizeof text, "%s%.9g", k > 0 ? "," : "[", (double)row[k]);
-        wf_file_append(w, text, length);
+    wf_string_format(s, "\"%s\": [", name);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t length = (int64_t)strlen(token[i]);
+        if (wf_utf8_check(token[i], length) >= 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "token %" PRId64 " is not UTF-8, which JSON must be", i + 1);
+        wf_string_text(s, i ? "," : "");
+        wf_string_json(s, token[i], length);
     }
-    add_text(w, "]");
+    wf_string_text(s, "],\n");
+    return WF_OK;
 }
 
-static void add_number(wf_file_writer *w, const char *before, int64_t number)
+/* Of all heads, or of one; with as many digits as give back the same float. */
+static void add_weights(struct wf_string *s, const struct wf_attention_map *m, const struct wf_head *one)
 {
-    char text[64];
-    wf_file_append(w, text, snprintf(text, sizeof text, "%s%" PRId64, before, number));
-}
-
-/* Of all heads, or of one. */
-static void add_weights(wf_file_writer *w, const struct wf_attention_map *m, const struct wf_head *one)
-{
-    /* newlocale gives the C locale as a constant object: it neither allocates nor fails */
-    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
     int64_t layers = one ? 1 : m->layers, heads = one ? 1 : m->heads;
-    const float *row = m->weights + (one ? ((one->layer - 1) * m->heads + one->head - 1) * m->queries * m->keys : 0);
-    for (int64_t l = 0; l < layers; l++)
+    const float *w = m->weights + (one ? ((one->layer - 1) * m->heads + one->head - 1) * m->queries * m->keys : 0);
+    wf_string_text(s, "\"weights\": [");
+    for (int64_t l = 0; l < layers; l++) {
+        wf_string_text(s, l > 0 ? ",\n[" : "[");
         for (int64_t h = 0; h < heads; h++) {
-            add_text(w, h > 0 ? ",\n[" : l > 0 ? "],\n[[" : "[[[");
-            for (int64_t q = 0; q < m->queries; q++, row += m->keys) {
-                add_text(w, q > 0 ? "," : "");
-                add_row(w, row, m->keys);
-            }
-            add_text(w, "]");
+            wf_string_text(s, h > 0 ? ",\n[" : "[");
+            for (int64_t q = 0; q < m->queries; q++)
+                for (int64_t k = 0; k < m->keys; k++)
+                    wf_string_format(s, "%s%.9g%s", k > 0 ? "," : q > 0 ? ",[" : "[", (double)*w++, k + 1 < m->keys ? "" : "]");
+            wf_string_text(s, "]");
         }
-    add_text(w, "]]");
-    uselocale(before);
+        wf_string_text(s, "]");
+    }
+    wf_string_text(s, "]}\n");
 }
 
 wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
                                  const char *path, wf_error *error)
 {
+    struct wf_string s = {0};
     wf_status status = map_check(map, error);
     if (status == WF_OK && head)
         status = wf_attention_check_head(maps, map, *head, error);
     if (status != WF_OK)
         return status;
-    wf_file_writer *w = wf_file_begin(path, error);
-    if (!w)
-        return wf_file_commit(NULL, error);
-    add_text(w, "{\"kind\": \"");
-    add_text(w, wf_map_kind_name(map->kind));
-    add_text(w, "\", \"query\": ");
-    status = add_tokens(w, map->query, map->queries, error);
-    add_text(w, ",\n\"key\": ");
+    wf_string_format(&s, "{\"kind\": \"%s\", ", wf_map_kind_name(map->kind));
+    status = add_tokens(&s, "query", map->query, map->queries, error);
     if (status == WF_OK)
-        status = add_tokens(w, map->key, map->keys, error);
-    if (head) {
-        add_number(w, ",\n\"layer\": ", head->layer);
-        add_number(w, ", \"head\": ", head->head);
-    }
-    add_text(w, ",\n\"weights\": ");
-    add_weights(w, map, head);
-    add_text(w, "}\n");
+        status = add_tokens(&s, "key", map->key, map->keys, error);
+    if (head)
+        wf_string_format(&s, "\"layer\": %" PRId64 ", \"head\": %" PRId64 ",\n", head->layer, head->head);
+    add_weights(&s, map, head);
     if (status == WF_OK)
-        return wf_file_commit(w, error);
-    wf_file_abort(w);
+        status = s.failed ? wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the weights", path)
+                          : wf_file_save(path, s.data, s.length, error);
+    wf_string_free(&s);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weft/encoder.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/sentence.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
@@ -70,14 +71,8 @@ static wf_status no_memory(wf_error *error)
 
 static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
 {
-    if (ids->count == ids->capacity) {
-        int64_t room = 2 * ids->capacity + 16;
-        int32_t *grown = wf_realloc(ids->id, (size_t)room * sizeof *grown);
-        if (!grown)
-            return no_memory(error);
-        ids->id = grown;
-        ids->capacity = room;
-    }
+    if (!wf_grow(&ids->id, &ids->capacity, ids->count + 1, sizeof *ids->id))
+        return no_memory(error);
     ids->id[ids->count++] = id;
     return WF_OK;
 }

@@ -3,8 +3,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/file.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/json.h>
 #include <weft/memory.h>
 
@@ -30,14 +32,8 @@ static wf_status add(struct curve *curve, struct point p, wf_error *error)
 {
     while (curve->count > 0 && curve->point[curve->count - 1].step >= p.step)
         curve->count--;
-    if (curve->count == curve->capacity) {
-        int64_t capacity = 2 * curve->capacity + 64;
-        struct point *more = wf_realloc(curve->point, (size_t)capacity * sizeof *more);
-        if (!more)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", capacity);
-        curve->point = more;
-        curve->capacity = capacity;
-    }
+    if (!wf_grow(&curve->point, &curve->capacity, curve->count + 1, sizeof *curve->point))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a curve of %" PRId64 " points", curve->count + 1);
     curve->point[curve->count++] = p;
     return WF_OK;
 }
@@ -74,12 +70,9 @@ static wf_status read_lines(const char *text, int64_t bytes, const char *path, s
         if (!newline)
             break; /* not whole */
         int64_t length = newline - (text + at);
-        wf_error failure = {0};
-        json_t *event = wf_json_parse(text + at, length, "", &failure);
-        if (!event && failure.code == WF_ERR_MEMORY)
-            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for line %" PRId64, path, number);
-        if (!event) /* the parser saw one line: ":1:COLUMN: reason" */
-            return wf_error_set(error, failure.code, "%s:%" PRId64 "%s", path, number, failure.message + 2);
+        json_t *event = wf_json_parse_line(text + at, length, path, number, error);
+        if (!event)
+            return error->code;
         wf_status status = read_event(event, path, number, out, error);
         json_decref(event);
         if (status != WF_OK)
@@ -89,32 +82,37 @@ static wf_status read_lines(const char *text, int64_t bytes, const char *path, s
     return WF_OK;
 }
 
+static wf_status read_file(const char *folder, const char *path, struct curves *out, wf_error *error)
+{
+    struct stat info;
+    int64_t bytes;
+    if (stat(path, &info) != 0)
+        return wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which weft train writes: the model was not trained in it", folder);
+    if (!S_ISREG(info.st_mode)) /* reading a FIFO would wait for somebody to write */
+        return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
+    char *text = wf_file_load(path, LONGEST, &bytes, error);
+    wf_status status = text ? read_lines(text, bytes, path, out, error) : error->code;
+    wf_free(text);
+    if (status == WF_OK && out->of[CURVE_TRAIN].count + out->of[CURVE_VALID].count == 0)
+        status = wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", path);
+    return status;
+}
+
 wf_status curves_read(const char *folder, struct curves *out, wf_error *error)
 {
     *out = (struct curves){0};
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", *folder ? folder : "\"\"");
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", *folder ? folder : "\"\"");
     char *path = wf_format("%s/metrics.jsonl", folder);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
-    wf_status status = WF_OK;
-    char *text = NULL;
-    int64_t bytes = 0;
     wf_error failure = {0}; /* error may be NULL */
-    if (!wf_file_exists(path) && !wf_folder_exists(path))
-        status =
-            wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which weft train writes: the model was not trained in it", folder);
-    else if (!(text = wf_file_load(path, LONGEST, &bytes, &failure)))
-        status = wf_error_set(error, failure.code, "%s", failure.message);
-    if (status == WF_OK)
-        status = read_lines(text, bytes, path, out, error);
-    if (status == WF_OK && out->of[CURVE_TRAIN].count + out->of[CURVE_VALID].count == 0)
-        status = wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", path);
-    wf_free(text);
+    wf_status status = read_file(folder, path, out, &failure);
     wf_free(path);
-    if (status != WF_OK)
-        curves_free(out);
-    return status;
+    if (status == WF_OK)
+        return WF_OK;
+    curves_free(out);
+    return wf_error_set(error, status, "%s", failure.message);
 }
 
 /* --- shaping ------------------------------------------------------------------------------------------------------- */

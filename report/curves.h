@@ -18,8 +18,9 @@ struct curves {
 };
 
 /* Reads the run's file. A last line that is not whole (of a killed process, or one that is being written) does not count. Of a step that
- * was logged twice the later line counts, and nothing stays of steps behind it. Values are capped at 1e100. A folder that is none, without the file, or in which no
- * loss was logged yet: an error with what to do; a line that can't be read is placed. *out is empty after an error. */
+ * was logged twice the later line counts, and nothing stays of steps behind it. Values are capped at 1e100. A folder that is none, without
+ * the file, or in which no loss was logged yet: an error with what to do; a line that can't be read is placed. *out is empty after an
+ * error. */
 wf_status curves_read(const char *folder, struct curves *out, wf_error *error) WF_CHECKED;
 void curves_free(struct curves *curves);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/string.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -31,28 +32,20 @@ static void add_ranges(const char *text, uint8_t *set)
     }
 }
 
-/* All fonts together: pango looks into each. It takes outlines only, so not those of the old Type 1. Without a letter in any, the list is
- * not what it should be, and says nothing. */
-static wf_status list_characters(uint8_t **set, wf_error *error)
+/* What all fonts together have: pango looks into each that has outlines, so not the old Type 1. */
+static wf_status list_characters(uint8_t *set, wf_error *error)
 {
-    static const char *const arguments[] = {"fc-list", "--format=%{fontformat} %{charset}\n", NULL}, *const drop[] = {NULL};
+    static const char *const arguments[] = {"fc-list", "--format=%{fontformat} %{charset}\n", NULL};
     struct wf_string list = {0};
-    struct program_end end;
-    wf_error failure = {0};
-    *set = NULL;
-    wf_status status = program_run(arguments, drop, NULL, &list, &end, &failure);
-    if (status == WF_OK && list.length > 0 && !(*set = wf_alloc_zero(CHARACTERS / 8, 1)))
-        status = WF_ERR_MEMORY;
-    char *rest = *set ? list.data : NULL;
+    char complaint[PROGRAM_COMPLAINT + 1];
+    int end;
+    wf_status status = program_run(arguments, &(struct wf_string){0}, &list, &end, complaint, error);
+    char *rest = status == WF_OK ? list.data : NULL;
     for (char *line; (line = strsep(&rest, "\n"));)
         if (strncmp(line, "TrueType ", 9) == 0 || strncmp(line, "CFF ", 4) == 0)
-            add_ranges(strchr(line, ' '), *set);
-    if (*set && !has(*set, 'a')) {
-        wf_free(*set);
-        *set = NULL;
-    }
+            add_ranges(strchr(line, ' '), set);
     wf_string_free(&list);
-    return status == WF_ERR_MEMORY ? wf_error_set(error, status, "no memory for the list of fonts") : WF_OK;
+    return status;
 }
 
 /* What is drawn as nothing needs no font: Unicode's default ignorable characters. */
@@ -66,45 +59,20 @@ static bool invisible(uint32_t c)
     return false;
 }
 
-static bool plain(const struct wf_string *text)
-{
-    for (int64_t i = 0; i < text->length; i++)
-        if ((unsigned char)text->data[i] >= 0x80)
-            return false;
-    return true;
-}
-
-static void mend(const struct wf_string *script, const uint8_t *set, struct wf_string *out)
-{
-    for (int64_t i = 0; i < script->length;) {
-        uint32_t c;
-        int length = wf_utf8_decode(script->data + i, script->length - i, &c);
-        if (length > 1 && !has(set, c) && !invisible(c)) {
-            out->length += wf_utf8_encode(has(set, REPLACEMENT) ? REPLACEMENT : '?', out->data + out->length);
-        } else {
-            length = length ? length : 1;
-            memcpy(out->data + out->length, script->data + i, (size_t)length);
-            out->length += length;
-        }
-        i += length;
-    }
-    out->data[out->length] = 0;
-}
-
 wf_status fonts_mend(const struct wf_string *script, struct wf_string *out, wf_error *error)
 {
-    uint8_t *set = NULL;
-    if (plain(script))
-        return WF_OK;
-    wf_status status = list_characters(&set, error);
-    if (set) {
-        out->capacity = 2 * script->length + 1; /* three bytes at most for two */
-        out->data = wf_alloc((size_t)out->capacity);
-        if (out->data)
-            mend(script, set, out);
+    uint8_t *set = wf_alloc_zero(CHARACTERS / 8, 1);
+    wf_status status = set ? list_characters(set, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for the list of fonts");
+    /* without a letter in any it is no list of fonts, and says nothing */
+    for (int64_t i = 0; status == WF_OK && has(set, 'a') && i < script->length;) {
+        uint32_t c;
+        int length = wf_utf8_decode(script->data + i, script->length - i, &c);
+        if (length > 1 && !has(set, c) && !invisible(c))
+            wf_string_point(out, has(set, REPLACEMENT) ? REPLACEMENT : '?');
         else
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a script of gnuplot");
+            wf_string_add(out, script->data + i, length ? length : 1);
+        i += length ? length : 1;
     }
     wf_free(set);
-    return status;
+    return status == WF_OK && out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a script of gnuplot") : status;
 }

@@ -3,10 +3,11 @@
 #ifndef WEFT_REPORT_FONTS_H
 #define WEFT_REPORT_FONTS_H
 
-#include <weft/tokenizer.h>
+#include <weft/error.h>
+#include <weft/strings.h>
 
-/* A script for gnuplot's pngcairo with the characters that no font has as U+FFFD (or ?), in *out, which stays empty when nothing is to be
- * replaced or nobody knows (no fontconfig). The terminal draws a character that is in no font as a box that covers the picture. */
+/* Appends a script for gnuplot's pngcairo to *out, with U+FFFD (or ?) for the characters that no font has: the terminal draws such a
+ * character as a black box over half of the picture. *out stays empty where the fonts are not known (no fontconfig). */
 wf_status fonts_mend(const struct wf_string *script, struct wf_string *out, wf_error *error) WF_CHECKED;
 
 #endif

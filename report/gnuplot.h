@@ -3,7 +3,8 @@
 #ifndef WEFT_REPORT_GNUPLOT_H
 #define WEFT_REPORT_GNUPLOT_H
 
-#include <weft/tokenizer.h>
+#include <weft/error.h>
+#include <weft/internal/string.h>
 
 enum picture_format { PICTURE_SVG, PICTURE_PNG, PICTURE_TEXT };
 /* By the path's end. WF_ERR_ARGUMENT names the formats that there are. */
@@ -13,22 +14,14 @@ wf_status picture_format_of(const char *path, enum picture_format *out, wf_error
  * not installed (with the package's name); what else goes wrong comes with gnuplot's first line about it. Nothing is left behind. */
 wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_error *error) WF_CHECKED;
 
-/* Building a script: the first failure (no memory) is kept in `status`, and the rest then does nothing. */
-struct script {
-    struct wf_string text;
-    wf_status status;
-};
-void script_add(struct script *s, const char *format, ...) WF_PRINTF(2, 3); /* numbers with a point in every locale */
-/* Whether a character goes into a picture or a terminal: no control character, and one that an SVG may hold. */
-bool script_shows(uint32_t point);
-#define SCRIPT_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, what stands for others and for bytes that are not UTF-8 */
+/* A script is built in a string; gnuplot_run looks whether that found memory. */
 /* A text as a gnuplot string in double quotes: nothing in it is read as a command or an escape, and after script_terminal not as markup;
  * an SVG with it is well-formed. */
-void script_quote(struct script *s, const char *text);
+void script_quote(struct wf_string *s, const char *text);
 /* The same as the label of a tic, which gnuplot reads as a format for a number (each % is doubled) and cuts at 50 bytes. */
-void script_quote_tic(struct script *s, const char *text);
+void script_quote_tic(struct wf_string *s, const char *text);
 /* Sets the terminal: UTF-8, no markup in any text, a white ground. Sizes are pixels of an SVG, of which a PNG gets four each (twice the
  * width, height, fonts and lines, so that it is sharp), or characters of a text. The same numbers give the same picture. */
-void script_terminal(struct script *s, enum picture_format format, int width, int height, int font_size);
+void script_terminal(struct wf_string *s, enum picture_format format, int width, int height, int font_size);
 
 #endif

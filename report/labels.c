@@ -2,54 +2,15 @@
 /* Tokens as people see them: nothing that is invisible, nothing that is no text. */
 #include "labels.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <utf8proc.h>
 
+#include <weft/internal/string.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
-
-/* Text that grows; `failed` once there was no memory. */
-struct text {
-    char *data;
-    size_t length, room;
-    bool failed;
-};
-
-static void add_bytes(struct text *t, const char *bytes, size_t count)
-{
-    if (t->length + count + 1 > t->room) {
-        size_t room = 2 * t->room + count + 32;
-        char *data = t->failed ? NULL : wf_realloc(t->data, room);
-        if (!data) {
-            t->failed = true;
-            return;
-        }
-        t->data = data;
-        t->room = room;
-    }
-    memcpy(t->data + t->length, bytes, count);
-    t->length += count;
-    t->data[t->length] = 0;
-}
-
-static void add_point(struct text *t, uint32_t point)
-{
-    char bytes[4];
-    add_bytes(t, bytes, (size_t)wf_utf8_encode(point, bytes));
-}
-
-static char *finish(struct text *t)
-{
-    add_bytes(t, "", 0);
-    if (!t->failed)
-        return t->data;
-    wf_free(t->data);
-    return NULL;
-}
 
 /* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
 
@@ -79,14 +40,14 @@ static wf_status find_literal(const wf_tokenizer *tokenizer, int32_t id, const c
 }
 
 /* The bytes of a byte-level piece; false where it is none. */
-static bool piece_bytes(const char *piece, int64_t length, struct text *out)
+static bool piece_bytes(const char *piece, int64_t length, struct wf_string *out)
 {
     for (int64_t i = 0; i < length;) {
         uint32_t point;
         int size = wf_utf8_decode(piece + i, length - i, &point), byte = size > 0 ? byte_of(point) : -1;
         if (byte < 0)
             return false;
-        add_bytes(out, &(char){(char)byte}, 1);
+        wf_string_char(out, (char)byte);
         i += size;
     }
     return true;
@@ -94,10 +55,9 @@ static bool piece_bytes(const char *piece, int64_t length, struct text *out)
 
 /* --- characters to labels ------------------------------------------------------------------------------------------ */
 
-static void add_number(struct text *t, uint32_t point)
+static void add_number(struct wf_string *t, uint32_t point)
 {
-    char name[16];
-    add_bytes(t, name, (size_t)snprintf(name, sizeof name, "<U+%04X>", (unsigned)point));
+    wf_string_format(t, "<U+%04X>", (unsigned)point);
 }
 
 /* Spaces, and letters by their class that leave the paper white. */
@@ -120,58 +80,58 @@ static bool between(const char *text, int64_t length, int64_t at, int64_t size)
     return at > 0 && at + size < length && wf_utf8_decode(text + at + size, length - at - size, &next) > 0 && wf_utf8_printable(next);
 }
 
-static void add_visible(struct text *t, const char *text, int64_t length, int64_t at, int64_t size, uint32_t point)
+static void add_visible(struct wf_string *t, const char *text, int64_t length, int64_t at, int64_t size, uint32_t point)
 {
     if (point == ' ')
-        add_point(t, 0x2581);
+        wf_string_point(t, 0x2581);
     else if (point == '\n')
-        add_point(t, 0x23CE);
+        wf_string_point(t, 0x23CE);
     else if (point == '\t')
-        add_point(t, 0x21E5);
+        wf_string_point(t, 0x21E5);
     else if (point < 0x20)
-        add_point(t, 0x2400 + point);
+        wf_string_point(t, 0x2400 + point);
     else if (point == 0x7F)
-        add_point(t, 0x2421);
+        wf_string_point(t, 0x2421);
     else if (mark(point)) {
         if (t->length == 0)
-            add_point(t, DOTTED_CIRCLE); /* something to stand on */
-        add_point(t, point);
+            wf_string_point(t, DOTTED_CIRCLE); /* something to stand on */
+        wf_string_point(t, point);
     } else if ((wf_utf8_printable(point) && !blank(point)) || ((point == JOINER || point == NON_JOINER) && between(text, length, at, size)))
-        add_point(t, point);
+        wf_string_point(t, point);
     else
         add_number(t, point);
 }
 
 static char *visible(const char *text, int64_t length)
 {
-    struct text t = {0};
+    struct wf_string t = {0};
     for (int64_t i = 0; i < length;) {
         uint32_t point;
         int size = wf_utf8_decode(text + i, length - i, &point);
         if (size > 0)
             add_visible(&t, text, length, i, size, point);
-        else {
-            char byte[8];
-            add_bytes(&t, byte, (size_t)snprintf(byte, sizeof byte, "<%02X>", (unsigned)(unsigned char)text[i]));
-        }
+        else
+            wf_string_format(&t, "<%02X>", (unsigned)(unsigned char)text[i]);
         i += size > 0 ? size : 1;
     }
     if (length == 0)
-        add_point(&t, 0x2205); /* the empty set */
-    return finish(&t);
+        wf_string_point(&t, 0x2205); /* the empty set */
+    if (t.failed)
+        wf_string_free(&t);
+    return t.data;
 }
 
 char *label_of(const wf_tokenizer *tokenizer, int32_t id)
 {
     int64_t length;
-    struct text bytes = {0};
+    struct wf_string bytes = {0};
     const char *piece = wf_tokenizer_token(tokenizer, id, &length);
     bool literal = true;
     if (wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_BYTE_BPE && find_literal(tokenizer, id, piece, length, &literal) != WF_OK)
         return NULL;
     bool coded = !literal && piece_bytes(piece, length, &bytes);
-    char *label = bytes.failed ? NULL : coded ? visible(bytes.data, (int64_t)bytes.length) : visible(piece, length);
-    wf_free(bytes.data);
+    char *label = bytes.failed ? NULL : coded ? visible(bytes.data, bytes.length) : visible(piece, length);
+    wf_string_free(&bytes);
     return label;
 }
 
@@ -227,4 +187,21 @@ char *label_shorten(const char *text, double most)
         i += size;
     }
     return cut > 0 ? wf_format("%.*s…", (int)cut, text) : wf_strdup(text);
+}
+
+/* --- text of others ------------------------------------------------------------------------------------------------ */
+
+void label_clean(struct wf_string *out, const char *text, int64_t length, bool controls)
+{
+    for (int64_t i = 0; i < length;) {
+        uint32_t c;
+        int size = wf_utf8_decode(text + i, length - i, &c);
+        bool shown = c >= 0x20 && (c < 0x7f || c >= 0xa0) && c != 0xfffe && c != 0xffff; /* the last two XML 1.0 has not */
+        if (size > 0 && (shown || controls))
+            wf_string_add(out, text + i, size);
+        else
+            wf_string_point(out, 0xfffd);
+        i += size > 0 ? size : 1;
+    }
+    wf_string_add(out, "", 0); /* not NULL */
 }

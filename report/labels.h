@@ -17,4 +17,8 @@ double label_width(const char *text);
  */
 char *label_shorten(const char *text, double most) WF_CHECKED;
 
+/* Appends the text with U+FFFD for each byte that is not UTF-8 and, without `controls`, for each control character: what remains may
+ * stand in an SVG and on a terminal. */
+void label_clean(struct wf_string *out, const char *text, int64_t length, bool controls);
+
 #endif

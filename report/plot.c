@@ -8,7 +8,21 @@
 #include "plot_runs.h"
 
 /* Sizes in pixels of an SVG. */
-enum { LEFT = 112, PANEL = 760, TOP = 46, LOSS = 400, BETWEEN = 26, RATE = 130, BOTTOM = 68, FONT = 14, LINE = 20, LETTER = 9, SAMPLE = 68 };
+enum {
+    LEFT = 112,
+    PANEL = 760,
+    TOP = 46,
+    LOSS = 400,
+    BETWEEN = 26,
+    RATE = 130,
+    BOTTOM = 68,
+    FONT = 14,
+    LINE = 20,
+    LETTER = 9,
+    SAMPLE = 68,
+    LOSS_TICS = 9,
+    RATE_TICS = 4
+};
 
 /* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white. Beyond seven runs they
  * come again with other marks. */
@@ -63,69 +77,72 @@ static struct layout layout_of(const struct plot *p)
 }
 
 /* A panel between two heights, in pixels from above. */
-static void add_panel(struct script *s, const struct layout *l, int from, int to, const char *what)
+static void add_panel(struct wf_string *s, const struct layout *l, int from, int to, const char *what)
 {
-    script_add(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\n", (double)LEFT / l->width, (double)(LEFT + PANEL) / l->width);
-    script_add(s, "set tmargin at screen %.6f\nset bmargin at screen %.6f\n", 1 - (double)from / l->height, 1 - (double)to / l->height);
-    script_add(s, "unset label\nset label ");
+    wf_string_format(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\n", (double)LEFT / l->width,
+                     (double)(LEFT + PANEL) / l->width);
+    wf_string_format(s, "set tmargin at screen %.6f\nset bmargin at screen %.6f\n", 1 - (double)from / l->height,
+                     1 - (double)to / l->height);
+    wf_string_format(s, "unset label\nset label ");
     script_quote(s, what);
-    script_add(s, " at screen %.6f,%.6f center rotate by 90 tc rgb \"#333333\"\n", 18.0 / l->width, 1 - (from + to) / 2.0 / l->height);
+    wf_string_format(s, " at screen %.6f,%.6f center rotate by 90 tc rgb \"#333333\"\n", 18.0 / l->width,
+                     1 - (from + to) / 2.0 / l->height);
 }
 
-static void add_steps(struct script *s, const struct layout *l, int to)
+static void add_steps(struct wf_string *s, const struct layout *l, int to)
 {
-    script_add(s, "set label \"step\" at screen %.6f,%.6f center tc rgb \"#333333\"\n", (LEFT + PANEL / 2.0) / l->width,
-               1 - (to + 50.0) / l->height);
+    wf_string_format(s, "set label \"step\" at screen %.6f,%.6f center tc rgb \"#333333\"\n", (LEFT + PANEL / 2.0) / l->width,
+                     1 - (to + 50.0) / l->height);
 }
 
 /* One point alone makes no line. */
-static void add_line(const struct curve *c, char kind, int64_t run, double width, const char **comma, struct script *s)
+static void add_line(const struct curve *c, char kind, int64_t run, double width, const char **comma, struct wf_string *s)
 {
     if (c->count == 0)
         return;
-    script_add(s, "%s$%c%" PRId64 " with ", *comma, kind, run);
+    wf_string_format(s, "%s$%c%" PRId64 " with ", *comma, kind, run);
     if (c->count == 1)
-        script_add(s, "points pt %d ps 0.7", mark_of(run));
+        wf_string_format(s, "points pt %d ps 0.7", mark_of(run));
     else
-        script_add(s, "lines lw %g", width);
-    script_add(s, " lc rgb 0x%06x", colour_of(run));
+        wf_string_format(s, "lines lw %g", width);
+    wf_string_format(s, " lc rgb 0x%06x", colour_of(run));
     *comma = ", ";
 }
 
-static void add_losses(const struct plot *p, struct script *s)
+static void add_losses(const struct plot *p, struct wf_string *s)
 {
     const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
         if (p->run[i].raw.count > 0) {
-            script_add(s, "%s$t%" PRId64 " with lines lw 0.6 lc rgb 0x%06x", comma, i, faint(colour_of(i)));
+            wf_string_format(s, "%s$t%" PRId64 " with lines lw 0.6 lc rgb 0x%06x", comma, i, faint(colour_of(i)));
             comma = ", ";
         }
     for (int64_t i = 0; i < p->count; i++)
         add_line(&p->run[i].mean, 'm', i, 1.3, &comma, s);
     for (int64_t i = 0; i < p->count; i++)
         if (p->run[i].valid.count > 0) {
-            script_add(s, "%s$v%" PRId64 " with linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", comma, i, mark_of(i),
-                       1 + p->run[i].valid.count / 30, valid_colour(p, i));
+            wf_string_format(s, "%s$v%" PRId64 " with linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", comma, i, mark_of(i),
+                             1 + p->run[i].valid.count / 30, valid_colour(p, i));
             comma = ", ";
         }
-    script_add(s, "\n");
+    wf_string_format(s, "\n");
 }
 
 /* --- the legend ---------------------------------------------------------------------------------------------------- */
 
 /* gnuplot's own would be cut into columns at the height of the panel. mark 0: none. */
-static void add_entry(struct script *s, const struct layout *l, int line, double width, int mark, uint32_t colour, const char *title)
+static void add_entry(struct wf_string *s, const struct layout *l, int line, double width, int mark, uint32_t colour, const char *title)
 {
     double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = (double)l->legend / l->width, to = (l->legend + 34.0) / l->width;
-    script_add(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
+    wf_string_format(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
     if (mark)
-        script_add(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
-    script_add(s, "set label ");
+        wf_string_format(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
+    wf_string_format(s, "set label ");
     script_quote(s, title);
-    script_add(s, " at screen %.6f,%.6f left tc rgb \"#222222\"\n", (l->legend + 42.0) / l->width, y);
+    wf_string_format(s, " at screen %.6f,%.6f left tc rgb \"#222222\"\n", (l->legend + 42.0) / l->width, y);
 }
 
-static void add_legend(const struct plot *p, const struct layout *l, struct script *s)
+static void add_legend(const struct plot *p, const struct layout *l, struct wf_string *s)
 {
     bool one = p->count == 1;
     uint32_t grey = 0x555555;
@@ -143,50 +160,53 @@ static void add_legend(const struct plot *p, const struct layout *l, struct scri
     }
 }
 
-static void add_rates(const struct plot *p, struct script *s)
+static void add_rates(const struct plot *p, struct wf_string *s)
 {
     const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
         add_line(&p->run[i].lr, 'r', i, 1.6, &comma, s);
-    script_add(s, "\n");
+    wf_string_format(s, "\n");
 }
 
-static void add_all(struct plot *p, enum picture_format format, struct script *s)
+static void add_all(struct plot *p, enum picture_format format, struct wf_string *s)
 {
     struct layout l = layout_of(p);
-    plot_finish(p, PANEL / LETTER, 9, 4, 0.03);
+    plot_finish(p, 0.03);
     script_terminal(s, format, l.width, l.height, FONT);
     for (int64_t i = 0; i < p->count; i++) {
-        plot_add_data(&p->run[i].raw, 't', i, s);
-        plot_add_data(&p->run[i].mean, 'm', i, s);
-        plot_add_data(&p->run[i].valid, 'v', i, s);
-        plot_add_data(&p->run[i].lr, 'r', i, s);
+        plot_add_data(&p->run[i].raw, 't', i, 1, s);
+        plot_add_data(&p->run[i].mean, 'm', i, 1, s);
+        plot_add_data(&p->run[i].valid, 'v', i, 1, s);
+        plot_add_data(&p->run[i].lr, 'r', i, p->lr.unit, s);
     }
-    script_add(s, "set multiplot\n"
-                  "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
-                  "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
+    wf_string_format(s, "set multiplot\n"
+                        "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
+                        "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
     int end = l.rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
     add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
     if (p->count == 1) {
-        script_add(s, "set title ");
+        wf_string_format(s, "set title ");
         script_quote(s, p->run[0].name);
-        script_add(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
+        wf_string_format(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
     }
-    axis_script(&p->x, 'x', !l.rate, s);
-    axis_script(&p->loss, 'y', true, s);
+    axis_script(&p->x, 'x', !l.rate, axis_fit(&p->x, PANEL / LETTER), s);
+    axis_script(&p->loss, 'y', true, LOSS_TICS, s);
     if (!l.rate)
         add_steps(s, &l, end);
     add_legend(p, &l, s);
     add_losses(p, s);
     if (l.rate) {
-        script_add(s, "unset arrow\nunset title\n");
-        add_panel(s, &l, TOP + LOSS + BETWEEN, TOP + LOSS + BETWEEN + RATE, "learning rate");
+        wf_string_format(s, "unset arrow\nunset title\n");
+        struct wf_string what = {0};
+        plot_add_rate(p, &what);
+        add_panel(s, &l, TOP + LOSS + BETWEEN, TOP + LOSS + BETWEEN + RATE, what.data ? what.data : "");
+        wf_string_free(&what);
         add_steps(s, &l, TOP + LOSS + BETWEEN + RATE);
-        axis_script(&p->x, 'x', true, s);
-        axis_script(&p->lr, 'y', true, s);
+        axis_script(&p->x, 'x', true, axis_fit(&p->x, PANEL / LETTER), s);
+        axis_script(&p->lr, 'y', true, RATE_TICS, s);
         add_rates(p, s);
     }
-    script_add(s, "unset multiplot\n");
+    wf_string_format(s, "unset multiplot\n");
 }
 
 wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_plot_options *options, const char *path, wf_error *error)
@@ -196,19 +216,17 @@ wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_p
     if (status != WF_OK)
         return status;
     struct plot p;
-    struct script s = {0};
+    struct wf_string s = {0};
     struct wf_string picture = {0};
     status = plot_load(runs, count, options && options->log, PANEL, &p, error);
     if (status == WF_OK) {
         add_all(&p, format, &s);
-        status = s.status == WF_OK ? WF_OK : wf_error_set(error, s.status, "no memory for a picture of %" PRId64 " runs", count);
+        status = gnuplot_run(&s, &picture, error);
     }
-    if (status == WF_OK)
-        status = gnuplot_run(&s.text, &picture, error);
     if (status == WF_OK)
         status = wf_file_save(path, picture.data, picture.length, error);
     wf_string_free(&picture);
-    wf_string_free(&s.text);
+    wf_string_free(&s);
     plot_free(&p);
     return status;
 }

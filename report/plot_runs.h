@@ -5,9 +5,14 @@
 
 #include <weft/plot.h>
 
-#include "axis.h"
 #include "curves.h"
+#include "gnuplot.h"
 
+struct axis {
+    double low, high; /* what there is; then what is drawn */
+    double unit;      /* of the numbers at its tics */
+    bool log;
+};
 struct plot_run {
     char *name;
     struct curve raw;  /* training as it was logged; empty where so few lines are no noise */
@@ -24,15 +29,19 @@ struct plot {
 wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t columns, struct plot *out, wf_error *error) WF_CHECKED;
 void plot_free(struct plot *plot);
 
-/* Finishes the axes, with at most so many tics; of the steps as many as fit below the panel, which has room for so many letters.
- * margin: of the losses, above and below. */
-void plot_finish(struct plot *plot, int letters, int losses, int rates, double margin);
-/* The points as gnuplot's data block "$kind" "run", such as $m0; of an empty curve nothing. */
-void plot_add_data(const struct curve *curve, char kind, int64_t run, struct script *s);
+/* Sets the ranges of the axes; margin: share that stays free above and below the losses. */
+void plot_finish(struct plot *plot, double margin);
+/* "learning rate", with what its numbers are multiplied by. */
+void plot_add_rate(const struct plot *plot, struct wf_string *s);
+bool axis_empty(const struct axis *a);
+/* Range and tics (at most so many) of axis 'x' or 'y', with or without what is written at them. */
+void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s);
+/* How many numbers of an axis of steps fit into so many letters. */
+int axis_fit(const struct axis *a, int letters);
+/* The points as gnuplot's data block "$kind" "run", such as $m0; values are divided by `unit`; of an empty curve nothing. */
+void plot_add_data(const struct curve *curve, char kind, int64_t run, double unit, struct wf_string *s);
 
-/* The ends of the paths that tell the runs apart, cut in the middle to NAME_COLUMNS: name[i] is freed with wf_free, also after an error. */
-enum { NAME_COLUMNS = 36 };
-wf_status plot_names(const char *const *runs, int64_t count, char **name, wf_error *error) WF_CHECKED;
+enum { NAME_COLUMNS = 36 }; /* of a run's name, at most */
 /* The columns that a text takes in a terminal, about. */
 int text_columns(const char *text);
 

@@ -18,114 +18,114 @@ static char letter_of(const struct plot *p, int64_t run)
     return p->count == 1 ? 'o' : (char)('A' + run % 26);
 }
 
-static void add_line(const struct curve *c, char kind, int64_t run, const char **comma, struct script *s)
+static void add_line(const struct curve *c, char kind, int64_t run, const char **comma, struct wf_string *s)
 {
     if (c->count == 0)
         return;
-    script_add(s, "%s$%c%" PRId64 " with lines lt %d", *comma, kind, run, 1 + (int)(run % LINES));
+    wf_string_format(s, "%s$%c%" PRId64 " with lines lt %d", *comma, kind, run, 1 + (int)(run % LINES));
     *comma = ", ";
 }
 
-static void add_page(int columns, int rows, struct script *s)
+static void add_page(int columns, int rows, struct wf_string *s)
 {
     script_terminal(s, PICTURE_TEXT, columns, rows, 0);
-    script_add(s, "set lmargin %d\nset rmargin %d\nset tmargin 0\nset border 3\nunset key\nset tics nomirror out scale 0.5\n", LEFT, RIGHT);
+    wf_string_format(s, "set lmargin %d\nset rmargin %d\nset tmargin 0\nset border 3\nunset key\nset tics nomirror out scale 0.5\n", LEFT,
+                     RIGHT);
 }
 
 /* Two drawings, one after the other. */
-static void add_all(struct plot *p, int columns, int loss_rows, int rate_rows, struct script *s)
+static void add_all(struct plot *p, int columns, int loss_rows, int rate_rows, struct wf_string *s)
 {
     bool rate = !axis_empty(&p->lr);
-    plot_finish(p, columns - LEFT - RIGHT, loss_rows / 2 < 10 ? loss_rows / 2 : 10, rate_rows / 2 < 6 ? rate_rows / 2 : 6, 0.7 / loss_rows);
+    plot_finish(p, 0.7 / loss_rows);
     for (int64_t i = 0; i < p->count; i++) {
-        plot_add_data(&p->run[i].mean, 'm', i, s);
-        plot_add_data(&p->run[i].valid, 'v', i, s);
-        plot_add_data(&p->run[i].lr, 'r', i, s);
+        plot_add_data(&p->run[i].mean, 'm', i, 1, s);
+        plot_add_data(&p->run[i].valid, 'v', i, 1, s);
+        plot_add_data(&p->run[i].lr, 'r', i, p->lr.unit, s);
     }
     add_page(columns, rate ? loss_rows : loss_rows + rate_rows + 1, s);
-    script_add(s, "set bmargin %d\n", rate ? 0 : 1);
-    axis_script(&p->x, 'x', !rate, s);
-    axis_script(&p->loss, 'y', true, s);
+    wf_string_format(s, "set bmargin %d\n", rate ? 0 : 1);
+    axis_script(&p->x, 'x', !rate, axis_fit(&p->x, columns - LEFT - RIGHT), s);
+    axis_script(&p->loss, 'y', true, loss_rows / 2, s);
     const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
         add_line(&p->run[i].mean, 'm', i, &comma, s);
     for (int64_t i = 0; i < p->count; i++)
         if (p->run[i].valid.count > 0) {
-            script_add(s, "%s$v%" PRId64 " with points pt \"%c\"", comma, i, letter_of(p, i));
+            wf_string_format(s, "%s$v%" PRId64 " with points pt \"%c\"", comma, i, letter_of(p, i));
             comma = ", ";
         }
-    script_add(s, "\n");
+    wf_string_format(s, "\n");
     if (!rate)
         return;
     add_page(columns, rate_rows, s);
-    script_add(s, "set bmargin 1\n");
-    axis_script(&p->x, 'x', true, s);
-    axis_script(&p->lr, 'y', true, s);
+    wf_string_format(s, "set bmargin 1\n");
+    axis_script(&p->x, 'x', true, axis_fit(&p->x, columns - LEFT - RIGHT), s);
+    axis_script(&p->lr, 'y', true, rate_rows / 2, s);
     comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
         add_line(&p->run[i].lr, 'r', i, &comma, s);
-    script_add(s, "\n");
+    wf_string_format(s, "\n");
 }
 
 /* One line a run: what draws it, and its name. */
-static void add_head(const struct plot *p, struct script *s)
+static void add_head(const struct plot *p, struct wf_string *s)
 {
     const char *loss = p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)";
     if (p->count > 1)
-        script_add(s, "%s\n", loss);
+        wf_string_format(s, "%s\n", loss);
     for (int64_t i = 0; i < p->count; i++) {
         const struct plot_run *run = &p->run[i];
-        script_add(s, "%s%s", p->count == 1 ? loss : "  ", p->count == 1 ? ": " : "");
+        wf_string_format(s, "%s%s", p->count == 1 ? loss : "  ", p->count == 1 ? ": " : "");
         if (run->mean.count > 0)
-            script_add(s, "%c training  ", lines[i % LINES]);
+            wf_string_format(s, "%c training  ", lines[i % LINES]);
         else if (p->count > 1)
-            script_add(s, "            ");
+            wf_string_format(s, "            ");
         if (run->valid.count > 0)
-            script_add(s, "%c validation  ", letter_of(p, i));
+            wf_string_format(s, "%c validation  ", letter_of(p, i));
         else if (p->count > 1)
-            script_add(s, "              ");
-        script_add(s, "%s\n", run->name);
+            wf_string_format(s, "              ");
+        wf_string_format(s, "%s\n", run->name);
     }
 }
 
 /* A page of gnuplot's without blanks at the ends of lines; begins behind the form feed and ends before the next. Returns where it ends. */
-static const char *add_drawn(const char *page, struct script *s)
+static const char *add_drawn(const char *page, struct wf_string *s)
 {
     page += *page == '\f';
     while (*page && *page != '\f') {
         size_t length = strcspn(page, "\n\f"), keep = length;
         while (keep > 0 && page[keep - 1] == ' ')
             keep--;
-        script_add(s, "%.*s\n", (int)keep, page);
+        wf_string_format(s, "%.*s\n", (int)keep, page);
         page += length + (page[length] == '\n');
     }
     return page;
 }
 
-static wf_status draw(struct plot *p, int columns, int rows, struct script *out, wf_error *error)
+static wf_status draw(struct plot *p, int columns, int rows, struct wf_string *out, wf_error *error)
 {
-    struct script s = {0};
-    struct wf_string drawn = {0};
+    struct wf_string s = {0}, drawn = {0};
     int64_t head = p->count == 1 ? 1 : p->count + 1;
     int free_rows = head + 2 < rows ? rows - (int)head - 2 : 0;
     int rate_rows = free_rows / 3 > LEAST_RATE ? free_rows / 3 : LEAST_RATE;
     int loss_rows = free_rows - rate_rows > LEAST_LOSS ? free_rows - rate_rows : LEAST_LOSS;
     add_all(p, columns, loss_rows, rate_rows, &s);
-    wf_status status = s.status != WF_OK ? s.status : gnuplot_run(&s.text, &drawn, error);
+    wf_status status = gnuplot_run(&s, &drawn, error);
     if (status == WF_OK) {
         add_head(p, out);
         const char *rest = add_drawn(drawn.data, out);
         if (*rest) {
-            script_add(out, "learning rate\n");
+            plot_add_rate(p, out);
+            wf_string_char(out, '\n');
             add_drawn(rest, out);
         }
-        script_add(out, "%*s\n", LEFT + (columns - LEFT - RIGHT) / 2 + 2, "step");
-        status = out->status;
+        wf_string_format(out, "%*s\n", LEFT + (columns - LEFT - RIGHT) / 2 + 2, "step");
+        if (out->failed)
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a drawing of %" PRId64 " runs", p->count);
     }
-    if (status == WF_ERR_MEMORY)
-        wf_error_set(error, status, "no memory for a drawing of %" PRId64 " runs", p->count);
     wf_string_free(&drawn);
-    wf_string_free(&s.text);
+    wf_string_free(&s);
     return status;
 }
 
@@ -141,13 +141,11 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
     struct plot p;
     wf_status status = plot_load(runs, count, o->log, columns, &p, error);
     int64_t before = out->length;
-    struct script text = {.text = *out};
     if (status == WF_OK)
-        status = draw(&p, columns, rows, &text, error);
-    *out = text.text;
-    if (status != WF_OK && out->data) {
-        out->length = before;
-        out->data[before] = 0;
+        status = draw(&p, columns, rows, out, error);
+    if (status != WF_OK) {
+        wf_string_cut(out, before);
+        out->failed = false;
     }
     plot_free(&p);
     return status;

@@ -3,18 +3,14 @@
 #ifndef WEFT_REPORT_PROGRAM_H
 #define WEFT_REPORT_PROGRAM_H
 
-#include <weft/tokenizer.h>
+#include <weft/error.h>
+#include <weft/strings.h>
 
-enum { PROGRAM_COMPLAINT = 4096 };
-struct program_end {
-    bool known;                            /* false where the caller ignores SIGCHLD: nobody learns how children end */
-    int status;                            /* as of waitpid */
-    char complaint[PROGRAM_COMPLAINT + 1]; /* the beginning of what it wrote to standard error */
-};
-/* Finds the program on PATH, gives it `input` (NULL: nothing) and appends what it prints to *out, until it has ended. Its environment is
- * ours less `drop` (beginnings such as "TERM=", ended by NULL), in a locale that knows UTF-8. No signal reaches the caller, no process, no
- * descriptor is left. WF_OK whatever the program made of it: see *end; after an error *out holds a part. WF_ERR_EXISTS: there is no such program. */
-wf_status program_run(const char *const *arguments, const char *const *drop, const struct wf_string *input, struct wf_string *out,
-                      struct program_end *end, wf_error *error) WF_CHECKED;
+enum { PROGRAM_COMPLAINT = 4096, PROGRAM_MISSING = 127 << 8 };
+/* Finds the program on PATH, in a locale with UTF-8, gives it `input` and appends what it prints to *out. *status is as of waitpid
+ * (PROGRAM_MISSING: there is no such program; 0 where the caller ignores SIGCHLD, and nobody learns how children end), `complaint` the
+ * beginning of what it wrote to standard error. WF_OK whatever the program made of it; after an error *out may hold a part. */
+wf_status program_run(const char *const *arguments, const struct wf_string *input, struct wf_string *out, int *status,
+                      char complaint[PROGRAM_COMPLAINT + 1], wf_error *error) WF_CHECKED;
 
 #endif

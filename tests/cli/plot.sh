@@ -14,12 +14,12 @@ cp runs/a/metrics.jsonl "more/a \$x_{1}/"
 [ "$(wc -l <drawn)" = 24 ] || failed "$(wc -l <drawn) lines, not 24"
 [ "$(awk 'length > 80' drawn | wc -l)" = 0 ] || failed 'a line of more than 80 characters'
 head -1 drawn | grep -qF 'loss (nats per token): * training  o validation  a' || failed "the first line is: $(head -1 drawn)"
-grep -q '^learning rate$' drawn || failed 'no learning rate'
+grep -q '^learning rate (1e-3)$' drawn || failed 'no learning rate'
 tail -2 drawn | head -1 | grep -q ' 0  .* 60$' || failed "the steps are: $(tail -2 drawn)"
 grep -q 'o' drawn && grep -q '\*\*' drawn || failed 'no curves'
 "$weft" plot --log runs/a "more/a \$x_{1}/" >drawn 2>err || failed "plot --log: $(cat err)"
 head -1 drawn | grep -q 'logarithmic' || failed 'no logarithm'
-grep -qF '# training  B validation  a $x_{1}' drawn || failed "the legend is: $(head -3 drawn)"
+grep -qF '# training  B validation  more/a $x_{1}' drawn || failed "the legend is: $(head -3 drawn)"
 expect 1 'standard output' sh -c '"$1" plot runs/a >/dev/full' sh "$weft"
 
 # --- pictures, with and without what users have set up for themselves
@@ -28,7 +28,7 @@ echo 'set title "of the home folder"' >home/.gnuplot
 HOME=$work/home GNUTERM=nosuch "$weft" plot runs/a "more/a \$x_{1}" --out p.svg >out 2>err || failed "svg: $(cat err)"
 [ ! -s out ] || failed 'a picture prints something'
 grep -q 'of the home folder' p.svg && failed 'the own settings of a user draw along'
-grep -qF '>a $x_{1}<' p.svg || failed 'the name of a run is not in its picture'
+grep -qF '>more/a $x_{1}<' p.svg || failed 'the name of a run is not in its picture'
 tail -2 p.svg | grep -q '</svg>' || failed 'the SVG has no end'
 "$weft" plot runs/a --out p.png 2>err || failed "png: $(cat err)"
 [ "$(head -c 4 p.png | od -An -c | tr -d ' ')" = '211PNG' ] || failed 'p.png is no PNG'
@@ -38,10 +38,10 @@ cp p.svg before.svg
 expect 2 'which run?' "$weft" plot
 expect 2 'did you mean --log?' "$weft" plot runs/a --lgo
 expect 2 'p.pdf: no format of pictures; the name must end in .svg or .png' "$weft" plot runs/a --out p.pdf
-expect 1 'nowhere is no folder of a run' "$weft" plot runs/a nowhere --out p.svg
+expect 1 'nowhere is not a run folder' "$weft" plot runs/a nowhere --out p.svg
 mkdir bare
 expect 1 'bare has no metrics.jsonl' "$weft" plot bare
-expect 1 'runs/a/metrics.jsonl is no folder of a run' "$weft" plot runs/a/metrics.jsonl
+expect 1 'runs/a/metrics.jsonl is not a run folder' "$weft" plot runs/a/metrics.jsonl
 mkdir bad young
 head -5 runs/a/metrics.jsonl >bad/metrics.jsonl
 echo '{"step": 7,' >>bad/metrics.jsonl
@@ -55,4 +55,8 @@ expect 1 'package gnuplot-nox' env PATH=/nowhere "$weft" plot runs/a
 expect 1 'package gnuplot-nox' env PATH=/nowhere "$weft" plot runs/a --out p.svg
 cmp -s p.svg before.svg || failed 'a failure changed the picture that was there'
 [ "$(ls -A | grep -c 'p.svg')" = 1 ] || failed "something is left behind: $(ls -A)"
+# a FIFO, at which reading would wait for ever
+mkdir pipe
+mkfifo pipe/metrics.jsonl
+expect 1 'pipe/metrics.jsonl: is not a regular file' timeout 10 "$weft" plot pipe
 finish

@@ -22,6 +22,8 @@ enum { WF_JSON_MAX_DEPTH = 128 };
 json_t *wf_json_load(const char *path, int64_t limit, wf_error *error) WF_CHECKED;
 /* The same for text in memory; `where` is the file's name in messages. */
 json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_error *error) WF_CHECKED;
+/* The same for text that begins at line number `line` (from 1) of the file. */
+json_t *wf_json_parse_line(const char *text, int64_t bytes, const char *where, int64_t line, wf_error *error) WF_CHECKED;
 
 /* JSON text, with a final newline when indent > 0 (spaces a level), on one line without spaces or newline when it is 0. Doubles
  * read back as the same bits (wf_text_double). The same value gives the same bytes. The caller frees it with wf_free; *bytes
