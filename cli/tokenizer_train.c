@@ -19,7 +19,8 @@ static const struct argp_option options[] = {
      0},
     {"pre-tokenizer", KEY_SPLIT, "KIND", 0,
      "how text becomes words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at spaces "
-     "only) or whitespace (runs of letters, runs of signs; word's default)",
+     "only), running-text (metaspace with the line end as a token, for language models) or whitespace (runs of letters, runs of signs; "
+     "word's default)",
      0},
     {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
@@ -35,15 +36,17 @@ struct arguments {
 
 static bool parse_split(const char *value, struct arguments *a)
 {
-    static const char *const names[] = {
-        [WF_METASPACE] = "metaspace", [WF_WHITESPACE] = "whitespace", [WF_METASPACE_ALONE] = "metaspace-alone"};
+    static const char *const names[] = {[WF_METASPACE] = "metaspace",
+                                        [WF_WHITESPACE] = "whitespace",
+                                        [WF_METASPACE_ALONE] = "metaspace-alone",
+                                        [WF_RUNNING_TEXT] = "running-text"};
     a->o.other_pre_tokenizer = true;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(value, names[i]) == 0) {
             a->o.pre_tokenizer = (enum wf_pre_tokenizer)i;
             return true;
         }
-    fail_usage("--pre-tokenizer: '%s' is none of metaspace, metaspace-alone and whitespace", value);
+    fail_usage("--pre-tokenizer: '%s' is none of metaspace, metaspace-alone, running-text and whitespace", value);
     return false;
 }
 

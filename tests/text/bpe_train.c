@@ -136,6 +136,48 @@ START_TEST(gives_text)
 }
 END_TEST
 
+/* Line ends, blank lines and spaces of any number: what a language model writes is told apart from what it read by nothing. */
+START_TEST(running_text_comes_back)
+{
+    static const char text[] = "One, two.\n\n  Three  four:\n\tfive \n\"One\"\r\n \xC3\xA9t\xC3\xA9\nthree four\n",
+                      other[] = "\n\n two four\n  \n .eno\n";
+    static const wf_tokenizer_kind kinds[] = {WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_WORD};
+    for (int k = 0; k < 3; k++)
+        for (int from_file = 0; from_file < 2; from_file++) {
+            wf_tokenizer *t;
+            struct wf_tokenizer_options o = {.kind = kinds[k], .vocab_size = kinds[k] == WF_TOKENIZER_WORD ? 0 : 300};
+            o.other_pre_tokenizer = kinds[k] != WF_TOKENIZER_BYTE_BPE;
+            o.pre_tokenizer = WF_RUNNING_TEXT;
+            if (from_file)
+                ck_ok(wf_tokenizer_train_files_with((const char *[]){test_file("running", text, sizeof text - 1)}, 1, &o, &t, error));
+            else
+                ck_ok(wf_tokenizer_train_with(text, sizeof text - 1, &o, &t, error));
+            struct wf_string json = {0};
+            wf_tokenizer *read;
+            ck_ok(wf_tokenizer_json(t, &json, error));
+            ck_ok(wf_tokenizer_parse(json.data, json.length, "file", &read, error));
+            for (int i = 0; i < 2; i++) {
+                const char *given = i && kinds[k] != WF_TOKENIZER_WORD ? other : text;
+                int64_t unknown = 0;
+                struct wf_tokens ids = {0};
+                struct wf_string back = {0};
+                ck_ok(wf_tokenizer_encode_with(i ? read : t, given, (int64_t)strlen(given),
+                                               &(struct wf_encode_options){.unknown = &unknown}, &ids, error));
+                ck_ok(wf_tokenizer_decode(i ? read : t, ids.id, ids.count, &back, error));
+                ck_assert_str_eq(back.data, given);
+                ck_assert_int_eq(unknown, 0);
+                wf_tokens_free(&ids);
+                wf_string_free(&back);
+            }
+            ck_assert_int_ge(kinds[k] == WF_TOKENIZER_BYTE_BPE ? 0 : wf_tokenizer_id(t, "\n", 1), 0);
+            wf_string_free(&json);
+            wf_tokenizer_free(read);
+            wf_tokenizer_free(t);
+        }
+    remove_test_files();
+}
+END_TEST
+
 START_TEST(a_vocabulary_too_small)
 {
     wf_tokenizer *t;
@@ -354,5 +396,5 @@ START_TEST(without_memory)
 END_TEST
 
 WF_TEST_MAIN("data/bpe_train", the_same_as_tokenizers, the_same_on_multi30k, the_same_on_any_number_of_threads, line_ends, gives_text,
-             a_vocabulary_too_small, options_that_cannot_be, files_that_are_no_text, a_fault_far_into_a_file, a_megabyte_without_a_blank,
-             memory_is_bounded, progress_and_cancelling, without_memory)
+             running_text_comes_back, a_vocabulary_too_small, options_that_cannot_be, files_that_are_no_text, a_fault_far_into_a_file,
+             a_megabyte_without_a_blank, memory_is_bounded, progress_and_cancelling, without_memory)

@@ -116,7 +116,7 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
     if (options->other_pre_tokenizer && !choice)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: %s has its own way to cut text; a pre-tokenizer is for word and bpe",
                             wf_tokenizer_kind_name(options->kind));
-    if (options->other_pre_tokenizer && (unsigned)options->pre_tokenizer > WF_METASPACE_ALONE)
+    if (options->other_pre_tokenizer && (unsigned)options->pre_tokenizer > WF_RUNNING_TEXT)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: pre-tokenizer %d is unknown", (int)options->pre_tokenizer);
     if (options->kind == WF_TOKENIZER_CHAR && options->special_count > 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: char has no special tokens; use word or bpe");

@@ -177,7 +177,7 @@ bool decoder_of(wf_tokenizer *t, const struct wf_tokenizer_options *options, str
     if (!d)
         return false;
     *d = (struct decoder){.type = bytes ? DECODE_BYTE_LEVEL : DECODE_METASPACE, .text = MARK, .text_length = sizeof MARK - 1};
-    d->prepend = PREPEND_ALWAYS;
+    d->prepend = options->other_pre_tokenizer && options->pre_tokenizer == WF_RUNNING_TEXT ? PREPEND_NEVER : PREPEND_ALWAYS;
     d->split = d->trim_offsets = d->use_regex = true;
     d->add_prefix_space = true;
     *out = d;

@@ -35,8 +35,9 @@ struct pre_tokenizer {
 
 /* What these options mean, in the caller's memory: `whole` is what to run, and it points into the rest. */
 struct trained_pre_tokenizer {
-    struct pre_tokenizer whole, step[2];
-    struct pre_tokenizer *steps[2];
+    struct pre_tokenizer whole, step[3];
+    struct pre_tokenizer *steps[3];
+    struct pattern line_end;
 };
 void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct trained_pre_tokenizer *out);
 

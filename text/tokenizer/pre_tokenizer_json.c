@@ -209,13 +209,19 @@ void pre_tokenizer_for(const struct wf_tokenizer_options *options, struct traine
     struct pre_tokenizer one = {.mark = MARK, .mark_length = sizeof MARK - 1, .split = true, .trim_offsets = true, .use_regex = true};
     one.type = bytes ? PRE_BYTE_LEVEL : wanted == WF_WHITESPACE ? PRE_WHITESPACE : PRE_METASPACE;
     *out = (struct trained_pre_tokenizer){.whole = one};
-    if (bytes || wanted != WF_METASPACE)
+    if (bytes || (wanted != WF_METASPACE && wanted != WF_RUNNING_TEXT))
         return;
-    out->step[0] = one;
-    out->step[1] = (struct pre_tokenizer){.type = PRE_PUNCTUATION, .behavior = SPLIT_ISOLATED};
-    for (int i = 0; i < 2; i++)
+    int64_t steps = 0;
+    if (wanted == WF_RUNNING_TEXT) {
+        one.prepend = PREPEND_NEVER;
+        out->line_end = (struct pattern){.text = "\n", .length = 1};
+        out->step[steps++] = (struct pre_tokenizer){.type = PRE_SPLIT, .behavior = SPLIT_ISOLATED, .pattern = &out->line_end};
+    }
+    out->step[steps++] = one;
+    out->step[steps++] = (struct pre_tokenizer){.type = PRE_PUNCTUATION, .behavior = SPLIT_ISOLATED};
+    for (int i = 0; i < steps; i++)
         out->steps[i] = &out->step[i];
-    out->whole = (struct pre_tokenizer){.type = PRE_SEQUENCE, .step = out->steps, .steps = 2};
+    out->whole = (struct pre_tokenizer){.type = PRE_SEQUENCE, .step = out->steps, .steps = steps};
 }
 
 struct pre_tokenizer *pre_tokenizer_of(wf_tokenizer *t, const struct wf_tokenizer_options *options)

@@ -44,7 +44,9 @@ static void count_share(void *ctx, int64_t block)
     for (int64_t at = 0; at < length && s->status == WF_OK;) {
         const char *end = memchr(data + at, '\n', (size_t)(length - at));
         int64_t next = end ? end + 1 - data : length, line = end ? end - data - at : length - at, fault;
-        if (end && line > 0 && data[at + line - 1] == '\r')
+        if (s->options->other_pre_tokenizer && s->options->pre_tokenizer == WF_RUNNING_TEXT)
+            line = next - at;
+        else if (end && line > 0 && data[at + line - 1] == '\r')
             line--;
         wf_status status = line > 0 ? tokenizer_words(s->options, data + at, line, count_word, s, &fault) : WF_OK;
         if (s->status == WF_OK && status == WF_ERR_FORMAT)

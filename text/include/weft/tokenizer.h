@@ -42,7 +42,9 @@ enum wf_pre_tokenizer {
     WF_METASPACE,  /* the default of bpe: a space becomes U+2581 at the front of a word, so that decoding gives back the text; punctuation
                       stands by itself, or many types would be words with a full stop (of 10,000 for Multi30k 1,325) */
     WF_WHITESPACE, /* the default of word: runs of letters or digits, runs of other signs (\w+|[^\w\s]+) */
-    WF_METASPACE_ALONE /* cut at spaces only: what `tokenizers` calls Metaspace */
+    WF_METASPACE_ALONE, /* cut at spaces only: what `tokenizers` calls Metaspace */
+    WF_RUNNING_TEXT     /* as WF_METASPACE, with the line end as a token, and nothing before the first word: decoding gives back every text.
+                           For language models, which see lines one after the other */
 };
 struct wf_tokenizer_progress {
     const char *phase;   /* "reading", "merging" */
@@ -67,7 +69,7 @@ struct wf_tokenizer_options {
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
 /* The same from files, line by line, of any size: what is held is the distinct words (char: the text, as wf_text_read). Line
- * ends, "\r\n" too, belong to no word. Bytes that are not UTF-8 are placed as file:line:byte. */
+ * ends, "\r\n" too, belong to no word (WF_RUNNING_TEXT: "\n" is one). Bytes that are not UTF-8 are placed as file:line:byte. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                                wf_tokenizer **out, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
