@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradient check: analytic gradients against central differences. Meant for libweft-f64; in float the differences are
- * too coarse to prove much, and the default tolerance says so.
+/* The gradient check: analytic gradients against central differences. Use it with libweft-f64: in float the differences are
+ * coarse, and the default tolerance is large accordingly.
  *
  *   wf_error error = {0};
  *   if (wf_check_op(&op_double, NULL, &error) != WF_OK) puts(error.message);
@@ -10,7 +10,7 @@
  *     wrong sign cannot cancel) and along every coordinate of small inputs;
  *   - each subset of inputs that need gradients, transposed and sliced operands, and operands broadcast by strides of 0:
  *     the same values and gradients;
- *   - inputs that are used twice, and a neighbour that shares the gradient of the result: neither may change;
+ *   - inputs used twice, and another consumer that shares the gradient of the result;
  *   - values without recording.                                                                                          */
 #ifndef WEFT_GRADCHECK_H
 #define WEFT_GRADCHECK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The op descriptor: what one needs to add an op, in one's own file. A descriptor holds the shape rule, forward, backward
- * and the cases of the gradient check; a constructor calls wf_apply. See CONTRIBUTING.md, "add an op".
+/* The op descriptor, for ops in any file. A descriptor holds the shape rule, forward, backward and the cases of the gradient
+ * check; a constructor calls wf_apply. See CONTRIBUTING.md, "An op".
  *
  *   static wf_status double_shape(wf_call *c) { c->out[0] = wf_call_like(c, &c->in[0]); return WF_OK; }
  *   static wf_status double_forward(wf_call *c) { ... c->in[0].data -> c->out[0].data ...; return WF_OK; }
@@ -19,29 +19,29 @@ enum { WF_MAX_INPUTS = 8, WF_MAX_OUTPUTS = 4, WF_MAX_SAVED = 6 };
 
 typedef struct wf_op wf_op;
 
-/* One application of an op. `in` and `out` are strided arrays; an input that was given as NULL has data NULL (wf_has). */
+/* One application of an op. `in` and `out` are strided arrays; an absent input (NULL) has data NULL (wf_has). */
 typedef struct wf_call {
     const wf_op *op;
     wf_tape *tape;
     const void *attr;             /* the op's attributes, a copy that lives as long as the record */
     int inputs, outputs;
     wf_array in[WF_MAX_INPUTS];
-    wf_array out[WF_MAX_OUTPUTS]; /* shape: to be set (dtype and dims). Then dense, not cleared */
-    wf_array saved[WF_MAX_SAVED]; /* shape: dims of buffers that forward fills for backward; made when `grad` */
+    wf_array out[WF_MAX_OUTPUTS]; /* `shape` sets dtype and dims; in forward dense, not cleared */
+    wf_array saved[WF_MAX_SAVED]; /* `shape` sets dims of buffers that forward fills for backward; allocated if `grad` */
     bool grad;                    /* forward: a backward may follow */
     bool rows_alone;              /* WF_INFER: a row's bits may not depend on the rows beside it */
-    bool need[WF_MAX_INPUTS];     /* gradient wanted of this input */
-    wf_array dout[WF_MAX_OUTPUTS];/* backward: gradient of the outputs, any strides; data NULL where none arrived. Never written */
+    bool need[WF_MAX_INPUTS];     /* whether this input needs a gradient */
+    wf_array dout[WF_MAX_OUTPUTS];/* backward: gradients of the outputs, any strides, read-only; data NULL where there is none */
     uint64_t seed, step, first_row;
     uint32_t dropout_call;        /* number of this call among the ops with .random in this pass */
     void *internal;
 } wf_call;
 
-/* How the gradient check makes an input: */
+/* Values of an input in the gradient check */
 enum wf_fill {
     WF_FILL_NORMAL,   /* N(0,1) */
     WF_FILL_POSITIVE, /* uniform in [0.5, 2] */
-    WF_FILL_APART,    /* away from 0 and from each other (kinks and ties) */
+    WF_FILL_APART,    /* away from 0 and from each other, to avoid kinks and ties */
     WF_FILL_IDS,      /* WF_I32 uniform in 0 .. limit-1; no gradient */
     WF_FILL_BOOLS,    /* WF_BOOL; no gradient */
     WF_FILL_ABSENT    /* NULL */
@@ -51,9 +51,9 @@ struct wf_case {
     int64_t in[WF_MAX_INPUTS][WF_MAX_DIMS]; /* dims, ended by 0; -1 stands for a size of 0; {-2} for a scalar */
     enum wf_fill fill[WF_MAX_INPUTS];
     int32_t limit[WF_MAX_INPUTS];
-    int inputs;               /* 0: up to the first that has no dims */
+    int inputs;               /* 0: up to the first without dims */
     const void *attr;
-    double bound;             /* float against double: largest error relative to the norm of the result; 0: 1e-5 */
+    double bound;             /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
     bool train;               /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
 };
 struct wf_cases {
@@ -69,7 +69,7 @@ struct wf_op {
     const char *name;
     size_t attr_size;
     int outputs;              /* 0: 1 */
-    bool random;              /* gets a dropout_call of its own */
+    bool random;              /* uses dropout_call, so that each call has its own */
     bool keeps_inputs_away;   /* backward reads no input value (it may be reused) ... */
     unsigned reads_inputs;    /* ... or exactly these (bit i: in[i]); when keeps_inputs_away is false and this is 0: all */
     bool reads_outputs;       /* backward reads output values */
@@ -83,35 +83,34 @@ struct wf_op {
  * (an absent operand). Returns output 0; the others through wf_apply_multi. Poison on any error. */
 WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[]);
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
-/* A view: no record, no copy. `view` must lie inside x's storage. Gradients that reach it go to x's gradient directly. */
+/* A view: no record, no copy. `view` must lie inside the storage of x. Its gradient is accumulated in that of x. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);
 
 /* --- for shape, forward and backward ------------------------------------------------------------------------------- */
 /* Fails the call: the tape's error reads "op(a [2,3], b [4]): message". Returns code. */
 WF_API wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 static inline bool wf_has(const wf_call *c, int input) { return input < c->inputs && c->in[input].data != NULL; }
-/* In shape: an output of this dtype and shape; like(): of WF_REAL and the shape of a. */
+/* In `shape`: an output of this dtype and shape; wf_call_like: WF_REAL with the shape of a. */
 WF_API wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape);
 WF_API wf_array wf_call_like(const wf_call *c, const wf_array *a);
-/* In forward and backward: a dense temporary, given back when the function returns (or handed on by wf_grad_give).
+/* In forward and backward: a dense temporary, released when the function returns (or passed on by wf_grad_give).
  * data NULL without memory, with the tape's error set. */
 WF_API wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape);
-/* Memory of the tape that lives until the reset (or the rewind): for what attributes point to. NULL without memory. */
+/* Memory of the tape until the reset (or the rewind), for data that attributes point to. NULL without memory. */
 WF_API void *wf_tape_memory(wf_tape *tape, size_t bytes);
-/* a itself when dense, else a dense temporary copy. */
+/* a itself if it is dense, else a dense temporary copy. */
 WF_API wf_array wf_call_dense(wf_call *c, const wf_array *a);
 
-/* --- giving gradients (backward) ----------------------------------------------------------------------------------- */
-/* Where the gradient of input i is to be written: an array of the input's shape, strided if the input is a view. With
- * *accumulate the values there must be added to, else overwritten (all of them). Call it once for an input that is
- * needed, and fill it before asking for another when both may be the same tensor. This saves a pass where the op can add
- * (products with beta = 1). data NULL without memory. */
+/* --- passing gradients (backward) ----------------------------------------------------------------------------------- */
+/* The destination of input i's gradient: an array of the input's shape, strided if the input is a view. With *accumulate add to
+ * the values there, otherwise overwrite all of them. Call it once for each needed input, and fill the array before the next call if both
+ * inputs may be the same tensor. It saves a pass where the op can add (products with beta = 1). data NULL without memory. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
-/* Or: a dense temporary of the input's shape to fill, then wf_grad_give(c, input, &it). */
+/* Alternatively: a dense temporary of the input's shape to fill and pass to wf_grad_give. */
 WF_API wf_array wf_grad_new(wf_call *c, int input);
-/* Adds g to the gradient of input i. g may be c->dout[j] itself or a view of it (it is shared, not copied, when nothing
- * else has arrived), a temporary, or anything that stays valid during the call. g's shape is the input's or one that the
- * input broadcasts to: then the engine sums over the broadcast dimensions. */
+/* Adds g to the gradient of input i. g may be c->dout[j] or a view of it (shared, not copied, if it is the first
+ * contribution), a temporary, or any array that is valid during the call. Its shape is the input's, or one that the input broadcasts to:
+ * then the engine sums over the broadcast dimensions. */
 WF_API void wf_grad_give(wf_call *c, int input, const wf_array *g);
 
 /* --- parameters (for the room nn) ---------------------------------------------------------------------------------- */
@@ -120,9 +119,9 @@ WF_API void wf_grad_give(wf_call *c, int input, const wf_array *g);
 struct wf_grads {
     wf_real *slab;     /* all gradients end to end; offsets are the parameters' */
     int64_t count;     /* elements of the slab */
-    bool *valid;       /* [parameters]: something was written since the last zero; else the region reads as 0 */
+    bool *valid;       /* [parameters]: a gradient was written since the last zero; otherwise the region counts as 0 */
     int parameters;
-    bool broken;       /* a backward failed: not to be used */
+    bool broken;       /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called when a parameter's gradient is complete in a backward; may be NULL */
     void *ready_ctx;
 };
@@ -135,7 +134,7 @@ struct wf_parameter_info {
     wf_grads *grads;   /* the default slab; NULL: no gradients */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
-WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without touching the slab, mends `broken` */
+WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without writing the slab; clears `broken` */
 
 WF_END_DECLS
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ops. Each takes tensors of one tape (parameters may stand anywhere) and returns a tensor of that tape.
  *
- * Shapes broadcast by NumPy's rule where a line says so. Real operands are of dtype WF_REAL, ids WF_I32. Every failure
+ * Shapes broadcast by NumPy's rule where stated. Real operands are of dtype WF_REAL, ids WF_I32. Every failure
  * (shapes, dtypes, ids out of range, two tapes) is the tape's error and gives poison. There are no in-place ops. */
 #ifndef WEFT_OPS_H
 #define WEFT_OPS_H
@@ -19,7 +19,7 @@ WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale 
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);
 WF_API wf_tensor *wf_neg(wf_tensor *x);
 
-/* --- functions of an element, any shape ---------------------------------------------------------------------------- */
+/* --- element-wise functions, any shape ---------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_exp(wf_tensor *x);
 WF_API wf_tensor *wf_log(wf_tensor *x);
 WF_API wf_tensor *wf_sqrt(wf_tensor *x);
@@ -30,7 +30,7 @@ WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendryck
 WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* GPT-2's approximation */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
 
-/* --- views: no copy, unless a reshape cannot do without ------------------------------------------------------------ */
+/* --- views: no copy, unless a reshape needs one ------ ------------------------------------------------------------ */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
@@ -40,14 +40,14 @@ WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1);               
 WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
 /* parts[0 .. n-1] of equal length along dim, which n must divide. */
 WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
-WF_API wf_tensor *wf_dense(wf_tensor *x); /* x itself when row-major already, else a copy */
+WF_API wf_tensor *wf_dense(wf_tensor *x); /* x itself if row-major, else a copy */
 /* Joins n tensors along dim; the other dims must agree. */
 WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
 
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
-WF_API wf_tensor *wf_sum(wf_tensor *x);  /* over everything -> [] */
-WF_API wf_tensor *wf_mean(wf_tensor *x); /* of nothing: 0 */
-/* Over dim; it stays with size 1 if keep. */
+WF_API wf_tensor *wf_sum(wf_tensor *x);  /* over all elements -> [] */
+WF_API wf_tensor *wf_mean(wf_tensor *x); /* of zero elements: 0 */
+/* Over dim, which keeps size 1 if `keep`. */
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
@@ -57,12 +57,12 @@ WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);
 /* x [..., in], weight [out, in], bias [out] or NULL -> [..., out]:  x weight^T + bias */
 WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
 
-/* --- looking up ---------------------------------------------------------------------------------------------------- */
+/* --- embedding ----------------------------------------------------------------------------------------------------- */
 /* weight [V, D], ids [...] in 0 .. V-1 -> [..., D] */
 WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
-WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of only -inf gives zeros */
+WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of -inf gives zeros */
 /* Ba et al. 2016: (x - mean) / sqrt(var + eps) * gain + bias; gain, bias [D], either may be NULL. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
 /* Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * gain; gain [D] or NULL. */
@@ -75,14 +75,14 @@ WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */
-/* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, tiles that are masked out are
+/* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, fully masked tiles are
  * skipped (Dao et al. 2022).
  *
  *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]      H query heads share G = kv_heads heads of keys
  *
- * A key may be attended when all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
+ * A query may attend to a key if all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
  * the last query sees everything), `key_lengths`, `mask` (true = may attend). A row that may attend to nothing gives
- * zeros and has zero gradient. Keys that are masked out never contribute, whatever they hold.
+ * zeros and has zero gradient. Masked keys never contribute, also if they hold NaN.
  * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
  * each begins; sentence i of q attends to sentence i of k. */
 struct wf_attention_options {
@@ -104,19 +104,19 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
 #endif
 
 /* --- losses -------------------------------------------------------------------------------------------------------- */
-/* Mean cross-entropy in nats over the targets that count, -> []. With label smoothing e the target is
+/* Mean cross-entropy in nats over the targets that are not ignored -> []. With label smoothing e the target is
  * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */
 struct wf_cross_entropy_options {
-    bool has_ignore;       /* targets equal to `ignore` don't count */
+    bool has_ignore;       /* ignore targets equal to `ignore` */
     int32_t ignore;
     double label_smoothing;
-    double normalizer;     /* divides the sum instead of the number of targets: the targets of all micro-batches together,
-                              so that accumulated gradients are those of the large batch. 0: the number here */
+    double normalizer;     /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
+                              equal those of the large batch. 0: the number of targets here */
     wf_tensor **plain;     /* if not NULL: receives the mean without smoothing, a constant [] */
 };
 /* logits [..., V], targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);
-/* The same on logits = x weight^T + bias, x [..., D], weight [V, D], bias [V] or NULL, without ever holding all logits. */
+/* The same on logits = x weight^T + bias, x [..., D], weight [V, D], bias [V] or NULL, without storing all logits. */
 WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                                const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus

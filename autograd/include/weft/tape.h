@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors and the tape that records what was done to them.
+/* Tensors, and the tape that records the ops on them.
  *
- * An op runs when it is called and records itself on the tape of its operands; wf_backward walks the record backwards.
+ * An op runs when it is called and records itself on the tape of its operands; wf_backward traverses the record in reverse.
  * Everything of a step (values, records, gradients of inner tensors) lives in the tape's memory until wf_tape_reset:
- * tensors are never freed one by one, nested expressions cannot leak, and from the second step on nothing is allocated.
+ * tensors are never freed individually, nested expressions cannot leak, and nothing is allocated from the second step on.
  *
- * Errors: the first failure is kept on the tape with the op, its operands' names and shapes; the op returns the tape's
- * poison tensor (never NULL; every dimension reads 1), and ops on poison return poison. So a model's code need not check:
- * wf_backward and every read by the host return a status, and wf_tape_error has the message.
+ * Errors: the tape keeps the first failure with the op, its operands' names and shapes; the op returns the tape's poison
+ * tensor (never NULL; every dimension reads 1), and ops on poison return poison. A model's code need not check: wf_backward
+ * and every read by the host return a status, and wf_tape_error has the message.
  *
  * A tape is used by one thread at a time. */
 #ifndef WEFT_TAPE_H
@@ -23,12 +23,12 @@ typedef struct wf_tensor wf_tensor;
 typedef struct wf_grads wf_grads;
 
 typedef enum wf_mode {
-    WF_INFER,    /* no gradients, no dropout; a row's bits never depend on the rows beside it */
+    WF_INFER,    /* no gradients, no dropout; the bits of a row never depend on the other rows of the batch */
     WF_TRAIN,    /* gradients and dropout */
     WF_GRADIENTS /* gradients, no dropout */
 } wf_mode;
 
-/* --- life of a tape ------------------------------------------------------------------------------------------------ */
+/* --- lifetime of a tape ------------------------------------------------------------------------------------------------ */
 
 /* A new tape, or NULL with *error (wrong ABI word, no memory). Freed with wf_tape_free. */
 WF_API wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error);
@@ -38,16 +38,16 @@ WF_API void wf_tape_free(wf_tape *tape);
 struct wf_tape_options {
     uint64_t seed;      /* of dropout; the same for the whole training */
     uint64_t step;      /* dropout differs from step to step */
-    uint64_t first_row; /* place of this batch's first row in the global batch (accumulation, several processes) */
-    wf_grads *grads;    /* where parameters' gradients go; NULL: to the registry's own */
+    uint64_t first_row; /* index of this batch's first row in the global batch (accumulation, several processes) */
+    wf_grads *grads;    /* receives the gradients of parameters; NULL: the registry's slab */
 };
-/* Forgets everything recorded, the error too, and starts a pass. All tensors of the tape are stale from here on. */
+/* Clears the record and the error, and starts a pass. All tensors of the tape become stale. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
 #endif
-/* Another first_row for the ops that follow in this pass: where rows of several kinds (source and target tokens) stand at different
- * places in the whole batch. */
+/* Changes first_row for the following ops of this pass: for rows of several kinds (source and target tokens) with different indices in
+ * the global batch. */
 WF_API void wf_tape_first_row(wf_tape *tape, uint64_t row);
 WF_API wf_mode wf_tape_mode(const wf_tape *tape);
 /* Asked before each op and, in wf_backward, before each gradient: true fails the tape with WF_ERR_CANCELLED, so that a pass which takes
@@ -58,11 +58,11 @@ WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ct
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
-/* Records an error from outside an op (a module that finds a bad option) and returns the poison tensor. */
+/* Records an error outside an op (an invalid option of a module) and returns the poison tensor. */
 WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
-/* For loops without gradients (generation): drops everything made since the mark. If keep is not NULL its value survives
- * (it is moved) and its new tensor is returned; else NULL. In a mode with gradients: an error on the tape, poison. */
+/* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives: its value is moved
+ * and the new tensor is returned, otherwise NULL. In a mode with gradients it is an error on the tape, and poison is returned. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
@@ -75,26 +75,26 @@ struct wf_tape_stats {
 };
 WF_API struct wf_tape_stats wf_tape_stats(const wf_tape *tape);
 
-/* --- making tensors ------------------------------------------------------------------------------------------------ */
+/* --- creating tensors ------------------------------------------------------------------------------------------------ */
 
-/* Copies of the caller's data. Ids [rows, columns]; out-of-range ids are found by the op that uses them. */
+/* The data are copied. Ids [rows, columns]; the op that uses them reports ids out of range. */
 WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_t columns);
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
-/* A tensor of numbers; gradients reach it when `needs_grad` (read them with wf_grad after wf_backward). */
+/* A real tensor; with `needs_grad` it receives a gradient (wf_grad after wf_backward). */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
-/* A tensor over the caller's own memory, any strides, without a copy and without a gradient. The memory must stay, and stay
- * as it is, until the next reset: for tables and caches. */
+/* A tensor over the caller's memory, any strides, without a copy and without a gradient, for tables and caches. The memory must stay
+ * valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
-/* A parameter as a tensor of this tape, for expressions that hold parameters alone: wf_mul(wf_on(tape, a), b). Ops take
- * parameters as they are wherever another operand carries the tape. */
+/* A parameter as a tensor of this tape, for expressions of parameters only: wf_mul(wf_on(tape, a), b). Ops accept a parameter
+ * directly where another operand is on the tape. */
 WF_API wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter);
 
-/* --- looking at tensors -------------------------------------------------------------------------------------------- */
+/* --- inspecting tensors -------------------------------------------------------------------------------------------- */
 
 WF_API int wf_ndim(const wf_tensor *x);
-/* Size of a dimension; negative ones count from the end. 1 for poison and for dimensions that are not there. */
+/* Size of a dimension; negative dims count from the end. 1 for poison and for a dim out of range. */
 WF_API int64_t wf_dim(const wf_tensor *x, int dim);
 WF_API wf_shape wf_shape_of(const wf_tensor *x);
 WF_API wf_dtype wf_dtype_of(const wf_tensor *x);
@@ -102,10 +102,10 @@ WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* NULL for a parameter */
 WF_API bool wf_is_poison(const wf_tensor *x);
 /* A name for messages; copied. Returns x. */
 WF_API wf_tensor *wf_name(wf_tensor *x, const char *name);
-WF_API const char *wf_name_of(const wf_tensor *x); /* its own, else that of the op that made it */
+WF_API const char *wf_name_of(const wf_tensor *x); /* the given name, or that of the op that made it */
 
-/* Reads by the host. They return the tape's status; on an error *value is NaN and out[] untouched. wf_read copies
- * wf_array_count elements densely. */
+/* Reads by the host. They return the tape's status; on an error *value is NaN and out[] is unchanged. wf_read copies all elements,
+ * row-major. */
 WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* a tensor of one element */
 WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
 /* A strided view of the value, valid until the next reset, rewind or backward. */
@@ -113,26 +113,26 @@ WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
 
-/* Gradients of a scalar (or of the sum of x) with respect to everything it was made from. Parameters' gradients are added
- * to what wf_grads holds since wf_grads_zero; inner gradients are released as they are used, and the values that no
- * longer serve are reused for them: after wf_backward only parameters, inputs, x itself and tensors that were kept
- * (wf_keep) or whose gradient was retained can be read. A second backward over the same record is refused, and so is
- * backward in WF_INFER. On an error the gradients are marked invalid and optimisers refuse them. */
+/* Gradients of x (of the sum of its elements) with respect to all its inputs and parameters. Gradients of parameters are added to
+ * those in wf_grads since wf_grads_zero. Inner gradients are released after their last use, and memory of values that are no longer
+ * needed is reused: after wf_backward only parameters, inputs, x, and tensors given to wf_keep or wf_retain_grad can be read.
+ * A second backward over the same record and a backward in WF_INFER are refused. On an error the gradients are marked invalid and
+ * optimisers refuse them. */
 WF_API wf_status wf_backward(wf_tensor *x) WF_CHECKED;
 /* Keeps x's value readable after wf_backward. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
-/* Keeps x's gradient; call it before other ops use x. Returns x. */
+/* Keeps the gradient of x; call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
 /* The gradient of an input, a retained tensor or a parameter (on this tape's wf_grads), as a view. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
-/* Stops gradients: the same value, as a leaf that needs none. */
+/* The same value as a leaf without a gradient. */
 WF_API wf_tensor *wf_detach(wf_tensor *x);
 
-/* --- NaN hunting --------------------------------------------------------------------------------------------------- */
+/* --- finding NaNs -------------------------------------------------------------------------------------------------- */
 
-/* With the check on, each op's result is looked at, and the first that holds a NaN or an infinity becomes the tape's
- * error (WF_ERR_NUMERIC) naming op, operands and index. Stays on over resets. */
+/* Checks the result of each op: the first NaN or infinity is the tape's error (WF_ERR_NUMERIC) with op, operands and index. The setting
+ * persists over resets. */
 WF_API void wf_tape_check_finite(wf_tape *tape, bool on);
 
 WF_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Strided arrays: dtype, shape, strides and a pointer, by value. They own nothing. The tensors of a tape carry one. */
+/* Strided arrays: dtype, shape, strides and a pointer, by value. They own no memory. Each tensor of a tape has one. */
 #ifndef WEFT_ARRAY_H
 #define WEFT_ARRAY_H
 
@@ -9,7 +9,7 @@ WF_BEGIN_DECLS
 
 enum { WF_MAX_DIMS = 6 };
 
-/* All dtypes that a safetensors file knows. Computation is in WF_REAL; ids are WF_I32, masks WF_BOOL. */
+/* All dtypes of the safetensors format. Computation is in WF_REAL; ids are WF_I32, masks WF_BOOL. */
 typedef enum wf_dtype {
     WF_F32, WF_F64, WF_F16, WF_BF16, WF_F8_E4M3, WF_F8_E5M2,
     WF_I8, WF_U8, WF_I16, WF_U16, WF_I32, WF_U32, WF_I64, WF_U64, WF_BOOL,
@@ -42,7 +42,7 @@ WF_API const char *wf_dtype_name(wf_dtype dtype); /* as safetensors spells it: "
 
 WF_API int64_t wf_shape_count(const wf_shape *shape); /* elements; -1 when the product does not fit or a dim is negative */
 WF_API bool wf_shape_equal(const wf_shape *a, const wf_shape *b);
-/* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false when they do not fit. */
+/* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false if they are incompatible. */
 WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out);
 /* Writes "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
@@ -51,12 +51,12 @@ WF_API wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape
 WF_API wf_shape wf_array_shape(const wf_array *a);
 WF_API int64_t wf_array_count(const wf_array *a);
 WF_API bool wf_array_is_dense(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
-/* Views; dims and ranges must be valid, which the callers check. */
+/* Views; dims and ranges must be valid: the caller checks them. */
 WF_API wf_array wf_array_transpose(wf_array a, int dim0, int dim1);
 WF_API wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length);
 /* The same elements under another shape without a copy; false when the strides do not allow it. */
 WF_API bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out);
-/* a seen with the shape it broadcasts to (strides 0); the caller has checked that it fits. */
+/* a broadcast to `shape` (strides 0); the caller checks that it is compatible. */
 WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
 /* dst[...] = src[...], same shape and dtype, any strides; in parallel above a cutoff. They must not overlap. */

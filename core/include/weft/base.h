@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What every other header of Weft rests on: the scalar type, visibility and the version.
+/* The base of all headers: the scalar type, visibility and the version.
  *
  * Weft is built twice from the same sources. libweft computes in float, libweft-f64 in double; compile with -DWF_DOUBLE
  * (`pkg-config --cflags weft-f64` says so) for the second. The two cannot be mixed: wf_tape_new and wf_registry_new take
- * the ABI word of the headers that the caller was compiled with and refuse another library's. */
+ * the ABI word of the caller's headers and refuse that of another library. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
@@ -35,7 +35,7 @@ typedef double wf_real;
 typedef float wf_real;
 #endif
 
-/* Version and precision in a word, passed by macros so that a program cannot be run against the wrong library. */
+/* Version and precision in a word, passed by macros so that a program cannot run with the wrong library. */
 #define WF_ABI ((uint32_t)(WF_VERSION_MAJOR << 24 | WF_VERSION_MINOR << 16 | (int)sizeof(wf_real)))
 
 WF_BEGIN_DECLS

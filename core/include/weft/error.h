@@ -11,15 +11,15 @@ WF_BEGIN_DECLS
 typedef enum wf_status {
     WF_OK = 0,
     WF_ERR_ARGUMENT,  /* an argument or a setting is out of its range */
-    WF_ERR_SHAPE,     /* shapes do not fit together */
-    WF_ERR_STATE,     /* a call at the wrong time: a stale tensor, a second backward */
+    WF_ERR_SHAPE,     /* incompatible shapes */
+    WF_ERR_STATE,     /* an invalid call in this state: a stale tensor, a second backward */
     WF_ERR_MEMORY,    /* no memory */
-    WF_ERR_IO,        /* the system refused to read or write */
-    WF_ERR_FORMAT,    /* a file is not what it should be */
-    WF_ERR_EXISTS,    /* something is there that would be lost */
+    WF_ERR_IO,        /* a system call failed to read or write */
+    WF_ERR_FORMAT,    /* invalid contents of a file */
+    WF_ERR_EXISTS,    /* an existing file or folder would be overwritten */
     WF_ERR_BUSY,      /* another process holds it */
-    WF_ERR_NUMERIC,   /* a NaN or an infinity where none may be */
-    WF_ERR_CANCELLED  /* the caller asked to stop */
+    WF_ERR_NUMERIC,   /* a NaN or an infinity where it is invalid */
+    WF_ERR_CANCELLED  /* cancelled by the caller */
 } wf_status;
 
 typedef struct wf_error {
@@ -31,10 +31,10 @@ typedef struct wf_error {
  * Returns code, so that `return wf_error_set(error, WF_ERR_IO, "...")` is the usual form. */
 WF_API wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
-/* Puts "prefix: " before the message that is there, to add the place on the way up. Does nothing on WF_OK. */
+/* Prepends "prefix: " to the message, to add context while an error is returned. Does nothing on WF_OK. */
 WF_API void wf_error_prefix(wf_error *error, const char *format, ...) WF_PRINTF(2, 3);
 
-/* Makes *error empty again. */
+/* Clears *error. */
 WF_API void wf_error_clear(wf_error *error);
 
 /* "argument", "shape", ...: a word for programs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers as a function of a
- * key and a counter. Nothing here depends on threads or on the order of calls. */
+ * key and a counter, independent of threads and of the order of calls. */
 #ifndef WEFT_RANDOM_H
 #define WEFT_RANDOM_H
 
@@ -11,7 +11,7 @@ WF_BEGIN_DECLS
 /* out = Philox4x32-10(counter, key). Test vectors: Random123's kat_vectors. */
 WF_API void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-/* A stream of numbers: position 0, 1, 2, ... of the stream that (seed, stream) names. It is 5 words: copy it to save it. */
+/* A stream of numbers: position 0, 1, 2, ... of the stream of (seed, stream). A plain value: copy it to save the position. */
 typedef struct wf_rng {
     uint64_t seed, stream;
     uint64_t position; /* in 32-bit words */
@@ -25,7 +25,7 @@ WF_API double wf_rng_normal(wf_rng *rng);               /* N(0, 1), Box-Muller *
 /* A stream's number from a name (FNV-1a, 64 bits): initialisation is keyed by the parameter's name. */
 WF_API uint64_t wf_stream_of(const char *name);
 
-/* Fills x[n] with numbers that depend on (seed, stream, index) only. */
+/* Fills x[n]; each number depends on (seed, stream, index) only. */
 WF_API void wf_fill_uniform(wf_real *x, int64_t n, double low, double high, uint64_t seed, uint64_t stream);
 WF_API void wf_fill_normal(wf_real *x, int64_t n, double mean, double deviation, uint64_t seed, uint64_t stream);
 

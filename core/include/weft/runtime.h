@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Start-up, threads and the processor. wf_init comes first and before other threads; without it the first tape does it
- * with the defaults. After it the library has no mutable global state but the number of threads. */
+/* Initialisation, threads and the processor. Call wf_init first, before other threads start; otherwise the first tape calls it
+ * with the defaults. Afterwards the number of threads is the library's only mutable global state. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -12,8 +12,8 @@ struct wf_init_options {
     int threads; /* 0: as many as the affinity mask and the cgroup allow; at most 4 times the processors, at most 256 */
 };
 
-/* Chooses the instruction set (WEFT_ISA=avx512, avx2 or base forces one; one that the processor lacks is refused), tells
- * BLIS its architecture, reads WEFT_GEMM=blis|own and starts the threads. Calling it again only sets the threads.
+/* Chooses the instruction set (WEFT_ISA=avx512, avx2 or base forces one; an unsupported one is refused), sets
+ * the architecture of BLIS, reads WEFT_GEMM=blis|own and starts the threads. A further call only sets the threads.
  * BLIS and libgomp end the process when they get no memory; they are warmed up here. */
 WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -22,7 +22,7 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 
 WF_API int wf_threads(void);
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
-WF_API int wf_processors(void);         /* what affinity and cgroup allow */
+WF_API int wf_processors(void);         /* number that affinity and cgroup allow */
 WF_API const char *wf_isa(void);        /* "avx512", "avx2" or "base": in use */
 WF_API bool wf_isa_supported(const char *isa);
 WF_API const char *wf_blas(void);       /* "BLIS 0.9.0 (skx)" */

@@ -8,8 +8,8 @@
 
 WF_BEGIN_DECLS
 
-/* Writes an array (any strides) as C-ordered little-endian "<f4", "<f8", "<i4" or "|b1", atomically; "/dev/stdout" is written as it
- * comes. Other dtypes are WF_ERR_ARGUMENT. */
+/* Writes an array (any strides) as C-ordered little-endian "<f4", "<f8", "<i4" or "|b1", atomically; "/dev/stdout" is written
+ * directly. Other dtypes are WF_ERR_ARGUMENT. */
 WF_API wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file format of weights and checkpoints, https://huggingface.co/docs/safetensors: eight bytes that give the length of
  * a JSON header, the header (dtype, shape and byte range of each named tensor, and a map of strings), the tensors row-major and
- * little-endian one after another. What is written here the Python package `safetensors` reads, and the other way round. */
+ * little-endian one after another. Compatible with the Python package `safetensors` in both directions. */
 #ifndef WEFT_SAFETENSORS_H
 #define WEFT_SAFETENSORS_H
 
@@ -24,12 +24,13 @@ struct wf_safetensors_entry {
 };
 
 struct wf_safetensors_options {
-    bool map; /* map the tensors into memory for wf_safetensors_data. Who truncates the file then ends the process: for files
-                 that nobody writes to. (A file replaced by wf_safetensors_commit is safe: the old one stays until closed.) */
+    bool map; /* map the tensors into memory for wf_safetensors_data. If another process truncates the file, access to
+                 it ends this process: use it only for files that are not written to. (wf_safetensors_commit replaces a file
+                 safely: the old one stays until it is closed.) */
 };
 
-/* Opens a file and checks its whole header before anything is believed: lengths, JSON (strict, no duplicate names), UTF-8,
- * dtypes, at most WF_MAX_DIMS dimensions, products that overflow, byte ranges that fit the shapes and fill the file without hole
+/* Opens a file and checks its whole header first: lengths, JSON (strict, no duplicate names), UTF-8,
+ * dtypes, at most WF_MAX_DIMS dimensions, products that overflow, byte ranges that match the shapes and cover the file without gap
  * or overlap. A header that is not a multiple of 8 bytes long is accepted. WF_ERR_FORMAT names the file and the tensor or the
  * byte; WF_ERR_IO when the file can't be read. NULL on failure. The caller closes the file. */
 WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error) WF_CHECKED;
@@ -37,7 +38,7 @@ WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct w
 /* wf_safetensors_open(path, &error), wf_safetensors_open(path, &error, .map = true) */
 #define wf_safetensors_open(path, error, ...) wf_safetensors_open_with(path, &(struct wf_safetensors_options){__VA_ARGS__}, error)
 #endif
-/* The same for a file that lies in memory, which must outlive the handle; `label` takes the place of the path in messages. */
+/* The same for a file in memory, which must outlive the handle; `label` is used as the path in messages. */
 WF_API wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error) WF_CHECKED;
 WF_API void wf_safetensors_close(wf_safetensors *file); /* NULL is allowed */
 
@@ -48,24 +49,24 @@ WF_API const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors
 WF_API const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name);
 
 /* Reads a tensor as `count` dense elements of `dtype` into dst, row-major. Converts between F16, BF16, F32 and F64 (to nearest;
- * what is too large becomes infinite); any other change of dtype is WF_ERR_FORMAT. A name that is not there is
+ * values out of range become infinite); any other change of dtype is WF_ERR_FORMAT. A missing name is
  * WF_ERR_FORMAT, another number of elements WF_ERR_SHAPE, a byte of a BOOL other than 0 and 1 WF_ERR_FORMAT. On failure dst
  * may be partly written. Several threads may read from one handle. */
 WF_API wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count,
                                      wf_error *error) WF_CHECKED;
 
-/* The tensor's bytes where they lie in memory (.map or wf_safetensors_view); NULL when the file is not in memory, or when they are
- * not aligned for their dtype, which the format does not promise: then use wf_safetensors_read. */
+/* The tensor's bytes in memory (.map or wf_safetensors_view); NULL if the file is not in memory or the bytes are not aligned for
+ * their dtype (the format does not guarantee it): then use wf_safetensors_read. */
 WF_API const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry);
 
 /* The value of a key in the header's map of strings, or NULL. It lives as long as the handle. */
 WF_API const char *wf_safetensors_metadata(const wf_safetensors *file, const char *key);
-/* All of them in the file's order: false when index is past the last. */
+/* Key and value number `index` in the file's order; false past the last. */
 WF_API bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index, const char **key, const char **value);
 
 /* ---- Writing ---- */
 
-/* A writer collects what is to be written and keeps its first error until the commit, so that nothing needs a check in between:
+/* A writer collects tensors and metadata and keeps its first error until the commit, so that no call in between needs a check:
  *
  *   wf_safetensors_writer *w = wf_safetensors_writer_new();
  *   wf_safetensors_put_metadata(w, "format", "pt");
@@ -83,8 +84,8 @@ WF_API void wf_safetensors_put_metadata(wf_safetensors_writer *writer, const cha
 /* A tensor with any strides; name and description are copied, the elements are read at the commit and must live until then.
  * Each name once, UTF-8, not "__metadata__". */
 WF_API void wf_safetensors_put(wf_safetensors_writer *writer, const char *name, const wf_array *array);
-/* Writes the file atomically (wf_file_begin) and frees the writer, whatever comes of it. The tensors are streamed: besides the
- * header it takes a constant amount of memory. On failure (also: a put that was wrong, WF_ERR_ARGUMENT) `path` is as it was. */
+/* Writes the file atomically (wf_file_begin) and frees the writer, also on failure. Tensors are streamed: memory besides the
+ * header is constant. On failure (also of an invalid put, WF_ERR_ARGUMENT) `path` is unchanged. */
 WF_API wf_status wf_safetensors_commit(wf_safetensors_writer *writer, const char *path, wf_error *error) WF_CHECKED;
 /* Frees the writer without writing. */
 WF_API void wf_safetensors_discard(wf_safetensors_writer *writer);

@@ -22,22 +22,22 @@ struct wf_cache {
     struct wf_kv *layer;
     int layers;
     int64_t rows, capacity, key_width, value_width;
-    int32_t *length;              /* [rows]: tokens that are in */
+    int32_t *length;              /* [rows]: tokens held by each row */
     void *memory;
-    int64_t most_rows;            /* those that were asked for at first: rows may come back to it */
-    int32_t *scratch;             /* for wf_cache_select, so that it need not allocate */
+    int64_t most_rows;            /* rows at wf_cache_init; `rows` never exceeds it */
+    int32_t *scratch;             /* of wf_cache_select, which does not allocate */
 };
 
-/* Zero-filled, empty rows. Freed with wf_cache_free; until then *cache stays where it is, for its layers point back to it. */
+/* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
-WF_API void wf_cache_free(struct wf_cache *cache); /* of zeros: fine */
-/* After all layers saw `tokens` new tokens of each row. Never past the capacity: the attention has reported that. */
+WF_API void wf_cache_free(struct wf_cache *cache); /* a zeroed struct is allowed */
+/* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
-/* Forgets what lies behind `length` tokens of a row. */
+/* Truncates a row to its first `length` tokens. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
-/* Row i becomes what row from[i] was, i = 0 .. rows-1; the rows after that are dropped. rows may be more than there are now, up to
- * most_rows. Rows that stay where they are cost nothing, and nothing is allocated. */
+/* Row i becomes a copy of the former row from[i], i = 0 .. rows-1; further rows are dropped. rows may exceed the present number, up to
+ * most_rows. A row with from[i] == i is not copied. Nothing is allocated. */
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

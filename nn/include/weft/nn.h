@@ -19,9 +19,9 @@ struct wf_linear {
 struct wf_linear_options {
     bool no_bias;
     bool residual;               /* ends a residual branch: rules->residual initialises it */
-    wf_tensor *tied;             /* use this [out, in] as weight (an embedding) and declare none */
+    wf_tensor *tied;             /* shares this [out, in] tensor (an embedding) as weight; declares none */
     struct wf_initializer init;  /* of the weight, instead of the scope's rule */
-    int64_t parts;               /* the weight is that many matrices stacked (for Xavier's fan_out) */
+    int64_t parts;               /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
@@ -32,7 +32,7 @@ struct wf_embedding {
     double scale;
 };
 struct wf_embedding_options {
-    double scale;               /* multiplies what is looked up; 0: 1 */
+    double scale;               /* factor of the embedding vectors; 0 means 1 */
     wf_tensor *tied;
     struct wf_initializer init;
 };
@@ -88,45 +88,45 @@ struct wf_positions {
     int64_t length;
 };
 struct wf_positions_options {
-    bool learned;               /* default: sinusoidal (Vaswani et al. 2017), sine at even, cosine at odd places */
-    struct wf_initializer init; /* of learned ones */
+    bool learned;               /* default: sinusoidal (Vaswani et al. 2017), sine at even, cosine at odd indices */
+    struct wf_initializer init; /* of learned positions */
 };
 WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *options);
-/* With a cache row b starts at its length, else at 0. Past `length` is an error. */
+/* With a cache, row b starts at the number of tokens it holds, otherwise at 0. A position at or above `length` is an error. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
-/* Packed rows: x [N,d] holds `sequences` sequences end to end, offsets [sequences+1] says where each begins (0 first, N last). */
+/* Packed rows: x [N,d] holds `sequences` sequences end to end; sequence i is rows offsets[i] .. offsets[i+1]-1, offsets [sequences+1]. */
 WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences);
 
-/* --- attention with several heads (Vaswani et al. 2017) ------------------------------------------------------------ */
+/* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
  * x through `q` [H E, d] and keys and values from memory [B,S,d_memory] through `kv` [2 G E, d_memory]. */
 struct wf_mha {
     struct wf_linear qkv, q, kv, out;
     int heads, kv_heads;
-    int64_t d_key, d_value; /* of a head */
+    int64_t d_key, d_value; /* per head */
     double dropout;
     bool cross, no_output;
 };
 struct wf_mha_options {
     int kv_heads;            /* 0: as heads */
-    int64_t d_key, d_value;  /* of a head; 0: d / heads */
+    int64_t d_key, d_value;  /* per head; 0: d / heads */
     bool cross;
     int64_t d_memory;        /* 0: d */
     bool no_bias;
-    bool no_output;          /* no projection of the joined heads */
+    bool no_output;          /* no output projection of the concatenated heads */
     double dropout;          /* on the attention weights */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;
-    wf_tensor *memory;          /* with .cross: this, or memory_kv */
+    wf_tensor *memory;          /* with .cross: either this or memory_kv */
     const int32_t *key_lengths; /* [B] */
-    wf_tensor *mask;            /* true = may attend */
+    wf_tensor *mask;            /* bool; true = may attend */
     const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
     int sequences;
-    struct wf_kv *cache;        /* WF_INFER only: keys and values are appended, earlier ones attended to */
-    wf_tensor **weights;        /* receives [B,H,T,S] */
-    wf_tensor *memory_kv;       /* what wf_mha_memory made of the memory: for many calls on the same one */
+    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to all of them */
+    wf_tensor **weights;        /* receives the attention weights [B,H,T,S] */
+    wf_tensor *memory_kv;       /* result of wf_mha_memory, to use one memory in many calls */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */

@@ -5,8 +5,8 @@
  *   my_model_init(wf_root(registry), &model, &config);               declares
  *   if (wf_registry_build(registry, seed, &error) != WF_OK) ...      allocates, initialises; or wf_registry_load
  *
- * Errors while declaring (a name twice, a size that is no size, memory) are kept in the registry, the first one wins, and
- * come out of build or load: modules need not check. Values lie in one slab and gradients in another, so that counts are
+ * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and build or load
+ * returns it: modules need not check. Values lie in one slab and gradients in another, so that counts are
  * known without memory and optimisers run over flat ranges. */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
@@ -27,7 +27,7 @@ WF_API void wf_registry_free(wf_registry *registry); /* frees all parameters; NU
 /* --- initialisers -------------------------------------------------------------------------------------------------- */
 
 enum wf_init_kind {
-    WF_INIT_DEFAULT,        /* what the module says where it declares */
+    WF_INIT_DEFAULT,        /* the module's own default */
     WF_INIT_CONSTANT,       /* a */
     WF_INIT_NORMAL,         /* N(0, a^2) */
     WF_INIT_UNIFORM,        /* U(-a, a) */
@@ -38,12 +38,12 @@ enum wf_init_kind {
 struct wf_initializer {
     enum wf_init_kind kind;
     double a;
-    int64_t fan_in;         /* 0: the last dimension; for biases the module gives it */
-    int64_t parts;          /* a matrix of `parts` matrices stacked along dim 0 (q, k, v in one): fan_out is of one; 0: 1 */
+    int64_t fan_in;         /* 0: the last dimension; the module sets it for biases */
+    int64_t parts;          /* matrices stacked along dim 0 (q, k, v in one); fan_out counts one of them; 0 means 1 */
     void (*fill)(wf_real *value, const wf_shape *shape);
 };
-/* What modules use for their kinds of parameters where a model wants it otherwise than PyTorch's defaults (linear weights
- * and biases U(+-1/sqrt(fan_in)), embeddings N(0,1)). */
+/* Initialisers by kind of parameter, in place of PyTorch's defaults (linear weights and biases U(+-1/sqrt(fan_in)), embeddings
+ * N(0,1)). */
 struct wf_init_rules {
     struct wf_initializer weight;    /* of linear maps */
     struct wf_initializer residual;  /* of linear maps that end a residual branch; default: as weight */
@@ -63,7 +63,7 @@ typedef struct wf_scope {
 WF_API wf_scope wf_root(wf_registry *registry);
 WF_API wf_scope wf_sub(wf_scope scope, const char *name);                        /* "name." */
 WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index);      /* "name.3." */
-/* The same place with other initialisers; rules are copied into the registry. */
+/* The same scope with other initialisers; the rules are copied into the registry. */
 WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 
 struct wf_parameter_options {
@@ -72,59 +72,59 @@ struct wf_parameter_options {
     bool buffer;                /* a table: frozen, not counted, not saved */
 };
 /* Declares a parameter and returns it, never NULL. It belongs to the registry and can be used by ops after build or load.
- * Tying is to use the same pointer in two places. */
+ * To tie two weights, use the same pointer in both places. */
 WF_API wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options);
 #ifndef __cplusplus
 #define wf_parameter(scope, name, shape, ...) wf_parameter_with(scope, name, shape, &(struct wf_parameter_options){__VA_ARGS__})
 #endif
-/* Records an error of declaring: "scope: message". */
+/* Records a declaration error as "scope: message". */
 WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
 
 /* Allocates values and gradients and initialises: each value depends on (seed, name, index) alone. */
 WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
-/* Allocates values only and fills them from an open file, strictly: every parameter must be there with its shape and nothing
- * else under the prefix. The error lists missing, unexpected and mis-shaped names, and then no value was touched; a file that
- * cannot be read to its end leaves them undefined. May be called again, also after build. */
+/* Allocates values only and fills them from an open file, strictly: the file must hold every parameter with its shape, and nothing
+ * else under the prefix. The error lists missing and unexpected names and names with another shape; no value has changed then. After a
+ * read error the values are undefined. May be called again, also after build. */
 WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
-/* A file of another library's layout: which of its tensors make which parameters. A name may hold one '*', which stands for a number
- * (the same one in all names of the rule). Several rules may be of one parameter: the first counts whose first source the file has. A
- * parameter without a rule has its own name there. */
+/* Maps the tensor names of another library to parameters. A name may hold one '*', which stands for a number (the same one in all names
+ * of the rule). Several rules may name one parameter: the first rule whose first source is in the file is used. A parameter without a rule
+ * is looked up under its own name. */
 struct wf_load_rule {
     const char *parameter; /* "blocks.*.attn.qkv.weight" */
-    const char *source[4]; /* the tensors that are stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */
+    const char *source[4]; /* tensors stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */
 };
 struct wf_load_options {
-    const char *prefix; /* before every name in the file; names without it are not looked at */
+    const char *prefix; /* prefix of every name in the file; other names are ignored */
     const struct wf_load_rule *rule;
     int rules;
-    const char *const *ignored; /* names that may be there and are not needed, ends with NULL; "pooler.*": all that begin so */
+    const char *const *ignored; /* names that may be present and are not read, ends with NULL; "pooler.*" is a prefix */
 };
-/* wf_registry_load for such a file, as strict. */
+/* wf_registry_load for such a file, equally strict. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
-/* Makes the gradient slab if there is none yet: to train after load. */
+/* Allocates the gradient slab if there is none: to train after load. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. */
 WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix);
 
-/* --- looking ------------------------------------------------------------------------------------------------------- */
+/* --- inspection ---------------------------------------------------------------------------------------------------- */
 
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
-WF_API int wf_registry_count(const wf_registry *registry);                 /* parameters, buffers too */
-WF_API int64_t wf_registry_parameters(const wf_registry *registry);        /* numbers in parameters that are saved; known before build */
+WF_API int wf_registry_count(const wf_registry *registry);                 /* parameters and buffers */
+WF_API int64_t wf_registry_parameters(const wf_registry *registry);        /* elements of all saved parameters; known before build */
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);  /* in the order of declaration */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
-/* The slabs: values end to end at the offsets of wf_parameter_info, the gradients alike. NULL before build. */
+/* The slabs: values at the offsets of wf_parameter_info, gradients at the same offsets. NULL before build. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);              /* elements of a slab, gaps included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry);           /* NULL without gradients */
-/* A gradient slab of its own, for another thread's tape. Freed with wf_grads_free. */
+/* A separate gradient slab for another thread's tape. Freed with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);
 

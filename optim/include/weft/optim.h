@@ -7,7 +7,7 @@
  *   for (step...) {
  *       ... wf_backward(loss) ...
  *       opt.lr = wf_schedule_lr(&schedule, step);
- *       if (wf_adam_step(&opt, 1.0, &error) != WF_OK) ...         clips the global norm at 1.0, updates, forgets the gradients
+ *       if (wf_adam_step(&opt, 1.0, &error) != WF_OK) ...         clips the global norm at 1.0, updates, zeroes the gradients
  *   }                                                                                                                   */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
@@ -18,8 +18,8 @@ WF_BEGIN_DECLS
 
 /* Adam (Kingma and Ba 2015) and, with decoupled weight decay, AdamW (Loshchilov and Hutter 2019), as PyTorch computes them:
  *   m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  p -= lr / (1-b1^t) m / (sqrt(v / (1-b2^t)) + eps)
- * AdamW first takes lr * weight_decay * p off p; Adam adds weight_decay * p to g. A parameter without a gradient since the
- * last step is not touched, its moments neither. */
+ * AdamW first subtracts lr * weight_decay * p from p; Adam adds weight_decay * p to g. A parameter without a gradient since
+ * the last step keeps its value and its moments. */
 struct wf_adam_options {
     double lr;              /* 0: 1e-3 */
     double beta1, beta2;    /* 0: 0.9, 0.999 */
@@ -32,13 +32,13 @@ struct wf_adam {
     double beta1, beta2, eps;
     bool decoupled;
     int64_t step;           /* updates done */
-    int64_t *steps;         /* [parameters]: of each; fewer where a gradient was missing */
+    int64_t *steps;         /* [parameters]: updates of each parameter */
     double grad_norm;       /* of the last step's gradients, before clipping */
     wf_registry *registry;
     wf_grads *grads;
     wf_real *m, *v;         /* slabs */
     double *decay, *lr_scale; /* [parameters] */
-    struct wf_adam_correction *correction; /* [parameters]: of the moments, for their steps */
+    struct wf_adam_correction *correction; /* [parameters]: bias corrections of the moments */
     struct wf_adam_block *block;
     double *partial;        /* [blocks] */
     int64_t blocks;
@@ -49,15 +49,15 @@ WF_API wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, c
 #define wf_adam_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){__VA_ARGS__}, error)
 #define wf_adamw_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){.decoupled = true, __VA_ARGS__}, error)
 #endif
-WF_API void wf_adam_free(struct wf_adam *opt); /* of zeros: fine */
+WF_API void wf_adam_free(struct wf_adam *opt); /* a zeroed struct is allowed */
 
-/* Groups: gives every parameter that match(ctx, name, parameter) picks its own decay and learning-rate factor. */
+/* Groups: sets weight decay and learning-rate factor of every parameter for which match(ctx, name, parameter) is true. */
 typedef bool (*wf_parameter_match)(void *ctx, const char *name, const wf_tensor *parameter);
 WF_API void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, double weight_decay, double lr_scale);
-/* Biases, gains and other vectors don't decay. */
+/* No weight decay for biases, gains and other vectors. */
 WF_API void wf_adam_decay_matrices_only(struct wf_adam *opt);
 
-/* One update in one parallel pass. With clip > 0 gradients are scaled by min(1, clip / (norm + 1e-6)) on the way. Then the
+/* One update in one parallel pass. With clip > 0 gradients are scaled by min(1, clip / (norm + 1e-6)). Afterwards the
  * gradients count as zero. Refused, with nothing changed: gradients of a backward that failed (WF_ERR_STATE), and a norm
  * that is not finite (WF_ERR_NUMERIC). */
 WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error) WF_CHECKED;
@@ -68,7 +68,7 @@ WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 WF_API void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix);
 WF_API wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
-/* sqrt of the sum of squares over all gradients that there are, added up in double in a fixed order. */
+/* Euclidean norm of all gradients, summed in double in a fixed order. */
 WF_API double wf_grad_norm(const struct wf_adam *opt);
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
