@@ -6,124 +6,21 @@
 Cases: those of `weft bench`: char-rms nanogpt-char-small nanogpt-char-8 nanogpt-char gpt2-4x64 gpt2-1x1024,
        encoder-attention encoder-attention-32x128 (a target for every token),
        seq2seq-tiny seq2seq-postnorm multi30k transformer-base (pairs of sentences; PyTorch pads them where their lengths differ),
-       generate-nanogpt-char-small generate-nanogpt-char (Weft with its cache, PyTorch as torch_models.py generates).
+       generate-nanogpt-char-small generate-nanogpt-char (Weft with its cache, PyTorch without, as nanoGPT samples).
 
 First both compute a loss from the same weights on the same batch, which must agree. Then every variant of the PyTorch model
-(written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages (as in torch_all.sh).
+(written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages.
 The fastest by its best step, and a second one if it is within a tenth, alternate with Weft, each round in new processes. What counts is the median of
-the rounds' medians, of the fastest variant. torch_models.py is looked for in ../shared/peers, or in the folder that $WEFT_PEERS names.
+the rounds' medians, of the fastest variant. torch_models.py has the PyTorch models.
 """
-import argparse, json, os, pathlib, re, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEERS = pathlib.Path(os.environ.get('WEFT_PEERS', ROOT.parent / 'shared' / 'peers')) / 'torch_models.py'
+MODELS = ROOT / 'bench' / 'torch_models.py'
 CHECKED = {'generate-nanogpt-char-small': 'nanogpt-char-small', 'generate-nanogpt-char': 'nanogpt-char-8', 'nanogpt-char': 'nanogpt-char-8'}
-
-# Cases that torch_models.py lacks, in its terms: pairs of sentences of low .. high ids, padded with 0.
-MORE_CASES = """
-def ragged(B, low, high, V, ls, **k):
-    m = Transformer(vs=V, vt=V, **k); s, t = torch.randint(low, high + 1, (2, B))
-    padded = lambda n: torch.randint(1, V, (B, int(n.max()))) * (torch.arange(int(n.max())) < n[:, None])
-    src, x, y = padded(s), padded(t), padded(t)
-    return m, lambda: F.cross_entropy(m(src, x).view(-1, V), y.view(-1), ignore_index=0, label_smoothing=ls), int(s.sum() + t.sum())
-CASES['multi30k'] = lambda p: ragged(200, 8, 20, 10000, ls=0.1, d=128, h=4, ff=256, ne=4, nd=4, tied=True, scale=True, pre=True, p=p, inner=0.0)
-"""
-CUT = 'ap = argparse'  # what follows in torch_models.py runs a case
 
 def fail(message):
     sys.exit(f'compare: {message}')
-
-if sys.argv[1:2] == ['--torch']:  # torch_models.py with those
-    del sys.argv[1]
-    head, tail = PEERS.read_text().split(CUT, 1)
-    exec(compile(head + MORE_CASES + CUT + tail, str(PEERS), 'exec'), {'__name__': '__main__', '__file__': str(PEERS)})
-    sys.exit()
-
-# --- the same loss -------------------------------------------------------------------------------------------------------
-
-def language_model(w, put):
-    gpt = 'positions.weight' in w
-    layers = 1 + max(int(k.split('.')[1]) for k in w if k.startswith('blocks.'))
-    put('wte' if gpt else 'es', 'embed')
-    if gpt:
-        put('wpe', 'positions'), put('fin', 'norm')
-        put('out', 'embed')
-    else:
-        put('out', 'head')
-    for i in range(layers):
-        b, e = f'blocks.{i}.', f'enc.{i}.'
-        if gpt:
-            for name, key in ('n1', 'norm1'), ('n2', 'norm2'), ('qkv', 'attn.qkv'), ('o', 'attn.out'), ('up', 'ffn.up'), ('down', 'ffn.down'):
-                put(b + name, b + key)
-        else:
-            for part, name in enumerate('qkv'):
-                put(f'{e}a.{name}', b + 'attn.qkv', part, 3)
-            put(e + 'a.o', b + 'attn.out'), put(e + 'f.0', b + 'ffn.up'), put(e + 'f.3', b + 'ffn.down')
-            put(e + 'n.0', b + 'norm1', to='g'), put(e + 'n.1', b + 'norm2', to='g')
-
-def encoder_decoder(w, put):
-    put('es', 'embed'), put('et', 'embed'), put('es', 'source_embed'), put('et', 'target_embed'), put('out', 'embed'), put('out', 'head')
-    put('fin.0', 'encoder_norm'), put('fin.1', 'decoder_norm')
-    for side, stack, own in ('enc', 'encoder', 'attn'), ('dec', 'decoder', 'self'):
-        for i in range(1 + max(int(k.split('.')[1]) for k in w if k.startswith(stack + '.'))):
-            e, b = f'{side}.{i}.', f'{stack}.{i}.'
-            for part, name in enumerate('qkv'):
-                put(f'{e}a.{name}', f'{b}{own}.qkv', part, 3)
-            for part, name in enumerate('kv'):
-                put(f'{e}x.{name}', b + 'cross.kv', part, 2)
-            for name, key in ('a.o', own + '.out'), ('x.q', 'cross.q'), ('x.o', 'cross.out'), ('f.0', 'ffn.up'), ('f.3', 'ffn.down'):
-                put(e + name, b + key)
-            for n in range(3):
-                put(f'{e}n.{n}', f'{b}norm{n + 1}')
-
-def encoder(w, put):
-    put('es', 'embed'), put('fin.0', 'norm'), put('out', 'head')
-    for i in range(1 + max(int(k.split('.')[1]) for k in w if k.startswith('blocks.'))):
-        e, b = f'enc.{i}.', f'blocks.{i}.'
-        for part, name in enumerate('qkv'):
-            put(f'{e}a.{name}', b + 'attn.qkv', part, 3)
-        for name, key in ('a.o', 'attn.out'), ('f.0', 'ffn.up'), ('f.3', 'ffn.down'), ('n.0', 'norm1'), ('n.1', 'norm2'):
-            put(e + name, b + key)
-
-def check(case, path):
-    """In a process of its own: PyTorch's loss on the weights and the batch in the file that bench/parity wrote."""
-    import types
-    import torch
-    import torch.nn.functional as F
-    from safetensors.torch import load_file
-    t = load_file(path)
-    n = {'A': types.SimpleNamespace(sdpa=False)}
-    exec(PEERS.read_text().split(CUT)[0] + MORE_CASES, n)
-    m = n['CASES'][case](0.0)[0].eval()
-    w = {k[8:]: v for k, v in t.items() if k.startswith('weights.')}
-    known, given = m.state_dict().keys(), {}
-    def put(name, key, part=None, parts=1, to='weight'):
-        for kind in 'weight', 'bias':
-            place = f'{name}.{to if kind == "weight" else kind}'
-            if f'{key}.{kind}' in w and place in known:
-                v = w[f'{key}.{kind}']
-                given[place] = v if part is None else v.chunk(parts)[part]
-    pairs = 'source_offsets' in t
-    (encoder_decoder if pairs else encoder if 'norm.bias' in w and 'positions.weight' not in w else language_model)(w, put)
-    wrong = m.load_state_dict(given, strict=False)
-    assert not wrong.unexpected_keys and set(wrong.missing_keys) <= {'pe'}, wrong
-    with torch.no_grad():
-        if pairs:
-            def padded(ids, offsets):
-                rows = [t[ids][a:b].long() for a, b in zip(t[offsets], t[offsets][1:])]
-                return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-            z, y = m(padded('source', 'source_offsets'), padded('input', 'target_offsets')), padded('target', 'target_offsets')
-            loss = F.cross_entropy(z.flatten(0, 1), y.flatten(), ignore_index=0, label_smoothing=float(t['label_smoothing'][0]))
-        else:
-            x, y = t['x'].long(), t['y'].long()
-            loss = m(x, y) if 'positions.weight' in w else F.cross_entropy(m(x).view(-1, m.out.out_features), y.view(-1))
-    print(json.dumps({'weft': float(t['loss'][0]), 'torch': float(loss), 'parameters': sum(p.numel() for p in m.parameters())}))
-
-if sys.argv[1:2] == ['--check-loss']:
-    check(*sys.argv[2:])
-    sys.exit()
-
-# --- measuring -----------------------------------------------------------------------------------------------------------
 
 ap = argparse.ArgumentParser(prog='compare', usage='./bench/compare [options] CASE...', description=__doc__.split('\n\n', 2)[2],
                              formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -161,15 +58,8 @@ def weft(case, seconds):
 
 def torch(case, variant, seconds):
     """None when the variant does not run."""
-    text = call(sys.executable, '-B', __file__, '--torch', case, *variant, '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout, env=TUNED, allow=True)
-    if text is None:
-        return None
-    rss = float(re.search(r'RSS (\d+) MiB', text).group(1))
-    if case.startswith('generate-'):
-        n, rate, best = (int(re.search(p, text).group(1)) for p in (r'(\d+) tokens from', r': (\d+) tok/s', r'best (\d+)'))
-        return {'ms': n / rate * 1e3, 'least': n / best * 1e3, 'rate': float(rate), 'rss': rss}
-    ms, least, rate = (float(re.search(p, text).group(1)) for p in (r'([\d.]+) ms/step', r'\(min ([\d.]+)', r'([\d.]+) tok/s'))
-    return {'ms': ms, 'least': least, 'rate': rate, 'rss': rss}
+    text = call(sys.executable, '-B', MODELS, case, *variant, '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout, env=TUNED, allow=True)
+    return text and json.loads(text.splitlines()[-1])
 
 def variants(case):
     if case.startswith('generate-'):
@@ -188,7 +78,7 @@ def compare(case):
         path = f'{folder}/parity.safetensors'
         same = CHECKED.get(case, case)
         call(BENCH / 'parity', '-t', A.threads, '-l', same, path)
-        loss = json.loads(call(sys.executable, '-B', __file__, '--check-loss', same, path))
+        loss = json.loads(call(sys.executable, '-B', MODELS, same, '--check', path))
     off = abs(loss['weft'] - loss['torch']) / loss['torch']
     if not off <= 1e-5:
         fail(f'{case}: from the same weights Weft computes a loss of {loss["weft"]}, PyTorch of {loss["torch"]}')
@@ -234,8 +124,6 @@ def compare(case):
     if A.json:
         print(json.dumps(result), flush=True)
 
-if not PEERS.is_file():
-    fail(f'{PEERS} is not there: WEFT_PEERS names the folder of torch_models.py')
 build()
 known = [l.split()[0] for l in call(BENCH / 'case', '-l').splitlines()]
 for case in A.case:

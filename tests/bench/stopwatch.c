@@ -73,7 +73,7 @@ START_TEST(training_and_generation)
     struct wf_bench_result r = run("nanogpt-char-small", 0);
     ck_assert_int_eq(r.parameters, 804096);
     ck_assert_int_eq(r.tokens, 768);
-    /* 6 x (4 x 12 d^2 + 65 d) x 768 + 4 x 12 x 12 x 64^2 x d, d = 128: shared/peers/BASELINE.md has 3.96. */
+    /* 6 x (4 x 12 d^2 + 65 d) x 768 + 4 x 12 x 12 x 64^2 x d, d = 128 */
     ck_assert(fabs(r.gflop - 3.9642) < 1e-3);
     ck_assert(r.loss > 3.5 && r.loss < 4.5); /* about log 65 */
     double plain = r.loss;

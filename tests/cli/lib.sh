@@ -2,7 +2,7 @@
 # What the scripts share. Called as: sh SCRIPT WEFT SOURCE-ROOT. Sourced, not run.
 weft=$(realpath "$1")
 source=$(realpath "$2")
-story=$source/data/embedded/story.txt
+story=$source/tests/golden/story.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM

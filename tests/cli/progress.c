@@ -31,7 +31,7 @@ static double now(void)
 static void begin(void)
 {
     snprintf(weft, sizeof weft, "%s/cli/weft", getenv("WEFT_BUILD_ROOT"));
-    snprintf(story, sizeof story, "%s/data/embedded/story.txt", getenv("WEFT_SOURCE_ROOT"));
+    snprintf(story, sizeof story, "%s/tests/golden/story.txt", getenv("WEFT_SOURCE_ROOT"));
     snprintf(folder, sizeof folder, "%s/weft-progress-XXXXXX",
              getenv("TMPDIR") && strlen(getenv("TMPDIR")) < 30 ? getenv("TMPDIR") : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));

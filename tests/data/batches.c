@@ -147,7 +147,7 @@ START_TEST(crops_of_too_short_texts)
 END_TEST
 
 /* For many lengths, contexts and batch sizes: each target exactly once, its input before it, in order; whole windows in batches
- * of at most `rows`, then one shorter window, as peers/torch_char.py cuts them. */
+ * of at most `rows`, then one shorter window. */
 START_TEST(windows_cover_every_target_once)
 {
     int32_t *ids = counting(600);

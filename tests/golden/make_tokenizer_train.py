@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 HERE = pathlib.Path(__file__).parent
 OUT = HERE / 'tokenizer_train'
 ROOT = HERE.parent.parent
-STORY = (ROOT / 'data/embedded/story.txt').read_bytes().decode()
+STORY = (ROOT / 'tests/golden/story.txt').read_bytes().decode()
 MIXED = '\n'.join([
     'Größe, naïve; e\u0301 is not é.  Two  blanks, three   of them,\tand a tab.', '', ' a blank at both edges ', '\r', 'DOS line\r', 'and\ra lone CR',
     'Ελληνικά русский 中文字中文 日本語 עברית हिन्दी ไทย', '👨\u200d👩\u200d👧 🏳\ufe0f\u200d🌈 👍🏽 \U0001f1e9\U0001f1ea 👍🏽👍🏽', 'no\u00a0break\u3000ideographic\u2028line',

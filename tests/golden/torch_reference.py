@@ -175,7 +175,7 @@ def seq2seq(p, c, source, source_lengths, target, target_lengths, keep=None):
     return F.linear(y, p.get('head.weight', t), p.get('head.bias'))
 
 def cosine(peak, least, warmup, steps, t):
-    """As shared/peers/torch_char.py: warm-up, then a half cosine."""
+    """As nanoGPT: warm-up, then a half cosine."""
     if t < warmup:
         return peak * (t + 1) / (warmup + 1)
     return least + 0.5 * (1 + math.cos(math.pi * (t - warmup) / (steps - warmup))) * (peak - least)

@@ -76,7 +76,7 @@ static inline void case_open(struct train_case *c, const char *name)
         c->options.pre_tokenizer = strcmp(split, "whitespace") == 0 ? WF_WHITESPACE : WF_METASPACE_ALONE;
     }
     if (strcmp(text, "story") == 0)
-        c->text = golden("../../../data/embedded/story.txt", &c->length);
+        c->text = golden("../story.txt", &c->length);
     else
         c->text = train_golden(text, "txt", &c->length);
 }
