@@ -76,6 +76,7 @@ void progress_event(void *progress, const struct wf_event *e)
         prepare(p, e);
         break;
     case WF_EVENT_DATA:
+    case WF_EVENT_CHANGE:
         display_clear(&p->display);
         display_line(&p->display, "%s", e->text);
         break;

@@ -132,9 +132,9 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
 
 static wf_status send(struct trainer *t, const struct wf_event *e)
 {
-    static const char *const names[] = {
-        [WF_EVENT_DATA] = "data", [WF_EVENT_START] = "start",     [WF_EVENT_STEP] = "step", [WF_EVENT_VALID] = "valid",
-        [WF_EVENT_SAVE] = "save", [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",   [WF_EVENT_SAMPLE] = "sample"};
+    static const char *const names[] = {[WF_EVENT_DATA] = "data",       [WF_EVENT_CHANGE] = "change", [WF_EVENT_START] = "start",
+                                        [WF_EVENT_STEP] = "step",       [WF_EVENT_VALID] = "valid",   [WF_EVENT_SAVE] = "save",
+                                        [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",       [WF_EVENT_SAMPLE] = "sample"};
     if (t->options->event)
         t->options->event(t->options->ctx, e);
     bool quiet = e->kind == WF_EVENT_STEP && t->step % LOG_EVERY != 0 && t->step != 1 && t->step != t->config.training.steps;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -36,17 +37,6 @@ static void put_double(wf_safetensors_writer *w, const char *key, double value)
     char text[WF_NUMBER_SIZE];
     if (isfinite(value))
         wf_safetensors_put_metadata(w, key, wf_text_double(value, text));
-}
-
-/* Keys that may differ between a run and its resume: they do not change the steps that were made. */
-static bool may_change(const char *key)
-{
-    static const char *const free_keys[] = {"steps", "save_every", "valid_every", "keep", "keep_every",     "patience",    "temperature",
-                                            "top_p", "top_k",      "max_tokens",  "beam", "length_penalty", "extra_tokens"};
-    for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
-        if (strcmp(free_keys[i], key) == 0)
-            return true;
-    return false;
 }
 
 static wf_status put_tokenizer(struct trainer *t, wf_safetensors_writer *w, const char *key, const wf_tokenizer *tokenizer)
@@ -209,27 +199,47 @@ wf_status state_tokenizers(struct trainer *t)
     return t->error->code;
 }
 
-static wf_status same_config(const struct trainer *t, const wf_safetensors *file, const char *path)
+/* What alters neither the model's shape nor the texts nor the tokenizers. mask_rate is part of what is validated: two losses of different
+ * rates can't be compared. */
+static bool may_change(const char *key)
 {
-    const char *model = wf_safetensors_metadata(file, "model");
-    if (!model || strcmp(model, t->config.model) != 0)
+    static const char *const changeable[] = {
+        "steps",          "batch",           "batch_tokens", "batch_cost",   "batch_window", "accumulate", "lr",
+        "min_lr",         "warmup",          "schedule",     "weight_decay", "beta1",        "beta2",      "eps",
+        "clip",           "label_smoothing", "save_every",   "valid_every",  "keep",         "keep_every", "patience",
+        "dropout",        "inner_dropout",   "temperature",  "top_p",        "top_k",        "max_tokens", "beam",
+        "length_penalty", "extra_tokens"};
+    for (size_t i = 0; i < sizeof changeable / sizeof *changeable; i++)
+        if (strcmp(changeable[i], key) == 0)
+            return true;
+    return false;
+}
+
+static wf_status compare_config(struct trainer *t, const struct state *s)
+{
+    struct wf_config was;
+    if (read_config(s, &was, t->error))
+        return t->error->code;
+    if (strcmp(was.model, t->config.model) != 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
-                            path, model ? model : "an unknown model", t->config.model);
+                            s->path, was.model, t->config.model);
     for (int i = 0; i < wf_config_key_count(); i++) {
         const char *name = wf_config_key_at(i);
-        char key[96], value[96];
-        snprintf(key, sizeof key, "config.%s", name);
-        const char *was = wf_safetensors_metadata(file, key);
-        if (may_change(name) || !wf_config_get(&t->config, name, value, sizeof value))
+        char before[96], now[96];
+        if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
+            strcmp(before, now) == 0)
             continue;
         /* What a tokenizer is to be made like; one that is given is compared itself. */
         if (t->options->tokenizer && (strcmp(name, "tokenizer") == 0 || strcmp(name, "min_frequency") == 0))
             continue;
-        if (!was || strcmp(was, value) != 0)
-            return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with %s = %s, the resume asks for %s: leave it as it was", path,
-                                name, was ? was : "nothing", value);
+        if (!may_change(name))
+            return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                                "%s was trained with %s = %s: a resume cannot change it to %s; leave it out, or choose another --out",
+                                s->path, name, before, now);
+        t->new_batches |= strncmp(name, "batch_", 6) == 0;
+        wf_string_format(&t->change, "%s %s %s instead of %s", t->change.length ? "," : "resuming with", name, now, before);
     }
-    return WF_OK;
+    return t->change.failed ? wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a message") : WF_OK;
 }
 
 static wf_status same_data(const struct trainer *t, const struct state *s)
@@ -269,7 +279,7 @@ static wf_status warn_of_change(struct trainer *t, const wf_safetensors *file)
 
 static wf_status load(struct trainer *t, const struct state *s)
 {
-    if (same_config(t, s->file, s->path) || same_data(t, s) || state_get_number(s->file, s->path, "step", &t->step, t->error) ||
+    if (compare_config(t, s) || same_data(t, s) || state_get_number(s->file, s->path, "step", &t->step, t->error) ||
         state_get_number(s->file, s->path, "stale", &t->stale, t->error) || get_double(s->file, s->path, "best", &t->best, t->error) ||
         get_double(s->file, s->path, "loss", &t->loss, t->error))
         return t->error->code;

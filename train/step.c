@@ -18,11 +18,17 @@ const char *first_bad(const struct trainer *t, const wf_real *slab)
     return NULL;
 }
 
+const char *numeric_advice(const struct trainer *t)
+{
+    return t->on_disk >= 0 ? "nothing of it was saved; --resume with a lower lr, or with clip, continues from the last save"
+                           : "nothing of it was saved; lower lr, or set clip";
+}
+
 /* Runs the step again with a look at every result, and names the first tensor that is not finite. The weights are as they were:
  * no update was made. */
 static wf_status explain(struct trainer *t, const char *what)
 {
-    const char *advice = "nothing of it was saved; lower lr, or set clip";
+    const char *advice = numeric_advice(t);
     const char *weight = first_bad(t, wf_registry_values(t->registry));
     if (weight)
         return wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the parameter %s went bad in an earlier step: %s",

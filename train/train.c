@@ -64,9 +64,8 @@ static wf_status refuse_bad_weights(struct trainer *t)
     const char *bad = first_bad(t, wf_registry_values(t->registry));
     if (!bad)
         return WF_OK;
-    return wf_error_set(t->error, WF_ERR_NUMERIC,
-                        "step %" PRId64 ": the parameter %s is not finite after the update; nothing of it was saved; lower lr, or set clip",
-                        t->step, bad);
+    return wf_error_set(t->error, WF_ERR_NUMERIC, "step %" PRId64 ": the parameter %s is not finite after the update; %s", t->step, bad,
+                        numeric_advice(t));
 }
 
 static bool due(int64_t every, int64_t step)
@@ -91,10 +90,8 @@ static wf_status validate(struct trainer *t)
     if (refuse_bad_weights(t) || t->task->evaluate(t))
         return t->error->code;
     if (!isfinite(t->valid))
-        return wf_error_set(t->error, WF_ERR_NUMERIC,
-                            "step %" PRId64
-                            ": the validation loss is %g, though all weights are finite; nothing of it was saved; lower lr, or set clip",
-                            t->step, t->valid);
+        return wf_error_set(t->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation loss is %g, though all weights are finite; %s",
+                            t->step, t->valid, numeric_advice(t));
     bool best = !(t->valid >= t->best); /* the first, too: best is NaN before it */
     t->stale = best ? 0 : t->stale + 1;
     if (best)
@@ -165,7 +162,8 @@ static wf_status run(struct trainer *t)
         return t->error->code;
     bool resuming = state_exists(t);
     if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) ||
-        (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) || metrics_open(t, resuming) ||
+        (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) || (t->change.length && what_now(t, state_save(t))) ||
+        metrics_open(t, resuming) || (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) ||
         (t->task->tell && t->task->tell(t)) || report(t, WF_EVENT_START, 0, NULL))
         return t->error->code;
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
@@ -193,6 +191,12 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
         return wf_error_set(error, WF_ERR_ARGUMENT, "no text to train on: give --train");
     if (check_files(o->train, o->train_files, error) || check_files(o->valid, o->valid_files, error))
         return error->code;
+    const struct wf_training *c = &o->config.training;
+    if (c->patience > 0 && c->valid_every == 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "patience=%" PRId64
+                            " counts validations, and valid_every=0 validates only at the end: set valid_every, or patience=0",
+                            c->patience);
     return wf_config_check(&o->config, error);
 }
 
@@ -225,5 +229,6 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
         wf_tokenizer_free(t.source_tokenizer);
     wf_tokenizer_free(t.tokenizer);
     wf_lock_release(t.lock);
+    wf_string_free(&t.change);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

@@ -49,6 +49,8 @@ struct trainer {
     double best;          /* NaN: no validation yet */
     int64_t stale;        /* validations since the best */
     bool owes_validation; /* that of this step was due and is not done */
+    struct wf_string change; /* what the resume changes of the configuration, for people; empty: nothing */
+    bool new_batches;  /* the batches of pairs are cut in another way than before the resume */
     bool early;           /* patience has run out */
     bool dropped;         /* the update after this step was begun and cancelled: the place in the data is that of its batch */
     bool saved;           /* the state on disk is that of this step */
@@ -86,6 +88,7 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
+const char *numeric_advice(const struct trainer *t); /* what to do where numbers are not finite */
 /* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
 const char *first_bad(const struct trainer *t, const wf_real *slab);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/string.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
 
@@ -219,6 +220,11 @@ static wf_status get(struct trainer *t, const wf_safetensors *file, const char *
     wf_status status = state_get_number(file, path, "epoch", &epoch, t->error);
     if (status == WF_OK)
         status = state_get_number(file, path, "batch_index", &index, t->error);
+    if (t->new_batches && index > 0) { /* there is no such place among the new ones */
+        epoch++;
+        index = 0;
+        wf_string_format(&t->change, "; epoch %lld begins", (long long)epoch + 1);
+    }
     if (status == WF_OK && (status = wf_pair_batches_seek(d->batches, epoch, index, t->error)) != WF_OK)
         wf_error_prefix(t->error, "%s", path);
     return status;

@@ -42,7 +42,7 @@ rm run/state.safetensors
 for f in tokenizer.json config.json metrics.jsonl model.safetensors best.safetensors events.out.tfevents.1600000000.me.weft; do
     moved=0
     for g in run/*; do
-        cmp -s "mine/$f" "$g" && moved=1
+        [ -f "$g" ] && cmp -s "mine/$f" "$g" && moved=1
     done
     [ $moved = 1 ] || failed "$f is lost by the second training"
 done

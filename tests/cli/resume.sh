@@ -68,4 +68,20 @@ grep -q 'nothing to resume in sedeed' log || failed 'nothing is said of a run th
 echo garbage >seeded/metrics.jsonl
 "$weft" train char-rms --train "$story" --out seeded --steps 6 --resume 2>log || failed "a damaged log: $(tail -1 log)"
 grep -q 'warning: .*metrics.previous-1.jsonl' log || failed "nothing is said of a damaged log: $(cat log)"
+# a run that diverged: the last save is from before, and goes on with other settings
+small="--set d_model=16 --set d_ff=32 --set heads=2 --set layers=1 --set context=16 --set batch=2 --set save_every=5"
+# shellcheck disable=SC2086
+"$weft" train char-rms --train "$story" --out bad --steps 40 $small --set clip=0 --set weight_decay=0 --set lr=0.01 --set min_lr=0.01 2>log ||
+    failed "bad: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out bad --resume --steps 80 --set clip=0 --set lr=1e20 --set min_lr=0 --set warmup=0 2>log && failed 'lr=1e20 passed'
+grep -q -- '--resume with a lower lr' log || failed "no advice: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out bad --resume --steps 80 --set lr=0.005 --set min_lr=1e-3 --set clip=1 2>log ||
+    failed "a run that diverged can't be helped: $(tail -1 log)"
+grep -q '^resuming with .*lr .* instead of ' log || failed "what changed is not said: $(cat log)"
+grep -q '"event":"change".*"text":"resuming with' bad/metrics.jsonl || failed 'what changed is not logged'
+grep -q '"clip": 1.0' bad/config.json || failed 'what changed is not in config.json'
+"$weft" train char-rms --train "$story" --out bad --resume --steps 80 --set clip=1.0 --set lr=5e-3 2>log || failed "again: $(tail -1 log)"
+grep -q 'resuming with\|warning' log && failed "the same settings are told as changes: $(cat log)"
+expect 2 'd_model = 16: a resume cannot change it to 32' "$weft" train char-rms --train "$story" --out bad --resume --set d_model=32
+expect 2 'patience=3' "$weft" train char-rms --train "$story" --out no --set patience=3 --set valid_every=0
 finish

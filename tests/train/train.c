@@ -43,7 +43,7 @@ static const char *in_folder(const char *name)
 struct seen {
     int count[WF_EVENT_SAMPLE + 1];
     int64_t cancel_at, last_step;
-    double first_loss, last_loss;
+    double first_loss, last_loss, last_lr;
     char end[128];
 };
 
@@ -55,6 +55,7 @@ static void see(void *ctx, const struct wf_event *e)
         if (s->count[e->kind] == 1)
             s->first_loss = e->loss;
         s->last_loss = e->loss;
+        s->last_lr = e->lr;
         ck_assert_int_eq(e->step, s->last_step + 1);
         ck_assert(e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0);
         s->last_step = e->step;
@@ -230,6 +231,81 @@ START_TEST(patience_stops_early)
 }
 END_TEST
 
+static char change[512];
+static void see_change(void *ctx, const struct wf_event *e)
+{
+    if (e->kind == WF_EVENT_CHANGE)
+        snprintf(change, sizeof change, "%s", e->text);
+    see(ctx, e);
+}
+
+/* The same settings again: silence and the same bytes. Others: a line, and they count from then on; the shape of the model stays. */
+START_TEST(a_resume_changes_what_it_may)
+{
+    begin();
+    struct seen straight = {0}, first = {.cancel_at = 13}, again = {.last_step = 13}, other = {.last_step = 40};
+    struct wf_train_options o = small(in_folder("straight"), &straight);
+    ck_ok(wf_train(&o, NULL, error));
+    o = small(in_folder("run"), &first);
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+    o = small(in_folder("run"), &again);
+    o.event = see_change;
+    o.resume = true;
+    ck_ok(wf_config_set(&o.config, "dropout", "1e-1", error));
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_str_eq(change, "");
+    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("run/state.safetensors")));
+    /* what would change the model or its texts */
+    const char *refused[][2] = {{"d_model", "64"}, {"heads", "2"}, {"context", "8"}, {"layers", "1"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct wf_train_options bad = o;
+        wf_error problem = {0};
+        ck_ok(wf_config_set(&bad.config, refused[i][0], refused[i][1], error));
+        ck_assert_int_eq(wf_train(&bad, NULL, &problem), WF_ERR_ARGUMENT);
+        ck_assert_msg(strstr(problem.message, refused[i][0]) && strstr(problem.message, "a resume cannot change it"), "%s",
+                      problem.message);
+    }
+    o = small(in_folder("run"), &other);
+    o.event = see_change;
+    o.resume = true;
+    const char *changed[][2] = {{"steps", "44"},          {"lr", "0.0005"},   {"min_lr", "0.0005"},
+                                {"schedule", "constant"}, {"dropout", "0.2"}, {"batch", "8"}};
+    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
+        ck_ok(wf_config_set(&o.config, changed[i][0], changed[i][1], error));
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_int_eq(other.last_step, 44);
+    ck_assert_double_eq(other.last_lr, 0.0005);
+    ck_assert_msg(strncmp(change, "resuming with ", 14) == 0 && strstr(change, "lr 0.0005 instead of 0.001,") &&
+                      strstr(change, "batch 8 instead of 6") && strstr(change, "dropout 0.2 instead of 0.1"),
+                  "%s", change);
+    struct wf_config now;
+    ck_ok(wf_train_config(in_folder("run"), &now, error));
+    ck_assert_double_eq(now.training.lr, 0.0005);
+    ck_ok(wf_config_load(&now, in_folder("run/config.json"), error));
+    ck_assert_double_eq(now.training.lr, 0.0005);
+    ck_assert_int_eq(now.training.batch, 8);
+    change[0] = 0;
+    other = (struct seen){0};
+    ck_ok(wf_train(&o, NULL, error)); /* it is the run's now */
+    ck_assert_str_eq(change, "");
+    finish();
+}
+END_TEST
+
+START_TEST(patience_needs_validations)
+{
+    begin();
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("run"), &seen);
+    o.config.training.patience = 2;
+    o.config.training.valid_every = 0;
+    wf_error problem = {0};
+    ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "patience=2") && strstr(problem.message, "valid_every"), "%s", problem.message);
+    finish();
+}
+END_TEST
+
 START_TEST(weights_that_go_bad_name_the_tensor)
 {
     begin();
@@ -322,5 +398,5 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
-             accumulation_is_the_large_batch, patience_stops_early, weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing,
-             checkpoints_of_others_stay, every_allocation_may_fail)
+             accumulation_is_the_large_batch, patience_stops_early, patience_needs_validations, a_resume_changes_what_it_may,
+             weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay, every_allocation_may_fail)

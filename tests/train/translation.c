@@ -86,7 +86,6 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
 }
 END_TEST
 
-/* Micro-batches see the dropout of the whole batch, so that only the order of additions differs. */
 static int64_t asked, answer_at;
 static bool cancel_in_the_middle(void *ctx)
 {
@@ -126,6 +125,7 @@ START_TEST(cancelled_anywhere_gives_the_same_bytes)
 }
 END_TEST
 
+/* Micro-batches see the dropout of the whole batch, so that only the order of additions differs. */
 START_TEST(accumulation_is_the_large_batch)
 {
     begin();
@@ -334,11 +334,8 @@ START_TEST(a_resume_with_something_else_is_refused)
     o.resume = true;
     o.config.training.steps = 12;
     struct wf_train_options other = o;
-    other.config.dropout = 0.3;
-    refused(&other, WF_ERR_ARGUMENT, "dropout");
-    other = o;
-    other.config.training.batch_tokens = 100;
-    refused(&other, WF_ERR_ARGUMENT, "batch_tokens");
+    ck_ok(wf_config_set(&other.config, "max_length", "20", error)); /* leaves out other pairs */
+    refused(&other, WF_ERR_ARGUMENT, "");
     other = o;
     other.seed = 6;
     refused(&other, WF_ERR_ARGUMENT, "seed");
@@ -422,6 +419,45 @@ START_TEST(resumes_with_less)
 }
 END_TEST
 
+static char change[512];
+static void see_change(void *ctx, const struct wf_event *e)
+{
+    if (e->kind == WF_EVENT_CHANGE)
+        snprintf(change, sizeof change, "%s", e->text);
+    see(ctx, e);
+}
+
+/* Batches of another size have no place in the middle of an epoch: the next one begins, and a resume of that gives the same bytes. */
+START_TEST(other_batches_start_the_next_epoch)
+{
+    begin();
+    struct seen first = {.cancel_at = 17}, second = {.last_step = 17}, third = {.cancel_at = 20, .last_step = 17},
+                fourth = {.last_step = 20};
+    struct wf_train_options o = small(in_folder("run"), &first);
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+    char command[300];
+    snprintf(command, sizeof command, "cp -r '%s' '%s'", in_folder("run"), in_folder("twice"));
+    ck_assert_int_eq(system(command), 0);
+    o = small(in_folder("run"), &second);
+    o.resume = true;
+    o.event = see_change;
+    o.config.training.batch_tokens = 60;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_str_eq(change, "resuming with batch_tokens 60 instead of 120; epoch 3 begins");
+    o.out = in_folder("twice");
+    o.ctx = &third;
+    change[0] = 0;
+    ck_assert_int_eq(wf_train(&o, NULL, NULL), WF_ERR_CANCELLED);
+    ck_assert_str_ne(change, "");
+    o.ctx = &fourth;
+    change[0] = 0;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_str_eq(change, "");
+    ck_assert(same_file(in_folder("run/state.safetensors"), in_folder("twice/state.safetensors")));
+    finish();
+}
+END_TEST
+
 START_TEST(given_tokenizers)
 {
     begin();
@@ -485,4 +521,4 @@ END_TEST
 WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
              accumulation_is_the_large_batch, patience_stops_early, without_validation, checkpoints_are_kept_as_asked,
              checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named,
-             a_resume_with_something_else_is_refused, resumes_with_less, given_tokenizers)
+             a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch, given_tokenizers)

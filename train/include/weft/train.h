@@ -19,6 +19,7 @@ WF_BEGIN_DECLS
 enum wf_event_kind {
     WF_EVENT_PREPARE, /* some times a second while tokenizers are made and texts are looked through: text, done, total */
     WF_EVENT_DATA,    /* of pairs: text says how many of the training or validation pairs are used, and why others are not */
+    WF_EVENT_CHANGE,  /* of a resume: text says which settings differ from now on */
     WF_EVENT_START,   /* the run is set up: parameters, tokens, and with resume the step to go on from */
     WF_EVENT_STEP,    /* after each update */
     WF_EVENT_VALID,   /* after a validation */
@@ -85,8 +86,10 @@ struct wf_train_result {
 };
 /* Errors: WF_ERR_EXISTS, a run with a state without .resume; WF_ERR_BUSY, another process trains it; WF_ERR_NUMERIC, a loss
  * or a gradient that is not finite: names the step and, by replaying it with checks on, the first tensor that went bad; nothing
- * of that step is saved. A resume whose config, texts, tokenizers or seed differ from the run's is WF_ERR_ARGUMENT and says what
- * differs (steps may be raised). */
+ * of that step is saved. A resume may change what alters neither the model's shape nor texts nor tokenizers: the keys of training (but
+ * mask_rate) and generation, and dropout; WF_EVENT_CHANGE says what differs. Other batches of pairs (batch_tokens, batch_cost, batch_window)
+ * start the next epoch. Anything else that differs from the run's, its seed too, is WF_ERR_ARGUMENT and says what; so are fewer steps than
+ * were made. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
 /* The configuration that a run's state was made with: what a resume starts from. */
