@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "display.h"
 
-#include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,13 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <utf8proc.h>
-
 #include <weft/internal/text.h>
 
-/* Back to the bar's first cell, wrapping on, and nothing from there to the end of the screen. The screen is cleared behind a blank: tmux
- * takes clearing from the first cell of its first row for clearing the screen, and keeps what was there in its history. */
-#define ERASE "\r\033[?7h \033[J\r"
+#define ERASE "\r\033[K" /* to the first column, and nothing from there to the end of the line */
 
 enum { MOST_BAR = 40, LEAST_BAR = 4 };
 /* Nine a second: with the last one, which waits for nothing, they are never more than ten. */
@@ -35,60 +29,6 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* --- what is drawn ------------------------------------------------------------------------------------------------- */
-
-static int window(void)
-{
-    struct winsize w;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-}
-
-/* As much of the text as fits into so many columns, cut between characters; what no terminal should be sent is shown as '?'. Returns
- * the bytes, *columns those that it takes. */
-static size_t fit(const char *text, int width, char *out, int *columns)
-{
-    size_t length = strlen(text), bytes = 0;
-    *columns = 0;
-    for (size_t at = 0; at < length;) {
-        utf8proc_int32_t c;
-        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(length - at), &c);
-        bool bad = size < 1 || utf8proc_category(c) == UTF8PROC_CATEGORY_CC || utf8proc_category(c) == UTF8PROC_CATEGORY_CF ||
-                   utf8proc_category(c) == UTF8PROC_CATEGORY_ZL || utf8proc_category(c) == UTF8PROC_CATEGORY_ZP;
-        int cells = bad ? 1 : utf8proc_charwidth(c);
-        if (*columns + cells > width)
-            break;
-        if (bad)
-            out[bytes] = '?';
-        else
-            memcpy(out + bytes, text + at, (size_t)size);
-        bytes += bad ? 1 : (size_t)size;
-        at += size < 1 ? 1 : (size_t)size;
-        *columns += cells;
-    }
-    return bytes;
-}
-
-static size_t append(char *out, size_t at, const char *text)
-{
-    size_t length = strlen(text);
-    memcpy(out + at, text, length);
-    return at + length;
-}
-
-/* A terminal that is slow or gone is no reason to fail. */
-static void write_all(const char *bytes, size_t count)
-{
-    while (count > 0) {
-        ssize_t done = write(STDERR_FILENO, bytes, count);
-        if (done < 0 && errno == EAGAIN) /* somebody made it non-blocking */
-            poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, -1);
-        else if (done < 0 && errno != EINTR)
-            return;
-        bytes += done > 0 ? done : 0;
-        count -= done > 0 ? (size_t)done : 0;
-    }
-}
-
 /* Whoever works in the shell meanwhile (weft train ... &) is left alone. */
 static bool in_background(void)
 {
@@ -96,27 +36,19 @@ static bool in_background(void)
     return group >= 0 && group != getpgrp();
 }
 
+/* A bar where there is room for one, and the text. Wrapping at the margin is off meanwhile: the terminal cuts what is too long. */
 static void draw(struct display *d, double t)
 {
-    char out[DISPLAY_TEXT + MOST_BAR + 64], text[DISPLAY_TEXT];
-    /* the last column stays free: a character there leaves the cursor in a place that terminals do not agree about */
-    int columns = window(), width = columns > 1 ? columns - 1 : 1, used;
+    static const char full[] = "########################################", rest[] = "........................................";
+    struct winsize w;
+    int columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+    int bar = columns - 4 - (int)strlen(d->text), filled;
     if (in_background())
         return;
-    size_t length = fit(d->text, width, text, &used), at = append(out, 0, ERASE "\033[?7l");
-    int bar = width - used - 3;
-    bar = bar > MOST_BAR ? MOST_BAR : bar;
-    if (d->share >= 0 && bar >= LEAST_BAR) {
-        int full = (int)((double)bar * (d->share < 1 ? d->share : 1));
-        out[at++] = '[';
-        memset(out + at, '#', (size_t)full);
-        memset(out + at + full, '.', (size_t)(bar - full));
-        at = append(out, at + (size_t)bar, "] ");
-    }
-    memcpy(out + at, text, length);
-    at = append(out, at + length, "\033[?7h\r");
+    bar = d->share < 0 || bar < LEAST_BAR ? 0 : bar > MOST_BAR ? MOST_BAR : bar;
+    filled = (int)(bar * (d->share < 1 ? d->share : 1));
     on_screen = 1;
-    write_all(out, at);
+    fprintf(stderr, ERASE "\033[?7l%s%.*s%.*s%s%s\033[?7h", bar ? "[" : "", filled, full, bar - filled, rest, bar ? "] " : "", d->text);
     d->drawn_at = t;
 }
 
@@ -126,31 +58,11 @@ static const char *eraser(const struct display *d)
     return d->terminal && !d->off && !in_background() ? ERASE : "";
 }
 
-/* --- the display --------------------------------------------------------------------------------------------------- */
-
 void display_wipe(void)
 {
     if (on_screen && write(STDERR_FILENO, ERASE, sizeof ERASE - 1) < 0)
         return; /* nothing to be done about it */
     on_screen = 0;
-}
-
-void display_die(int signal)
-{
-    display_wipe();
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    sigaction(signal, &action, NULL);
-    raise(signal);
-}
-
-static void wipe_at_the_end(void)
-{
-    static const int deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
-        struct sigaction was, action = {.sa_handler = display_die};
-        if (sigaction(deadly[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
-            sigaction(deadly[i], &action, NULL);
-    }
 }
 
 void display_open(struct display *d)
@@ -159,8 +71,6 @@ void display_open(struct display *d)
     double t = now();
     *d = (struct display){.begin = t, .said_at = t, .drawn_at = -1, .share = -1};
     d->terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
-    if (d->terminal)
-        wipe_at_the_end();
 }
 
 void display_open_beside_output(struct display *d)
@@ -211,19 +121,14 @@ void display_show_lines(struct display *d, double share, int64_t lines)
 
 void display_line(struct display *d, const char *format, ...)
 {
-    enum { ROOM = 4096 };
-    char line[ROOM];
+    char line[4096];
     double t = now();
-    va_list list;
     bool again = on_screen && d->text[0];
-    size_t at = append(line, 0, eraser(d));
+    va_list list;
     va_start(list, format);
-    int length = vsnprintf(line + at, ROOM - at - 1, format, list);
+    vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    /* in one write, for nothing to come between; too long a line loses its end */
-    at += length < 0 ? 0 : (size_t)length < ROOM - at - 1 ? (size_t)length : ROOM - at - 2;
-    line[at++] = '\n';
-    write_all(line, at);
+    fprintf(stderr, "%s%s\n", eraser(d), line); /* in one write, for nothing to come between */
     on_screen = 0;
     d->said_at = t;
     if (again && t - d->drawn_at >= between)
@@ -232,8 +137,7 @@ void display_line(struct display *d, const char *format, ...)
 
 void display_clear(struct display *d)
 {
-    const char *bytes = eraser(d);
-    write_all(bytes, strlen(bytes));
+    fputs(eraser(d), stderr);
     on_screen = 0;
     d->text[0] = 0;
 }

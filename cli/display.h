@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The one line of progress that a command shows on standard error: a bar that is drawn again and again on a terminal, plain lines
- * elsewhere, and on a terminal that cannot move its cursor (TERM unset or "dumb").
- *
- * The cursor is left on the first cell of what was drawn. When the window becomes narrower, terminals that reflow wrap the line over
- * several rows and move the cursor along with its cell; others cut the line and leave the cursor in its column. Either way clearing from
- * the cursor to the end of the screen removes all of it and nothing else. Wrapping at the margin is off while it is drawn, for the size
- * that is asked for may be out of date (over ssh by the time of a round trip). */
+ * elsewhere, and on a terminal that cannot move its cursor (TERM unset or "dumb"). */
 #ifndef WEFT_CLI_DISPLAY_H
 #define WEFT_CLI_DISPLAY_H
 
@@ -23,7 +18,6 @@ struct display {
     char text[DISPLAY_TEXT]; /* "": none */
 };
 
-/* Signals that end the process then wipe the bar away first, unless they are handled already. */
 void display_open(struct display *d);
 /* The same for a command whose results go line by line to standard output: on a terminal these show how far it is, and a bar would stand
  * between them; nor is there one where somebody types the input. */
@@ -33,7 +27,7 @@ void display_make_way(struct display *d);
 double display_seconds(const struct display *d); /* since it was opened */
 
 /* How far it is: on a terminal a bar of `share`, from 0 to 1 (below 0: none), and the text, cut to the window; at most ten times a
- * second, and each time in one write. What comes in between is kept and drawn later or never, unless it is the `last`. Elsewhere
+ * second. What comes in between is kept and drawn later or never, unless it is the `last`. Elsewhere
  * the text as a line every ten seconds. */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
 /* The same of a command that goes through lines: how many, a second, and the time left where the share is known. */
@@ -45,8 +39,6 @@ void display_clear(struct display *d);
 
 /* For handlers of signals: wipes the bar away. */
 void display_wipe(void);
-/* Wipes the bar away and ends the process by the signal: for handlers. */
-void display_die(int signal);
 
 /* "3 s", "1:05 min", "2:30 h" for people; returns text. */
 enum { DISPLAY_TIME = 32 };
