@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weft/internal/lines.h>
+#include <weft/internal/grow.h>
+#include <weft/internal/string.h>
 #include <weft/internal/text.h>
 
 #include "display.h"
 #include "line_input.h"
-#include "vectors.h"
 
 enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THEY_ARE, KEY_TRUNCATE, KEY_WEIGHTS, KEY_THREADS };
 
@@ -22,16 +22,22 @@ static const struct argp_option options[] = {
      "a sentence's vector is the mean of its tokens' or its first one's (default: as the folder says, else mean)", 0},
     {"normalize", KEY_NORMALIZE, NULL, 0, "make every vector 1 long (default: as the folder says, else not)", 0},
     {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "leave the vectors as long as they are", 0},
-    {"truncate", KEY_TRUNCATE, NULL, 0, "a line longer than the model takes loses its end (default: it is an error)", 0},
+    {"truncate", KEY_TRUNCATE, NULL, 0, "truncate lines longer than the model takes (default: they are an error)", 0},
     {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
+enum format {
+    FORMAT_TEXT, /* numbers with blanks between, a line a row */
+    FORMAT_JSON, /* an array a line */
+    FORMAT_NPY   /* one file of NumPy's: all rows at once */
+};
+
 struct arguments {
     const char *run, *weights;
     int64_t threads;
-    enum vectors_format format;
+    enum format format;
     bool similarity, truncate;
     bool other_pooling, other_normalize; /* than the folder's */
     struct wf_embedder_options embed;
@@ -53,7 +59,7 @@ static bool parse_word(const char *option, const char *text, const char *const *
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
-    static const char *const formats[] = {[VECTORS_TEXT] = "text", [VECTORS_JSON] = "json", [VECTORS_NPY] = "npy"};
+    static const char *const formats[] = {[FORMAT_TEXT] = "text", [FORMAT_JSON] = "json", [FORMAT_NPY] = "npy"};
     static const char *const poolings[] = {[WF_POOL_MEAN] = "mean", [WF_POOL_CLS] = "cls"};
     struct arguments *a = state->input;
     bool fine = true;
@@ -61,7 +67,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case KEY_FORMAT:
         fine = parse_word("format", value, formats, 3, &word);
-        a->format = (enum vectors_format)word;
+        a->format = (enum format)word;
         break;
     case KEY_SIMILARITY:
         a->similarity = true;
@@ -106,36 +112,49 @@ static const struct argp argp = {
     NULL,
     NULL};
 
+/* --- what is printed ----------------------------------------------------------------------------------------------- */
+
+/* x [rows,columns]; of text and JSON a row a line, with as many digits as give back the same float. */
+static wf_status print_rows(const float *x, int64_t rows, int64_t columns, enum format format, wf_error *error)
+{
+    struct wf_string text = {0};
+    if (format == FORMAT_NPY) {
+        wf_array array = wf_array_dense((void *)x, WF_F32, &(wf_shape){2, {rows, columns}});
+        return wf_npy_save("/dev/stdout", &array, error);
+    }
+    for (int64_t i = 0; i < rows && !ferror(stdout); i++) {
+        wf_string_cut(&text, 0);
+        wf_string_text(&text, format == FORMAT_JSON ? "[" : "");
+        for (int64_t j = 0; j < columns; j++)
+            wf_string_format(&text, "%s%.9g", j == 0 ? "" : format == FORMAT_JSON ? ", " : " ", (double)x[i * columns + j]);
+        wf_string_text(&text, format == FORMAT_JSON ? "]\n" : "\n");
+        if (text.failed)
+            break;
+        fwrite(text.data, 1, (size_t)text.length, stdout);
+    }
+    bool memory = !text.failed;
+    wf_string_free(&text);
+    if (!memory)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a line of %lld numbers", (long long)columns);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return wf_error_set(error, WF_ERR_IO, "standard output can't be written");
+    return WF_OK;
+}
+
 /* --- lines to vectors ---------------------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINES = 512 /* are sorted by length together */, BLOCK_BYTES = 1 << 20 };
+enum { BLOCK_LINES = 512 /* are sorted by length together */, BLOCK_BYTES = 1 << 20, COSINE_ROWS = 64 /* of the matrix at once */ };
 
 struct embedding {
     const struct arguments *a;
     wf_embedder *embedder;
-    struct line_input in;
+    struct wf_lines in;
     struct display display;
-    int64_t width, truncated;
-    float *vector; /* of a block; or, where all must be known at the end, of all lines */
+    int64_t width, done, truncated; /* done: lines that were read */
+    float *vector;                  /* of a block; or, where all must be known at the end, of all lines */
     int64_t lines, room;
     bool keep;
 };
-
-static wf_status make_room(struct embedding *e, int64_t count, wf_error *error)
-{
-    if (e->lines + count <= e->room)
-        return WF_OK;
-    int64_t room = 2 * e->room > e->lines + count ? 2 * e->room : e->lines + count;
-    float *grown = room < INT64_MAX / 8 / e->width ? wf_realloc(e->vector, (size_t)(room * e->width) * sizeof *grown) : NULL;
-    if (!grown)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the vectors of %lld lines%s", (long long)(e->lines + count),
-                            e->a->similarity ? ": take fewer"
-                            : e->keep        ? ": --format text and json need no more for more lines"
-                                             : "");
-    e->vector = grown;
-    e->room = room;
-    return WF_OK;
-}
 
 static wf_status embed_some(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
                             wf_error *error)
@@ -144,12 +163,10 @@ static wf_status embed_some(struct embedding *e, const char *const *line, const 
     wf_real *out = e->vector + e->lines * e->width;
     wf_status status = wf_embed(e->embedder, line, length, count, first, out, &cut, error);
     e->truncated += cut;
-    for (int64_t i = 0; status == WF_OK && i < count; i++)
-        for (int64_t j = 0; j < e->width; j++)
-            if (!isfinite(out[i * e->width + j]))
-                return wf_error_set(error, WF_ERR_NUMERIC,
-                                    "input:%lld: its vector is not finite: the weights are not those of a model that was trained well",
-                                    (long long)(first + i));
+    for (int64_t i = 0; status == WF_OK && i < count * e->width; i++)
+        if (!isfinite(out[i]))
+            return wf_error_set(error, WF_ERR_NUMERIC, "%s:%lld: its vector is not finite: the model's weights are damaged or diverged",
+                                e->in.name, (long long)(first + i / e->width));
     return status;
 }
 
@@ -160,7 +177,7 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
         return WF_OK;
     }
     display_make_way(&e->display);
-    return vectors_print(e->vector, count, e->width, e->a->format, error);
+    return print_rows(e->vector, count, e->width, e->a->format, error);
 }
 
 /* One after the other up to the one that can't be, so that what comes before it is printed however the input came. */
@@ -177,29 +194,27 @@ static wf_status embed_up_to_the_fault(struct embedding *e, const char *const *l
     return WF_OK;
 }
 
-static wf_status check_line(const struct line_input *in, const char *text, int64_t length, wf_error *error)
-{
-    int64_t fault = wf_text_fault(text, length);
-    return fault < 0 ? WF_OK : wf_text_refuse(in->name, in->line, in->mark + fault + 1, text + fault, length - fault, error);
-}
-
 /* The vectors of the next lines; *count 0 at the end. */
 static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error)
 {
     const char *line[BLOCK_LINES];
-    int64_t length[BLOCK_LINES], first = e->in.line + 1;
-    struct line_window window;
-    wf_status status = line_input_window(&e->in, BLOCK_LINES, BLOCK_BYTES, &window, error), fine = WF_OK;
-    if (status != WF_OK || (status = make_room(e, window.lines, error)) != WF_OK)
+    int64_t length[BLOCK_LINES], held, bytes, first = e->done + 1;
+    wf_status status = line_input_wait(&e->in, BLOCK_LINES, BLOCK_BYTES, &held, &bytes, error), fine = WF_OK;
+    if (status != WF_OK)
         return status;
-    for (*count = 0; *count < window.lines; ++*count) {
-        char *text;
-        fine = line_input_next(&e->in, &text, &length[*count], error);
+    if (!wf_grow(&e->vector, &e->room, (e->lines + held) * e->width, sizeof *e->vector))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the vectors of %lld lines%s", (long long)(e->lines + held),
+                            e->a->similarity ? ": take fewer"
+                            : e->keep        ? ": --format text and json need less"
+                                             : "");
+    for (*count = 0; *count < held; ++*count, e->done++) {
+        fine = wf_lines_next(&e->in, error);
         if (fine == WF_OK)
-            fine = check_line(&e->in, text, length[*count], error);
+            fine = wf_lines_check(&e->in, error);
         if (fine != WF_OK)
             break;
-        line[*count] = text;
+        line[*count] = e->in.text;
+        length[*count] = e->in.length;
     }
     wf_error other = {0};
     status = embed_some(e, line, length, *count, first, &other);
@@ -219,20 +234,44 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
 {
     wf_status status = line_input_open(&e->in, NULL, error);
     for (int64_t count = 1; status == WF_OK && count > 0 && (status = next_block(e, &count, error)) == WF_OK;) {
-        display_show_lines(&e->display, line_input_share(&e->in, 0), e->in.line);
+        display_show_lines(&e->display, line_input_share(&e->in, (double)e->in.done), e->done);
         if (interrupted(NULL))
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }
     display_clear(&e->display);
     if (status == WF_ERR_CANCELLED) {
         wf_error_clear(error);
-        wf_error_set(error, status, "interrupted after %lld line%s", (long long)e->in.line, e->in.line == 1 ? "" : "s");
-    } else if (status != WF_OK && strncmp(error->message, "input:", 6) == 0) { /* the library does not know what the lines are of */
-        wf_error was = *error;
-        wf_error_clear(error);
-        /* nor is it the arguments of the command that are wrong */
-        status = wf_error_set(error, was.code == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : was.code, "standard %s", was.message);
+        wf_error_set(error, status, "interrupted after %lld line%s", (long long)e->done, e->done == 1 ? "" : "s");
     }
+    return status;
+}
+
+/* The cosine of each line's vector with each: [n,n]. */
+static wf_status print_cosines(struct embedding *e, wf_error *error)
+{
+    wf_status status = WF_OK;
+    enum format format = e->a->format;
+    int64_t n = e->lines, rows = format == FORMAT_NPY || n < COSINE_ROWS ? n : COSINE_ROWS;
+    float *out = rows == 0 || n < INT64_MAX / 8 / rows ? wf_alloc((size_t)(rows * n) * sizeof *out) : NULL;
+    if (!out && n > 0)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the cosines of %lld lines%s", (long long)n,
+                            format == FORMAT_NPY ? ": --format text and json need less" : "");
+    for (int64_t i = 0; i < n && status == WF_OK; i += COSINE_ROWS) {
+        int64_t count = n - i < COSINE_ROWS ? n - i : COSINE_ROWS;
+        float *block = format == FORMAT_NPY ? out + i * n : out;
+        display_show(&e->display, (double)i / (double)n, false, "%lld/%lld lines compared", (long long)i, (long long)n);
+        wf_cosines(e->vector, n, e->width, i, count, block);
+        if (format != FORMAT_NPY) {
+            display_make_way(&e->display);
+            status = print_rows(block, count, n, format, error);
+        }
+        if (status == WF_OK && interrupted(NULL))
+            status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted after %lld of %lld rows", (long long)(i + count), (long long)n);
+    }
+    display_clear(&e->display);
+    if (status == WF_OK && format == FORMAT_NPY)
+        status = print_rows(out, n, n, format, error);
+    wf_free(out);
     return status;
 }
 
@@ -243,14 +282,14 @@ static void report(const struct embedding *e, int64_t most)
 {
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], ids[WF_NUMBER_SIZE];
     if (e->truncated > 0)
-        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", wf_text_count(e->truncated, part),
-                wf_text_count(e->in.line, all), e->in.line == 1 ? "" : "s", wf_text_count(most, ids));
+        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(e->truncated, part), wf_text_count(e->done, all),
+                e->done == 1 ? "" : "s", wf_text_count(most, ids));
 }
 
 static wf_status embed(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
-    struct embedding e = {.a = a, .in.fd = -1, .keep = a->similarity || a->format == VECTORS_NPY};
+    struct embedding e = {.a = a, .in.fd = -1, .keep = a->similarity || a->format == FORMAT_NPY};
     wf_status status = wf_run_open(&run, a->run, a->weights, error);
     if (status != WF_OK)
         return status;
@@ -260,6 +299,8 @@ static wf_status embed(const struct arguments *a, wf_error *error)
         o.pooling = a->embed.pooling;
     if (a->other_normalize)
         o.normalize = a->embed.normalize;
+    o.normalize |= a->similarity; /* cosines don't depend on it */
+    o.name = "standard input";
     if (!(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
         status = error->code;
         wf_error_prefix(error, "%s", a->run);
@@ -268,13 +309,13 @@ static wf_status embed(const struct arguments *a, wf_error *error)
         display_open_beside_output(&e.display);
         status = embed_all(&e, error);
         if (status == WF_OK && a->similarity)
-            status = vectors_cosines(e.vector, e.lines, e.width, a->format, &e.display, error);
-        else if (status == WF_OK && a->format == VECTORS_NPY)
-            status = vectors_print(e.vector, e.lines, e.width, a->format, error);
+            status = print_cosines(&e, error);
+        else if (status == WF_OK && a->format == FORMAT_NPY)
+            status = print_rows(e.vector, e.lines, e.width, a->format, error);
         report(&e, o.max_length > 0 ? o.max_length : run.config.context);
     }
     wf_embedder_free(e.embedder);
-    line_input_close(&e.in);
+    wf_lines_close(&e.in);
     wf_free(e.vector);
     wf_run_close(&run);
     return status;
@@ -288,7 +329,7 @@ int run_embed(int argc, char **argv)
         return code;
     if (!a.run)
         return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a folder of Hugging Face's");
-    if (a.format == VECTORS_NPY && isatty(STDOUT_FILENO))
+    if (a.format == FORMAT_NPY && isatty(STDOUT_FILENO))
         return fail_usage("--format npy is no text that a terminal could show: send it to a file, > FILE");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);

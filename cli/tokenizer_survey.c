@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/internal/text.h>
 
 #include "display.h"
@@ -113,15 +114,11 @@ struct lengths {
 
 static bool lengths_add(struct lengths *l, int64_t length)
 {
-    if (length >= l->room) {
-        int64_t room = length + length / 2 + 256;
-        int64_t *lines = wf_realloc(l->lines, (size_t)room * sizeof *lines);
-        if (!lines)
-            return false;
-        memset(lines + l->room, 0, (size_t)(room - l->room) * sizeof *lines);
-        l->lines = lines;
-        l->room = room;
-    }
+    int64_t room = l->room;
+    if (!wf_grow(&l->lines, &l->room, length + 1, sizeof *l->lines))
+        return false;
+    if (l->room > room)
+        memset(l->lines + room, 0, (size_t)(l->room - room) * sizeof *l->lines);
     l->lines[length]++;
     l->count++;
     l->tokens += length;
@@ -148,27 +145,29 @@ static void lengths_print(const struct lengths *l, const char *what)
 
 /* --- one file ------------------------------------------------------------------------------------------------------ */
 
-static wf_status survey_lines(struct line_input *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
+static wf_status survey_lines(struct wf_lines *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
 {
     struct wf_tokens ids = {0};
-    int64_t empty = 0, unknown = 0, length;
-    char *text;
+    int64_t empty = 0, unknown = 0;
     struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true};
     wf_status status = o.cache ? WF_OK : error->code;
-    while (status == WF_OK && (status = line_input_next(in, &text, &length, error)) == WF_OK && text) {
+    while (status == WF_OK && (status = wf_lines_next(in, error)) == WF_OK && in->text) {
         if (interrupted(NULL)) {
-            status = wf_error_set(error, WF_ERR_CANCELLED, "%s: interrupted after %lld line%s", in->name, (long long)l->count,
-                                  l->count == 1 ? "" : "s");
+            status = WF_ERR_CANCELLED;
             break;
         }
-        empty += length == 0;
+        empty += in->length == 0;
         ids.count = 0;
-        status = line_input_encode(in, t, text, length, &o, &ids, error);
+        status = line_input_encode(in, t, &o, &ids, error);
         if (status == WF_OK && !lengths_add(l, ids.count))
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
     }
+    if (status == WF_ERR_CANCELLED) {
+        wf_error_clear(error);
+        wf_error_set(error, status, "%s: interrupted after %lld line%s", in->name, (long long)l->count, l->count == 1 ? "" : "s");
+    }
     if (status == WF_OK && l->count == 0)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", in->name);
+        status = wf_text_empty(in->name, error);
     if (status == WF_OK) {
         char count[2][WF_NUMBER_SIZE];
         printf("%s line%s, %s empty\n", wf_text_count(l->count, count[0]), l->count == 1 ? "" : "s", wf_text_count(empty, count[1]));
@@ -190,12 +189,12 @@ static wf_status survey_lines(struct line_input *in, const struct arguments *a, 
 
 static wf_status survey_one(const struct arguments *a, const char *path, const wf_tokenizer *t, wf_error *error)
 {
-    struct line_input in;
+    struct wf_lines in;
     struct lengths l = {0};
     wf_status status = line_input_open(&in, path, error);
     if (status == WF_OK)
         status = survey_lines(&in, a, t, &l, error);
-    line_input_close(&in);
+    wf_lines_close(&in);
     wf_free(l.lines);
     return status;
 }

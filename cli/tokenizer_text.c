@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
+#include <weft/internal/string.h>
+
 #include "line_input.h"
 
 enum { KEY_SPECIALS = 1000, KEY_TOKENS, CACHED_WORDS = 1 << 16 };
@@ -67,59 +70,40 @@ struct state {
     const struct arguments *arguments;
     wf_tokenizer *tokenizer;
     wf_token_cache *cache;
-    struct line_input in;
+    struct wf_lines in;
     struct wf_tokens ids;
     struct wf_string text;
 };
 
-static void print_quoted(const char *text, int64_t length)
-{
-    putchar('"');
-    for (int64_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20)
-            printf("\\u%04x", c);
-        else if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
-}
-
-static void print_number(int32_t n)
+static void add_id(struct wf_string *out, int32_t id)
 {
     char digits[12], *p = digits + sizeof digits;
-    uint32_t rest = (uint32_t)n;
+    uint32_t rest = (uint32_t)id;
     do
         *--p = (char)('0' + rest % 10);
     while (rest /= 10);
-    fwrite(p, 1, (size_t)(digits + sizeof digits - p), stdout);
+    wf_string_add(out, p, digits + sizeof digits - p);
 }
 
-static wf_status encode_line(struct state *s, const char *text, int64_t length, wf_error *error)
+static wf_status encode_line(struct state *s, wf_error *error)
 {
     const struct wf_encode_options o = {.specials = s->arguments->specials, .cache = s->cache};
+    bool tokens = s->arguments->tokens;
     s->ids.count = 0;
-    wf_status status = line_input_encode(&s->in, s->tokenizer, text, length, &o, &s->ids, error);
-    if (status != WF_OK)
-        return status;
-    if (s->arguments->tokens)
-        putchar('[');
+    wf_status status = line_input_encode(&s->in, s->tokenizer, &o, &s->ids, error);
+    wf_string_cut(&s->text, 0);
+    wf_string_text(&s->text, tokens ? "[" : "");
     for (int64_t i = 0; i < s->ids.count; i++) {
-        if (s->arguments->tokens) {
+        wf_string_text(&s->text, i == 0 ? "" : tokens ? ", " : " ");
+        if (tokens) {
             int64_t bytes;
             const char *piece = wf_tokenizer_token(s->tokenizer, s->ids.id[i], &bytes);
-            fputs(i ? ", " : "", stdout);
-            print_quoted(piece, bytes);
-        } else {
-            if (i)
-                putchar(' ');
-            print_number(s->ids.id[i]);
-        }
+            wf_string_json(&s->text, piece, bytes);
+        } else
+            add_id(&s->text, s->ids.id[i]);
     }
-    fputs(s->arguments->tokens ? "]\n" : "\n", stdout);
-    return WF_OK;
+    wf_string_text(&s->text, tokens ? "]" : "");
+    return status;
 }
 
 static bool blank(char c)
@@ -127,9 +111,17 @@ static bool blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static wf_status read_ids(struct state *s, const char *text, int64_t length, wf_error *error)
+static wf_status refuse(const struct state *s, int64_t at, const char *what, wf_error *error)
 {
-    int64_t types = wf_tokenizer_vocab_size(s->tokenizer);
+    char place[1024];
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: %s; ids are whole numbers from 0 to %lld with blanks between",
+                        wf_lines_place(&s->in, at, place, sizeof place), what, (long long)wf_tokenizer_vocab_size(s->tokenizer) - 1);
+}
+
+static wf_status read_ids(struct state *s, wf_error *error)
+{
+    const char *text = s->in.text;
+    int64_t vocab_size = wf_tokenizer_vocab_size(s->tokenizer), length = s->in.length;
     s->ids.count = 0;
     for (int64_t at = 0; at < length;) {
         if (blank(text[at])) {
@@ -140,56 +132,46 @@ static wf_status read_ids(struct state *s, const char *text, int64_t length, wf_
         for (; at < length && text[at] >= '0' && text[at] <= '9'; at++)
             id = id < INT32_MAX ? id * 10 + (text[at] - '0') : id;
         if (at == begin || (at < length && !blank(text[at])))
-            return line_input_fault(&s->in, begin, error, "no id stands here; ids are whole numbers from 0 to %lld with blanks between",
-                                    (long long)types - 1);
-        if (id >= types)
-            return line_input_fault(&s->in, begin, error, "the id %.*s is none of the vocabulary, 0 to %lld",
-                                    (int)(at - begin < 20 ? at - begin : 20), text + begin, (long long)types - 1);
-        if (s->ids.count == s->ids.capacity) {
-            int64_t capacity = s->ids.capacity * 2 + 256;
-            int32_t *grown = wf_realloc(s->ids.id, (size_t)capacity * sizeof *grown);
-            if (!grown)
-                return wf_error_set(error, WF_ERR_MEMORY, "%s:%lld: no memory for so many ids", s->in.name, (long long)s->in.line);
-            s->ids.id = grown;
-            s->ids.capacity = capacity;
-        }
+            return refuse(s, begin, "this is not an id", error);
+        if (id >= vocab_size)
+            return refuse(s, begin, "this id is not in the vocabulary", error);
+        if (!wf_grow(&s->ids.id, &s->ids.capacity, s->ids.count + 1, sizeof *s->ids.id))
+            return wf_error_set(error, WF_ERR_MEMORY, "%s:%lld: no memory for so many ids", s->in.name, (long long)s->in.line);
         s->ids.id[s->ids.count++] = (int32_t)id;
     }
     return WF_OK;
 }
 
-static wf_status decode_line(struct state *s, const char *text, int64_t length, wf_error *error)
+static wf_status decode_line(struct state *s, wf_error *error)
 {
     const struct wf_decode_options o = {.specials = s->arguments->specials};
-    wf_status status = read_ids(s, text, length, error);
-    s->text.length = 0;
+    wf_status status = read_ids(s, error);
+    wf_string_cut(&s->text, 0);
     if (status == WF_OK && s->ids.count > 0 &&
         (status = wf_tokenizer_decode_with(s->tokenizer, s->ids.id, s->ids.count, &o, &s->text, error)) != WF_OK)
         wf_error_prefix(error, "%s:%lld", s->in.name, (long long)s->in.line);
-    if (status != WF_OK)
-        return status;
     for (int64_t i = 0; i < s->text.length; i++) /* one line, whatever its tokens hold */
         if (s->text.data[i] == '\n' || s->text.data[i] == '\r')
             s->text.data[i] = ' ';
-    if (s->text.length > 0)
-        fwrite(s->text.data, 1, (size_t)s->text.length, stdout);
-    putchar('\n');
-    return WF_OK;
-}
-
-/* A standard output that can't be written ends it; the message comes when the program ends. */
-static wf_status stream(struct state *s, wf_status (*line)(struct state *, const char *, int64_t, wf_error *), wf_error *error)
-{
-    char *text;
-    int64_t length;
-    wf_status status = line_input_open(&s->in, NULL, error);
-    while (status == WF_OK && !ferror(stdout) && (status = line_input_next(&s->in, &text, &length, error)) == WF_OK && text)
-        status = line(s, text, length, error);
-    line_input_close(&s->in);
     return status;
 }
 
-static int run(const struct argp *argp, int argc, char **argv, wf_status (*line)(struct state *, const char *, int64_t, wf_error *))
+/* A standard output that can't be written ends it; the message comes when the program ends. */
+static wf_status stream(struct state *s, wf_status (*line)(struct state *, wf_error *), wf_error *error)
+{
+    wf_status status = line_input_open(&s->in, NULL, error);
+    while (status == WF_OK && !ferror(stdout) && (status = wf_lines_next(&s->in, error)) == WF_OK && s->in.text) {
+        status = line(s, error);
+        if (status == WF_OK && !wf_string_char(&s->text, '\n'))
+            status = wf_error_set(error, WF_ERR_MEMORY, "%s:%lld: no memory for the line", s->in.name, (long long)s->in.line);
+        if (status == WF_OK)
+            fwrite(s->text.data, 1, (size_t)s->text.length, stdout);
+    }
+    wf_lines_close(&s->in);
+    return status;
+}
+
+static int run(const struct argp *argp, int argc, char **argv, wf_status (*line)(struct state *, wf_error *))
 {
     struct arguments a = {0};
     int code = parse(argp, argc, argv, &a);

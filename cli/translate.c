@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
      "extra_tokens beyond its source",
      0},
     {"batch", KEY_BATCH, "N", 0, "sentences translated side by side (default 64); does not change the result", 0},
-    {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes loses its end (default), or is an error", 0},
+    {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes is truncated (default), or an error", 0},
     {"language", KEY_LANGUAGE, "LANG", 0,
      "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, such "
      "as de, have the common rules (default)",
@@ -131,20 +131,20 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], most[WF_NUMBER_SIZE];
     if (c->truncated > 0)
-        fprintf(stderr, "weft: %s of %s line%s lost the end: more ids than the model takes, %s\n", wf_text_count(c->truncated, part),
-                wf_text_count(c->lines, all), plural(c->lines), wf_text_count(max_length, most));
+        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(c->truncated, part), wf_text_count(c->lines, all),
+                plural(c->lines), wf_text_count(max_length, most));
     if (c->unknown > 0)
-        fprintf(stderr, "weft: unknown to the model: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
+        fprintf(stderr, "weft: unknown tokens: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
                 wf_text_count(c->tokens, all), plural(c->tokens));
     if (c->unfinished > 0)
-        fprintf(stderr, "weft: %s of %s translation%s stopped at the most tokens that one may have\n", wf_text_count(c->unfinished, part),
+        fprintf(stderr, "weft: %s of %s translation%s reached the maximum length\n", wf_text_count(c->unfinished, part),
                 wf_text_count(c->lines, all), plural(c->lines));
 }
 
 struct streaming {
     wf_translator *translator;
-    struct line_input in;
-    struct line_window window;
+    struct wf_lines in;
+    double before; /* bytes that were given out before those which are translated now */
     struct display display;
 };
 
@@ -153,21 +153,24 @@ static void show(void *ctx, int64_t done, int64_t count)
 {
     struct streaming *s = ctx;
     double part = (double)done / (double)count;
-    display_show_lines(&s->display, line_input_share(&s->in, part * (double)s->window.length),
-                       s->in.line + (int64_t)(part * (double)s->window.lines));
+    int64_t lines = wf_translator_counts(s->translator).lines;
+    display_show_lines(&s->display, line_input_share(&s->in, s->before + part * ((double)s->in.done - s->before)),
+                       lines + (int64_t)(part * (double)s->in.ends));
 }
 
 static wf_status stream(struct streaming *s, const struct arguments *a, wf_error *error)
 {
     wf_status status = line_input_open(&s->in, NULL, error);
-    for (; status == WF_OK; line_input_drop(&s->in, &s->window)) {
-        struct line_window *w = &s->window;
+    while (status == WF_OK) {
         struct wf_line_translations lines;
-        status = line_input_window(&s->in, WINDOW_LINES, WINDOW_BYTES, w, error);
-        if (status != WF_OK || w->lines == 0)
+        int64_t count, bytes, first = wf_translator_counts(s->translator).lines;
+        s->before = (double)s->in.done;
+        status = line_input_wait(&s->in, WINDOW_LINES, WINDOW_BYTES, &count, &bytes, error);
+        if (status == WF_OK && count > 0)
+            status = wf_lines_block(&s->in, bytes, error);
+        if (status != WF_OK || count == 0)
             break;
-        int64_t first = wf_translator_counts(s->translator).lines;
-        status = wf_translator_lines(s->translator, w->text, w->length, &lines, error);
+        status = wf_translator_lines(s->translator, s->in.text - s->in.mark, s->in.length + s->in.mark, &lines, error);
         display_make_way(&s->display);
         print_lines(&lines, first, a->n_best > 0);
         if (fflush(stdout) != 0 || ferror(stdout))
@@ -235,7 +238,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
         status = error->code;
     }
     wf_translator_free(s.translator);
-    line_input_close(&s.in);
+    wf_lines_close(&s.in);
     wf_run_close(&run);
     return status;
 }

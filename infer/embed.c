@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include <weft/embed.h>
+#include <weft/internal/gemm.h>
 #include <weft/internal/grow.h>
-#include <weft/internal/sentence.h>
 #include <weft/internal/parallel.h>
+#include <weft/internal/sentence.h>
 #include <weft/memory.h>
 
 #include <weft/internal/families.h>
@@ -99,6 +100,8 @@ wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenize
         return NULL;
     }
     *e = (wf_embedder){.model = model, .tokenizer = tokenizer, .options = *options, .width = c->d_model};
+    if (!e->options.name)
+        e->options.name = "input";
     if (e->options.max_length == 0)
         e->options.max_length = c->context;
     e->tape = wf_tape_new(error);
@@ -148,13 +151,14 @@ static wf_status encode_line(const struct encoding *x, struct lane *lane, int64_
     int64_t most = e->options.max_length, before = lane->ids.count, cut = 0, number = x->first_line + i;
     struct wf_encode_options o = {
         .specials = true, .cache = lane->cache, .whole = true, .most = e->options.truncate ? most : 0, .cut = &cut};
-    wf_status status = wf_line_encode(e->tokenizer, "input", x->lines[i], number - 1, 0, 0, x->lengths[i], &o, &lane->ids, &lane->error);
+    wf_status status =
+        wf_line_encode(e->tokenizer, e->options.name, x->lines[i], number - 1, 0, 0, x->lengths[i], &o, &lane->ids, &lane->error);
     int64_t length = lane->ids.count - before;
     if (status == WF_OK && length > most)
-        return wf_error_set(&lane->error, WF_ERR_ARGUMENT,
-                            "input:%" PRId64 ": the line has %" PRId64 " ids, the model takes %" PRId64
-                            ": shorten it, or let long lines lose their end (--truncate)",
-                            number, length, most);
+        return wf_error_set(&lane->error, WF_ERR_FORMAT,
+                            "%s:%" PRId64 ": the line has %" PRId64 " tokens, the model takes %" PRId64
+                            ": shorten it, or have long lines truncated (--truncate)",
+                            e->options.name, number, length, most);
     if (status != WF_OK)
         return status;
     lane->truncated += cut > 0;
@@ -312,4 +316,29 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
     if (status == WF_OK && truncated)
         *truncated = cut;
     return status;
+}
+
+/* --- vectors to cosines -------------------------------------------------------------------------------------------- */
+
+void wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out)
+{
+    wf_gemm(&(struct wf_gemm){.m = count,
+                              .n = n,
+                              .k = d,
+                              .alpha = 1,
+                              .a = x + from * d,
+                              .a_rs = d,
+                              .a_cs = 1,
+                              .b = x,
+                              .b_rs = 1,
+                              .b_cs = d,
+                              .c = out,
+                              .c_rs = n,
+                              .c_cs = 1,
+                              .rows_alone = true});
+    for (int64_t i = 0; i < count * n; i++) /* lengths of 1 are rounded ones */
+        out[i] = out[i] > 1 ? 1 : out[i] < -1 ? -1 : out[i];
+    for (int64_t i = 0; i < count; i++)
+        if (out[i * n + from + i] > 0)
+            out[i * n + from + i] = 1;
 }

@@ -105,8 +105,8 @@ done >long
 { head -2 lines; cat long; echo; head -1 lines; } >with_long
 expect 1 'standard input:3: the line has ' "$weft" embed run <with_long
 head -2 text | cmp -s - out || failed "the lines before the long one: $(wc -l <out)"
-grep -q 'ids, the model takes 64' message || failed "both lengths: $(cat message)"
-expect 0 '1 of 4 lines lost the end: more ids than the model takes, 64' "$weft" embed run --truncate <with_long
+grep -q 'tokens, the model takes 64' message || failed "both lengths: $(cat message)"
+expect 0 'truncated 1 of 4 lines to 64 tokens' "$weft" embed run --truncate <with_long
 [ "$(wc -l <out)" = 4 ] && tail -1 out | cmp -s - first || failed 'truncation'
 { head -1 lines; printf 'bad \377\n'; cat long; echo; } >bad
 expect 1 'standard input:2:5: not UTF-8: byte 0xFF' "$weft" embed run <bad
@@ -120,7 +120,7 @@ expect 1 'standard input:2:2: a NUL byte' "$weft" embed run <bad
 printf '\377\376a\0' >bad
 expect 1 'UTF-16' "$weft" embed run <bad
 { head -1 lines; head -c 70000000 /dev/zero; } >bad # which is not read whole
-expect 1 'standard input:2: no line end in 67108864 bytes' "$weft" embed run <bad
+expect 1 'standard input:2: a line of more than 67108864 bytes' "$weft" embed run <bad
 cmp -s out first || failed 'the line before the one without end'
 expect 1 'standard input: is a folder' "$weft" embed run <run
 expect 1 'standard input: cannot be read' "$weft" embed run <&-

@@ -52,7 +52,7 @@ expect 2 'is more than the beam, which is 1: add --beam 3' "$weft" translate run
 # a limit that cuts is said
 head -1 train.en | translate --max-tokens 3 >out
 [ "$(cat out)" = 'Die Katze schläft' ] || failed "max-tokens: $(cat out)"
-grep -q '1 of 1 translation stopped' err || failed "cut translations are not counted: $(cat err)"
+grep -q '1 of 1 translation reached the maximum length' err || failed "cut translations are not counted: $(cat err)"
 
 # a conversation: a line is answered before the next one comes
 mkfifo to from
@@ -98,7 +98,7 @@ expect 1 'truncate' "$weft" translate run --too-long error <long
 cat train.en long >both
 translate --max-tokens 20 <both >out || failed "truncation: $(cat err)"
 [ "$(wc -l <out)" = 7 ] && head -6 out | cmp -s - train.de || failed 'truncation'
-[ "$(grep -c '1 of 7 lines lost the end' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
+[ "$(grep -c 'truncated 1 of 7 lines' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
 expect 2 'neither truncate nor error' "$weft" translate run --too-long cut <train.en
 expect 2 'which run' "$weft" translate <train.en
 expect 2 'one argument too many' "$weft" translate run train.en </dev/null

@@ -15,8 +15,9 @@ enum wf_pooling {
 struct wf_embedder_options {
     enum wf_pooling pooling;
     bool normalize;     /* to a length of 1; a vector of zeros stays zero */
-    int64_t max_length; /* most ids of a sentence, marks included; 0: the model's context. More than that is WF_ERR_ARGUMENT */
-    bool truncate;      /* a longer sentence loses its end (its marks stay); else it is an error */
+    int64_t max_length; /* most ids of a sentence, marks included; 0: the model's context. More than that is WF_ERR_FORMAT */
+    bool truncate;      /* a longer sentence is truncated (its special tokens stay); else it is an error */
+    const char *name;   /* stands for the file in messages; NULL: "input" */
 };
 typedef struct wf_embedder wf_embedder;
 
@@ -32,6 +33,10 @@ WF_API int64_t wf_embedder_width(const wf_embedder *embedder); /* d */
  * be NULL) counts those that were cut. */
 WF_API wf_status wf_embed(wf_embedder *embedder, const char *const *lines, const int64_t *lengths, int64_t count, int64_t first_line,
                           wf_real *out, int64_t *truncated, wf_error *error) WF_CHECKED;
+
+/* Cosines between vectors: x [n,d], whose rows have length 1 (.normalize) or 0 -> out [count,n], of its rows `from` .. from+count-1 with
+ * all. They lie in -1 .. 1, and that of a vector with itself is 1; a row of zeros has a cosine of 0 with every row. */
+WF_API void wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out);
 
 WF_END_DECLS
 
