@@ -65,9 +65,6 @@ struct file_list {
 wf_status file_list_parse(const char *text, struct file_list *list, wf_error *error);
 void file_list_free(struct file_list *list);
 
-/* Where what was found out about large files is kept: $XDG_CACHE_HOME/weft, else $HOME/.cache/weft. NULL where neither is set. wf_free. */
-char *cache_folder(void);
-
 /* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code. One that has something to finish says so with
  * watch_interrupts, and then asks interrupted() often: WATCH_BRIEF gives it 0.7 s, WATCH_SAVE (training) what saving takes. A second signal
  * ends it. fail() knows the exit code of WF_ERR_CANCELLED. */

@@ -193,14 +193,6 @@ void file_list_free(struct file_list *list)
     *list = (struct file_list){0};
 }
 
-char *cache_folder(void)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') /* by the standard a relative path counts as none */
-        return wf_format("%s/weft", cache);
-    return home && home[0] ? wf_format("%s/.cache/weft", home) : NULL;
-}
-
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */
 
 static void say(const char *line)

@@ -81,28 +81,26 @@ struct figures {
 static wf_status evaluate_text(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
                                struct figures *f, wf_error *error)
 {
-    struct wf_text text = {0};
-    struct wf_tokens ids = {0};
-    bool masked = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
-    wf_status status = wf_text_read((const char *const *)files->path, files->count, &text, error);
-    if (status == WF_OK)
-        status = wf_text_encode(&text, 0, text.length, run->tokenizer, &ids, error);
-    if (status == WF_OK && ids.count < 2 && !masked)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
-    if (status == WF_OK && masked) {
+    struct wf_text_ids text;
+    char *cache = wf_cache_folder();
+    const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
+    wf_status status = wf_text_ids_open((const char *const *)files->path, files->count, &o, &text, error);
+    wf_free(cache);
+    if (status == WF_OK && wf_model_kind_of(run->model) == WF_MODEL_ENCODER) {
         struct wf_masked_evaluation e;
-        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, wf_id_view_of(ids.id, ids.count), &e, error)) != WF_OK)
+        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, &e, error)) != WF_OK)
             wf_error_prefix(error, "%s", a->data);
         f->loss = e.loss;
         f->tokens = e.tokens;
+    } else if (status == WF_OK && text.ids.count < 2) {
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
     } else if (status == WF_OK) {
-        status = wf_model_evaluate(run->model, tape, wf_id_view_of(ids.id, ids.count), &f->loss, &f->tokens, error);
+        status = wf_model_evaluate(run->model, tape, text.ids, &f->loss, &f->tokens, error);
         /* the first token is given, so the characters that were predicted are fewer by its own */
-        f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)ids.count) / M_LN2;
+        f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)text.ids.count) / M_LN2;
         f->bits_known = true;
     }
-    wf_tokens_free(&ids);
-    wf_text_free(&text);
+    wf_text_ids_close(&text);
     return status;
 }
 
@@ -119,7 +117,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     if (files->count != 2)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", a->run,
                             (long long)files->count);
-    char line[512], *cache = cache_folder();
+    char line[512], *cache = wf_cache_folder();
     wf_bitext *bitext;
     struct wf_pairs_evaluation e = {0};
     wf_status status = wf_run_bitext(run, files->path[0], files->path[1], cache, &bitext, error);

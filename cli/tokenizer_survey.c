@@ -259,7 +259,7 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
 
 static wf_status survey_two(const struct arguments *a, char **path, const wf_tokenizer *source, const wf_tokenizer *target, wf_error *error)
 {
-    char text[512], *cache = cache_folder();
+    char text[512], *cache = wf_cache_folder();
     wf_bitext *bitext;
     struct display d;
     const struct wf_bitext_options o = {.source = source,

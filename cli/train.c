@@ -155,10 +155,10 @@ int run_train(int argc, char **argv)
         return fail_usage("weft train needs --out RUN: the folder for what comes of it");
     wf_error error = {0};
     struct file_list train = {0}, valid = {0}, tokenizer = {0};
-    char *cache = cache_folder();
+    char *cache = wf_cache_folder();
     struct progress progress;
     struct wf_train_options o = {
-        .out = a.out, .survey_cache = cache, .resume = a.resume, .event = progress_event, .ctx = &progress, .cancelled = interrupted};
+        .out = a.out, .cache = cache, .resume = a.resume, .event = progress_event, .ctx = &progress, .cancelled = interrupted};
     wf_status status = configure(&a, &o.config, &o.seed, &error);
     if (status == WF_OK)
         status = file_list_parse(a.train, &train, &error);

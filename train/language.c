@@ -21,7 +21,7 @@ static wf_status open(struct trainer *t, bool resuming)
     if (t->options->source_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a language model: it has one tokenizer, not two", t->config.model);
     /* Of both texts: a character that only the validation text has must not end the run. */
-    wf_status status = sequence_read(t, &l->sequence, resuming, true);
+    wf_status status = sequence_tokenizer(t, &l->sequence, resuming, true);
     if (status == WF_OK)
         status = sequence_encode(t, &l->sequence);
     if (status != WF_OK)
@@ -57,10 +57,10 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
 
 static wf_status evaluate(struct trainer *t)
 {
-    const struct wf_tokens *valid = &((struct language *)t->data)->sequence.corpus.valid;
+    struct wf_id_view valid = ((struct language *)t->data)->sequence.corpus.valid.ids;
     int64_t tokens;
     t->valid_smoothed = NAN;
-    return wf_model_evaluate(t->model, t->tape, wf_id_view_of(valid->id, valid->count), &t->valid, &tokens, t->error);
+    return wf_model_evaluate(t->model, t->tape, valid, &t->valid, &tokens, t->error);
 }
 
 static bool append(void *ctx, const char *text, int64_t length)
@@ -74,11 +74,13 @@ static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *err
 {
     enum { PROMPT = 16, TOKENS = 128 };
     const struct wf_generation *g = &t->config.generation;
-    const struct wf_tokens *valid = &((struct language *)t->data)->sequence.corpus.valid;
+    struct wf_id_view valid = ((struct language *)t->data)->sequence.corpus.valid.ids;
     struct wf_generate_options o = {
         .max_tokens = TOKENS, .sampler = {.temperature = g->temperature, .top_k = g->top_k, .top_p = g->top_p, .seed = t->options->seed}};
-    wf_status status = wf_generate_text(t->model, t->tokenizer, t->tape, valid->id, valid->count < PROMPT ? valid->count : PROMPT, &o,
-                                        append, text, error);
+    int32_t prompt[PROMPT];
+    int64_t count = valid.count < PROMPT ? valid.count : PROMPT;
+    wf_id_view_copy(valid, 0, count, prompt);
+    wf_status status = wf_generate_text(t->model, t->tokenizer, t->tape, prompt, count, &o, append, text, error);
     return status == WF_OK && text->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a sample") : status;
 }
 

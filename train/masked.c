@@ -35,18 +35,18 @@ static wf_status check(const struct trainer *t, bool resuming)
 static wf_status check_texts(struct trainer *t, struct masked *d)
 {
     const struct wf_corpus *c = &d->sequence.corpus;
-    t->train_tokens = wf_masking_ordinary(&d->masking, wf_id_view_of(c->train.id, c->train.count));
-    wf_status status = wf_masked_count(&t->config, t->tokenizer, wf_id_view_of(c->valid.id, c->valid.count), &t->valid_tokens, t->error);
+    t->train_tokens = wf_masking_ordinary(&d->masking, c->train.ids);
+    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.ids, &t->valid_tokens, t->error);
     if (status == WF_OK && t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "
                             "another text or another tokenizer",
-                            (long long)c->train.count);
+                            (long long)c->train.ids.count);
     if (status == WF_OK && t->valid_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "of the %lld tokens to validate on none is masked: there are too few that the tokenizer knows, or mask_rate=%g "
                             "is too small for them",
-                            (long long)c->valid.count, t->config.training.mask_rate);
+                            (long long)c->valid.ids.count, t->config.training.mask_rate);
     return status;
 }
 
@@ -58,7 +58,7 @@ static wf_status open(struct trainer *t, bool resuming)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
     wf_status status = check(t, resuming);
     if (status == WF_OK) /* what only the validation text has is unknown */
-        status = sequence_read(t, &d->sequence, resuming, false);
+        status = sequence_tokenizer(t, &d->sequence, resuming, false);
     if (status == WF_OK && (status = wf_masking_init(&d->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error)) != WF_OK)
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : o->out);
     if (status == WF_OK)
@@ -119,9 +119,9 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
 
 static wf_status evaluate(struct trainer *t)
 {
-    const struct wf_tokens *valid = &((struct masked *)t->data)->sequence.corpus.valid;
+    struct wf_id_view valid = ((struct masked *)t->data)->sequence.corpus.valid.ids;
     struct wf_masked_evaluation e;
-    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, t->tape, wf_id_view_of(valid->id, valid->count), &e, t->error);
+    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, t->tape, valid, &e, t->error);
     t->valid = e.loss;
     t->valid_smoothed = NAN;
     return status;

@@ -1,64 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 #include "sequence.h"
 
+#include <sys/stat.h>
+
 #include <weft/memory.h>
 
-/* FNV-1a over the ids. */
-static uint64_t hash_of(const struct wf_tokens *tokens)
+static bool encode_progress(void *ctx, int64_t done, int64_t total)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int64_t i = 0; i < tokens->count; i++)
-        h = (h ^ (uint32_t)tokens->id[i]) * 0x100000001b3u;
-    return h;
+    return report_progress(ctx, "encoding the text", done, total);
 }
 
-static wf_status make_tokenizer(struct trainer *t, const struct sequence *s, bool both)
+/* A tokenizer is made in one reading of the texts, and the ids in another. */
+static wf_status check_files(struct trainer *t, const char *const *paths, int64_t count)
 {
-    int64_t types = t->config.vocab_size;
-    if (!s->valid_text.data || !both)
-        return tokenizer_make(t, NULL, 0, s->train_text.data, s->train_text.length, types, &t->tokenizer);
-    char *texts = wf_format("%s%s", s->train_text.data, s->valid_text.data);
-    wf_status status = texts ? tokenizer_make(t, NULL, 0, texts, s->train_text.length + s->valid_text.length, types, &t->tokenizer)
-                             : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for the texts");
-    wf_free(texts);
+    struct stat info;
+    for (int64_t i = 0; i < count; i++)
+        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+            return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                                "%s is a pipe or a device, which can be read once, and training a tokenizer takes one reading more: write "
+                                "it to a file first, or give a tokenizer",
+                                paths[i]);
+    return WF_OK;
+}
+
+static wf_status make_tokenizer(struct trainer *t, bool both)
+{
+    const struct wf_train_options *o = t->options;
+    int64_t count = o->train_files + (both ? o->valid_files : 0);
+    const char **paths = wf_alloc((size_t)(count + 1) * sizeof *paths);
+    if (!paths)
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
+    wf_status status = check_files(t, paths, count);
+    if (status == WF_OK)
+        status = tokenizer_make(t, paths, count, t->config.vocab_size, &t->tokenizer);
+    wf_free(paths);
     return status;
 }
 
-wf_status sequence_read(struct trainer *t, struct sequence *s, bool resuming, bool both)
+wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resuming, bool both)
 {
-    const struct wf_train_options *o = t->options;
-    wf_status status = wf_text_read(o->train, o->train_files, &s->train_text, t->error);
-    if (status == WF_OK && o->valid_files > 0)
-        status = wf_text_read(o->valid, o->valid_files, &s->valid_text, t->error);
-    if (status == WF_OK)
-        status = tokenizers_find(t, resuming, &s->made);
-    return status == WF_OK && s->made ? make_tokenizer(t, s, both) : status;
+    wf_status status = tokenizers_find(t, resuming, &s->made);
+    return status == WF_OK && s->made ? make_tokenizer(t, both) : status;
 }
 
 wf_status sequence_encode(struct trainer *t, struct sequence *s)
 {
-    wf_status status = wf_corpus_build(t->tokenizer, &s->train_text, t->options->valid_files > 0 ? &s->valid_text : NULL, t->config.context,
-                                       &s->corpus, t->error);
-    wf_text_free(&s->train_text);
-    wf_text_free(&s->valid_text);
+    const struct wf_train_options *o = t->options;
+    const struct wf_corpus_options options = {.tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t};
+    wf_status status =
+        wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, t->config.context, &options, &s->corpus, t->error);
     if (status == WF_OK)
-        status = wf_crops_init(&s->crops, wf_id_view_of(s->corpus.train.id, s->corpus.train.count), t->config.context, t->options->seed,
-                               t->error);
+        status = wf_crops_init(&s->crops, s->corpus.train.ids, t->config.context, o->seed, t->error);
     if (status != WF_OK)
         return status;
-    t->train_hash = hash_of(&s->corpus.train);
-    t->valid_hash = hash_of(&s->corpus.valid);
-    t->train_tokens = s->corpus.train.count;
-    t->valid_tokens = s->corpus.valid.count;
+    t->train_hash = s->corpus.train.hash;
+    t->valid_hash = s->corpus.valid.hash;
+    t->train_tokens = s->corpus.train.ids.count;
+    t->valid_tokens = s->corpus.valid.ids.count;
     t->validates = true;
     return WF_OK;
 }
 
 void sequence_free(struct sequence *s)
 {
-    wf_corpus_free(&s->corpus);
-    wf_text_free(&s->train_text);
-    wf_text_free(&s->valid_text);
+    wf_corpus_close(&s->corpus);
 }
 
 int64_t sequence_rows(const struct trainer *t, int64_t micro, int64_t *first)

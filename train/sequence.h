@@ -9,16 +9,15 @@
 #include "trainer.h"
 
 struct sequence {
-    struct wf_text train_text, valid_text; /* until they are ids */
     struct wf_corpus corpus;
     struct wf_crops crops;
     bool made; /* the tokenizer, from the training text */
 };
 
-/* The texts, and the run's tokenizer or the given one; where neither is, one is made of the training text, and, with `both`, of the
- * validation text too. */
-wf_status sequence_read(struct trainer *t, struct sequence *s, bool resuming, bool both);
-/* Their ids, with the trainer's hashes and counts, which take the place of the texts. */
+/* The run's tokenizer or the given one; where neither is, one is trained on the training text, and, with `both`, on the validation text
+ * too. */
+wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resuming, bool both);
+/* The ids of the texts, with the trainer's hashes and counts. */
 wf_status sequence_encode(struct trainer *t, struct sequence *s);
 void sequence_free(struct sequence *s);
 

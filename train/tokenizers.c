@@ -54,8 +54,7 @@ static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)
     return report_progress(ctx, text, p->done, p->total);
 }
 
-wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
-                         wf_tokenizer **out)
+wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out)
 {
     const struct wf_config *c = &t->config;
     /* A vocabulary of characters has no size to choose. */
@@ -69,8 +68,7 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
         o.specials = of_encoders;
         o.special_count = 3;
     }
-    return count > 0 ? wf_tokenizer_train_files_with(paths, count, &o, out, t->error)
-                     : wf_tokenizer_train_with(text, length, &o, out, t->error);
+    return wf_tokenizer_train_files_with(paths, count, &o, out, t->error);
 }
 
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)

@@ -81,9 +81,8 @@ wf_status set_aside(struct trainer *t, const char *name, const char *as, const c
 /* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
  * them. */
 wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing);
-/* One of the kind and size of the config, from files or, with none, from a text. */
-wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, const char *text, int64_t length, int64_t vocab_size,
-                         wf_tokenizer **out);
+/* One of the kind and size of the config, from files. */
+wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out);
 /* Warns where it has fewer types than were asked for: a short text has fewer merges and words than a preset asks for. */
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
 /* step.c */

@@ -51,13 +51,12 @@ static wf_status make_tokenizers(struct trainer *t)
     const struct wf_config *c = &t->config;
     const char *const *files = t->options->train;
     if (c->shared) {
-        wf_status status = tokenizer_make(t, files, 2, NULL, 0, c->vocab_size, &t->tokenizer);
+        wf_status status = tokenizer_make(t, files, 2, c->vocab_size, &t->tokenizer);
         t->source_tokenizer = t->tokenizer;
         return status;
     }
-    wf_status status =
-        tokenizer_make(t, files, 1, NULL, 0, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, &t->source_tokenizer);
-    return status == WF_OK ? tokenizer_make(t, files + 1, 1, NULL, 0, c->vocab_size, &t->tokenizer) : status;
+    wf_status status = tokenizer_make(t, files, 1, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, &t->source_tokenizer);
+    return status == WF_OK ? tokenizer_make(t, files + 1, 1, c->vocab_size, &t->tokenizer) : status;
 }
 
 static bool survey_progress(void *ctx, int64_t done, int64_t total)
@@ -72,7 +71,7 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
                                   .source_bos = t->config.source_bos,
                                   .source_eos = t->config.source_eos,
                                   .max_length = t->config.max_length,
-                                  .cache = t->options->survey_cache,
+                                  .cache = t->options->cache,
                                   .progress = survey_progress,
                                   .ctx = t};
     return wf_bitext_open(files[0], files[1], &o, out, t->error);

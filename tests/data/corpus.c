@@ -1,198 +1,298 @@
 /* SPDX-License-Identifier: MIT */
 #include "data_test.h"
+#include <weft/runtime.h>
 
-static struct wf_text text_of(const char *data, const char *name)
+static struct wf_corpus_options options_of(const wf_tokenizer *t)
 {
-    struct wf_text text;
-    ck_ok(wf_text_of(data, (int64_t)strlen(data), name, &text, error));
-    return text;
+    return (struct wf_corpus_options){.tokenizer = t};
 }
 
-static wf_tokenizer *trained(const struct wf_text *text)
+/* A file's name, kept. */
+static char *file_of(const char *name, const char *data)
+{
+    return wf_strdup(test_file(name, data, strlen(data)));
+}
+
+static wf_tokenizer *trained(const char *text)
 {
     wf_tokenizer *tokenizer;
-    ck_ok(wf_tokenizer_train(text->data, text->length, &tokenizer, error));
+    ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &tokenizer, error));
     return tokenizer;
+}
+
+static void ck_ids(struct wf_id_view ids, const int32_t *expected, int64_t count)
+{
+    int32_t *got = wf_alloc((size_t)(ids.count + 1) * sizeof *got);
+    wf_id_view_copy(ids, 0, ids.count, got);
+    ck_assert_int_eq(ids.count, count);
+    for (int64_t i = 0; i < count; i++)
+        if (got[i] != expected[i])
+            ck_abort_msg("id %d is %d, not %d", (int)i, (int)got[i], (int)expected[i]);
+    wf_free(got);
 }
 
 /* For every length: the parts are floor(0.9 n) and the rest, and together they are the text. Characters of 1 to 4 bytes. */
 START_TEST(holds_out_the_last_tenth)
 {
     static const char *const characters[] = {"a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80"};
-    for (int n = 2; n < 200; n++) {
+    for (int n = 2; n < 120; n++) {
         char data[1000] = "";
         for (int i = 0; i < n; i++)
             strcat(data, characters[(i * i + i / 3) % 4]);
-        struct wf_text text = text_of(data, "text");
-        wf_tokenizer *t = trained(&text);
+        char *path = file_of("text", data);
+        wf_tokenizer *t = trained(data);
         struct wf_tokens all = {0};
         struct wf_corpus corpus;
+        struct wf_corpus_options o = options_of(t);
         int64_t kept = n * 9 / 10;
         ck_assert_int_eq(kept, (int64_t)(0.9 * n));
-        ck_ok(wf_text_encode(&text, 0, text.length, t, &all, error));
+        ck_ok(wf_tokenizer_encode(t, data, (int64_t)strlen(data), &all, error));
         ck_assert_int_eq(all.count, n);
         wf_error problem = {0};
-        wf_status status = wf_corpus_build(t, &text, NULL, 1, &corpus, &problem);
+        wf_status status = wf_corpus_open((const char *[]){path}, 1, NULL, 0, 1, &o, &corpus, &problem);
         if (kept < 2 || n - kept < 2) {
             ck_assert_int_eq(status, WF_ERR_ARGUMENT);
-            ck_assert_ptr_null(corpus.train.id);
+            ck_assert_ptr_null(corpus.train.ids.data);
         } else {
             ck_assert_int_eq(status, WF_OK);
-            ck_assert_int_eq(corpus.train.count, kept);
-            ck_assert_int_eq(corpus.train_characters, kept);
-            ck_assert_int_eq(corpus.valid.count, n - kept);
-            ck_assert_int_eq(corpus.valid_characters, n - kept);
-            ck_assert_int_eq(memcmp(all.id, corpus.train.id, (size_t)kept * 4), 0);
-            ck_assert_int_eq(memcmp(all.id + kept, corpus.valid.id, (size_t)(n - kept) * 4), 0);
+            ck_assert_int_eq(corpus.train.characters, kept);
+            ck_assert_int_eq(corpus.valid.characters, n - kept);
+            ck_ids(corpus.train.ids, all.id, kept);
+            ck_ids(corpus.valid.ids, all.id + kept, n - kept);
         }
-        wf_corpus_free(&corpus);
+        wf_corpus_close(&corpus);
         wf_tokens_free(&all);
         wf_tokenizer_free(t);
-        wf_text_free(&text);
+        wf_free(path);
     }
 }
 END_TEST
 
 START_TEST(takes_a_validation_text)
 {
-    struct wf_text train = text_of("abcabcabc\n", "train.txt"), valid = text_of("cab\nb", "valid.txt");
-    wf_tokenizer *t = trained(&train);
+    char *train = file_of("train.txt", "abcabcabc\n"), *valid = file_of("valid.txt", "\xEF\xBB\xBF"
+                                                                                     "cab\nb");
+    wf_tokenizer *t = trained("abc\n");
     struct wf_corpus corpus;
-    ck_ok(wf_corpus_build(t, &train, &valid, 4, &corpus, error));
-    ck_assert_int_eq(corpus.train.count, 10);
-    ck_assert_int_eq(corpus.valid.count, 5);
-    ck_assert_int_eq(memcmp(corpus.valid.id, (int32_t[]){3, 1, 2, 0, 2}, 20), 0);
-    wf_corpus_free(&corpus);
-    wf_corpus_free(&corpus);
+    struct wf_corpus_options o = options_of(t);
+    ck_ok(wf_corpus_open((const char *[]){train}, 1, (const char *[]){valid}, 1, 4, &o, &corpus, error));
+    ck_ids(corpus.train.ids, (const int32_t[]){1, 2, 3, 1, 2, 3, 1, 2, 3, 0}, 10);
+    ck_ids(corpus.valid.ids, (const int32_t[]){3, 1, 2, 0, 2}, 5);
+    ck_assert_int_eq(corpus.train.characters, 10);
+    ck_assert_int_eq(corpus.valid.characters, 5);
+    wf_corpus_close(&corpus);
+    wf_corpus_close(&corpus);
     wf_tokenizer_free(t);
-    wf_text_free(&train);
-    wf_text_free(&valid);
+    wf_free(train);
+    wf_free(valid);
 }
 END_TEST
 
-START_TEST(parts_that_are_too_short)
+/* Between two files stands the end of a text; what is held out begins where the tenth does, in whichever file that is. */
+START_TEST(files_are_documents)
 {
-    struct wf_text train = text_of("abcabcabcabcabcabcab", "train.txt"), valid = text_of("abcab", "valid.txt");
-    wf_tokenizer *t = trained(&train);
+    const char *specials[] = {"<unk>", "</s>"};
+    char *a = file_of("a", "one two three"), *b = file_of("b", "two"), *c = file_of("c", "three one\n");
+    wf_tokenizer *t;
+    ck_ok(wf_tokenizer_train("one two three", 13, &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = 2));
+    int32_t one = wf_tokenizer_id(t, "one", 3), two = wf_tokenizer_id(t, "two", 3), three = wf_tokenizer_id(t, "three", 5);
+    struct wf_corpus_options o = options_of(t);
+    struct wf_text_ids ids;
+    ck_ok(wf_text_ids_open((const char *[]){a, b, c}, 3, &o, &ids, error));
+    ck_ids(ids.ids, (const int32_t[]){one, two, three, 1, two, 1, three, one}, 8);
+    ck_assert_int_eq(ids.characters, 26);
+    ck_assert_int_eq(ids.unknown, 0);
+    wf_text_ids_close(&ids);
+    struct wf_corpus corpus; /* 26 characters: 23 are kept, 3 of the last file are held out */
+    ck_fails(wf_corpus_open((const char *[]){a, b, c}, 3, NULL, 0, 1, &o, &corpus, error), WF_ERR_ARGUMENT,
+             "the validation part has 1 tokens");
+    ck_ok(wf_corpus_open((const char *[]){a, b, c}, 3, (const char *[]){c, b}, 2, 1, &o, &corpus, error));
+    ck_ids(corpus.valid.ids, (const int32_t[]){three, one, 1, two}, 4);
+    wf_corpus_close(&corpus);
+    wf_tokenizer_free(t);
+    t = trained("one two three\n"); /* characters have no such token */
+    o.tokenizer = t;
+    ck_ok(wf_text_ids_open((const char *[]){a, b}, 2, &o, &ids, error));
+    ck_assert_int_eq(ids.ids.count, 16);
+    wf_text_ids_close(&ids);
+    wf_tokenizer_free(t);
+    wf_free(a);
+    wf_free(b);
+    wf_free(c);
+}
+END_TEST
+
+START_TEST(counts_unknown_tokens)
+{
+    const char *specials[] = {"<unk>"};
+    char *a = file_of("a", "one two other one two new");
+    wf_tokenizer *t;
+    ck_ok(wf_tokenizer_train("one two", 7, &t, error, .kind = WF_TOKENIZER_WORD, .specials = specials, .special_count = 1));
+    struct wf_corpus_options o = options_of(t);
+    struct wf_text_ids ids;
+    ck_ok(wf_text_ids_open((const char *[]){a}, 1, &o, &ids, error));
+    ck_assert_int_eq(ids.unknown, 2);
+    wf_text_ids_close(&ids);
+    wf_tokenizer_free(t);
+    wf_free(a);
+}
+END_TEST
+
+START_TEST(too_short_texts)
+{
+    char *train = file_of("train.txt", "abcabcabcabcabcabcab"), *valid = file_of("valid.txt", "abcab");
+    wf_tokenizer *t = trained("abc");
+    const char *a[] = {train}, *b[] = {valid};
     struct wf_corpus corpus;
-    ck_fails(wf_corpus_build(t, &train, NULL, 18, &corpus, error), WF_ERR_ARGUMENT,
-             "the training part has 18 tokens, and a context of 18 needs at least 19; use a longer text or a smaller context");
-    ck_fails(wf_corpus_build(t, &train, NULL, 2, &corpus, error), WF_ERR_ARGUMENT,
-             "the validation part has 2 tokens, and a context of 2 needs at least 3; use a longer text or a smaller context, or give a "
-             "validation");
-    ck_ok(wf_corpus_build(t, &train, NULL, 1, &corpus, error));
-    wf_corpus_free(&corpus);
-    ck_fails(wf_corpus_build(t, &train, &valid, 5, &corpus, error), WF_ERR_ARGUMENT, "the validation part has 5 tokens");
-    ck_ok(wf_corpus_build(t, &train, &valid, 4, &corpus, error));
-    wf_corpus_free(&corpus);
-    ck_fails(wf_corpus_build(t, &train, &valid, 20, &corpus, error), WF_ERR_ARGUMENT, "the training part has 20 tokens");
-    ck_fails(wf_corpus_build(t, &train, &valid, 0, &corpus, error), WF_ERR_ARGUMENT, "context of 0");
+    struct wf_corpus_options o = options_of(t);
+    ck_fails(wf_corpus_open(a, 1, NULL, 0, 18, &o, &corpus, error), WF_ERR_ARGUMENT,
+             "the training part has 18 tokens, and a context of 18 needs at least 19");
+    ck_fails(wf_corpus_open(a, 1, NULL, 0, 2, &o, &corpus, error), WF_ERR_ARGUMENT,
+             "the validation part has 2 tokens, and a context of 2 needs at least 3; use a longer text or a smaller context, or give a");
+    ck_ok(wf_corpus_open(a, 1, NULL, 0, 1, &o, &corpus, error));
+    wf_corpus_close(&corpus);
+    ck_fails(wf_corpus_open(a, 1, b, 1, 5, &o, &corpus, error), WF_ERR_ARGUMENT, "the validation part has 5 tokens");
+    ck_ok(wf_corpus_open(a, 1, b, 1, 4, &o, &corpus, error));
+    wf_corpus_close(&corpus);
+    ck_fails(wf_corpus_open(a, 1, b, 1, 20, &o, &corpus, error), WF_ERR_ARGUMENT, "the training part has 20 tokens");
+    ck_fails(wf_corpus_open(a, 1, b, 1, 0, &o, &corpus, error), WF_ERR_ARGUMENT, "context of 0");
+    ck_fails(wf_corpus_open(NULL, 0, b, 1, 2, &o, &corpus, error), WF_ERR_ARGUMENT, "no text file given");
     wf_tokenizer_free(t);
-    wf_text_free(&train);
-    wf_text_free(&valid);
+    wf_free(train);
+    wf_free(valid);
 }
 END_TEST
 
-/* What a tokenizer's file says for batches of sentences, as BERT's do (128 ids, padded to 128), is not for a text. */
-START_TEST(cuts_and_pads_nothing)
+/* What is wrong in a file is placed in it, the first fault in the text whichever thread meets it. */
+START_TEST(faults_are_placed)
 {
-    static const char *const padding =
-        "{\"strategy\": {\"Fixed\": 400}, \"direction\": \"Right\", \"pad_to_multiple_of\": null, \"pad_id\": 0, "
-        "\"pad_type_id\": 0, \"pad_token\": \"<pad>\"}";
-    static const char *const cut = "{\"direction\": \"Right\", \"max_length\": 3, \"strategy\": \"LongestFirst\", \"stride\": 0}";
-    static const char *const kinds[] = {"of characters", "of words"};
-    char data[400] = "";
-    for (int i = 0; i < 100; i++)
-        strcat(data, i % 7 ? "b " : "a ");
-    struct wf_text text = text_of(data, "text");
-    for (int kind = 0; kind < 2; kind++)
-        for (int what = 0; what < 2; what++) {
-            wf_tokenizer *plain;
-            struct wf_tokens ids = {0};
-            struct wf_corpus corpus;
-            ck_ok(wf_tokenizer_train(text.data, text.length, &plain, error, .kind = kind ? WF_TOKENIZER_WORD : WF_TOKENIZER_CHAR));
-            wf_tokenizer *t = tokenizer_with(plain, what ? "padding" : "truncation", what ? padding : cut);
-            ck_ok(wf_text_encode(&text, 0, text.length, t, &ids, error));
-            ck_assert_msg(ids.count == (kind ? 100 : 200), "%s: %d ids", kinds[kind], (int)ids.count);
-            ck_ok(wf_corpus_build(t, &text, NULL, 1, &corpus, error));
-            ck_assert_int_eq(corpus.train.count + corpus.valid.count, ids.count);
-            wf_corpus_free(&corpus);
-            wf_tokens_free(&ids);
-            wf_tokenizer_free(t);
-            wf_tokenizer_free(plain);
-        }
-    wf_text_free(&text);
-}
-END_TEST
-
-START_TEST(unknown_characters_are_placed_in_their_file)
-{
-    struct wf_text train = text_of("abc\n", "train.txt"), valid = text_of("abc\nab\xC3\xA9q", "valid.txt");
-    wf_tokenizer *t = trained(&train);
-    struct wf_corpus corpus;
-    ck_fails(wf_corpus_build(t, &train, &valid, 1, &corpus, error), WF_ERR_FORMAT,
-             "valid.txt:2:3: the character U+00E9 'é' is not in the vocabulary of 4 tokens");
-    struct wf_tokens ids = {0};
-    ck_ok(wf_text_encode(&valid, 4, 6, t, &ids, error));
-    ck_assert_int_eq(ids.count, 2);
-    ck_fails(wf_text_encode(&valid, 6, valid.length, t, &ids, error), WF_ERR_FORMAT, "valid.txt:2:3: ");
-    ck_fails(wf_text_encode(&valid, 8, valid.length, t, &ids, error), WF_ERR_FORMAT, "valid.txt:2:5: the character U+0071 'q'");
-    ck_assert_int_eq(ids.count, 2);
-    wf_tokens_free(&ids);
+    wf_tokenizer *t = trained("abc\n ");
+    struct wf_text_ids ids;
+    struct wf_corpus_options o = options_of(t);
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *message;
+    } cases[] = {
+        {"abc\nab\xC3\xA9q", 9, "bad:2:3: the character U+00E9"},
+        {"\xEF\xBB\xBF"
+         "abq\n",
+         7, "bad:1:6: the character U+0071 'q'"},
+        {"abc\n\xFF", 5, "bad:2:1: not UTF-8: byte 0xFF"},
+        {"abc\nab\0", 7, "bad:2:3: a NUL byte"},
+        {"\xFF\xFE"
+         "a\0b\0",
+         6, "bad:1:1: this is UTF-16"},
+        {"", 0, "bad: the file is empty"},
+        {"\xEF\xBB\xBF", 3, "bad: the file is empty"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *bad = wf_strdup(test_file("bad", cases[i].text, cases[i].bytes)), *good = file_of("good", "abc");
+        ck_fails(wf_text_ids_open((const char *[]){good, bad}, 2, &o, &ids, error), WF_ERR_FORMAT, cases[i].message);
+        ck_assert_ptr_null(ids.ids.data);
+        wf_free(bad);
+        wf_free(good);
+    }
+    enum { LINES = 300000 }; /* 1.2 MB: blocks on all threads */
+    char *text = wf_alloc(4 * LINES + 1);
+    for (int i = 0; i < LINES; i++)
+        memcpy(text + 4 * i, "abc\n", 4);
+    text[4 * 299000 + 1] = 'y';
+    text[4 * 123456 + 2] = 'x';
+    char *bad = wf_strdup(test_file("bad", text, 4 * LINES));
+    for (int threads = 1; threads < 5; threads++) {
+        ck_ok(wf_set_threads(threads, error));
+        ck_fails(wf_text_ids_open((const char *[]){bad}, 1, &o, &ids, error), WF_ERR_FORMAT, "bad:123457:3: the character U+0078 'x'");
+    }
+    ck_fails(wf_text_ids_open((const char *[]){"/no/such/file"}, 1, &o, &ids, error), WF_ERR_IO, "/no/such/file: cannot be opened");
+    ck_fails(wf_text_ids_open((const char *[]){"/tmp"}, 1, &o, &ids, error), WF_ERR_IO, "/tmp: is a folder");
+    wf_free(text);
+    wf_free(bad);
     wf_tokenizer_free(t);
-    wf_text_free(&train);
-    wf_text_free(&valid);
 }
 END_TEST
 
+/* The numbers that the peers' scripts give for tinyshakespeare. */
 START_TEST(tinyshakespeare)
 {
-    char path[4200];
-    if (!shared_folder())
+    const char *path = "../shared/data/tinyshakespeare/input.txt", *root = getenv("WEFT_SOURCE_ROOT");
+    char *full = wf_format("%s/%s", root ? root : ".", path);
+    if (!wf_file_exists(full)) {
+        printf("skipped: %s is absent\n", full);
+        wf_free(full);
         return;
-    snprintf(path, sizeof path, "%s/data/tinyshakespeare/input.txt", shared_folder());
-    struct wf_text text;
+    }
+    wf_tokenizer *t;
     struct wf_corpus corpus;
-    struct wf_string back = {0};
-    ck_ok(wf_text_read((const char *[]){path}, 1, &text, error));
-    ck_assert_int_eq(text.characters, 1115394);
-    wf_tokenizer *t = trained(&text);
+    ck_ok(wf_tokenizer_train_files((const char *[]){full}, 1, &t, error));
     ck_assert_int_eq(wf_tokenizer_vocab_size(t), 65);
-    ck_ok(wf_corpus_build(t, &text, NULL, 256, &corpus, error));
-    ck_assert_int_eq(corpus.train.count, 1003854);
-    ck_assert_int_eq(corpus.valid.count, 111540);
-    /* "First Citizen:": ids as in nanoGPT, whose vocabulary is sorted too. */
-    ck_assert_int_eq(memcmp(corpus.train.id, (int32_t[]){18, 47, 56, 57, 58, 1, 15, 47, 58, 47, 64, 43, 52, 10}, 14 * 4), 0);
-    ck_ok(wf_tokenizer_decode(t, corpus.train.id, corpus.train.count, &back, error));
-    ck_ok(wf_tokenizer_decode(t, corpus.valid.id, corpus.valid.count, &back, error));
-    ck_assert(back.length == text.length && !memcmp(back.data, text.data, (size_t)text.length));
-    wf_string_free(&back);
-    wf_corpus_free(&corpus);
+    struct wf_corpus_options o = options_of(t);
+    ck_ok(wf_corpus_open((const char *[]){full}, 1, NULL, 0, 256, &o, &corpus, error));
+    ck_assert_int_eq(corpus.train.ids.count, 1003854);
+    ck_assert_int_eq(corpus.valid.ids.count, 111540);
+    wf_corpus_close(&corpus);
     wf_tokenizer_free(t);
-    wf_text_free(&text);
+    wf_free(full);
 }
 END_TEST
 
-static wf_status build(void *ctx, wf_error *error)
+struct sweep {
+    const char *path;
+    const wf_tokenizer *tokenizer;
+};
+
+static wf_status open_one(void *ctx, wf_error *error)
 {
-    struct wf_text *text = ctx;
-    wf_tokenizer *t;
-    struct wf_corpus corpus = {0};
-    wf_status status = wf_tokenizer_train(text->data, text->length, &t, error);
-    if (status == WF_OK)
-        status = wf_corpus_build(t, text, NULL, 2, &corpus, error);
-    wf_corpus_free(&corpus);
-    wf_tokenizer_free(t);
+    const struct sweep *s = ctx;
+    struct wf_corpus corpus;
+    struct wf_corpus_options o = options_of(s->tokenizer);
+    wf_status status = wf_corpus_open((const char *[]){s->path}, 1, NULL, 0, 2, &o, &corpus, error);
+    wf_corpus_close(&corpus);
     return status;
 }
 
-START_TEST(no_memory)
+START_TEST(memory)
 {
-    struct wf_text text = text_of("thirty characters of some text", "text");
-    ck_assert_int_eq(sweep_memory(build, &text), 12);
-    wf_text_free(&text);
+    char *path = file_of("text", "thirty characters of some text");
+    for (int kind = 0; kind < 2; kind++) {
+        wf_tokenizer *t;
+        ck_ok(wf_tokenizer_train("thirty characters of some text", 30, &t, error, .kind = kind ? WF_TOKENIZER_BYTE_BPE : WF_TOKENIZER_CHAR,
+                                 .vocab_size = kind ? 264 : 0));
+        ck_assert_int_gt(sweep_memory(open_one, &(struct sweep){path, t}), 5);
+        wf_tokenizer_free(t);
+    }
+    wf_free(path);
 }
 END_TEST
 
-WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, parts_that_are_too_short, cuts_and_pads_nothing,
-             unknown_characters_are_placed_in_their_file, tinyshakespeare, no_memory)
+static bool count_calls(void *ctx, int64_t done, int64_t total)
+{
+    int *calls = ctx;
+    ck_assert(done >= 0 && done <= total);
+    return --*calls >= 0;
+}
+
+START_TEST(can_be_cancelled)
+{
+    char *path = file_of("text", "thirty characters of some text");
+    wf_tokenizer *t = trained("thirty characters of some text");
+    for (int calls = 0;; calls++) {
+        int left = calls;
+        struct wf_text_ids ids;
+        struct wf_corpus_options o = {.tokenizer = t, .progress = count_calls, .ctx = &left};
+        wf_error problem = {0};
+        wf_status status = wf_text_ids_open((const char *[]){path}, 1, &o, &ids, &problem);
+        wf_text_ids_close(&ids);
+        if (status == WF_OK) {
+            ck_assert_int_ge(calls, 2);
+            break;
+        }
+        ck_assert_int_eq(status, WF_ERR_CANCELLED);
+    }
+    wf_tokenizer_free(t);
+    wf_free(path);
+}
+END_TEST
+
+WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, files_are_documents, counts_unknown_tokens, too_short_texts,
+             faults_are_placed, tinyshakespeare, memory, can_be_cancelled)

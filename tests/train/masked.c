@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Training of encoders on masked tokens: that it learns what it should and nothing else, resuming, accumulation, what is refused. */
+#include <weft/corpus.h>
 #include <weft/masking.h>
 
 #include "pairs_test.h"
@@ -147,10 +148,10 @@ START_TEST(tells_and_evaluates_the_same)
     static const char *const specials[] = {"<pad>", "<unk>", "<mask>"};
     for (int32_t id = 0; id < 3; id++)
         ck_assert_str_eq(wf_tokenizer_token(run.tokenizer, id, NULL), specials[id]);
-    struct wf_text text;
-    struct wf_tokens ids = {0};
-    ck_ok(wf_text_read(valid, 2, &text, error));
-    ck_ok(wf_tokenizer_encode(run.tokenizer, text.data, text.length, &ids, error));
+    struct wf_text_ids text;
+    ck_ok(wf_text_ids_open(valid, 2, &(struct wf_corpus_options){.tokenizer = run.tokenizer}, &text, error));
+    struct wf_tokens ids = {.id = wf_alloc((size_t)text.ids.count * 4), .count = text.ids.count};
+    wf_id_view_copy(text.ids, 0, ids.count, ids.id);
     struct wf_masking masking;
     ck_ok(wf_masking_init(&masking, run.tokenizer, 0.15, 1, error));
     int64_t known = wf_masking_ordinary(&masking, wf_id_view_of(ids.id, ids.count));
@@ -197,7 +198,7 @@ START_TEST(tells_and_evaluates_the_same)
     ck_assert_msg(strstr(problem.message, "encoder-attention does not translate"), "%s", problem.message);
     wf_tape_free(tape);
     wf_tokens_free(&ids);
-    wf_text_free(&text);
+    wf_text_ids_close(&text);
     wf_run_close(&run);
     finish();
 }

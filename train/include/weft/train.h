@@ -69,8 +69,8 @@ struct wf_train_options {
     /* Of translations: the source's, where it has its own (config.shared false); `tokenizer` is the target's then. NULL:
      * `tokenizer` serves both. */
     const char *source_tokenizer;
-    /* A folder for what was found out about large files, which is found again by their content; NULL: none. */
-    const char *survey_cache;
+    /* A folder for ids and surveys of the texts, such as wf_cache_folder(), so that they are encoded once; NULL: none. */
+    const char *cache;
     uint64_t seed;
     bool resume; /* go on with the run in `out`; where there is none, start anew, with a warning */
     void (*event)(void *ctx, const struct wf_event *event); /* may be NULL */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
+
+#include <weft/file.h>
+#include <weft/internal/grow.h>
+#include <weft/internal/hash.h>
+#include <weft/memory.h>
+
+#include "cache.h"
+
+static const int64_t default_limit = INT64_C(10) << 30;
+
+char *wf_cache_folder(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *limit = getenv("WEFT_CACHE_LIMIT");
+    if (limit && !strcmp(limit, "0"))
+        return NULL;
+    if (cache && cache[0] == '/') /* by the standard a relative path counts as none */
+        return wf_format("%s/weft", cache);
+    return home && home[0] == '/' ? wf_format("%s/.cache/weft", home) : NULL;
+}
+
+char *cache_path(const char *folder, const char *kind, uint64_t key)
+{
+    return wf_format("%s/%s-%016" PRIx64 ".bin", folder, kind, key);
+}
+
+uint64_t cache_encoder(void)
+{
+    char pcre2[64] = "", versions[192];
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre2); /* 24 bytes suffice, its manual says */
+    int length = snprintf(versions, sizeof versions, "weft %s, utf8proc %s, PCRE2 %s", wf_version(), utf8proc_version(), pcre2);
+    return wf_hash(versions, length, 0);
+}
+
+void cache_touch(const char *path)
+{
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
+        errno = 0; /* on a read-only disk nothing is dropped either */
+}
+
+bool cache_map(const char *path, struct wf_map *map)
+{
+    if (wf_map_open(path, map, NULL) != WF_OK)
+        return false;
+    /* A lock that can't be had leaves the file to be dropped, which does no harm to who has it mapped. */
+    if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)
+        errno = 0;
+    cache_touch(path);
+    return true;
+}
+
+/* Bytes, or with K, M, G, T after the number 1024 of them, 1024 * 1024, ... */
+static int64_t limit_of(const char *folder)
+{
+    const char *text = getenv("WEFT_CACHE_LIMIT"), *units = "KMGT", *unit;
+    if (text && *text >= '0' && *text <= '9') {
+        char *end;
+        unsigned long long number = strtoull(text, &end, 10);
+        int shift = *end && (unit = strchr(units, *end)) ? 10 * (int)(unit - units + 1) : 0;
+        if ((!*end || (shift && !end[1])) && number <= (unsigned long long)INT64_MAX >> shift)
+            return (int64_t)number << shift;
+    }
+    struct statvfs disk;
+    if (statvfs(folder, &disk) != 0)
+        return default_limit;
+    double tenth = (double)disk.f_blocks * (double)disk.f_frsize / 10;
+    return tenth < (double)default_limit ? (int64_t)tenth : default_limit;
+}
+
+struct entry {
+    char *name;
+    int64_t bytes;
+    struct timespec used;
+};
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+/* Removed while it is locked: nobody has it mapped. Who is about to map it keeps what it opened. */
+static bool drop(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool dropped = flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
+    close(fd);
+    return dropped;
+}
+
+static void drop_oldest(const char *folder, int64_t limit)
+{
+    static const char *const kinds[] = {"ids-", "survey-"};
+    struct entry *entry = NULL;
+    int64_t count = 0, capacity = 0, total = 0;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t k = 0; fd >= 0 && k < sizeof kinds / sizeof *kinds; k++) {
+        struct wf_names names;
+        if (wf_folder_list(folder, kinds[k], &names, NULL) != WF_OK)
+            continue;
+        for (int64_t i = 0; i < names.count; i++) {
+            struct stat info;
+            if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW) != 0 || !wf_grow(&entry, &capacity, count + 1, sizeof *entry))
+                continue;
+            entry[count++] = (struct entry){names.name[i], info.st_size, info.st_mtim};
+            names.name[i] = NULL;
+            total += info.st_size;
+        }
+        wf_names_free(&names);
+    }
+    if (count > 0)
+        qsort(entry, (size_t)count, sizeof *entry, by_use);
+    for (int64_t i = 0; i < count; i++) {
+        if (total > limit && drop(fd, entry[i].name))
+            total -= entry[i].bytes;
+        wf_free(entry[i].name);
+    }
+    wf_free(entry);
+    if (fd >= 0)
+        close(fd);
+}
+
+bool cache_make_room(const char *folder, int64_t bytes)
+{
+    if (wf_folder_make(folder, NULL) != WF_OK)
+        return false;
+    wf_error failure = {0};
+    if (wf_file_sweep(folder, NULL, &failure) != WF_OK)
+        wf_error_clear(&failure); /* what others left behind does not matter */
+    int64_t limit = limit_of(folder);
+    drop_oldest(folder, bytes < limit ? limit - bytes : 0);
+    return true;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* A text is encoded in blocks. Where one may end depends on the tokenizer: a cut is right when the ids of what lies around it are those of
+ * the two sides, each encoded by itself. That is asked of the tokenizer, whatever its parts are, for a window around each place that a
+ * cut is wanted at. One that finds no place to be cut gets the text as a whole. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weft/internal/encode.h>
+#include <weft/internal/grow.h>
+#include <weft/internal/lines.h>
+#include <weft/internal/parallel.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "text_encode.h"
+
+enum {
+    BLOCK = 1 << 17,
+    SEARCH = 1 << 14, /* bytes behind the wanted place in which a cut is looked for */
+    TRIES = 12,       /* places that are asked about */
+    WINDOW = 512,     /* bytes on each side that are encoded to ask; more where a token is long */
+    SLOTS = 4,        /* blocks a worker in a region */
+    WORDS = 1 << 15   /* that a worker remembers */
+};
+
+struct slot {
+    int64_t nominal, cut; /* where an end was wanted, and where one may be: -1 nowhere */
+    int64_t begin, end;   /* of the block */
+    struct wf_tokens ids;
+    int64_t unknown;
+    wf_error error;
+};
+struct worker {
+    wf_token_cache *cache;
+    char *text;
+    int64_t capacity;
+    struct wf_tokens both, left, right;
+};
+struct encoding {
+    const wf_tokenizer *tokenizer;
+    const struct text_part *part;
+    bool characters;
+    int64_t window;
+    int workers;
+    struct worker *worker;
+    struct slot *slot;
+    _Atomic int64_t next;
+    int64_t count; /* slots in use */
+};
+
+static bool read_text(struct encoding *e, struct worker *w, int64_t begin, int64_t end, wf_error *error)
+{
+    if (!wf_grow(&w->text, &w->capacity, end - begin, 1)) {
+        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode %lld bytes", e->part->file->path, (long long)(end - begin));
+        return false;
+    }
+    return text_file_read(e->part->file, begin, end - begin, w->text, error) == WF_OK;
+}
+
+/* --- where a text may be cut --- */
+
+static bool encode_probe(const struct encoding *e, const struct worker *w, const char *text, int64_t length, struct wf_tokens *out)
+{
+    const struct wf_encode_options options = {.cache = w->cache, .whole = true};
+    struct wf_encode_fault fault;
+    out->count = 0;
+    return wf_tokenizer_encode_placed(e->tokenizer, text, length, &options, out, &fault) == WF_OK;
+}
+
+static bool continues(char c)
+{
+    return (c & 0xC0) == 0x80;
+}
+
+/* Whether text[0 .. length-1] may be cut at `at`. Twice, with windows that begin a character apart: a tokenizer that counts characters
+ * cannot agree with both. */
+static bool safe_cut(const struct encoding *e, struct worker *w, const char *text, int64_t length, int64_t at)
+{
+    int64_t from = at > e->window ? at - e->window : 0, to = length - at > e->window ? at + e->window : length;
+    while (to < length && to > at && continues(text[to]))
+        to--;
+    if (!encode_probe(e, w, text + at, to - at, &w->right))
+        return false;
+    for (int k = 0; k < 2; k++) {
+        from += k;
+        while (from < at && continues(text[from]))
+            from++;
+        if (from == at || !encode_probe(e, w, text + from, at - from, &w->left) || !encode_probe(e, w, text + from, to - from, &w->both))
+            return false;
+        int64_t left = w->left.count, right = w->right.count;
+        if (w->both.count != left + right || (left > 0 && memcmp(w->both.id, w->left.id, (size_t)left * 4) != 0) ||
+            (right > 0 && memcmp(w->both.id + left, w->right.id, (size_t)right * 4) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* The first place from `nominal` on. Words nearly always begin at white space, and where a line ends a full stop may join it. */
+static int64_t find_cut(struct encoding *e, struct worker *w, int64_t nominal, wf_error *error)
+{
+    static const char spaces[] = " \t\r\n\v\f";
+    const struct text_part *part = e->part;
+    int64_t search = e->characters ? 4 : SEARCH, window = e->characters ? 0 : e->window;
+    int64_t from = nominal - part->begin > window ? nominal - window : part->begin;
+    int64_t to = part->end - nominal > search + window ? nominal + search + window : part->end, tries = 0;
+    if (!read_text(e, w, from, to, error))
+        return -1;
+    for (int64_t at = nominal - from; at < to - from && at < nominal - from + search && tries < TRIES; at++) {
+        const char *text = w->text;
+        if (e->characters && !continues(text[at]))
+            return from + at;
+        if (!e->characters && at > 0 && (text[at] == ' ' || text[at] == '\n') && !memchr(spaces, text[at - 1], sizeof spaces)) {
+            tries++;
+            if (safe_cut(e, w, text, to - from, at))
+                return from + at;
+        }
+    }
+    return -1;
+}
+
+static void cut_worker(void *ctx, int64_t worker)
+{
+    struct encoding *e = ctx;
+    for (int64_t i; (i = atomic_fetch_add(&e->next, 1)) < e->count;) {
+        struct slot *s = e->slot + i;
+        s->cut = s->nominal >= e->part->end ? e->part->end : find_cut(e, e->worker + worker, s->nominal, &s->error);
+    }
+}
+
+/* --- blocks --- */
+
+static void encode_block(struct encoding *e, struct worker *w, struct slot *s)
+{
+    const struct text_file *file = e->part->file;
+    int64_t length = s->end - s->begin;
+    if (!read_text(e, w, s->begin, s->end, &s->error))
+        return;
+    int64_t bad = wf_text_fault(w->text, length);
+    if (bad >= 0) {
+        text_file_refuse(file, s->begin + bad, &s->error);
+        return;
+    }
+    const struct wf_encode_options options = {.cache = w->cache, .whole = true, .unknown = &s->unknown};
+    struct wf_encode_fault fault = {0};
+    char place[1024];
+    wf_status status = wf_tokenizer_encode_placed(e->tokenizer, w->text, length, &options, &s->ids, &fault);
+    if (status == WF_ERR_MEMORY)
+        wf_error_set(&s->error, status, "%s: no memory for the ids of %lld bytes", file->path, (long long)length);
+    else if (status != WF_OK && text_file_place(file, s->begin + fault.offset, place, sizeof place, &s->error) == WF_OK)
+        wf_tokenizer_fault(e->tokenizer, w->text, length, &fault, place, &s->error);
+}
+
+static void block_worker(void *ctx, int64_t worker)
+{
+    struct encoding *e = ctx;
+    for (int64_t i; (i = atomic_fetch_add(&e->next, 1)) < e->count;)
+        encode_block(e, e->worker + worker, e->slot + i);
+}
+
+static wf_status run(struct encoding *e, int64_t count, double cost, void (*body)(void *ctx, int64_t worker), wf_error *error)
+{
+    e->count = count;
+    atomic_store(&e->next, 0);
+    wf_parallel(e->workers, cost, body, e);
+    for (int64_t i = 0; i < count; i++)
+        if (e->slot[i].error.code != WF_OK)
+            return wf_error_set(error, e->slot[i].error.code, "%s", e->slot[i].error.message);
+    return WF_OK;
+}
+
+/* The blocks from *begin on whose ends are known, into the slots; *from is the last place that was looked at. */
+static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, int64_t *blocks, wf_error *error)
+{
+    int64_t count = 0;
+    do {
+        *from += BLOCK;
+        e->slot[count++].nominal = *from;
+    } while (count < SLOTS * e->workers && *from < e->part->end);
+    *blocks = 0;
+    wf_status status = run(e, count, (double)count * 1e5, cut_worker, error);
+    for (int64_t i = 0; i < count && status == WF_OK; i++) {
+        int64_t cut = e->slot[i].cut;
+        if (cut <= *begin) /* none was found, or one of before */
+            continue;
+        struct slot *s = e->slot + (*blocks)++;
+        s->begin = *begin;
+        s->end = *begin = cut;
+    }
+    return status;
+}
+
+static wf_status encode_part(struct encoding *e, struct text_progress *progress, struct ids_writer *writer, int64_t *unknown,
+                             wf_error *error)
+{
+    wf_status status = WF_OK;
+    for (int64_t begin = e->part->begin, from = begin; begin < e->part->end && status == WF_OK;) {
+        int64_t blocks, first = begin;
+        status = next_blocks(e, &begin, &from, &blocks, error);
+        for (int64_t i = 0; i < blocks; i++) {
+            e->slot[i].ids.count = 0;
+            e->slot[i].unknown = 0;
+        }
+        if (status == WF_OK)
+            status = run(e, blocks, (double)(begin - first) * 20, block_worker, error);
+        for (int64_t i = 0; i < blocks && status == WF_OK; i++) {
+            status = ids_writer_add(writer, e->slot[i].ids.id, e->slot[i].ids.count, error);
+            *unknown += e->slot[i].unknown;
+        }
+        if (status == WF_OK)
+            status = text_progress(progress, begin - first, error);
+    }
+    return status;
+}
+
+static void encoding_free(struct encoding *e)
+{
+    for (int i = 0; e->worker && i < e->workers; i++) {
+        struct worker *w = e->worker + i;
+        wf_token_cache_free(w->cache);
+        wf_free(w->text);
+        wf_tokens_free(&w->both);
+        wf_tokens_free(&w->left);
+        wf_tokens_free(&w->right);
+    }
+    for (int i = 0; e->slot && i < SLOTS * e->workers; i++)
+        wf_tokens_free(&e->slot[i].ids);
+    wf_free(e->worker);
+    wf_free(e->slot);
+}
+
+static wf_status encoding_new(struct encoding *e, const wf_tokenizer *tokenizer, wf_error *error)
+{
+    int64_t longest = 0, length;
+    *e = (struct encoding){.tokenizer = tokenizer, .workers = wf_threads()};
+    e->characters = wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR;
+    for (int32_t id = 0; id < wf_tokenizer_vocab_size(tokenizer); id++)
+        if (wf_tokenizer_token(tokenizer, id, &length) && length > longest)
+            longest = length;
+    e->window = WINDOW + 2 * longest;
+    e->worker = wf_alloc_zero((size_t)e->workers, sizeof *e->worker);
+    e->slot = wf_alloc_zero((size_t)(SLOTS * e->workers), sizeof *e->slot);
+    if (!e->worker || !e->slot)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to encode a text");
+    for (int i = 0; i < e->workers && !e->characters; i++)
+        if (!(e->worker[i].cache = wf_token_cache_new(tokenizer, WORDS, error)))
+            return WF_ERR_MEMORY;
+    return WF_OK;
+}
+
+wf_status text_encode(const wf_tokenizer *tokenizer, const struct text_part *part, int64_t parts, int32_t separator,
+                      struct text_progress *progress, struct ids_writer *writer, int64_t *unknown, wf_error *error)
+{
+    struct encoding e;
+    wf_status status = encoding_new(&e, tokenizer, error);
+    for (int64_t i = 0; i < parts && status == WF_OK; i++) {
+        e.part = part + i;
+        if (i > 0 && separator >= 0)
+            status = ids_writer_add(writer, &separator, 1, error);
+        if (status == WF_OK)
+            status = encode_part(&e, progress, writer, unknown, error);
+    }
+    encoding_free(&e);
+    return status;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/file.h>
+#include <weft/internal/hash.h>
+#include <weft/internal/lines.h>
+#include <weft/internal/parallel.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "text_file.h"
+
+static wf_status changed(const struct text_file *file, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was changed while it was in use; start again with it as it is now", file->path);
+}
+
+static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
+{
+    struct stat info;
+    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
+    if (file->fd < 0)
+        return wf_file_refused(file->path, "opened", errno, error);
+    if (fstat(file->fd, &info) != 0)
+        return wf_file_refused(file->path, "examined", errno, error);
+    if (S_ISDIR(info.st_mode))
+        return wf_file_refused(file->path, "read", EISDIR, error);
+    if (S_ISREG(info.st_mode)) {
+        file->bytes = info.st_size;
+        file->seconds = info.st_mtim.tv_sec;
+        file->nanoseconds = info.st_mtim.tv_nsec;
+    } else if (!pipes) {
+        return wf_error_set(error, WF_ERR_IO,
+                            "%s: is a device or a pipe, not a regular file; it is read more than once, so write it to a file first",
+                            file->path);
+    } else if (!(file->memory = wf_file_load(file->path, INT64_C(1) << 46, &file->bytes, error))) {
+        return error ? error->code : WF_ERR_IO;
+    }
+    char head[3];
+    wf_status status = file->bytes > 3 ? WF_OK : text_file_read(file, 0, file->bytes, head, error);
+    if (status == WF_OK && file->bytes <= 3 && file->bytes == wf_line_first(head, file->bytes))
+        status = wf_text_empty(file->path, error);
+    return status;
+}
+
+wf_status text_file_open(struct text_file *file, const char *path, bool pipes, wf_error *error)
+{
+    *file = (struct text_file){.path = wf_strdup(path), .fd = -1};
+    wf_error failure = {0}; /* the caller's may be NULL */
+    wf_status status =
+        file->path ? open_it(file, pipes, &failure) : wf_error_set(&failure, WF_ERR_MEMORY, "%s: no memory to open it", path);
+    if (status == WF_OK)
+        return WF_OK;
+    text_file_close(file);
+    return wf_error_set(error, failure.code, "%s", failure.message);
+}
+
+void text_file_close(struct text_file *file)
+{
+    if (file->path && file->fd >= 0)
+        close(file->fd);
+    wf_free(file->memory);
+    wf_free(file->path);
+    *file = (struct text_file){0};
+}
+
+wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes, char *out, wf_error *error)
+{
+    if (file->memory) {
+        memcpy(out, file->memory + at, (size_t)bytes);
+        return WF_OK;
+    }
+    while (bytes > 0) {
+        ssize_t got = pread(file->fd, out, (size_t)bytes, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return wf_file_refused(file->path, "read", errno, error);
+        if (got == 0)
+            return changed(file, error);
+        out += got;
+        at += got;
+        bytes -= got;
+    }
+    return WF_OK;
+}
+
+/* Line and column of a byte, both from 1: they are counted when there is something to tell. */
+static wf_status find_line(const struct text_file *file, int64_t offset, int64_t *line, int64_t *column, wf_error *error)
+{
+    char piece[4096];
+    int64_t begin = 0;
+    *line = 1;
+    for (int64_t at = 0, bytes; at < offset; at += bytes) {
+        bytes = offset - at < (int64_t)sizeof piece ? offset - at : (int64_t)sizeof piece;
+        wf_status status = text_file_read(file, at, bytes, piece, error);
+        if (status != WF_OK)
+            return status;
+        for (const char *p = piece, *end = piece + bytes; (p = memchr(p, '\n', (size_t)(end - p))); ++*line)
+            begin = at + (++p - piece);
+    }
+    *column = offset - begin + 1;
+    return WF_OK;
+}
+
+wf_status text_file_place(const struct text_file *file, int64_t offset, char *place, size_t size, wf_error *error)
+{
+    int64_t line, column;
+    wf_status status = find_line(file, offset, &line, &column, error);
+    if (status == WF_OK)
+        snprintf(place, size, "%s:%" PRId64 ":%" PRId64, file->path, line, column);
+    return status;
+}
+
+wf_status text_file_refuse(const struct text_file *file, int64_t offset, wf_error *error)
+{
+    char data[4];
+    int64_t line, column, bytes = file->bytes - offset < 4 ? file->bytes - offset : 4;
+    wf_status status = find_line(file, offset, &line, &column, error);
+    if (status == WF_OK)
+        status = text_file_read(file, offset, bytes, data, error);
+    return status == WF_OK ? wf_text_refuse(file->path, line, column, data, bytes, error) : status;
+}
+
+wf_status text_progress(struct text_progress *p, int64_t more, wf_error *error)
+{
+    if (!p || !p->call)
+        return WF_OK;
+    p->done += more;
+    return p->call(p->ctx, p->done, p->total) ? WF_OK : wf_error_set(error, WF_ERR_CANCELLED, "%s was cancelled", p->what);
+}
+
+/* --- the walk over all bytes --- */
+
+struct scanning {
+    const struct text_file *file;
+    const struct text_scan *out;
+    uint64_t *hash; /* [pieces] */
+    char *buffer;   /* [workers][TEXT_PIECE] */
+    struct scan_failure {
+        wf_error error;
+    } * failure; /* [workers] */
+    _Atomic int64_t next;
+    int64_t end;
+    char last; /* byte of the file */
+};
+
+/* Bytes that are no continuation. */
+static int64_t characters_in(const char *text, int64_t bytes)
+{
+    int64_t count = 0;
+    while (bytes > 0) {
+        int64_t piece = bytes < 1 << 14 ? bytes : 1 << 14;
+        int32_t sum = 0; /* in 32 bits: the compiler then counts 16 bytes at once */
+        for (int64_t i = 0; i < piece; i++)
+            sum += (text[i] & 0xC0) != 0x80;
+        count += sum;
+        text += piece;
+        bytes -= piece;
+    }
+    return count;
+}
+
+static void scan_worker(void *ctx, int64_t worker)
+{
+    struct scanning *s = ctx;
+    char *buffer = s->buffer + worker * TEXT_PIECE;
+    for (int64_t piece; (piece = atomic_fetch_add(&s->next, 1)) < s->end;) {
+        int64_t bytes = text_piece_bytes(s->file, piece);
+        if (text_file_read(s->file, piece * TEXT_PIECE, bytes, buffer, &s->failure[worker].error) != WF_OK)
+            return;
+        s->hash[piece] = wf_hash(buffer, bytes, 0);
+        s->out->ends[piece + 1] = wf_line_ends(buffer, bytes);
+        s->out->points[piece + 1] = characters_in(buffer, bytes) - (piece == 0 && wf_line_first(buffer, bytes) > 0);
+        if (piece + 1 == s->out->pieces)
+            s->last = buffer[bytes - 1];
+    }
+}
+
+/* About 100 milliseconds of pieces at a time, so that the caller hears of them and can stop. */
+static wf_status scan_pieces(struct scanning *s, int workers, struct text_progress *progress, wf_error *error)
+{
+    enum { AT_ONCE = 128 };
+    for (int64_t first = 0; first < s->out->pieces; first = s->end) {
+        s->end = s->out->pieces - first < AT_ONCE * workers ? s->out->pieces : first + AT_ONCE * workers;
+        atomic_store(&s->next, first);
+        wf_parallel(workers, (double)(s->end - first) * TEXT_PIECE / 5, scan_worker, s);
+        for (int i = 0; i < workers; i++)
+            if (s->failure[i].error.code != WF_OK)
+                return wf_error_set(error, s->failure[i].error.code, "%s", s->failure[i].error.message);
+        wf_status status = text_progress(progress, 0, error);
+        if (status != WF_OK)
+            return status;
+    }
+    return WF_OK;
+}
+
+wf_status text_file_scan(const struct text_file *file, struct text_progress *progress, struct text_scan *out, wf_error *error)
+{
+    int64_t pieces = (file->bytes + TEXT_PIECE - 1) / TEXT_PIECE;
+    int workers = pieces < wf_threads() ? (int)pieces : wf_threads();
+    size_t counts = (size_t)(pieces + 1) * sizeof(int64_t);
+    *out = (struct text_scan){.pieces = pieces, .ends = wf_alloc(counts), .points = wf_alloc(counts)};
+    struct scanning s = {.file = file,
+                         .out = out,
+                         .hash = wf_alloc(counts),
+                         .buffer = wf_alloc((size_t)workers * TEXT_PIECE),
+                         .failure = wf_alloc_zero((size_t)workers, sizeof *s.failure)};
+    wf_status status = out->ends && out->points && s.hash && s.buffer && s.failure
+                           ? scan_pieces(&s, workers, progress, error)
+                           : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to look through it", file->path);
+    if (status == WF_OK) {
+        out->ends[0] = out->points[0] = 0;
+        for (int64_t i = 0; i < pieces; i++) {
+            out->ends[i + 1] += out->ends[i];
+            out->points[i + 1] += out->points[i];
+        }
+        out->lines = out->ends[pieces] + (s.last != '\n');
+        out->content = wf_hash(s.hash, pieces * (int64_t)sizeof *s.hash, (uint64_t)file->bytes);
+    } else {
+        text_scan_free(out);
+    }
+    wf_free(s.hash);
+    wf_free(s.buffer);
+    wf_free(s.failure);
+    return status;
+}
+
+void text_scan_free(struct text_scan *scan)
+{
+    wf_free(scan->ends);
+    wf_free(scan->points);
+    *scan = (struct text_scan){0};
+}
+
+wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *error)
+{
+    struct stat info;
+    if (file->memory || fstat(file->fd, &info) != 0) /* nothing is known against it */
+        return WF_OK;
+    if (info.st_size == file->bytes && info.st_mtim.tv_sec == file->seconds && info.st_mtim.tv_nsec == file->nanoseconds)
+        return WF_OK;
+    file->seconds = -1; /* whoever asks again must not take it for unchanged */
+    if (info.st_size != file->bytes)
+        return changed(file, error);
+    struct text_scan scan;
+    wf_status status = text_file_scan(file, NULL, &scan, error);
+    if (status != WF_OK)
+        return status;
+    bool same = scan.content == content;
+    text_scan_free(&scan);
+    if (!same)
+        return changed(file, error);
+    file->seconds = info.st_mtim.tv_sec;
+    file->nanoseconds = info.st_mtim.tv_nsec;
+    return WF_OK;
+}

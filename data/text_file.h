@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the room: a text in a file, read in pieces where it is wanted. It is not mapped: who shortens a mapped file ends the process that
+ * reads it, and who shortens this one gives it an error. */
+#ifndef WEFT_DATA_TEXT_FILE_H
+#define WEFT_DATA_TEXT_FILE_H
+
+#include <weft/error.h>
+
+struct text_file {
+    char *path;
+    int64_t bytes;
+    int fd;
+    char *memory;                 /* all of it, where it is a pipe or a device; else NULL */
+    int64_t seconds, nanoseconds; /* when it was last written to */
+};
+
+/* Opens a file. What can't be read twice is read at once with `pipes`, and refused without. WF_ERR_IO, WF_ERR_MEMORY; WF_ERR_FORMAT for one
+ * with nothing in it but a byte order mark. On an error *file is closed. */
+wf_status text_file_open(struct text_file *file, const char *path, bool pipes, wf_error *error) WF_CHECKED;
+void text_file_close(struct text_file *file); /* also of {0} */
+/* Reads bytes at .. at+bytes-1 of it. WF_ERR_FORMAT where they are no longer there. */
+wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes, char *out, wf_error *error) WF_CHECKED;
+/* WF_ERR_FORMAT for the byte at `offset`, which no text may hold. */
+wf_status text_file_refuse(const struct text_file *file, int64_t offset, wf_error *error);
+/* Writes "path:line:byte" of it. */
+wf_status text_file_place(const struct text_file *file, int64_t offset, char *place, size_t size, wf_error *error) WF_CHECKED;
+
+/* The caller's function for progress, asked several times a second from the caller's thread. */
+struct text_progress {
+    bool (*call)(void *ctx, int64_t done, int64_t total); /* bytes; may be NULL */
+    void *ctx;
+    int64_t done, total;
+    const char *what; /* for the message: "the survey of the parallel text" */
+};
+/* WF_ERR_CANCELLED when the caller wants to stop. */
+wf_status text_progress(struct text_progress *progress, int64_t more, wf_error *error) WF_CHECKED;
+
+/* The file by pieces of TEXT_PIECE bytes: ends[i] lines end before piece i, points[i] characters begin before it; [pieces + 1]. */
+enum { TEXT_PIECE = 1 << 18 };
+struct text_scan {
+    int64_t pieces, lines;
+    int64_t *ends, *points;
+    uint64_t content; /* hash */
+};
+/* One walk over all bytes, on all threads. `progress` may be NULL. Free with text_scan_free. */
+wf_status text_file_scan(const struct text_file *file, struct text_progress *progress, struct text_scan *out, wf_error *error) WF_CHECKED;
+void text_scan_free(struct text_scan *scan);
+static inline int64_t text_piece_bytes(const struct text_file *file, int64_t piece)
+{
+    int64_t left = file->bytes - piece * TEXT_PIECE;
+    return left < TEXT_PIECE ? left : TEXT_PIECE;
+}
+
+/* Whether the file is still that which was opened: one that was only touched, or written with the same bytes, is. */
+wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *error) WF_CHECKED;
+
+#endif
