@@ -82,7 +82,7 @@ stopped INT 130 log thread "$weft" train seq2seq-tiny --train words.txt,words.tx
 "$weft" train char-rms --train "$story" --out run --steps 2 $small 2>log || failed "run: $(tail -1 log)"
 stopped INT 130 log thread "$weft" generate run --max-tokens 1000000
 stopped TERM 143 log thread "$weft" generate run --max-tokens 1000000
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat long.txt; done | head -c 40000000 >longer.txt
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat long.txt; done | tr 0-9 aeioutnshr | head -c 40000000 >longer.txt
 stopped INT 130 log thread "$weft" evaluate run --data longer.txt
 stopped TERM 143 log thread "$weft" bench nanogpt-char --seconds 60
 printf 'a b\nb a\n' >source
