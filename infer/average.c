@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include <weft/file.h>
+#include <weft/internal/aside.h>
 #include <weft/memory.h>
 
 #include <weft/internal/run_folder.h>
@@ -33,46 +34,47 @@ static wf_status add(struct wf_run *run, const char *path, double *sum, wf_error
 static wf_status write_run(const struct wf_run *run, const char *out, int64_t step, int64_t count, wf_error *error)
 {
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
-    wf_status status = config && model ? wf_folder_make(out, error) : WF_ERR_MEMORY;
-    if (status == WF_OK)
-        status = wf_file_remove(model, error);
-    if (status == WF_OK)
-        status = wf_config_save(&run->config, config, error);
-    if (status == WF_OK)
-        status = wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error);
-    if (status == WF_OK) {
+    if (config && model && !wf_folder_make(out, error) && !wf_file_remove(model, error) && !wf_config_save(&run->config, config, error) &&
+        !wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error)) {
         char text[64];
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_weights_describe(w, run->tokenizer, run->source_tokenizer);
         snprintf(text, sizeof text, "%" PRId64 " checkpoint%s up to step %" PRId64, count, count == 1 ? "" : "s", step);
         wf_safetensors_put_metadata(w, "average", text);
         wf_registry_save(wf_model_registry(run->model), w, "");
-        status = wf_safetensors_commit(w, model, error);
+        (void)!wf_safetensors_commit(w, model, error);
     }
     wf_free(config);
     wf_free(model);
-    return status;
+    return error->code;
 }
 
-/* What is there is replaced only if it is a mean too. */
+/* What is there is replaced only if it is a mean too; what is the same as the run's is what a mean that was cut off left. */
 static wf_status check_out(const char *folder, const char *out, wf_error *error)
 {
-    char *state = wf_run_path(out, "state.safetensors", error), *model = wf_run_path(out, "model.safetensors", error);
-    wf_status status = state && model ? WF_OK : WF_ERR_MEMORY;
-    if (status == WF_OK && wf_file_exists(state))
-        status = wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is trained: the mean of %s needs a folder of its own", out, folder);
-    if (status == WF_OK && wf_file_exists(model)) {
-        wf_safetensors *file = wf_safetensors_open(model, error);
-        if (!file)
-            status = error->code;
-        else if (!wf_safetensors_metadata(file, "average"))
-            status = wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: the mean of %s needs a folder of its own", out,
-                                  folder);
-        wf_safetensors_close(file);
+    static const char *const names[] = {"state.safetensors", "model.safetensors",     "config.json",
+                                        "tokenizer.json",    "tokenizer.source.json", "tokenizer.target.json"};
+    bool mean = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !error->code; i++) {
+        char *mine = wf_run_path(out, names[i], error), *theirs = wf_run_path(folder, names[i], error);
+        if (mine && theirs && wf_file_exists(mine)) {
+            if (i == 0)
+                wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is being trained: choose another folder for the mean of %s", out,
+                             folder);
+            wf_safetensors *file = i == 1 ? wf_safetensors_open(mine, error) : NULL;
+            mean |= file && wf_safetensors_metadata(file, "average");
+            wf_safetensors_close(file);
+            if (i == 1 && !mean)
+                wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: choose another folder for the mean of %s", out,
+                             folder);
+            if (i > 1 && !mean && wf_file_exists(theirs) && !wf_file_same(mine, theirs))
+                wf_error_set(error, WF_ERR_EXISTS, "%s is there and would be replaced: choose another folder for the mean of %s", mine,
+                             folder);
+        }
+        wf_free(mine);
+        wf_free(theirs);
     }
-    wf_free(state);
-    wf_free(model);
-    return status;
+    return error->code;
 }
 
 /* Says why: the run keeps fewer, or has not come that far, or is a mean itself. */
@@ -104,50 +106,75 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
     return status;
 }
 
+struct mean {
+    struct wf_run run;
+    double *sum; /* of `last` checkpoints */
+    int64_t *steps, count;
+};
+
+static void forget(struct mean *m)
+{
+    wf_run_close(&m->run);
+    wf_free(m->sum);
+    wf_free(m->steps);
+    *m = (struct mean){0};
+}
+
+/* *gone: a checkpoint that was listed is no longer there, since the run is being trained. */
+static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *gone, wf_error *error)
+{
+    *gone = false;
+    if (wf_checkpoint_steps(folder, &m->steps, &m->count, error))
+        return error->code;
+    if (m->count < last)
+        return too_few(folder, m->count, last, error);
+    for (int64_t i = m->count - last; i < m->count && !error->code; i++) {
+        char *path = wf_format("%s/checkpoints/step-%08" PRId64 ".safetensors", folder, m->steps[i]);
+        if (!path)
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+        /* The first: says whether model, tokenizers and weights fit together. */
+        if (!m->run.model && wf_run_open(&m->run, folder, path, error) == WF_OK) {
+            size_t n = (size_t)wf_registry_slab(wf_model_registry(m->run.model));
+            if (!(m->sum = wf_alloc_zero(n, sizeof *m->sum)))
+                wf_error_set(error, WF_ERR_MEMORY, "no memory for the sum of %zu weights", n);
+        }
+        if (!error->code)
+            add(&m->run, path, m->sum, error);
+        *gone = error->code && error->code != WF_ERR_MEMORY && !wf_file_exists(path);
+        wf_free(path);
+    }
+    return error->code;
+}
+
+static wf_status average(const char *folder, int64_t last, const char *out, int64_t *step, struct mean *m, wf_error *error)
+{
+    enum { TRIES = 50 };
+    if (last < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the mean of %" PRId64 " checkpoints can't be taken", last);
+    if (!wf_folder_exists(folder))
+        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+    if (check_out(folder, out, error))
+        return error->code;
+    bool gone;
+    for (int tries = 0; sum_up(folder, last, m, &gone, error) != WF_OK && gone && tries < TRIES; tries++) {
+        forget(m);
+        wf_error_clear(error);
+    }
+    if (error->code)
+        return error->code;
+    wf_real *value = wf_registry_values(wf_model_registry(m->run.model));
+    for (int64_t i = 0, n = wf_registry_slab(wf_model_registry(m->run.model)); i < n; i++)
+        value[i] = (wf_real)(m->sum[i] / (double)last);
+    if (step)
+        *step = m->steps[m->count - 1];
+    return write_run(&m->run, out, m->steps[m->count - 1], last, error);
+}
+
 wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error)
 {
-    wf_error local = {0};
-    if (!error)
-        error = &local;
-    struct wf_run run = {0};
-    int64_t *steps = NULL, count = 0;
-    double *sum = NULL;
-    char *path = NULL;
-    wf_status status = last >= 1 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "the mean of %" PRId64 " checkpoints can't be taken", last);
-    if (status == WF_OK && !wf_folder_exists(folder))
-        status = wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
-    if (status == WF_OK)
-        status = check_out(folder, out, error);
-    if (status == WF_OK)
-        status = wf_checkpoint_steps(folder, &steps, &count, error);
-    if (status == WF_OK && count < last)
-        status = too_few(folder, count, last, error);
-    for (int64_t i = count - last; status == WF_OK && i < count; i++) {
-        wf_free(path);
-        path = wf_format("%s/checkpoints/step-%08" PRId64 ".safetensors", folder, steps[i]);
-        if (!path)
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
-        if (status == WF_OK && !run.model) { /* the first: says whether model, tokenizers and weights fit together */
-            status = wf_run_open(&run, folder, path, error);
-            size_t n = status == WF_OK ? (size_t)wf_registry_slab(wf_model_registry(run.model)) : 0;
-            if (status == WF_OK && !(sum = wf_alloc_zero(n, sizeof *sum)))
-                status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the sum of %zu weights", n);
-        }
-        if (status == WF_OK)
-            status = add(&run, path, sum, error);
-    }
-    if (status == WF_OK) {
-        wf_real *value = wf_registry_values(wf_model_registry(run.model));
-        int64_t n = wf_registry_slab(wf_model_registry(run.model));
-        for (int64_t i = 0; i < n; i++)
-            value[i] = (wf_real)(sum[i] / (double)last);
-        status = write_run(&run, out, steps[count - 1], last, error);
-    }
-    if (status == WF_OK && step)
-        *step = steps[count - 1];
-    wf_run_close(&run);
-    wf_free(sum);
-    wf_free(steps);
-    wf_free(path);
-    return status;
+    struct mean m = {0};
+    wf_error failure = {0};
+    average(folder, last, out, step, &m, &failure);
+    forget(&m);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of translation models to use: opening them, what does not belong together, the mean of checkpoints, memory that fails. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
 #include <weft/average.h>
 #include <weft/safetensors.h>
 #include <weft/seq2seq.h>
@@ -160,8 +164,8 @@ START_TEST(averages_that_cant_be)
     ck_assert(!wf_folder_exists(in_folder("mean")));
     average_refused(in_folder("run"), 0, in_folder("mean"), WF_ERR_ARGUMENT, "0 checkpoints");
     average_refused(in_folder("nowhere"), 1, in_folder("mean"), WF_ERR_IO, "no folder of a run");
-    average_refused(in_folder("run"), 2, in_folder("other"), WF_ERR_EXISTS, "is a run that is trained");
-    average_refused(in_folder("run"), 2, in_folder("run"), WF_ERR_EXISTS, "is a run that is trained");
+    average_refused(in_folder("run"), 2, in_folder("other"), WF_ERR_EXISTS, "is a run that is being trained");
+    average_refused(in_folder("run"), 2, in_folder("run"), WF_ERR_EXISTS, "is a run that is being trained");
     /* a mean is replaced, any other model is not */
     ck_ok(wf_average(in_folder("run"), 2, in_folder("mean"), NULL, error));
     ck_ok(wf_average(in_folder("run"), 1, in_folder("mean"), NULL, error));
@@ -172,10 +176,65 @@ START_TEST(averages_that_cant_be)
     average_refused(in_folder("run"), 2, in_folder("mean"), WF_ERR_EXISTS, "no mean");
     ck_assert(wf_file_exists(in_folder("mean/model.safetensors")));
     ck_assert_int_eq(unlink(in_folder("mean/model.safetensors")), 0);
+    /* a stranger's files */
+    ck_ok(wf_folder_make(in_folder("theirs"), error));
+    const char *names[] = {"theirs/config.json", "theirs/tokenizer.source.json", "theirs/tokenizer.target.json"};
+    for (int i = 0; i < 3; i++) {
+        write_text(names[i], "theirs");
+        average_refused(in_folder("run"), 2, in_folder("theirs"), WF_ERR_EXISTS, "would be replaced");
+        ck_assert_int_eq(unlink(in_folder(names[i])), 0);
+    }
+    write_text("theirs/notes.txt", "theirs");
+    ck_ok(wf_average(in_folder("run"), 2, in_folder("theirs"), NULL, error));
     /* weights of another shape among them */
     copy(in_folder("other/checkpoints/step-00000006.safetensors"), in_folder("run/checkpoints/step-00000006.safetensors"));
     average_refused(in_folder("run"), 3, in_folder("mean"), WF_ERR_FORMAT, "step-00000006");
     ck_assert(!wf_file_exists(in_folder("mean/model.safetensors")));
+    finish();
+}
+END_TEST
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void checkpoint_name(char *name, size_t size, int step)
+{
+    snprintf(name, size, "%s/run/checkpoints/step-%08d.safetensors", folder, step);
+}
+
+/* A run that is being trained makes checkpoints and drops those that were listed a moment ago. */
+START_TEST(averages_of_a_run_that_goes_on)
+{
+    begin();
+    train(in_folder("run"), "seq2seq-tiny", false);
+    double begun = seconds();
+    ck_ok(wf_average(in_folder("run"), 3, in_folder("mean"), NULL, error));
+    unsigned pause = (unsigned)(1.5e6 * (seconds() - begun));
+    char from[300], to[300];
+    pid_t trainer = fork();
+    if (trainer == 0)
+        for (int step = 12;; step += 3) {
+            checkpoint_name(from, sizeof from, step - 3);
+            checkpoint_name(to, sizeof to, step);
+            if (link(from, to) != 0)
+                _exit(1);
+            checkpoint_name(from, sizeof from, step - 9);
+            unlink(from);
+            usleep(pause);
+        }
+    wf_error problem = {0};
+    wf_status status = WF_OK;
+    for (int i = 0; i < 25 && status == WF_OK; i++)
+        status = wf_average(in_folder("run"), 3, in_folder("mean"), NULL, &problem);
+    ck_assert_int_eq(kill(trainer, SIGKILL), 0);
+    int end;
+    waitpid(trainer, &end, 0);
+    ck_assert_msg(WIFSIGNALED(end), "the trainer ended");
+    ck_assert_msg(status == WF_OK, "%s", problem.message);
     finish();
 }
 END_TEST
@@ -299,4 +358,4 @@ START_TEST(scores_are_of_all_lines)
 END_TEST
 
 WF_TEST_MAIN("runs", what_does_not_belong_together, pairs_and_texts_are_told_apart, averages_are_the_mean, averages_that_cant_be,
-             every_allocation_may_fail, scores_are_of_all_lines, progress_within_a_window)
+             averages_of_a_run_that_goes_on, every_allocation_may_fail, scores_are_of_all_lines, progress_within_a_window)
