@@ -63,11 +63,19 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
                                      .min_frequency = c->tokenizer.min_frequency,
                                      .progress = training_progress,
                                      .ctx = t};
-    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"};
-    if (wf_config_kind(c) == WF_MODEL_ENCODER) {
+    /* Language models and encoders read running text; there line ends count. */
+    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"}, *const of_language[] = {"<|endoftext|>", "<unk>"};
+    enum wf_model_kind kind = wf_config_kind(c);
+    if (kind == WF_MODEL_ENCODER) {
         o.specials = of_encoders;
         o.special_count = 3;
+    } else if (kind == WF_MODEL_LANGUAGE && o.kind != WF_TOKENIZER_CHAR) {
+        o.specials = of_language;
+        o.special_count = o.kind == WF_TOKENIZER_BYTE_BPE ? 1 : 2;
     }
+    o.pre_tokenizer = WF_RUNNING_TEXT;
+    o.other_pre_tokenizer =
+        (kind != WF_MODEL_PAIRS && o.kind == WF_TOKENIZER_BPE) || (kind == WF_MODEL_LANGUAGE && o.kind == WF_TOKENIZER_WORD);
     return wf_tokenizer_train_files_with(paths, count, &o, out, t->error);
 }
 
