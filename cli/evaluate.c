@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "display.h"
+#include <weft/internal/encode.h>
 
 enum { KEY_DATA = 1000, KEY_JSON, KEY_BEAM, KEY_NO_BLEU };
 
@@ -64,10 +65,18 @@ static const struct argp argp = {options,
 
 struct figures {
     double loss, perplexity, bits;
-    int64_t tokens;
+    int64_t tokens, unknown; /* unknown: among all tokens of the texts */
     bool bits_known, scored; /* bits a character: of language models */
     struct wf_translation_scores scores;
 };
+
+static void warn_of_unknown(struct figures *f, const char *file, int64_t unknown, int64_t tokens)
+{
+    char text[128];
+    f->unknown += unknown;
+    if (unknown > 0)
+        fprintf(stderr, "weft: warning: %s: %s\n", file, wf_unknown_describe(unknown, tokens, text, sizeof text));
+}
 
 static wf_status evaluate_text(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
                                struct figures *f, wf_error *error)
@@ -77,6 +86,8 @@ static wf_status evaluate_text(const struct arguments *a, const struct file_list
     const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
     wf_status status = wf_text_ids_open((const char *const *)files->path, files->count, &o, &text, error);
     wf_free(cache);
+    if (status == WF_OK)
+        warn_of_unknown(f, a->data, text.unknown, text.ids.count);
     if (status == WF_OK && wf_model_kind_of(run->model) == WF_MODEL_ENCODER) {
         struct wf_masked_evaluation e;
         if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, &e, error)) != WF_OK)
@@ -118,6 +129,8 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
+    warn_of_unknown(f, files->path[0], survey->source_unknown, survey->source_tokens);
+    warn_of_unknown(f, files->path[1], survey->target_unknown, survey->target_tokens);
     status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
     wf_bitext_close(bitext);
     f->loss = e.loss;
@@ -187,7 +200,7 @@ static void print_json(const struct figures *f)
     if (f->scored)
         printf(", \"bleu\": %.17g, \"chrf\": %.17g, \"bleu_signature\": \"%s\", \"chrf_signature\": \"%s\"", f->scores.bleu.score,
                f->scores.chrf.score, f->scores.bleu.signature, f->scores.chrf.signature);
-    puts("}");
+    printf(", \"unknown\": %lld}\n", (long long)f->unknown);
 }
 
 int run_evaluate(int argc, char **argv)
