@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/utf8.h>
+
 #include "cli.h"
 
 struct arguments {
@@ -22,19 +24,44 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 static const struct argp argp = {NULL, parse_option, "RUN|FILE.safetensors", "Lists tensors and settings.", NULL, NULL, NULL};
 
+/* A name or a value of a file as a terminal may be sent it: what is not printable as an escape, a long text cut, with its size. */
+static const char *shown(const char *text, char out[WF_QUOTE_SIZE + 32])
+{
+    enum { MOST = 100 };
+    int64_t length = (int64_t)strlen(text), at = 0;
+    while (at < length && at < MOST) {
+        uint32_t point;
+        int size = wf_utf8_decode(text + at, length - at, &point);
+        if (size == 0 || !wf_utf8_printable(point))
+            break;
+        at += size;
+    }
+    if (at == length)
+        return text;
+    if (at >= MOST)
+        snprintf(out, WF_QUOTE_SIZE + 32, "%.*s... (%lld bytes)", (int)at, text, (long long)length);
+    else {
+        wf_text_quote(text, out);
+        if (length >= MOST)
+            snprintf(out + strlen(out), 32, " (%lld bytes)", (long long)length);
+    }
+    return out;
+}
+
 static wf_status inspect_file(const char *path, wf_error *error)
 {
     wf_safetensors *file = wf_safetensors_open(path, error);
     if (!file)
         return error->code;
     const char *key, *value;
+    char name[WF_QUOTE_SIZE + 32], text[WF_QUOTE_SIZE + 32];
     for (int64_t i = 0; wf_safetensors_metadata_at(file, i, &key, &value); i++)
-        printf("%s: %s\n", key, value);
+        printf("%s: %s\n", shown(key, name), shown(value, text));
     int64_t elements = 0, bytes = 0;
     for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
         const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
         char shape[96];
-        printf("%-48s %-5s %s\n", e->name, wf_dtype_name(e->dtype), wf_shape_text(&e->shape, shape, sizeof shape));
+        printf("%-48s %-5s %s\n", shown(e->name, name), wf_dtype_name(e->dtype), wf_shape_text(&e->shape, shape, sizeof shape));
         elements += e->count;
         bytes += e->bytes;
     }
@@ -47,14 +74,16 @@ static wf_status inspect_run(const char *folder, wf_error *error)
 {
     char *config_path = wf_format("%s/config.json", folder), *model = wf_format("%s/model.safetensors", folder);
     struct wf_config config;
-    wf_status status = config_path && model ? wf_config_load(&config, config_path, error)
-                                            : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    wf_status status =
+        config_path && model ? wf_config_load(&config, config_path, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     if (status == WF_OK) {
-        printf("model: %s\nfamily: %s\n", config.model, config.family);
+        char text[WF_QUOTE_SIZE + 32];
+        printf("model: %s\n", shown(config.model, text));
+        printf("family: %s\n", shown(config.family, text));
         for (int i = 0; i < wf_config_key_count(); i++) {
             char value[96];
             if (wf_config_get(&config, wf_config_key_at(i), value, sizeof value))
-                printf("%s: %s\n", wf_config_key_at(i), value);
+                printf("%s: %s\n", wf_config_key_at(i), shown(value, text));
         }
         status = inspect_file(model, error);
     }

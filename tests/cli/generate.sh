@@ -41,6 +41,15 @@ grep -q 'blocks.0.attn.qkv.weight *F32 *\[96,32\]' out || failed "inspect: $(hea
 [ ! -s err ] || failed "inspect said: $(cat err)"
 "$weft" models >out 2>err || failed 'models'
 for m in char-rms nanogpt-char nanogpt-char-small; do grep -q "^$m " out || failed "models lacks $m"; done
+# what a file says is no command to the terminal, and a long text is not printed whole
+"$weft" inspect run/state.safetensors >out 2>err || failed "inspect a state: $(cat err)"
+[ "$(awk 'length > 200' out | wc -l)" = 0 ] && grep -q '\.\.\."* ([0-9]* bytes)$' out || failed "long metadata: $(awk 'length > 200 {print substr($0, 1, 80)}' out)"
+header='{"__metadata__":{"a\u001b[2J":"b\u0007","c\nd":"\u009b31m","fine":"größe"},"w\u001b]0;x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+{ printf "\\$(printf %o "$(printf %s "$header" | wc -c)")\\0\\0\\0\\0\\0\\0\\0"; printf '%s\0\0\0\0' "$header"; } >hostile.safetensors
+"$weft" inspect hostile.safetensors >out 2>err || failed "inspect a hostile file: $(cat err)"
+[ "$(tr -d '\n' <out | LC_ALL=C tr -d '\040-\176\303\266\237' | wc -c)" = 0 ] || failed "escape sequences: $(cat -v out)"
+grep -qF '"a\x1b[2J": "b\x07"' out && grep -q '^fine: größe$' out && [ "$(wc -l <out)" = 5 ] || failed "names: $(cat -v out)"
+
 for c in '' models train generate evaluate inspect bench translate average bleu tokenizer; do
     # shellcheck disable=SC2086
     "$weft" $c --help >out 2>&1 || failed "weft $c --help"
