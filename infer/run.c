@@ -48,9 +48,9 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     if (status == WF_OK && !file)
         status = error->code;
     if (status == WF_OK)
-        status = same_tokenizer(file, path, "tokenizer_hash", run->tokenizer, error);
+        status = same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error);
     if (status == WF_OK)
-        status = same_tokenizer(file, path, "source_tokenizer_hash", run->source_tokenizer, error);
+        status = same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, error);
     if (status == WF_OK && (status = wf_model_load(run->model, file, error)) != WF_OK)
         wf_error_prefix(error, "%s", path);
     if (file)

@@ -27,11 +27,11 @@ void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer
     char hash[32];
     wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
     snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
-    wf_safetensors_put_metadata(w, "tokenizer_hash", hash);
+    wf_safetensors_put_metadata(w, "tokenizer_content", hash);
     if (!source)
         return;
     snprintf(hash, sizeof hash, "%016" PRIx64, wf_tokenizer_hash(source));
-    wf_safetensors_put_metadata(w, "source_tokenizer_hash", hash);
+    wf_safetensors_put_metadata(w, "source_tokenizer_content", hash);
 }
 
 /* The step of a checkpoint's name, step-00000100.safetensors; -1 for any other file, which is not ours to remove. */

@@ -16,9 +16,4 @@ struct json_failure {
 /* Any strict JSON value without a key twice in an object and nested at most `depth` deep, or NULL with *failure filled. */
 json_t *wf_json_decode(const char *text, int64_t bytes, int depth, struct json_failure *failure);
 
-/* jansson reports a call that failed without memory as one that failed for no reason. Clear before it, ask after it: whether
- * an allocation of jansson failed in this thread since. */
-void wf_json_memory_clear(void);
-bool wf_json_memory_failed(void);
-
 #endif

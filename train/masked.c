@@ -81,7 +81,8 @@ static wf_status open(struct trainer *t, bool resuming)
 
 static wf_status tell(struct trainer *t)
 {
-    return sequence_tell(t, &((struct masked *)t->data)->sequence);
+    const struct masked *d = t->data;
+    return d->sequence.made ? tokenizer_tell(t, "tokenizer", t->options->config.vocab_size, t->tokenizer) : WF_OK;
 }
 
 /* The ids of a micro-batch and what is hidden in it. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include <weft/internal/hash.h>
 
@@ -40,4 +42,15 @@ uint64_t wf_hash(const void *data, int64_t bytes, uint64_t seed)
     /* The length tells an input from the same with zeros after it. */
     uint64_t a = fold(lane[0] ^ key[1], lane[1] ^ (uint64_t)bytes), b = fold(lane[2] ^ key[3], lane[3] ^ seed);
     return fold(a ^ key[4], b ^ key[0]);
+}
+
+uint64_t wf_hash_key(void)
+{
+    uint64_t word;
+    if (getrandom(&word, sizeof word, GRND_NONBLOCK) == (ssize_t)sizeof word)
+        return word;
+    /* Early in the boot, or where the call is forbidden: the time and where the stack lies. */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return wf_hash(&now, sizeof now, (uint64_t)(uintptr_t)&word);
 }

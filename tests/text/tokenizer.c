@@ -166,7 +166,7 @@ static wf_status train_and_use(void *ctx, wf_error *error)
 
 START_TEST(no_memory)
 {
-    ck_assert_int_eq(sweep_memory(train_and_use, "some text, \xC3\xA9 and \xF0\x9F\x98\x80"), 12);
+    ck_assert_int_ge(sweep_memory(train_and_use, "some text, \xC3\xA9 and \xF0\x9F\x98\x80"), 12);
 }
 END_TEST
 

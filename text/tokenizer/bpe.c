@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Byte-pair encoding: of all neighbours in a word that the list of merges holds, the pair that stands first in it (of equal ones the
  * leftmost) becomes one piece, until there is none. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "internal.h"
 #include "scratch.h"
 #include "unicode.h"
+#include <weft/internal/grow.h>
+#include <weft/internal/hash.h>
+#include <weft/internal/json.h>
+#include <weft/internal/text.h>
 
 struct symbol {
     int32_t id, previous, next; /* the neighbours' places, -1 at the ends; id -1: it was merged away */
@@ -17,10 +22,15 @@ enum {
     SHORT = 40 /* pieces: up to here going over all of them beats a heap */
 };
 
+/* Where a pair's slot is looked for. With a random factor nobody can make pairs that collide. */
+static inline uint64_t slot_of(const struct model *m, int32_t left, int32_t right)
+{
+    return (((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * m->slot_key) >> m->slot_shift;
+}
+
 static int32_t rank_of(const struct model *m, int32_t left, int32_t right)
 {
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    for (uint64_t at = pair * 0x9E3779B97F4A7C15u >> 20;; at++) {
+    for (uint64_t at = slot_of(m, left, right);; at++) {
         const struct merge_slot *slot = m->slot + (at & m->slot_mask);
         if (slot->rank < 0)
             return NO_MERGE;
@@ -95,7 +105,7 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count)
     int64_t waiting = 0, kept = 0;
     struct symbol *symbol = s->symbol;
     /* Each merge takes an entry out and puts at most two in, and there are fewer merges than pieces. */
-    if (!scratch_room(&s->heap, &s->heap_room, 2 * *count, sizeof *s->heap))
+    if (!wf_grow(&s->heap, &s->heap_room, 2 * *count, sizeof *s->heap))
         return false;
     for (int32_t i = 0; i < *count; i++) {
         symbol[i].previous = i - 1;
@@ -136,13 +146,11 @@ static wf_status decorated(const wf_tokenizer *t, struct scratch *s, const char 
 {
     const struct model *m = &t->model;
     s->piece.length = 0;
-    if (m->prefix && !first && !wf_string_add(&s->piece, m->prefix, (int64_t)strlen(m->prefix)))
+    wf_string_add(&s->piece, m->prefix.data, first ? 0 : m->prefix.length);
+    wf_string_add(&s->piece, character, size);
+    if (!wf_string_add(&s->piece, m->suffix.data, last ? m->suffix.length : 0))
         return WF_ERR_MEMORY;
-    if (!wf_string_add(&s->piece, character, size) || (m->suffix && last && !wf_string_add(&s->piece, m->suffix, (int64_t)strlen(m->suffix))))
-        return WF_ERR_MEMORY;
-    *id = vocab_find(&t->vocab, s->piece.data, s->piece.length);
-    if (*id >= t->model_size)
-        *id = -1;
+    *id = model_id(t, s->piece.data, s->piece.length);
     return WF_OK;
 }
 
@@ -170,7 +178,7 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
         int64_t bytes_length = size;
         int32_t id;
         next = at + size;
-        if (m->prefix || m->suffix) {
+        if (m->prefix.data || m->suffix.data) {
             if (decorated(t, s, word + at, size, at == 0, next == length, &id) != WF_OK)
                 return WF_ERR_MEMORY;
             bytes = s->piece.data;
@@ -178,7 +186,7 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
         } else {
             id = point_map_find(&m->points, point);
         }
-        if (!scratch_room(&s->symbol, &s->symbols_room, *count + bytes_length + 2, sizeof *s->symbol))
+        if (!wf_grow(&s->symbol, &s->symbols_room, *count + bytes_length + 2, sizeof *s->symbol))
             return WF_ERR_MEMORY;
         if (id >= 0) {
             if (unknown)
@@ -202,23 +210,25 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
     return WF_OK;
 }
 
-wf_status bpe_word(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                   struct wf_encode_fault *fault)
+static wf_status bpe(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
+                     struct wf_encode_fault *fault)
 {
     const struct model *m = &t->model;
     int64_t count = 0;
     if (m->ignore_merges) {
-        int32_t id = vocab_find(&t->vocab, word, length);
-        if (id >= 0 && id < t->model_size) {
+        int32_t id = model_id(t, word, length);
+        if (id >= 0) {
             if (!tokens_reserve(out, 1))
                 return WF_ERR_MEMORY;
             out->id[out->count++] = id;
             return WF_OK;
         }
     }
-    if (length > INT32_MAX / 8) /* places are 32 bits */
-        return WF_ERR_MEMORY;
-    if (!scratch_room(&s->symbol, &s->symbols_room, length + 2, sizeof *s->symbol))
+    if (length > WORD_MOST) { /* places are 32 bits */
+        *fault = (struct wf_encode_fault){.kind = FAULT_LENGTH};
+        return WF_ERR_FORMAT;
+    }
+    if (!wf_grow(&s->symbol, &s->symbols_room, length + 2, sizeof *s->symbol))
         return WF_ERR_MEMORY;
     wf_status status = first_pieces(t, s, word, length, &count, fault);
     if (status != WF_OK)
@@ -233,3 +243,156 @@ wf_status bpe_word(const wf_tokenizer *t, struct scratch *s, const char *word, i
         out->id[out->count++] = s->symbol[i].id;
     return WF_OK;
 }
+
+/* --- in the file --------------------------------------------------------------------------------------------------- */
+
+/* "left right", as before version 0.20, or ["left", "right"]. */
+static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])
+{
+    if (json_is_array(value) && json_array_size(value) == 2) {
+        for (size_t i = 0; i < 2; i++) {
+            json_t *text = json_array_get(value, i);
+            if (!json_is_string(text))
+                return false;
+            part[i] = json_string_value(text);
+            length[i] = (int64_t)json_string_length(text);
+        }
+        return true;
+    }
+    const char *text = json_string_value(value), *space = text ? strchr(text, ' ') : NULL;
+    if (!space || strchr(space + 1, ' '))
+        return false;
+    part[0] = text;
+    length[0] = space - text;
+    part[1] = space + 1;
+    length[1] = (int64_t)strlen(space + 1);
+    return true;
+}
+
+/* Puts merge number t->model.merges, which has room. `skip` bytes of the right part are not part of the join. */
+static wf_status add_merge(struct reader *r, int32_t left, int32_t right, struct wf_string *join)
+{
+    wf_tokenizer *t = r->t;
+    char quoted[WF_QUOTE_SIZE];
+    int64_t a = 0, b = 0, skip = 0;
+    const char *first = left < 0 ? "" : vocab_piece(&t->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(&t->vocab, right, &b);
+    join->length = 0;
+    if (b >= t->model.prefix.length)
+        skip = t->model.prefix.length;
+    wf_string_add(join, first, a);
+    if (!wf_string_add(join, second + skip, b - skip))
+        return reader_no_memory(r);
+    int32_t id = left < 0 || right < 0 ? -1 : model_id(t, join->data, join->length);
+    if (id < 0)
+        return wf_error_set(r->error, WF_ERR_FORMAT,
+                            "%s: merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", r->where,
+                            t->model.merges + 1, wf_text_quote(join->data, quoted));
+    t->model.merge[t->model.merges++] = (struct merge){left, right, id};
+    return WF_OK;
+}
+
+static wf_status read_merge(struct reader *r, json_t *value, struct wf_string *join)
+{
+    const char *part[2];
+    int64_t length[2];
+    if (json_is_string(value) && !strncmp(json_string_value(value), "#version", 8))
+        return WF_OK;
+    if (!merge_parts(value, part, length))
+        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: merge %" PRId64 " is neither \"left right\" nor [\"left\", \"right\"]", r->where,
+                            r->t->model.merges + 1);
+    return add_merge(r, model_id(r->t, part[0], length[0]), model_id(r->t, part[1], length[1]), join);
+}
+
+static wf_status read_merges(struct reader *r, const struct key *key, json_t *object, void *field)
+{
+    json_t *merges = NULL;
+    struct wf_string join = {0};
+    (void)field;
+    wf_status status = r->table ? WF_OK : wf_json_get_array(object, r->where, key->name, WF_JSON_REQUIRED, &merges, r->error);
+    if (status != WF_OK)
+        return status;
+    int64_t count = r->table ? r->table->merges : (int64_t)json_array_size(merges);
+    if (!(r->t->model.merge = tokenizer_keep(r->t, count, sizeof *r->t->model.merge)))
+        return reader_no_memory(r);
+    for (int64_t i = 0; status == WF_OK && i < count; i++)
+        status = r->table ? add_merge(r, r->table->merge[i].left, r->table->merge[i].right, &join)
+                          : read_merge(r, json_array_get(merges, (size_t)i), &join);
+    wf_string_free(&join);
+    return status;
+}
+
+static json_t *write_merges(const wf_tokenizer *t, const struct key *key, const void *field)
+{
+    json_t *array = json_array();
+    (void)key, (void)field;
+    for (int64_t i = 0; i < t->model.merges; i++) {
+        json_t *pair = json_array();
+        json_array_append_new(pair, json_string(vocab_piece(&t->vocab, t->model.merge[i].left, &(int64_t){0})));
+        json_array_append_new(pair, json_string(vocab_piece(&t->vocab, t->model.merge[i].right, &(int64_t){0})));
+        json_array_append_new(array, pair);
+    }
+    return array;
+}
+
+static uint64_t hash_merges(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+{
+    (void)key, (void)field;
+    return wf_hash(t->model.merge, t->model.merges * (int64_t)sizeof *t->model.merge, hash);
+}
+
+static const struct key_kind value_merges = {read_merges, write_merges, hash_merges};
+
+static wf_status read_dropout(struct reader *r, const struct key *key, json_t *object, void *field)
+{
+    json_t *dropout = json_object_get(object, key->name);
+    (void)field;
+    if (!dropout || json_is_null(dropout))
+        return WF_OK;
+    return wf_error_set(r->error, WF_ERR_FORMAT,
+                        "%s: it asks for dropout of merges, which this version does not have; set \"dropout\" to null", r->where);
+}
+
+static json_t *write_null(const wf_tokenizer *t, const struct key *key, const void *field)
+{
+    (void)t, (void)key, (void)field;
+    return json_null();
+}
+
+static const struct key_kind value_dropout = {read_dropout, write_null, NULL};
+
+static wf_status ready(struct reader *r, json_t *object, void *part)
+{
+    struct model *m = part;
+    (void)object;
+    m->slot_shift = 60;
+    while (m->slot_shift > 1 && (uint64_t)1 << (64 - m->slot_shift) < 2 * (uint64_t)m->merges)
+        m->slot_shift--;
+    m->slot_mask = ((uint64_t)1 << (64 - m->slot_shift)) - 1;
+    m->slot_key = wf_hash_key() | 1;
+    m->slot = tokenizer_keep(r->t, (int64_t)m->slot_mask + 1, sizeof *m->slot);
+    if (!m->slot)
+        return reader_no_memory(r);
+    memset(m->slot, -1, (size_t)(m->slot_mask + 1) * sizeof *m->slot);
+    for (int32_t rank = 0; rank < m->merges; rank++) {
+        const struct merge *merge = m->merge + rank;
+        uint64_t at = slot_of(m, merge->left, merge->right);
+        while (m->slot[at & m->slot_mask].rank >= 0 &&
+               (m->slot[at & m->slot_mask].left != merge->left || m->slot[at & m->slot_mask].right != merge->right))
+            at++;
+        m->slot[at & m->slot_mask] = (struct merge_slot){merge->left, merge->right, rank}; /* of two the later counts, as there */
+    }
+    return model_index(r);
+}
+
+const struct part_type model_bpe = {
+    .name = "BPE",
+    .stage = PART_MODEL,
+    .keys = KEYS({"dropout", &value_dropout}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true},
+                 {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix), .optional = true},
+                 {"end_of_word_suffix", &value_text, offsetof(struct model, suffix), .optional = true},
+                 {"fuse_unk", &value_bool, offsetof(struct model, fuse_unknown), .optional = true},
+                 {"byte_fallback", &value_bool, offsetof(struct model, byte_fallback), .optional = true},
+                 {"ignore_merges", &value_bool, offsetof(struct model, ignore_merges), .optional = true}, {"vocab", &value_vocab},
+                 {"merges", &value_merges}),
+    .ready = ready,
+    .word = bpe};

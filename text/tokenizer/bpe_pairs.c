@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bpe_pairs.h"
+#include <weft/internal/grow.h>
 #include <weft/memory.h>
 
 static const uint64_t empty = UINT64_MAX;
@@ -139,14 +140,8 @@ static void sift_down(struct candidates *h, const struct candidate *moved)
 
 bool candidates_push(struct candidates *h, const struct candidate *candidate)
 {
-    if (h->count == h->capacity) {
-        int64_t capacity = h->capacity ? h->capacity * 2 : 4096;
-        struct candidate *item = wf_realloc(h->item, (size_t)capacity * sizeof *item);
-        if (!item)
-            return false;
-        h->item = item;
-        h->capacity = capacity;
-    }
+    if (!wf_grow(&h->item, &h->capacity, h->count + 1, sizeof *h->item))
+        return false;
     int64_t at = h->count++;
     for (int64_t parent; at > 0 && before(candidate, &h->item[parent = (at - 1) / 2]); at = parent)
         h->item[at] = h->item[parent];

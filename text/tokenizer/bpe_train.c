@@ -13,6 +13,7 @@
 #include "bpe_pairs.h"
 #include "bpe_words.h"
 #include "word_counts.h"
+#include <weft/internal/grow.h>
 #include <weft/memory.h>
 
 enum { STEP = 16 }; /* symbols that are looked at together */
@@ -24,7 +25,7 @@ struct event {
 
 struct trainer {
     const struct wf_tokenizer_options *options;
-    struct word_counts pieces; /* of the vocabulary */
+    struct tokenizer_table table;
     struct bpe_words words;
     struct pairs pairs;
     struct word_lists lists;
@@ -33,29 +34,10 @@ struct trainer {
     int64_t events, event_room;
     uint64_t *touched; /* pairs that came up in this round */
     int64_t touches, touch_room;
-    struct tokenizer_merge *merge;
-    int64_t merges, merge_room;
-    char *joined;
-    int64_t joined_room;
+    int64_t merge_room;
+    struct wf_string joined;
     int32_t round;
 };
-
-/* Makes room for `more` elements in a growing array. */
-static bool reserve(void *array, int64_t *room, int64_t count, int64_t more, size_t size)
-{
-    if (more <= *room - count)
-        return true;
-    int64_t wanted = *room * 2 + more + 1024;
-    if (wanted > PTRDIFF_MAX / 4 / (int64_t)size)
-        return false;
-    void *old, *grown;
-    memcpy(&old, array, sizeof old);
-    if (!(grown = wf_realloc(old, (size_t)wanted * size)))
-        return false;
-    memcpy(array, &grown, sizeof grown);
-    *room = wanted;
-    return true;
-}
 
 /* The pair stands in the word `times` more often than was known. Room for the pair, an event and a touch must be there. */
 static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times)
@@ -79,8 +61,8 @@ static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times
 static bool room_for(struct trainer *t, int64_t more)
 {
     return t->events + more < INT32_MAX && pairs_reserve(&t->pairs, more) &&
-           reserve(&t->event, &t->event_room, t->events, more, sizeof *t->event) &&
-           reserve(&t->touched, &t->touch_room, t->touches, more, sizeof *t->touched);
+           wf_grow(&t->event, &t->event_room, t->events + more, sizeof *t->event) &&
+           wf_grow(&t->touched, &t->touch_room, t->touches + more, sizeof *t->touched);
 }
 
 /* Makes a candidate of each pair that came up in this round. */
@@ -165,28 +147,25 @@ static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t ri
 }
 
 /* The piece of two others: new, but where a special token is spelled like it. -1 without memory. */
-static int64_t join(struct trainer *t, int32_t left, int32_t right)
+static int32_t join(struct trainer *t, int32_t left, int32_t right)
 {
-    struct word_counts *p = &t->pieces;
-    int64_t first = p->start[left + 1] - p->start[left], second = p->start[right + 1] - p->start[right];
-    if (!reserve(&t->joined, &t->joined_room, 0, first + second, 1))
-        return -1;
-    memcpy(t->joined, p->bytes + p->start[left], (size_t)first);
-    memcpy(t->joined + first, p->bytes + p->start[right], (size_t)second);
-    return word_counts_add(p, t->joined, first + second, 0);
+    int64_t first, second;
+    const char *a = vocab_piece(&t->table.pieces, left, &first), *b = vocab_piece(&t->table.pieces, right, &second);
+    t->joined.length = 0;
+    wf_string_add(&t->joined, a, first);
+    return wf_string_add(&t->joined, b, second) ? vocab_add(&t->table.pieces, t->joined.data, t->joined.length) : -1;
 }
 
 /* Merges a candidate's pair in its words. */
 static bool merge(struct trainer *t, struct candidate *c)
 {
-    int32_t left = (int32_t)(c->key >> 32), right = (int32_t)(c->key & 0xFFFFFFFFu);
-    int64_t joined = join(t, left, right);
-    if (joined < 0 || !reserve(&t->merge, &t->merge_room, t->merges, 1, sizeof *t->merge))
+    int32_t left = (int32_t)(c->key >> 32), right = (int32_t)(c->key & 0xFFFFFFFFu), joined = join(t, left, right);
+    if (joined < 0 || !wf_grow(&t->table.merge, &t->merge_room, t->table.merges + 1, sizeof *t->table.merge))
         return false;
-    t->merge[t->merges++] = (struct tokenizer_merge){left, right};
+    t->table.merge[t->table.merges++] = (struct tokenizer_merge){left, right};
     const int32_t *item = word_list_items(&c->words);
     for (int32_t i = 0; i < c->words.count; i++)
-        if (!merge_word(t, item[i], left, right, (int32_t)joined))
+        if (!merge_word(t, item[i], left, right, joined))
             return false;
     word_list_free(&t->lists, &c->words);
     return end_round(t);
@@ -195,10 +174,10 @@ static bool merge(struct trainer *t, struct candidate *c)
 static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
 {
     struct train_clock clock = {t->options, -1};
-    int64_t first = t->pieces.count, least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
+    int64_t first = t->table.pieces.count, least = t->options->min_frequency > 1 ? t->options->min_frequency : 1;
     wf_status status = WF_OK;
     bool memory = count_pairs(t);
-    while (memory && status == WF_OK && t->pieces.count < vocab_size && t->heap.count > 0) {
+    while (memory && status == WF_OK && t->table.pieces.count < vocab_size && t->heap.count > 0) {
         int64_t count = pairs_get(&t->pairs, t->heap.item[0].key)->count;
         if (t->heap.item[0].count != count) {
             candidates_recount(&t->heap, count);
@@ -208,11 +187,11 @@ static wf_status train(struct trainer *t, int64_t vocab_size, wf_error *error)
             break;
         struct candidate best = candidates_pop(&t->heap);
         memory = merge(t, &best);
-        status = train_tick(&clock, "merging", t->pieces.count - first, vocab_size - first, false, error);
+        status = train_tick(&clock, "merging", t->table.pieces.count - first, vocab_size - first, false, error);
     }
     if (!memory)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to merge pairs of %" PRId64 " words", t->words.count);
-    return status != WF_OK ? status : train_tick(&clock, "merging", t->pieces.count - first, vocab_size - first, true, error);
+    return status != WF_OK ? status : train_tick(&clock, "merging", t->table.pieces.count - first, vocab_size - first, true, error);
 }
 
 wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
@@ -222,35 +201,32 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
     struct word_counts words = {0};
     int64_t vocab_size = options->vocab_size ? options->vocab_size : 10000;
     *out = (struct tokenizer_table){0};
-    wf_status status = train_specials(options, &t.pieces, error);
-    int64_t specials = t.pieces.count;
+    wf_status status = train_specials(options, &t.table, error);
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
-        status = bpe_words_of(&t.words, &words, options->kind == WF_TOKENIZER_BYTE_BPE, &t.pieces, error);
+        status = bpe_words_of(&t.words, &words, options->kind == WF_TOKENIZER_BYTE_BPE, &t.table.pieces, error);
     word_counts_free(&words);
-    if (status == WF_OK && vocab_size < t.pieces.count)
+    const int64_t specials = t.table.specials, pieces = t.table.pieces.count;
+    if (status == WF_OK && vocab_size < pieces)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "a vocabulary of %" PRId64 " types is too small: %" PRId64 " special token%s and %" PRId64
                               " %s need at least %" PRId64,
-                              vocab_size, specials, specials == 1 ? "" : "s", t.pieces.count - specials,
-                              options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", t.pieces.count);
+                              vocab_size, specials, specials == 1 ? "" : "s", pieces - specials,
+                              options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", pieces);
     if (status == WF_OK)
         status = train(&t, vocab_size, error);
     if (status == WF_OK) {
-        out->merge = t.merge;
-        out->merges = t.merges;
-        t.merge = NULL;
-        train_table(&t.pieces, specials, out);
+        *out = t.table;
+        t.table = (struct tokenizer_table){0};
     }
-    word_counts_free(&t.pieces);
+    tokenizer_table_free(&t.table);
     bpe_words_free(&t.words);
     pairs_free(&t.pairs);
     word_lists_free(&t.lists);
     candidates_free(&t.heap);
     wf_free(t.event);
     wf_free(t.touched);
-    wf_free(t.merge);
-    wf_free(t.joined);
+    wf_string_free(&t.joined);
     return status;
 }

@@ -9,40 +9,41 @@
 enum { POINTS = 0x110000 };
 
 /* Marks the characters that occur, then numbers them: id[point] is the piece. Returns false without memory. */
-static bool add_alphabet(const struct word_counts *words, bool bytes, struct word_counts *pieces, int32_t *id)
+static bool add_alphabet(const struct vocab *words, bool bytes, struct vocab *pieces, int32_t *id)
 {
     uint32_t point;
     for (int byte = 0; bytes && byte < 256; byte++)
         id[unicode_of_byte((unsigned char)byte)] = 1;
-    for (int64_t at = 0; at < words->used; id[point] = 1)
-        at += wf_utf8_decode(words->bytes + at, words->used - at, &point);
+    for (int32_t i = 0; i < words->count; i++) {
+        int64_t length;
+        const char *word = vocab_piece(words, i, &length);
+        for (int64_t at = 0; at < length; id[point] = 1)
+            at += wf_utf8_decode(word + at, length - at, &point);
+    }
     for (point = 0; point < POINTS; point++) {
         char text[4];
-        if (!id[point])
-            continue;
-        int64_t piece = word_counts_add(pieces, text, wf_utf8_encode(point, text), 0);
-        if (piece < 0)
+        if (id[point] && (id[point] = vocab_add(pieces, text, wf_utf8_encode(point, text))) < 0)
             return false;
-        id[point] = (int32_t)piece;
     }
     return true;
 }
 
-static wf_status no_memory(const struct word_counts *words, wf_error *error)
+static wf_status out_of_memory(const struct vocab *words, wf_error *error)
 {
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for the characters of %" PRId64 " words", words->count);
 }
 
-wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, bool bytes, struct word_counts *pieces, wf_error *error)
+wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *counts, bool bytes, struct vocab *pieces, wf_error *error)
 {
+    const struct vocab *words = &counts->words;
     *out = (struct bpe_words){0};
     int32_t *id = wf_alloc_zero(POINTS, sizeof *id);
     int64_t symbols = 0, count = 0;
     if (!id || !add_alphabet(words, bytes, pieces, id)) {
         wf_free(id);
-        return no_memory(words, error);
+        return out_of_memory(words, error);
     }
-    for (int64_t i = 0; i < words->used; i++)
+    for (int64_t i = 0; i < words->start[words->count]; i++)
         symbols += (words->bytes[i] & 0xC0) != 0x80;
     out->symbol = wf_alloc((size_t)symbols * sizeof *out->symbol);
     out->start = wf_alloc((size_t)words->count * sizeof *out->start);
@@ -51,13 +52,13 @@ wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, b
     if (!out->symbol || !out->start || !out->length || !out->times) {
         bpe_words_free(out);
         wf_free(id);
-        return no_memory(words, error);
+        return out_of_memory(words, error);
     }
     int64_t to = 0;
     for (int64_t i = 0; i < words->count; i++) {
         int64_t begin = to;
         uint32_t point;
-        for (int64_t at = words->start[i], end = words->start[i + 1]; at < end;) {
+        for (int64_t at = words->start[i], end = words->start[i + 1] - 1; at < end;) {
             at += wf_utf8_decode(words->bytes + at, end - at, &point);
             out->symbol[to++] = id[point];
         }
@@ -73,7 +74,7 @@ wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, b
         }
         out->start[count] = begin;
         out->length[count] = (int32_t)(to - begin);
-        out->times[count++] = words->times[i];
+        out->times[count++] = counts->times[i];
     }
     out->count = count;
     wf_free(id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The distinct words of a text as pieces of a vocabulary, for the training of byte-pair encodings. */
-#ifndef WEFT_DATA_TOKENIZER_BPE_WORDS_H
-#define WEFT_DATA_TOKENIZER_BPE_WORDS_H
+#ifndef WEFT_TEXT_TOKENIZER_BPE_WORDS_H
+#define WEFT_TEXT_TOKENIZER_BPE_WORDS_H
 
 #include "word_counts.h"
 
@@ -15,7 +15,7 @@ struct bpe_words {
 
 /* Adds the characters of all words to the vocabulary, by code point, with those of all bytes where `bytes` is set; words of one
  * character are left out. */
-wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, bool bytes, struct word_counts *pieces,
+wf_status bpe_words_of(struct bpe_words *out, const struct word_counts *words, bool bytes, struct vocab *pieces,
                        wf_error *error) WF_CHECKED;
 void bpe_words_free(struct bpe_words *words);
 

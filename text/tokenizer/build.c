@@ -4,105 +4,169 @@
 #include <string.h>
 
 #include "build.h"
-#include "pipeline.h"
-#include <weft/internal/text.h>
+#include <weft/internal/json.h>
 #include <weft/memory.h>
 #include <weft/text.h>
 
+#define MARK "\xE2\x96\x81" /* U+2581 */
+
 void tokenizer_table_free(struct tokenizer_table *table)
 {
-    wf_string_free(&table->bytes);
-    wf_free(table->start);
+    vocab_free(&table->pieces);
     wf_free(table->merge);
     *table = (struct tokenizer_table){0};
 }
 
-static wf_status add_pieces(wf_tokenizer *t, const struct tokenizer_table *table, wf_error *error)
+bool build_running_text(const struct wf_tokenizer_options *options)
 {
-    if (!vocab_reserve(&t->vocab, table->count, table->bytes.length))
-        return part_no_memory("training", error);
-    for (int64_t i = 0; i < table->count; i++)
-        if (!vocab_add(&t->vocab, table->bytes.data + table->start[i], table->start[i + 1] - table->start[i]))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "a piece of the trained vocabulary is there twice");
-    t->model_size = table->count;
-    return WF_OK;
+    return options->other_pre_tokenizer && options->pre_tokenizer == WF_RUNNING_TEXT;
 }
 
-static wf_status add_merges(wf_tokenizer *t, const struct tokenizer_table *table, wf_error *error)
+static json_t *metaspace(const struct wf_tokenizer_options *options)
 {
-    struct wf_string join = {0};
-    wf_status status = WF_OK;
-    t->model.merge = tokenizer_keep(t, table->merges, sizeof *t->model.merge);
-    if (!t->model.merge)
-        status = part_no_memory("training", error);
-    for (int64_t i = 0; status == WF_OK && i < table->merges; i++) {
-        const struct tokenizer_merge *merge = table->merge + i;
-        int64_t left, right;
-        const char *a = vocab_piece(&t->vocab, merge->left, &left), *b = vocab_piece(&t->vocab, merge->right, &right);
-        join.length = 0;
-        if (!wf_string_add(&join, a, left) || !wf_string_add(&join, b, right))
-            status = part_no_memory("training", error);
-        else
-            t->model.merge[t->model.merges++] = (struct merge){merge->left, merge->right, vocab_find(&t->vocab, join.data, join.length)};
+    return json_pack("{s:s, s:s, s:s, s:b}", "type", "Metaspace", "replacement", MARK, "prepend_scheme",
+                     build_running_text(options) ? "never" : "always", "split", 1);
+}
+
+static json_t *byte_level(void)
+{
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1);
+}
+
+static enum wf_pre_tokenizer pre_tokenizer_of(const struct wf_tokenizer_options *options)
+{
+    return options->other_pre_tokenizer ? options->pre_tokenizer : options->kind == WF_TOKENIZER_WORD ? WF_WHITESPACE : WF_METASPACE;
+}
+
+static json_t *pre_tokenizer(const struct wf_tokenizer_options *options)
+{
+    enum wf_pre_tokenizer wanted = pre_tokenizer_of(options);
+    if (options->kind == WF_TOKENIZER_BYTE_BPE)
+        return byte_level();
+    if (wanted == WF_WHITESPACE)
+        return json_pack("{s:s}", "type", "Whitespace");
+    if (wanted == WF_METASPACE_ALONE)
+        return metaspace(options);
+    json_t *steps = json_array();
+    if (wanted == WF_RUNNING_TEXT)
+        json_array_append_new(
+            steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "String", "\n", "behavior", "Isolated", "invert", 0));
+    json_array_append_new(steps, metaspace(options));
+    json_array_append_new(steps, json_pack("{s:s, s:s}", "type", "Punctuation", "behavior", "Isolated"));
+    return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
+}
+
+wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const struct part **out, wf_error *error)
+{
+    wf_json_init();
+    wf_json_memory_clear();
+    json_t *value = pre_tokenizer(options);
+    struct reader r = {.t = wf_alloc_zero(1, sizeof *r.t), .where = "training", .error = error};
+    wf_status status = r.t && value && !wf_json_memory_failed() ? part_read(&r, PART_PRE_TOKENIZER, value, out) : reader_no_memory(&r);
+    json_decref(value);
+    if (status == WF_OK)
+        return r.t;
+    wf_tokenizer_free(r.t);
+    return NULL;
+}
+
+/* That of pieces with spaces between is none. */
+static json_t *decoder(const struct wf_tokenizer_options *options)
+{
+    if (options->kind == WF_TOKENIZER_BYTE_BPE) {
+        json_t *bytes = byte_level();
+        json_object_set_new(bytes, "add_prefix_space", json_true());
+        return bytes;
     }
-    wf_string_free(&join);
+    return pre_tokenizer_of(options) == WF_WHITESPACE ? json_null() : metaspace(options);
+}
+
+static void add_special(json_t *items, const char *token, int type)
+{
+    if (token)
+        json_array_append_new(items, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", token, "type_id", type));
+}
+
+static void add_sequence(json_t *items, const char *id, int type)
+{
+    json_array_append_new(items, json_pack("{s:{s:s, s:i}}", "Sequence", "id", id, "type_id", type));
+}
+
+/* The first of the names that is a special token, or NULL. */
+static const char *special(const struct tokenizer_table *table, const char *const names[SPECIAL_NAMES])
+{
+    for (int i = 0; i < SPECIAL_NAMES && names[i]; i++) {
+        int32_t id = vocab_find(&table->pieces, names[i], (int64_t)strlen(names[i]));
+        if (id >= 0 && id < table->specials)
+            return names[i];
+    }
+    return NULL;
+}
+
+/* BOS ... EOS, and for a pair another text and EOS. */
+static json_t *post_processor(const struct tokenizer_table *table)
+{
+    const char *ends[2] = {special(table, special_names[WF_SPECIAL_BOS]), special(table, special_names[WF_SPECIAL_EOS])};
+    if (!ends[0] && !ends[1])
+        return json_null();
+    json_t *single = json_array(), *pair = json_array(), *specials = json_object();
+    for (int i = 0; i < 2; i++) {
+        json_t *items = i ? pair : single;
+        add_special(items, ends[0], 0);
+        add_sequence(items, "A", 0);
+        add_special(items, ends[1], 0);
+    }
+    add_sequence(pair, "B", 1);
+    add_special(pair, ends[1], 1);
+    for (int i = 0; i < 2; i++)
+        if (ends[i])
+            json_object_set_new(specials, ends[i],
+                                json_pack("{s:s, s:[i], s:[s]}", "id", ends[i], "ids",
+                                          (int)vocab_find(&table->pieces, ends[i], (int64_t)strlen(ends[i])), "tokens", ends[i]));
+    return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair, "special_tokens", specials);
+}
+
+json_t *build_added_token(const char *content, int64_t id)
+{
+    return json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id, "content", content, "single_word", 0, "lstrip", 0,
+                     "rstrip", 0, "normalized", 0, "special", 1);
+}
+
+wf_status build_tokenizer(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error)
+{
+    wf_status status;
+    if (wf_json_memory_failed() || !root) {
+        json_decref(root);
+        *out = NULL;
+        status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the tokenizer", where);
+    } else {
+        status = tokenizer_of(root, table, where, out, error);
+    }
+    tokenizer_table_free(table);
     return status;
 }
 
-static wf_status add_specials(wf_tokenizer *t, int64_t count, wf_error *error)
-{
-    t->added = tokenizer_keep(t, count, sizeof *t->added);
-    if (!t->added)
-        return part_no_memory("training", error);
-    for (int32_t id = 0; id < count; id++) {
-        struct added_token *token = t->added + t->added_count++;
-        *token = (struct added_token){.id = id, .special = true};
-        token->content = vocab_piece(&t->vocab, id, &token->length);
-        bool unknown = !strcmp(token->content, "<unk>") || !strcmp(token->content, "[UNK]");
-        if (unknown && t->kind != WF_TOKENIZER_BYTE_BPE) /* bytes are never unknown */
-            t->model.unknown = token->content;
-    }
-    return WF_OK;
-}
-
-static wf_status assemble(wf_tokenizer *t, const struct wf_tokenizer_options *options, const struct tokenizer_table *table, wf_error *error)
+/* The tokenizer of a table: the file that `tokenizers` would write, through the one reader. */
+static wf_status tokenizer_of_table(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_tokenizer **out,
+                                    wf_error *error)
 {
     bool bpe = options->kind != WF_TOKENIZER_WORD;
-    t->kind = options->kind;
-    t->model.type = bpe ? MODEL_BPE : MODEL_WORD_LEVEL;
-    t->model.unknown = bpe ? NULL : "<unk>"; /* WordLevel must name one, there or not */
-    wf_status status = add_pieces(t, table, error);
-    if (status == WF_OK && bpe)
-        status = add_merges(t, table, error);
-    if (status == WF_OK)
-        status = add_specials(t, table->specials, error);
-    if (status == WF_OK)
-        status = model_index(t, "training", error);
-    if (status == WF_OK)
-        status = added_tokens_index(t, "training", error);
-    if (status != WF_OK)
-        return status;
-    int32_t bos = wf_tokenizer_special(t, WF_SPECIAL_BOS), eos = wf_tokenizer_special(t, WF_SPECIAL_EOS);
-    bos = bos < table->specials ? bos : -1;
-    eos = eos < table->specials ? eos : -1;
-    t->pre_tokenizer = pre_tokenizer_of(t, options);
-    status = t->pre_tokenizer && decoder_of(t, options, &t->decoder) ? WF_OK : part_no_memory("training", error);
-    if (status == WF_OK && (bos >= 0 || eos >= 0) && !(t->template = template_of(t, bos, eos)))
-        status = part_no_memory("training", error);
-    return status;
-}
-
-wf_status tokenizer_of_table(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_tokenizer **out, wf_error *error)
-{
-    wf_tokenizer *t = wf_alloc_zero(1, sizeof *t);
-    wf_status status = t ? assemble(t, options, table, error) : part_no_memory("training", error);
-    tokenizer_table_free(table);
-    if (status != WF_OK) {
-        wf_tokenizer_free(t);
-        t = NULL;
+    const char *unknown = bpe ? NULL : "<unk>"; /* WordLevel must name one, there or not */
+    wf_json_init();
+    wf_json_memory_clear();
+    json_t *added = json_array(), *root = json_pack("{s:s}", "version", "1.0");
+    for (int32_t id = 0; id < table->specials; id++) {
+        const char *token = vocab_piece(&table->pieces, id, &(int64_t){0});
+        if ((!strcmp(token, "<unk>") || !strcmp(token, "[UNK]")) && options->kind != WF_TOKENIZER_BYTE_BPE) /* bytes are never unknown */
+            unknown = token;
+        json_array_append_new(added, build_added_token(token, id));
     }
-    *out = t;
-    return status;
+    json_object_set_new(root, "model", json_pack("{s:s, s:s?}", "type", bpe ? "BPE" : "WordLevel", "unk_token", unknown));
+    json_object_set_new(root, "added_tokens", added);
+    json_object_set_new(root, "pre_tokenizer", pre_tokenizer(options));
+    json_object_set_new(root, "post_processor", post_processor(table));
+    json_object_set_new(root, "decoder", decoder(options));
+    return build_tokenizer(root, table, "the trained tokenizer", out, error);
 }
 
 static wf_status check_options(const struct wf_tokenizer_options *options, wf_error *error)

@@ -3,33 +3,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "pipeline.h"
+#include "build.h"
+#include "pattern.h"
+#include <weft/internal/json.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
-
-wf_status char_tokenizer(const uint32_t *points, int64_t count, wf_tokenizer **out, wf_error *error)
-{
-    wf_tokenizer *t = wf_alloc_zero(1, sizeof *t);
-    int64_t bytes = 0;
-    char text[4];
-    for (int64_t i = 0; i < count; i++)
-        bytes += wf_utf8_encode(points[i], text);
-    if (t && vocab_reserve(&t->vocab, count, bytes)) {
-        for (int64_t i = 0; i < count; i++)
-            vocab_add(&t->vocab, text, wf_utf8_encode(points[i], text));
-        t->model_size = count;
-        /* The file asks for the name of a token for unknown characters. This is none of ours, so that encoding them fails there too. */
-        t->model.unknown = "<unk>";
-        t->pre_tokenizer = pre_tokenizer_of_characters(t);
-        t->decoder = decoder_of_characters(t);
-        if (t->pre_tokenizer && t->decoder && model_index(t, "", NULL) == WF_OK) {
-            *out = t;
-            return WF_OK;
-        }
-    }
-    wf_tokenizer_free(t);
-    return wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of %" PRId64 " characters", count);
-}
 
 wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_error *error)
 {
@@ -51,18 +29,25 @@ wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_er
         seen[point] = 1;
         at += size;
     }
-    uint32_t *points = wf_alloc((size_t)count * sizeof *points);
-    if (!points) {
-        wf_free(seen);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of %" PRId64 " characters", count);
+    struct tokenizer_table table = {0};
+    wf_status status = WF_OK;
+    for (uint32_t point = 0; status == WF_OK && point < POINT_LIMIT; point++) {
+        char bytes[4];
+        if (seen[point] && vocab_add(&table.pieces, bytes, wf_utf8_encode(point, bytes)) < 0)
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of %" PRId64 " characters", count);
     }
-    for (uint32_t point = 0, n = 0; point < POINT_LIMIT; point++)
-        if (seen[point])
-            points[n++] = point;
-    wf_status status = char_tokenizer(points, count, out, error);
-    wf_free(points);
     wf_free(seen);
-    return status;
+    if (status != WF_OK) {
+        tokenizer_table_free(&table);
+        return status;
+    }
+    wf_json_init();
+    wf_json_memory_clear();
+    /* The file asks for the name of a token for unknown characters. This is none of ours, so that encoding them fails there too. */
+    json_t *root = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:{s:s}, s:s, s:b}, s:{s:s}}", "version", "1.0", "model", "type", "WordLevel",
+                             "unk_token", "<unk>", "pre_tokenizer", "type", "Split", "pattern", "Regex", EVERY_CHARACTER, "behavior",
+                             "Isolated", "invert", 0, "decoder", "type", "Fuse");
+    return build_tokenizer(root, &table, "the trained tokenizer", out, error);
 }
 
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault)

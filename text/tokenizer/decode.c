@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a tokenizer tells about itself. */
-#include <stdio.h>
 #include <string.h>
 
-#include "pipeline.h"
-#include <weft/internal/text.h>
+#include "internal.h"
 
 static const char *const kind_names[] = {[WF_TOKENIZER_CHAR] = "char",
                                          [WF_TOKENIZER_WORD] = "word",
@@ -52,19 +50,19 @@ int32_t wf_tokenizer_id(const wf_tokenizer *t, const char *piece, int64_t length
     return length > 0 ? vocab_find(&t->vocab, piece, length) : -1;
 }
 
+const char *const special_names[][SPECIAL_NAMES] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
+                                                    [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>"},
+                                                    [WF_SPECIAL_PAD] = {"<pad>", "[PAD]"},
+                                                    [WF_SPECIAL_MASK] = {"<mask>", "[MASK]"}};
+
 int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 {
-    enum { NAMES = 5 };
-    static const char *const names[][NAMES] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
-                                               [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>"},
-                                               [WF_SPECIAL_PAD] = {"<pad>", "[PAD]"},
-                                               [WF_SPECIAL_MASK] = {"<mask>", "[MASK]"}};
     if (special == WF_SPECIAL_UNKNOWN)
         return t->model.unknown_id;
-    if ((unsigned)special >= sizeof names / sizeof *names)
+    if ((unsigned)special >= sizeof special_names / sizeof *special_names)
         return -1;
-    for (int i = 0; i < NAMES && names[special][i]; i++) {
-        int32_t id = wf_tokenizer_id(t, names[special][i], (int64_t)strlen(names[special][i]));
+    for (int i = 0; i < SPECIAL_NAMES && special_names[special][i]; i++) {
+        int32_t id = wf_tokenizer_id(t, special_names[special][i], (int64_t)strlen(special_names[special][i]));
         if (id >= 0)
             return id;
     }
@@ -74,13 +72,4 @@ int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 bool wf_tokenizer_gives_text(const wf_tokenizer *t)
 {
     return t->decoder || t->kind == WF_TOKENIZER_CHAR || t->kind == WF_TOKENIZER_WORD;
-}
-
-char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size)
-{
-    char some[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
-    int64_t tenths = tokens > 0 ? (int64_t)(1000 * (double)unknown / (double)tokens + 0.5) : 0; /* in integers: no decimal comma */
-    snprintf(text, size, "unknown tokens: %s of %s (%s%d.%d %%)", wf_text_count(unknown, some), wf_text_count(tokens, all),
-             tenths == 0 ? "<" : "", (int)(tenths / 10), tenths == 0 ? 1 : (int)(tenths % 10));
-    return text;
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline.h"
+#include "internal.h"
+#include "scratch.h"
 #include "unicode.h"
 #include <weft/internal/hash.h>
 #include <weft/internal/text.h>
@@ -59,7 +60,7 @@ static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_
                              struct wf_tokens *out, struct wf_encode_fault *fault)
 {
     if (!cache || length > CACHE_WORD)
-        return model_word(t, s, word, length, out, fault);
+        return t->model.part.type->word(t, s, word, length, out, fault);
     struct cached *entry = cache->entry + (wf_hash(word, length, 0) & cache->mask);
     if (entry->length == length && !memcmp(entry->word, word, (size_t)length)) {
         if (!tokens_reserve(out, CACHE_IDS))
@@ -69,7 +70,7 @@ static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_
         return WF_OK;
     }
     int64_t before = out->count;
-    wf_status status = model_word(t, s, word, length, out, fault);
+    wf_status status = t->model.part.type->word(t, s, word, length, out, fault);
     if (status != WF_OK || out->count - before > CACHE_IDS)
         return status;
     entry->length = (uint8_t)length;
@@ -89,10 +90,10 @@ static wf_status encode_plain(const wf_tokenizer *t, struct scratch *s, wf_token
         return WF_OK;
     if (!spans_add(&s->words.spans, begin, end))
         return WF_ERR_MEMORY;
-    wf_status status = t->pre_tokenizer ? pre_tokenizer_run(t->pre_tokenizer, s) : WF_OK;
+    wf_status status = t->pre_tokenizer ? t->pre_tokenizer->type->split(t->pre_tokenizer, s) : WF_OK;
     if (status == WF_ERR_FORMAT)
         *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN,
-                                       .offset = s->fault < s->words.text.length ? view_origin(&s->words.text, s->fault) : 0};
+                                          .offset = s->fault < s->words.text.length ? view_origin(&s->words.text, s->fault) : 0};
     for (int64_t i = 0; status == WF_OK && i < s->words.spans.count; i++) {
         struct span span = s->words.spans.span[i];
         const char *word = s->words.text.data + span.begin;
@@ -115,10 +116,10 @@ static wf_status encode_stretch(const wf_tokenizer *t, struct scratch *s, wf_tok
 {
     const struct added_token *token;
     int64_t search = 0, at = 0, begin, end;
-    wf_status status = t->normalizer ? normalizer_run(t->normalizer, s, &text) : WF_OK;
+    wf_status status = t->normalizer ? t->normalizer->type->normalize(t->normalizer, s, &text) : WF_OK;
     if (status == WF_ERR_FORMAT)
         *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN, .offset = s->fault};
-    while (status == WF_OK && (token = added_tokens_next(&t->normalized, text.data, text.length, &search, at, &begin, &end))) {
+    while (status == WF_OK && (token = added_tokens_next(t, &t->normalized, text.data, text.length, &search, at, &begin, &end))) {
         status = encode_plain(t, s, cache, &text, at, begin, out, fault);
         if (status == WF_OK && !tokens_reserve(out, 1))
             status = WF_ERR_MEMORY;
@@ -135,7 +136,7 @@ static wf_status encode_text(const wf_tokenizer *t, struct scratch *s, wf_token_
     const struct added_token *token;
     int64_t search = 0, at = 0, begin, end;
     wf_status status = WF_OK;
-    while (status == WF_OK && (token = added_tokens_next(&t->raw, text, length, &search, at, &begin, &end))) {
+    while (status == WF_OK && (token = added_tokens_next(t, &t->raw, text, length, &search, at, &begin, &end))) {
         if (begin > at)
             status = encode_stretch(t, s, cache, (struct view){.data = text + at, .length = begin - at, .base = at}, out, fault);
         if (status == WF_OK && !tokens_reserve(out, 1))
@@ -154,20 +155,20 @@ static void truncate_ids(const wf_tokenizer *t, const struct wf_encode_options *
     int64_t count = out->count - before, most = options->most > 0 ? options->most : t->truncation.length;
     if (options->most <= 0 && (options->whole || !t->truncation.on))
         return;
-    most -= options->specials ? template_specials(t->template) : 0;
+    most -= options->specials ? t->specials : 0;
     most = most < 0 ? 0 : most;
     if (count <= most)
         return;
     if (options->most > 0 && options->cut)
         *options->cut += count - most;
-    if (t->truncation.left)
+    if (t->truncation.direction == DIRECTION_LEFT)
         memmove(out->id + before, out->id + out->count - most, (size_t)most * sizeof *out->id);
     out->count = before + most;
 }
 
 static bool pad_ids(const wf_tokenizer *t, struct wf_tokens *out, int64_t before)
 {
-    int64_t count = out->count - before, wanted = t->padding.fixed ? t->padding.length : count;
+    int64_t count = out->count - before, wanted = t->padding.fixed >= 0 ? t->padding.fixed : count;
     if (t->padding.multiple_of > 0 && wanted % t->padding.multiple_of > 0)
         wanted += t->padding.multiple_of - wanted % t->padding.multiple_of;
     if (!t->padding.on || wanted <= count)
@@ -175,7 +176,7 @@ static bool pad_ids(const wf_tokenizer *t, struct wf_tokens *out, int64_t before
     if (!tokens_reserve(out, wanted - count))
         return false;
     int32_t *pad = out->id + out->count;
-    if (t->padding.left) {
+    if (t->padding.direction == DIRECTION_LEFT) {
         pad = out->id + before;
         memmove(pad + wanted - count, pad, (size_t)count * sizeof *pad);
     }
@@ -201,18 +202,22 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         scratch_start(s, length, true);
         status = encode_text(t, s, options->cache, text, length, out, fault);
     }
+    if (status == WF_ERR_MEMORY && scratch_over(s)) {
+        *fault = (struct wf_encode_fault){.kind = FAULT_GROWTH};
+        return WF_ERR_FORMAT;
+    }
     if (status != WF_OK)
         return status;
     for (int64_t i = before; options->unknown && t->model.unknown_id >= 0 && i < out->count; i++)
         *options->unknown += out->id[i] == t->model.unknown_id;
     truncate_ids(t, options, out, before);
-    if (options->specials && !template_run(t->template, out, before))
+    if (options->specials && !part_finish(t->post_processor, out, before))
         return WF_ERR_MEMORY;
     return options->whole || pad_ids(t, out, before) ? WF_OK : WF_ERR_MEMORY;
 }
 
 wf_status wf_tokenizer_encode_placed(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_options *options,
-                           struct wf_tokens *out, struct wf_encode_fault *fault)
+                                     struct wf_tokens *out, struct wf_encode_fault *fault)
 {
     int64_t before = out->count;
     wf_status status;
@@ -232,8 +237,8 @@ wf_status wf_tokenizer_encode_placed(const wf_tokenizer *t, const char *text, in
     return status;
 }
 
-wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_fault *fault, const char *place,
-                          wf_error *error)
+wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_fault *fault,
+                             const char *place, wf_error *error)
 {
     char name[WF_UTF8_NAME], quoted[WF_QUOTE_SIZE];
     uint32_t point = fault->point;
@@ -244,6 +249,16 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
     case FAULT_PATTERN:
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: a pattern of the tokenizer takes too long here; shorten the text, or use another tokenizer", place);
+    case FAULT_GROWTH:
+        return wf_error_set(
+            error, WF_ERR_FORMAT,
+            "%s: the tokenizer makes more than %d times the text of it; take steps out of \"normalizer\" or \"pre_tokenizer\" "
+            "in its file, or use another tokenizer",
+            place, FLOW_GROWTH);
+    case FAULT_LENGTH:
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: a word here is longer than %d bytes; cut the text, or use a tokenizer with a pre_tokenizer", place,
+                            WORD_MOST);
     case FAULT_WORD:
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the word %s is not in the vocabulary of %" PRId64
@@ -296,7 +311,7 @@ wf_status wf_tokenizer_check_whole(const wf_tokenizer *t, const char *name, wf_e
                             "%s: its tokenizer truncates sentences to %" PRId64
                             " tokens; set \"truncation\" in its file to null (the maximum length is an option here)",
                             name, t->truncation.length);
-    if (t->padding.on && (t->padding.fixed || t->padding.multiple_of > 0))
+    if (t->padding.on && (t->padding.fixed >= 0 || t->padding.multiple_of > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer pads each sentence; set \"padding\" in its file to null", name);
     return WF_OK;
 }

@@ -1,40 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: what a tokenizer is made of, and how text goes through it:
+/* What a tokenizer is made of, and how text goes through it:
  *
- *   text  ->  added tokens cut out (added_tokens.c)  ->  normalizer.c  ->  pre_tokenizer.c: words  ->  the model (bpe.c, wordpiece.c,
- *   word_level.c): ids  ->  template.c: ids with specials;          ids  ->  pieces  ->  decoder.c: text
+ *   text  ->  added tokens cut out (added_tokens.c)  ->  normalizer  ->  pre-tokenizer: words  ->  model: ids  ->  post-processor: ids with
+ *   specials;          ids  ->  pieces  ->  decoder: text
  *
- * Each part reads itself from JSON, writes itself and runs itself. encode.c puts them together; json_read.c and json_write.c the file.
- * Characters that are tokens have a short way of their own, char.c. */
-#ifndef WEFT_DATA_TOKENIZER_INTERNAL_H
-#define WEFT_DATA_TOKENIZER_INTERNAL_H
+ * The parts are those of parts.def. encode.c puts them together, file.c reads and writes the file. Characters that are tokens have a short
+ * way, char.c. */
+#ifndef WEFT_TEXT_TOKENIZER_INTERNAL_H
+#define WEFT_TEXT_TOKENIZER_INTERNAL_H
 
-#include <jansson.h>
-
-#include <weft/internal/encode.h>
 #include <weft/internal/string.h>
 #include <weft/tokenizer.h>
 
+#include "part.h"
+#include "prefixes.h"
 #include "vocab.h"
 
-struct normalizer;
-struct pre_tokenizer;
-struct template;
-struct decoder;
-struct pattern;
+/* The longest word that BPE merges, in bytes: places in a word are 32 bits. */
+enum { WORD_MOST = INT32_MAX / 8 };
 
-/* One of the three models. */
+/* The fields of all models. */
 struct model {
-    enum model_type { MODEL_WORD_LEVEL, MODEL_BPE, MODEL_WORDPIECE } type;
-    const char *unknown;     /* the name of the unknown token; NULL: none */
+    struct part part;
+    struct text unknown;     /* the name of the unknown token */
     int32_t unknown_id;      /* -1: none, or not in the vocabulary */
-    const char *prefix;      /* of pieces that do not begin a word; NULL: none */
-    const char *suffix;      /* of the piece that ends a word; NULL: none */
-    int64_t longest;         /* bytes of the longest piece */
-    int64_t most_characters; /* WordPiece: a longer word is unknown */
-    bool fuse_unknown, byte_fallback, ignore_merges;
+    struct text prefix;      /* of pieces that do not begin a word */
+    struct text suffix;      /* of the piece that ends a word */
     struct point_map points; /* pieces of one character */
     int32_t byte[256];       /* ids of <0x00> ... <0xFF>, -1 where there is none */
+    /* BPE */
+    bool fuse_unknown, byte_fallback, ignore_merges;
     struct merge {
         int32_t left, right, id; /* id: of their join */
     } * merge;                   /* best first */
@@ -42,23 +37,20 @@ struct model {
     struct merge_slot {
         int32_t left, right, rank; /* rank -1: empty */
     } * slot;
-    uint64_t slot_mask;
+    uint64_t slot_key, slot_mask;
+    int slot_shift;
+    /* WordPiece */
+    int64_t most_characters;   /* a longer word is unknown */
+    struct prefixes pieces[2]; /* those that begin a word; those that do not, without the prefix */
 };
 
 struct added_token {
     int32_t id;
-    const char *content, *match; /* match: what is looked for: the content, normalised where it asks for that */
-    int64_t length, match_length;
+    struct text content;
+    const char *match; /* what is looked for: the content, normalised where it asks for that */
+    int64_t match_length;
     bool single_word, lstrip, rstrip, normalized, special;
 };
-/* Those that are looked for at the same stage, sorted by `match`. */
-struct added_set {
-    const struct added_token **token;
-    int64_t count;
-    bool first[256]; /* bytes that one begins with */
-};
-
-enum pad_side { PAD_RIGHT, PAD_LEFT };
 
 struct wf_tokenizer {
     wf_tokenizer_kind kind;
@@ -67,51 +59,71 @@ struct wf_tokenizer {
     struct model model;
     struct added_token *added; /* by id */
     int64_t added_count;
-    struct added_set raw, normalized; /* looked for before and after the normalizer */
-    struct normalizer *normalizer;    /* these four may be NULL */
-    struct pre_tokenizer *pre_tokenizer;
-    struct template *template;
-    struct decoder *decoder;
-    bool tracks; /* the words depend on where in the text they came from */
-    struct {
-        bool on, left;
+    struct prefixes raw, normalized; /* places in `added`: what is looked for before and after the normalizer */
+    const struct part *normalizer, *pre_tokenizer, *post_processor, *decoder; /* these may be NULL */
+    int64_t specials;                                                         /* how many the post-processor adds */
+    bool marks_first;                                                         /* a Metaspace marks the text's first word only */
+    bool tracks;                                                              /* the words depend on where in the text they came from */
+    struct truncation {
+        bool on;
+        int direction, strategy;
         int64_t length, stride;
-        const char *strategy;
     } truncation;
-    struct {
-        bool on, left, fixed, multiple;
-        int64_t length, multiple_of, type_id;
+    struct padding {
+        bool on;
+        int direction;
+        int64_t fixed, multiple_of, type_id; /* fixed: -1 for the longest of a batch; multiple_of: -1 for none */
         int32_t id;
-        const char *token;
+        struct text token;
     } padding;
     struct block *block;     /* the memory of all parts */
     struct pattern *pattern; /* all patterns, which PCRE2 must free */
 };
+enum direction { DIRECTION_RIGHT, DIRECTION_LEFT };
 
-/* Zeroed memory that lives as long as the tokenizer; NULL without memory. */
-void *tokenizer_keep(wf_tokenizer *tokenizer, int64_t count, int64_t size);
-/* A kept copy with a NUL after it. */
-char *tokenizer_keep_text(wf_tokenizer *tokenizer, const char *text, int64_t length);
+/* A vocabulary in the making; the first `specials` of its pieces are special tokens. Of byte BPE the pieces are in the printable form of
+ * the file (GPT-2's 256 characters). */
+struct tokenizer_table {
+    struct vocab pieces;
+    int64_t specials;
+    struct tokenizer_merge {
+        int32_t left, right; /* pieces; their join is a piece too */
+    } * merge;               /* best first */
+    int64_t merges;
+};
+void tokenizer_table_free(struct tokenizer_table *table);
 
-/* char.c: the tokenizer of these distinct code points. */
-wf_status char_tokenizer(const uint32_t *points, int64_t count, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-wf_status char_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
+/* file.c: the tokenizer of a file's value; the reference is taken. A table that is not NULL gives vocabulary and merges, and is emptied. */
+wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
 /* model.c */
-struct scratch;
-struct json_writer;
-wf_status model_read(wf_tokenizer *tokenizer, json_t *model, int64_t more_pieces, int64_t more_bytes, const char *where, wf_error *error);
-void model_write(const wf_tokenizer *tokenizer, struct json_writer *w);
-/* What follows from vocabulary and merges: tables to look them up. */
-wf_status model_index(wf_tokenizer *tokenizer, const char *where, wf_error *error);
-/* Appends the ids of a word. WF_ERR_FORMAT: *fault is set, its offset counted from the word's first byte. */
-wf_status model_word(const wf_tokenizer *tokenizer, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                     struct wf_encode_fault *fault);
-wf_status bpe_word(const wf_tokenizer *tokenizer, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                   struct wf_encode_fault *fault);
-wf_status wordpiece_word(const wf_tokenizer *tokenizer, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                         struct wf_encode_fault *fault);
+wf_status model_read(struct reader *r, json_t *object);
+/* What follows from the vocabulary: for all models. */
+wf_status model_index(struct reader *r);
+int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length); /* of the model's pieces, or -1 */
+extern const struct key_kind value_vocab;
+
+/* added_tokens.c */
+wf_status added_tokens_read(struct reader *r, json_t *root);
+json_t *added_tokens_write(const wf_tokenizer *t);
+uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash);
+/* Finds what they match as, after the normalizer is known, and sorts them for the search. */
+wf_status added_tokens_index(struct reader *r);
+/* The next one at data[*search ..] of those in `set`: [*begin, *end) and the token, NULL for none. `from` is where the last one ended. */
+const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
+                                            int64_t *search, int64_t from, int64_t *begin, int64_t *end);
+
+/* decode.c: the usual names of each part that a special token plays */
+enum { SPECIAL_NAMES = 5 };
+extern const char *const special_names[][SPECIAL_NAMES]; /* by enum wf_special */
+
+/* char.c */
+wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
+
+bool pre_split_is_characters(const struct part *part);           /* Split at [\s\S], Isolated */
+wf_status post_id(struct reader *r, json_t *value, int32_t *id); /* post_bert.c: an id of the vocabulary */
+void post_grow(int64_t *times, int64_t *added, int64_t by, int64_t more);
 
 /* Room for `more` further elements; false without memory. */
 bool tokens_reserve(struct wf_tokens *tokens, int64_t more);

@@ -4,6 +4,7 @@
 
 #include "normal_forms.h"
 #include "unicode.h"
+#include <weft/internal/grow.h>
 
 /* Whether what stands before a character cannot change what becomes of it, and the other way round: then the text may be cut there.
  * Not so: marks, which are reordered and composed; second halves of Hangul syllables and of Kirat Rai vowels; and what decomposes into one
@@ -71,7 +72,7 @@ static bool put_stretch(struct scratch *s, struct flow *out, const struct view *
         int size, boundary = 0;
         uint32_t point = unicode_at(text->data, at, &size);
         /* Twice: the second half is what reordering writes to. */
-        if (!scratch_room(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
+        if (!wf_grow(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
             return false;
         utf8proc_option_t options = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compatible ? UTF8PROC_COMPAT : 0);
         utf8proc_ssize_t n =
@@ -122,3 +123,15 @@ wf_status normal_form(struct scratch *s, struct view *text, bool compatible, boo
     *text = flow_view(out);
     return WF_OK;
 }
+
+#define FORM(id, file_name, compatible, compose)                                                                                           \
+    static wf_status run_##id(const void *part, struct scratch *s, struct view *text)                                                      \
+    {                                                                                                                                      \
+        (void)part;                                                                                                                        \
+        return normal_form(s, text, compatible, compose);                                                                                  \
+    }                                                                                                                                      \
+    const struct part_type normalizer_##id = {.name = file_name, .stage = PART_NORMALIZER, .normalize = run_##id};
+FORM(nfc, "NFC", false, true)
+FORM(nfd, "NFD", false, false)
+FORM(nfkc, "NFKC", true, true)
+FORM(nfkd, "NFKD", true, false)

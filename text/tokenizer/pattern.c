@@ -6,14 +6,12 @@
 #include <pcre2.h>
 
 #include "pattern.h"
-#include "pipeline.h"
 #include "regex.h"
 #include "unicode.h"
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
-#define EVERY_CHARACTER "[\\s\\S]"
 enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
 /* Steps of one match: enough for a pattern that goes over a long text some times, not for one that tries all ways to cut it. */
 enum { MATCH_STEPS = 1000000, MATCH_STEPS_A_BYTE = 16 };
@@ -36,12 +34,12 @@ static pcre2_general_context *memory(void)
     return pcre2_general_context_create(allocate, release, NULL);
 }
 
-static wf_status compile(struct pattern *p, const char *where, wf_error *error)
+static wf_status compile(struct reader *r, struct pattern *p)
 {
     struct wf_string text = {0};
     char quoted[WF_QUOTE_SIZE], message[128];
     const char *problem = NULL;
-    wf_status status = regex_translate(p->text, p->length, &text, &problem);
+    wf_status status = regex_translate(p->text.data, p->text.length, &text, &problem);
     if (status == WF_OK) {
         pcre2_general_context *general = memory();
         pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
@@ -64,57 +62,65 @@ static wf_status compile(struct pattern *p, const char *where, wf_error *error)
     }
     wf_string_free(&text);
     if (status == WF_ERR_MEMORY)
-        return part_no_memory(where, error);
+        return reader_no_memory(r);
     if (status != WF_OK)
-        wf_error_set(error, status, "%s: it asks for the pattern %s, which this version cannot run: %s", where,
-                     wf_text_quote(p->text, quoted), problem);
+        wf_error_set(r->error, status, "%s: it asks for the pattern %s, which this version cannot run: %s", r->where,
+                     wf_text_quote(p->text.data, quoted), problem);
     return status;
 }
 
-wf_status pattern_read(wf_tokenizer *t, json_t *value, bool plain, const char *where, struct pattern **out, wf_error *error)
+/* {"String": ...} or {"Regex": ...}. What PCRE2 cannot say the same way is refused. */
+static wf_status read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
 {
-    struct pattern *p = tokenizer_keep(t, 1, sizeof *p);
-    json_t *string = plain && json_is_string(value) ? value : json_object_get(value, "String"), *regex = json_object_get(value, "Regex");
+    struct pattern *p = tokenizer_keep(r->t, 1, sizeof *p);
+    json_t *value = json_object_get(object, key->name), *string = json_object_get(value, "String"),
+           *regex = json_object_get(value, "Regex");
     json_t *text = string ? string : regex;
-    *out = p;
+    *(const struct pattern **)field = p;
     if (!p)
-        return part_no_memory(where, error);
-    if (!json_is_string(text) || (json_is_object(value) && json_object_size(value) != 1))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: a pattern must be {\"String\": text} or {\"Regex\": text}", where);
+        return reader_no_memory(r);
+    if (!json_is_string(text) || json_object_size(value) != 1)
+        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: a pattern must be {\"String\": text} or {\"Regex\": text}", r->where);
     p->regex = !string;
-    p->length = (int64_t)json_string_length(text);
-    p->text = tokenizer_keep_text(t, json_string_value(text), p->length);
-    if (!p->text)
-        return part_no_memory(where, error);
-    if (p->length > MOST_BYTES)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: a pattern of %" PRId64 " bytes is too long; at most %d", where, p->length,
-                            MOST_BYTES);
-    p->every = p->regex && !strcmp(p->text, EVERY_CHARACTER);
+    wf_status status = keep_text(r, json_string_value(text), (int64_t)json_string_length(text), &p->text);
+    if (status == WF_OK && p->text.length > MOST_BYTES)
+        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: a pattern of %" PRId64 " bytes is too long; at most %d", r->where,
+                              p->text.length, MOST_BYTES);
+    if (status != WF_OK)
+        return status;
+    p->every = p->regex && !strcmp(p->text.data, EVERY_CHARACTER);
     if (!p->regex || p->every)
         return WF_OK;
-    wf_status status = compile(p, where, error);
+    status = compile(r, p);
     if (p->code) {
-        p->next = t->pattern;
-        t->pattern = p;
+        p->next = r->t->pattern;
+        r->t->pattern = p;
     }
     return status;
 }
 
-void pattern_of_characters(struct pattern *out)
+static json_t *write_pattern(const wf_tokenizer *t, const struct key *key, const void *field)
 {
-    *out = (struct pattern){.text = EVERY_CHARACTER, .length = sizeof EVERY_CHARACTER - 1, .regex = true, .every = true};
+    const struct pattern *p = *(const struct pattern *const *)field;
+    json_t *object = json_object();
+    json_object_set_new(object, p->regex ? "Regex" : "String", value_text.write(t, key, &p->text));
+    return object;
 }
 
-void pattern_write(const struct pattern *p, struct json_writer *w)
+static uint64_t hash_pattern(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
 {
-    json_put_bytes(w, p->regex ? "Regex" : "String", p->text, p->length);
+    const struct pattern *p = *(const struct pattern *const *)field;
+    return value_text.hash(t, key, &p->text, value_bool.hash(t, key, &p->regex, hash));
 }
+
+const struct key_kind value_pattern = {read_pattern, write_pattern, hash_pattern};
 
 static wf_status find_string(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end)
 {
     const char *found;
-    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), p->text, (size_t)p->length)); at = found - data + p->length)
-        if (!spans_add(&s->matches, found - data, found - data + p->length))
+    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), p->text.data, (size_t)p->text.length));
+         at = found - data + p->text.length)
+        if (!spans_add(&s->matches, found - data, found - data + p->text.length))
             return WF_ERR_MEMORY;
     return WF_OK;
 }
@@ -183,7 +189,7 @@ wf_status pattern_find(const struct pattern *p, struct scratch *s, const char *d
     if (p->every)
         return find_every(s, data, begin, end);
     if (!p->regex)
-        return p->length == 0 ? find_empty(s, data, begin, end) : find_string(p, s, data, begin, end);
+        return p->text.length == 0 ? find_empty(s, data, begin, end) : find_string(p, s, data, begin, end);
     if (!s->match_data) {
         pcre2_general_context *general = memory();
         s->match_data = general ? pcre2_match_data_create(1, general) : NULL;

@@ -3,38 +3,13 @@
 
 #include "internal.h"
 #include "pattern.h"
-#include "scratch.h"
+#include <weft/internal/grow.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-/* A new capacity for at least `needed` elements, or 0 when their bytes cannot be counted. */
-static int64_t grown(int64_t capacity, int64_t needed, int64_t size)
-{
-    int64_t most = (int64_t)(PTRDIFF_MAX / size);
-    if (needed < 0 || needed > most)
-        return 0;
-    int64_t more = capacity + capacity / 2 + 64;
-    return more < needed || more > most ? needed : more;
-}
-
-bool scratch_room(void *block, int64_t *capacity, int64_t needed, int64_t size)
-{
-    if (needed <= *capacity)
-        return true;
-    void *old, *new;
-    memcpy(&old, block, sizeof old);
-    int64_t room = grown(*capacity, needed, size);
-    new = room ? wf_realloc(old, (size_t)room * (size_t)size) : NULL;
-    if (!new)
-        return false;
-    memcpy(block, &new, sizeof new);
-    *capacity = room;
-    return true;
-}
-
 bool tokens_reserve(struct wf_tokens *tokens, int64_t more)
 {
-    return scratch_room(&tokens->id, &tokens->capacity, tokens->count + more, sizeof *tokens->id);
+    return wf_grow(&tokens->id, &tokens->capacity, tokens->count + more, sizeof *tokens->id);
 }
 
 void wf_tokens_free(struct wf_tokens *tokens)
@@ -43,12 +18,18 @@ void wf_tokens_free(struct wf_tokens *tokens)
     *tokens = (struct wf_tokens){0};
 }
 
+int64_t flow_most(int64_t length)
+{
+    return (1 << 16) + (length > INT64_MAX / 2 / FLOW_GROWTH ? INT64_MAX / 2 : FLOW_GROWTH * length);
+}
+
 bool flow_reserve(struct flow *flow, int64_t more)
 {
-    if (more > flow->most - flow->length)
+    flow->over = flow->over || more > flow->most - flow->length;
+    if (flow->over)
         return false;
-    return scratch_room(&flow->data, &flow->capacity, flow->length + more, 1) &&
-           (!flow->tracked || scratch_room(&flow->origin, &flow->origin_capacity, flow->length + more, sizeof *flow->origin));
+    return wf_grow(&flow->data, &flow->capacity, flow->length + more, 1) &&
+           (!flow->tracked || wf_grow(&flow->origin, &flow->origin_capacity, flow->length + more, sizeof *flow->origin));
 }
 
 bool flow_put(struct flow *flow, const char *bytes, int64_t length, int64_t origin)
@@ -88,7 +69,7 @@ struct view flow_view(const struct flow *flow)
 
 bool spans_add(struct spans *spans, int64_t begin, int64_t end)
 {
-    if (!scratch_room(&spans->span, &spans->capacity, spans->count + 1, sizeof *spans->span))
+    if (!wf_grow(&spans->span, &spans->capacity, spans->count + 1, sizeof *spans->span))
         return false;
     spans->span[spans->count++] = (struct span){begin, end};
     return true;
@@ -114,8 +95,14 @@ void scratch_start(struct scratch *s, int64_t length, bool tracked)
 {
     for (int i = 0; i < 2; i++) {
         s->normalized[i].tracked = s->pre[i].tracked = tracked;
-        s->normalized[i].most = s->pre[i].most = ((int64_t)16 << 20) + (length > INT64_MAX / 64 ? INT64_MAX / 2 : 32 * length);
+        s->normalized[i].most = s->pre[i].most = flow_most(length);
+        s->normalized[i].over = s->pre[i].over = false;
     }
+}
+
+bool scratch_over(const struct scratch *s)
+{
+    return s->normalized[0].over || s->normalized[1].over || s->pre[0].over || s->pre[1].over;
 }
 
 void scratch_free(struct scratch *s)
@@ -130,7 +117,6 @@ void scratch_free(struct scratch *s)
     wf_free(s->spare.span);
     wf_free(s->matches.span);
     wf_free(s->point);
-    wf_free(s->point_order);
     wf_free(s->symbol);
     wf_free(s->heap);
     wf_string_free(&s->piece);

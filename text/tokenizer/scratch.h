@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What encoding writes on: text on its way through the pipeline, the words in it, and memory for the parts. One thread at a time. */
-#ifndef WEFT_DATA_TOKENIZER_SCRATCH_H
-#define WEFT_DATA_TOKENIZER_SCRATCH_H
+#ifndef WEFT_TEXT_TOKENIZER_SCRATCH_H
+#define WEFT_TEXT_TOKENIZER_SCRATCH_H
 
 #include <weft/tokenizer.h>
 
@@ -26,7 +26,11 @@ struct flow {
     int64_t origin_capacity;
     bool tracked;
     int64_t most; /* bytes: a file can ask for replacements of replacements */
+    bool over;    /* that was not enough */
 };
+/* What a file may make of a text of so many bytes. The longest decomposition of a character makes eleven bytes of one, Metaspace three. */
+enum { FLOW_GROWTH = 32 };
+int64_t flow_most(int64_t length);
 bool flow_reserve(struct flow *flow, int64_t more);
 /* Bytes that came from one place. False without memory, here and below. */
 bool flow_put(struct flow *flow, const char *bytes, int64_t length, int64_t origin);
@@ -57,7 +61,6 @@ struct scratch {
     struct spans spare;   /* what the next list of words is written to */
     struct spans matches; /* of a pattern */
     uint32_t *point;      /* for the normal forms: characters of a stretch */
-    int64_t *point_order;
     int64_t points_room;
     struct symbol *symbol; /* for BPE: pieces of a word, and pairs of them in a heap */
     uint64_t *heap;
@@ -73,8 +76,7 @@ void scratch_free(struct scratch *s);
 /* An empty flow to write the next stage of normalising (of splitting) into; the last one stays as it is. */
 struct flow *scratch_normalized(struct scratch *s);
 struct flow *scratch_pre(struct scratch *s);
-
-/* Grows *block to at least `needed` elements; contents are kept. */
-bool scratch_room(void *block, int64_t *capacity, int64_t needed, int64_t size);
+/* Whether memory was missing because a text may not grow further. */
+bool scratch_over(const struct scratch *s);
 
 #endif

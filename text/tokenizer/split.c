@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "split.h"
+
+const char *const behavior_names[] = {[SPLIT_REMOVED] = "Removed",
+                                      [SPLIT_ISOLATED] = "Isolated",
+                                      [SPLIT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
+                                      [SPLIT_MERGED_WITH_NEXT] = "MergedWithNext",
+                                      [SPLIT_CONTIGUOUS] = "Contiguous",
+                                      NULL};
 
 void split_begin(struct splitter *sp, struct spans *out, enum behavior behavior)
 {
@@ -67,4 +76,37 @@ bool split_end(struct splitter *sp)
             sp->out->span[kept++] = sp->out->span[i];
     sp->out->count = kept;
     return !sp->failed;
+}
+
+wf_status split_words(const void *part, struct scratch *s, enum behavior behavior, cut_word *cut)
+{
+    struct spans *words = &s->words.spans, *out = &s->spare;
+    out->count = 0;
+    for (int64_t i = 0; i < words->count; i++) {
+        struct splitter sp;
+        split_begin(&sp, out, behavior);
+        wf_status status = cut(part, s, &sp, words->span[i].begin, words->span[i].end);
+        if (!split_end(&sp))
+            return WF_ERR_MEMORY;
+        if (status != WF_OK)
+            return status;
+    }
+    struct spans swap = *words;
+    *words = *out;
+    *out = swap;
+    return WF_OK;
+}
+
+void split_at(struct splitter *sp, const char *data, int64_t begin, int64_t end, const char *mark, int64_t length)
+{
+    int64_t run = begin;
+    const char *found;
+    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), mark, (size_t)length)); at = run) {
+        if (run < found - data)
+            split_put(sp, run, found - data, false);
+        run = found - data + length;
+        split_put(sp, found - data, run, true);
+    }
+    if (run < end)
+        split_put(sp, run, end, false);
 }

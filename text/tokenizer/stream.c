@@ -12,21 +12,21 @@ struct wf_decoder {
     int64_t stages;
     struct scratch scratch;
     struct wf_string text; /* of the last push */
+    bool over;             /* a file made too much of the tokens */
 };
 
 /* The steps of a decoder, which may be nested as deep as JSON may. */
-static int64_t steps_of(const struct decoder *d, struct stage *out)
+static int64_t steps_of(const struct part *d, struct stage *out)
 {
-    if (!d)
-        return 0;
-    if (d->type != DECODE_SEQUENCE) {
-        if (out)
-            out->decoder = d;
-        return 1;
+    if (!d || d->type != &decoder_sequence) {
+        if (d && out)
+            out->part = d;
+        return d != NULL;
     }
+    const struct steps *steps = &((const struct sequence *)d)->steps;
     int64_t count = 0;
-    for (int64_t i = 0; i < d->steps; i++)
-        count += steps_of(d->step[i], out ? out + count : NULL);
+    for (int64_t i = 0; i < steps->count; i++)
+        count += steps_of(steps->step[i], out ? out + count : NULL);
     return count;
 }
 
@@ -91,8 +91,9 @@ static wf_status drain(struct wf_decoder *s, bool last, struct wf_string *out)
     if (s->stage[0].done + s->stage[0].in.count == 0)
         return WF_OK;
     for (int64_t k = 0; status == WF_OK && k < s->stages; k++) {
-        s->stage[k + 1].in.most = ((int64_t)16 << 20) + 32 * fed;
+        s->stage[k + 1].in.most = flow_most(fed);
         status = stage_run(s->stage + k, &s->scratch, &s->stage[k + 1].in, last);
+        s->over = s->over || s->stage[k + 1].in.over;
     }
     for (int64_t i = 0; status == WF_OK && i < text->in.count; i++) {
         int64_t length;
@@ -106,8 +107,13 @@ static wf_status drain(struct wf_decoder *s, bool last, struct wf_string *out)
     return status;
 }
 
-static wf_status fail(wf_status status, wf_error *error)
+static wf_status fail(const wf_decoder *s, wf_status status, wf_error *error)
 {
+    if (s && s->over)
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "the tokenizer's decoder makes more than %d times their text of these tokens; "
+                            "take steps out of \"decoder\" in its file",
+                            FLOW_GROWTH);
     return wf_error_set(error, status,
                         status == WF_ERR_FORMAT ? "a pattern of the tokenizer's decoder takes too long on these tokens"
                                                 : "no memory for the text of the tokens");
@@ -127,7 +133,7 @@ wf_decoder *wf_decoder_new(const wf_tokenizer *t, const struct wf_decode_options
     if (s && decoder_start(s, t, options))
         return s;
     wf_free(s);
-    fail(WF_ERR_MEMORY, error);
+    fail(NULL, WF_ERR_MEMORY, error);
     return NULL;
 }
 
@@ -145,7 +151,7 @@ static wf_status give(wf_decoder *s, bool last, const char **text, int64_t *leng
     wf_status status = wf_string_add(&s->text, "", 0) ? drain(s, last, &s->text) : WF_ERR_MEMORY;
     *text = s->text.data;
     *length = s->text.length;
-    return status == WF_OK ? status : fail(status, error);
+    return status == WF_OK ? status : fail(s, status, error);
 }
 
 wf_status wf_decoder_push(wf_decoder *s, int32_t id, const char **text, int64_t *length, wf_error *error)
@@ -154,17 +160,18 @@ wf_status wf_decoder_push(wf_decoder *s, int32_t id, const char **text, int64_t 
     if (status != WF_OK)
         return status;
     status = feed(s, id);
-    return status == WF_OK ? give(s, false, text, length, error) : fail(status, error);
+    return status == WF_OK ? give(s, false, text, length, error) : fail(s, status, error);
 }
 
 wf_status wf_decoder_finish(wf_decoder *s, const char **text, int64_t *length, wf_error *error)
 {
     wf_status status = give(s, true, text, length, error);
+    s->over = false;
     for (int64_t k = 0; k <= s->stages; k++) {
         struct stage *stage = s->stage + k;
         pieces_drop(&stage->in, stage->in.count, 0);
         stage->in.total = stage->done = stage->stripped = stage->bytes.length = 0;
-        stage->in.open = false;
+        stage->in.open = stage->in.over = false;
     }
     return status;
 }
@@ -202,7 +209,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
         return WF_OK;
     wf_string_cut(out, before);
     out->failed = false;
-    return fail(status, error);
+    return fail(&s, status, error);
 }
 
 wf_status wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t count, struct wf_string *out, wf_error *error)

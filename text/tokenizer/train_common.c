@@ -22,7 +22,7 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was made");
 }
 
-wf_status train_specials(const struct wf_tokenizer_options *options, struct word_counts *vocabulary, wf_error *error)
+wf_status train_specials(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_error *error)
 {
     static const char *const of_words[] = {"<pad>", "<bos>", "<eos>"}, *const of_bpe[] = {"<s>", "<pad>", "</s>", "<unk>"};
     const char *const *special = options->specials;
@@ -48,22 +48,12 @@ wf_status train_specials(const struct wf_tokenizer_options *options, struct word
             return wf_error_set(error, WF_ERR_ARGUMENT, "special token %" PRId64 " is empty", i + 1);
         if (wf_utf8_check(token, length) >= 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "the special token %s is not UTF-8", wf_text_quote(token, quoted));
-        int64_t id = word_counts_add(vocabulary, token, length, 0);
+        int32_t id = vocab_add(&table->pieces, token, length);
         if (id < 0)
             return wf_error_set(error, WF_ERR_MEMORY, "no memory for special tokens");
         if (id < i)
             return wf_error_set(error, WF_ERR_ARGUMENT, "the special token %s is given twice", wf_text_quote(token, quoted));
     }
+    table->specials = count;
     return WF_OK;
-}
-
-void train_table(struct word_counts *vocabulary, int64_t specials, struct tokenizer_table *out)
-{
-    out->bytes = (struct wf_string){vocabulary->bytes, vocabulary->used, vocabulary->room};
-    out->start = vocabulary->start;
-    out->count = vocabulary->count;
-    out->specials = specials;
-    vocabulary->bytes = NULL;
-    vocabulary->start = NULL;
-    word_counts_free(vocabulary);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "scratch.h"
 #include "word_counts.h"
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
@@ -14,7 +15,9 @@
 enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536, BLOCK = 4 << 20 };
 
 struct share {
-    const struct wf_tokenizer_options *options;
+    const struct part *pre_tokenizer;
+    struct scratch scratch;
+    bool running;     /* line ends are words */
     const char *data; /* of the block that all shares are cut from */
     int64_t begin, end;
     struct word_counts counts;
@@ -25,7 +28,7 @@ struct share {
 static bool count_word(void *ctx, const char *bytes, int64_t length)
 {
     struct share *s = ctx;
-    if (word_counts_add(&s->counts, bytes, length, 1) >= 0)
+    if (word_counts_add(&s->counts, bytes, length, 1))
         return true;
     s->status = WF_ERR_MEMORY;
     return false;
@@ -44,11 +47,11 @@ static void count_share(void *ctx, int64_t block)
     for (int64_t at = 0; at < length && s->status == WF_OK;) {
         const char *end = memchr(data + at, '\n', (size_t)(length - at));
         int64_t next = end ? end + 1 - data : length, line = end ? end - data - at : length - at, fault;
-        if (s->options->other_pre_tokenizer && s->options->pre_tokenizer == WF_RUNNING_TEXT)
+        if (s->running)
             line = next - at;
         else if (end && line > 0 && data[at + line - 1] == '\r')
             line--;
-        wf_status status = line > 0 ? tokenizer_words(s->options, data + at, line, count_word, s, &fault) : WF_OK;
+        wf_status status = line > 0 ? tokenizer_words(s->pre_tokenizer, &s->scratch, data + at, line, count_word, s, &fault) : WF_OK;
         if (s->status == WF_OK && status == WF_ERR_FORMAT)
             s->fault = s->begin + at + fault;
         if (s->status == WF_OK)
@@ -91,9 +94,12 @@ static wf_status join(struct share *share, int shares, wf_error *error)
     struct word_counts *all = &share[0].counts;
     for (int i = 1; i < shares; i++) {
         const struct word_counts *c = &share[i].counts;
-        for (int64_t k = 0; k < c->count; k++)
-            if (word_counts_add(all, c->bytes + c->start[k], c->start[k + 1] - c->start[k], c->times[k]) < 0)
-                return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld words", (long long)(all->count + c->count));
+        for (int32_t k = 0; k < c->words.count; k++) {
+            int64_t length;
+            const char *word = vocab_piece(&c->words, k, &length);
+            if (!word_counts_add(all, word, length, c->times[k]))
+                return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld words", (long long)(all->words.count + c->words.count));
+        }
         word_counts_free(&share[i].counts);
     }
     return WF_OK;
@@ -165,20 +171,25 @@ wf_status word_counts_read(const struct tokenizer_source *source, const struct w
 {
     struct counting c = {.shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES, .clock = {options, -1}};
     struct share *share = c.share;
+    const struct part *pre_tokenizer = NULL;
     *out = (struct word_counts){0};
+    wf_tokenizer *holder = build_cutter(options, &pre_tokenizer, error);
     for (int i = 0; i < c.shares; i++)
-        share[i] = (struct share){.options = options};
-    wf_status status = count_all(&c, source, error);
+        share[i] = (struct share){.pre_tokenizer = pre_tokenizer, .running = build_running_text(options)};
+    wf_status status = holder ? count_all(&c, source, error) : WF_ERR_MEMORY;
+    wf_tokenizer_free(holder);
     if (status == WF_OK)
         status = join(share, c.shares, error);
-    if (status == WF_OK && share[0].counts.count == 0)
+    if (status == WF_OK && share[0].counts.words.count == 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: there is no word in it", source->count ? source->path[0] : "the text",
                               source->count > 1 ? " and the files after it" : "");
     if (status == WF_OK) {
         *out = share[0].counts;
         share[0].counts = (struct word_counts){0};
     }
-    for (int i = 0; i < c.shares; i++)
+    for (int i = 0; i < c.shares; i++) {
         word_counts_free(&share[i].counts);
+        scratch_free(&share[i].scratch);
+    }
     return status;
 }

@@ -2,30 +2,16 @@
 #include <string.h>
 
 #include "vocab.h"
+#include <weft/internal/grow.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-bool vocab_reserve(struct vocab *v, int64_t pieces, int64_t bytes)
-{
-    uint64_t slots = 16;
-    while (slots < 2 * (uint64_t)pieces)
-        slots *= 2;
-    *v = (struct vocab){.pieces_room = pieces, .bytes_room = bytes + pieces, .mask = slots - 1};
-    v->bytes = wf_alloc((size_t)v->bytes_room + 1);
-    v->start = wf_alloc_zero((size_t)pieces + 1, sizeof *v->start);
-    v->slot = wf_alloc_zero((size_t)slots, sizeof *v->slot);
-    if (v->bytes && v->start && v->slot)
-        return true;
-    vocab_free(v);
-    return false;
-}
-
 static struct vocab_slot *find(const struct vocab *v, const char *piece, int64_t length, uint32_t *hash)
 {
-    *hash = (uint32_t)wf_hash(piece, length, 0);
-    for (uint64_t at = *hash & v->mask;; at = (at + 1) & v->mask) {
-        struct vocab_slot *slot = v->slot + at;
+    *hash = (uint32_t)wf_hash(piece, length, v->key);
+    for (uint64_t at = *hash;; at++) {
+        struct vocab_slot *slot = v->slot + (at & (uint64_t)(v->slots - 1));
         if (slot->next == 0)
             return slot;
         if (slot->hash == *hash) {
@@ -37,17 +23,45 @@ static struct vocab_slot *find(const struct vocab *v, const char *piece, int64_t
     }
 }
 
-bool vocab_add(struct vocab *v, const char *piece, int64_t length)
+static bool grow_slots(struct vocab *v)
 {
+    int64_t slots = v->slots ? 2 * v->slots : 64;
+    struct vocab_slot *slot = slots > (int64_t)1 << 32 ? NULL : wf_alloc_zero((size_t)slots, sizeof *slot);
+    if (!slot)
+        return false;
+    for (int64_t i = 0; i < v->slots; i++) {
+        uint64_t at = v->slot[i].hash;
+        while (v->slot[i].next && slot[at & (uint64_t)(slots - 1)].next)
+            at++;
+        if (v->slot[i].next)
+            slot[at & (uint64_t)(slots - 1)] = v->slot[i];
+    }
+    if (!v->slots)
+        v->key = wf_hash_key();
+    wf_free(v->slot);
+    v->slot = slot;
+    v->slots = slots;
+    return true;
+}
+
+int32_t vocab_add(struct vocab *v, const char *piece, int64_t length)
+{
+    if (v->count >= v->slots / 2 && !grow_slots(v))
+        return -1;
     uint32_t hash;
     struct vocab_slot *slot = find(v, piece, length, &hash);
     if (slot->next != 0)
-        return false;
-    memcpy(v->bytes + v->start[v->count], piece, (size_t)length);
-    v->bytes[v->start[v->count] + length] = 0;
-    v->start[v->count + 1] = v->start[v->count] + length + 1;
+        return (int32_t)slot->next - 1;
+    if (v->count == INT32_MAX - 1 || !wf_grow(&v->start, &v->start_room, v->count + 2, sizeof *v->start))
+        return -1;
+    int64_t begin = v->count ? v->start[v->count] : (v->start[0] = 0);
+    if (length > INT64_MAX / 2 - begin || !wf_grow(&v->bytes, &v->bytes_room, begin + length + 1, 1))
+        return -1;
+    memcpy(v->bytes + begin, piece, (size_t)length);
+    v->bytes[begin + length] = 0;
+    v->start[v->count + 1] = begin + length + 1;
     *slot = (struct vocab_slot){hash, (uint32_t)++v->count};
-    return true;
+    return (int32_t)v->count - 1;
 }
 
 int32_t vocab_find(const struct vocab *v, const char *piece, int64_t length)

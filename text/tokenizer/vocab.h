@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of text and their ids, 0 to count-1. */
-#ifndef WEFT_DATA_TOKENIZER_VOCAB_H
-#define WEFT_DATA_TOKENIZER_VOCAB_H
+/* Distinct pieces of text and their ids, 0 to count-1, in the order in which they came. */
+#ifndef WEFT_TEXT_TOKENIZER_VOCAB_H
+#define WEFT_TEXT_TOKENIZER_VOCAB_H
 
 #include <weft/base.h>
 
 struct vocab {
     char *bytes;    /* a NUL follows each piece */
     int64_t *start; /* [count + 1]; piece i is bytes[start[i] .. start[i+1]-2] */
-    int64_t count, pieces_room, bytes_room;
+    int64_t count, start_room, bytes_room;
     struct vocab_slot {
         uint32_t hash, next; /* next: id + 1, 0 for an empty slot */
     } * slot;
-    uint64_t mask;
+    int64_t slots;
+    uint64_t key; /* of the hash: random, so that nobody can make pieces that collide */
 };
 
-/* Room for this many pieces of so many bytes in all; false without memory. */
-bool vocab_reserve(struct vocab *vocab, int64_t pieces, int64_t bytes);
-/* Appends a piece, for which there must be room; false when it is there already. */
-bool vocab_add(struct vocab *vocab, const char *piece, int64_t length);
+/* The piece's id, which is new (then id == count before the call) or not. -1 without memory, or with 2^31-1 pieces. */
+int32_t vocab_add(struct vocab *vocab, const char *piece, int64_t length);
 int32_t vocab_find(const struct vocab *vocab, const char *piece, int64_t length); /* -1: not there */
-void vocab_free(struct vocab *vocab);
+void vocab_free(struct vocab *vocab);                                             /* leaves it empty */
 
 static inline const char *vocab_piece(const struct vocab *vocab, int32_t id, int64_t *length)
 {

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "internal.h"
-#include "json_write.h"
+#include "build.h"
 #include "unicode.h"
 #include <weft/file.h>
+#include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -15,7 +15,7 @@ static const int64_t most_bytes = (int64_t)64 << 20;
 
 struct vocab_file {
     const char *path;
-    struct vocab vocab;
+    struct tokenizer_table table;
 };
 
 /* A line's token: without the white space at its end, a "\r" too. */
@@ -33,7 +33,7 @@ static int64_t trimmed(const char *line, int64_t length)
 static wf_status add_line(struct vocab_file *f, const char *line, int64_t length, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE], token[80];
-    int64_t number = f->vocab.count + 1, bad = wf_utf8_check(line, length);
+    int64_t number = f->table.pieces.count + 1, bad = wf_utf8_check(line, length);
     if (bad >= 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s", f->path, number, bad + 1,
                             (unsigned char)line[bad], wf_utf8_fault(line + bad, length - bad));
@@ -42,24 +42,22 @@ static wf_status add_line(struct vocab_file *f, const char *line, int64_t length
     length = trimmed(line, length);
     if (length == 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": an empty line, where a token is expected", f->path, number);
-    if (vocab_add(&f->vocab, line, length))
+    int32_t id = vocab_add(&f->table.pieces, line, length);
+    if (id == number - 1)
         return WF_OK;
+    if (id < 0)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a vocabulary of %" PRId64 " lines", f->path, number);
     int64_t shown = length < (int64_t)sizeof token - 1 ? length : (int64_t)sizeof token - 1;
     memcpy(token, line, (size_t)shown);
     token[shown] = 0;
     return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the token %s is there twice, in line %" PRId64 " too", f->path, number,
-                        wf_text_quote(token, quoted), (int64_t)vocab_find(&f->vocab, line, length) + 1);
+                        wf_text_quote(token, quoted), (int64_t)id + 1);
 }
 
 static wf_status read_lines(struct vocab_file *f, const char *text, int64_t bytes, wf_error *error)
 {
-    int64_t lines = 0;
-    for (int64_t i = 0; i < bytes; i++)
-        lines += text[i] == '\n';
     if (bytes == 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the vocabulary is empty", f->path);
-    if (lines >= INT32_MAX / 2 || !vocab_reserve(&f->vocab, lines + 1, bytes))
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a vocabulary of %" PRId64 " lines", f->path, lines);
     wf_status status = WF_OK;
     for (int64_t at = 0; status == WF_OK && at < bytes;) {
         const char *end = memchr(text + at, '\n', (size_t)(bytes - at));
@@ -78,7 +76,7 @@ struct marks {
 
 static int32_t id_of(const struct vocab_file *f, const char *token)
 {
-    return vocab_find(&f->vocab, token, (int64_t)strlen(token));
+    return vocab_find(&f->table.pieces, token, (int64_t)strlen(token));
 }
 
 static wf_status need(const struct vocab_file *f, const char *token, const char *what, wf_error *error)
@@ -89,108 +87,49 @@ static wf_status need(const struct vocab_file *f, const char *token, const char 
                                                wf_text_quote(token, quoted), what);
 }
 
-static void write_added(const struct vocab_file *f, const struct marks *m, struct json_writer *w)
+/* By id, as the package writes them. */
+static json_t *added_tokens(const struct vocab_file *f, const struct marks *m)
 {
     const char *const marks[] = {m->unknown, m->end, m->begin, m->pad, m->mask};
-    json_open(w, "added_tokens", '[');
-    for (int32_t id = 0; id < f->vocab.count; id++) { /* by id, as the file has them */
-        int64_t length;
-        const char *piece = vocab_piece(&f->vocab, id, &length);
+    json_t *added = json_array();
+    for (int32_t id = 0; id < f->table.pieces.count; id++) {
+        const char *piece = vocab_piece(&f->table.pieces, id, &(int64_t){0});
         bool is_mark = false;
         for (int i = 0; i < 5; i++)
             is_mark |= strcmp(piece, marks[i]) == 0;
-        if (!is_mark)
-            continue;
-        json_open(w, NULL, '{');
-        json_put_int(w, "id", id);
-        json_put_bytes(w, "content", piece, length);
-        json_put_bool(w, "single_word", false);
-        json_put_bool(w, "lstrip", false);
-        json_put_bool(w, "rstrip", false);
-        json_put_bool(w, "normalized", false);
-        json_put_bool(w, "special", true);
-        json_close(w, '}');
+        if (is_mark)
+            json_array_append_new(added, build_added_token(piece, id));
     }
-    json_close(w, ']');
+    return added;
 }
 
-static void write_normalizer(const struct wf_vocab_options *o, struct json_writer *w)
-{
-    json_open(w, "normalizer", '{');
-    json_put_string(w, "type", "BertNormalizer");
-    json_put_bool(w, "clean_text", true);
-    json_put_bool(w, "handle_chinese_chars", !o->whole_scripts);
-    if (o->accents == WF_ACCENTS_BY_CASE)
-        json_put_null(w, "strip_accents");
-    else
-        json_put_bool(w, "strip_accents", o->accents == WF_ACCENTS_STRIP);
-    json_put_bool(w, "lowercase", !o->cased);
-    json_close(w, '}');
-    json_open(w, "pre_tokenizer", '{');
-    json_put_string(w, "type", "BertPreTokenizer");
-    json_close(w, '}');
-}
-
-static void write_mark(const char *key, const char *token, int32_t id, struct json_writer *w)
-{
-    json_open(w, key, '[');
-    json_put_string(w, NULL, token);
-    json_put_int(w, NULL, id);
-    json_close(w, ']');
-}
-
-static void write_rest(const struct vocab_file *f, const struct marks *m, struct json_writer *w)
-{
-    json_open(w, "post_processor", '{');
-    json_put_string(w, "type", "BertProcessing");
-    write_mark("sep", m->end, id_of(f, m->end), w);
-    write_mark("cls", m->begin, id_of(f, m->begin), w);
-    json_close(w, '}');
-    json_open(w, "decoder", '{');
-    json_put_string(w, "type", "WordPiece");
-    json_put_string(w, "prefix", "##");
-    json_put_bool(w, "cleanup", true);
-    json_close(w, '}');
-    json_open(w, "model", '{');
-    json_put_string(w, "type", "WordPiece");
-    json_put_string(w, "unk_token", m->unknown);
-    json_put_string(w, "continuing_subword_prefix", "##");
-    json_put_int(w, "max_input_chars_per_word", 100);
-    json_open(w, "vocab", '{');
-    for (int32_t id = 0; id < f->vocab.count; id++) {
-        int64_t length;
-        const char *piece = vocab_piece(&f->vocab, id, &length);
-        json_put_entry(w, piece, length, id);
-    }
-    json_close(w, '}');
-    json_close(w, '}');
-}
-
-static wf_status build(const struct vocab_file *f, const struct wf_vocab_options *o, wf_tokenizer **out, wf_error *error)
+static wf_status build(struct vocab_file *f, const struct wf_vocab_options *o, wf_tokenizer **out, wf_error *error)
 {
     struct marks m = {o->unknown ? o->unknown : "[UNK]", o->begin ? o->begin : "[CLS]", o->end ? o->end : "[SEP]",
                       o->pad ? o->pad : "[PAD]", o->mask ? o->mask : "[MASK]"};
     wf_status status = need(f, m.unknown, "unknown token", error);
     if (status == WF_OK)
-        status = need(f, m.begin, "mark of a text's beginning", error);
+        status = need(f, m.begin, "token that begins a text", error);
     if (status == WF_OK)
-        status = need(f, m.end, "mark of its end", error);
+        status = need(f, m.end, "token that ends a text", error);
     if (status != WF_OK)
         return status;
-    struct wf_string json = {0};
-    struct json_writer w = {.out = &json};
-    json_open(&w, NULL, '{');
-    json_put_string(&w, "version", "1.0");
-    json_put_null(&w, "truncation");
-    json_put_null(&w, "padding");
-    write_added(f, &m, &w);
-    write_normalizer(o, &w);
-    write_rest(f, &m, &w);
-    json_close(&w, '}');
-    status = w.failed ? wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the tokenizer", f->path)
-                      : wf_tokenizer_parse(json.data, json.length, f->path, out, error);
-    wf_string_free(&json);
-    return status;
+    wf_json_init();
+    wf_json_memory_clear();
+    json_t *root = json_pack("{s:s, s:{s:s}}", "version", "1.0", "pre_tokenizer", "type", "BertPreTokenizer");
+    json_t *accents = o->accents == WF_ACCENTS_BY_CASE ? json_null() : json_boolean(o->accents == WF_ACCENTS_STRIP);
+    json_object_set_new(root, "added_tokens", added_tokens(f, &m));
+    json_object_set_new(root, "normalizer",
+                        json_pack("{s:s, s:b, s:b, s:o, s:b}", "type", "BertNormalizer", "clean_text", 1, "handle_chinese_chars",
+                                  !o->whole_scripts, "strip_accents", accents, "lowercase", !o->cased));
+    json_object_set_new(root, "post_processor",
+                        json_pack("{s:s, s:[s, i], s:[s, i]}", "type", "BertProcessing", "sep", m.end, (int)id_of(f, m.end), "cls", m.begin,
+                                  (int)id_of(f, m.begin)));
+    json_object_set_new(root, "decoder", json_pack("{s:s, s:s, s:b}", "type", "WordPiece", "prefix", "##", "cleanup", 1));
+    json_object_set_new(root, "model",
+                        json_pack("{s:s, s:s, s:s, s:i}", "type", "WordPiece", "unk_token", m.unknown, "continuing_subword_prefix", "##",
+                                  "max_input_chars_per_word", 100));
+    return build_tokenizer(root, &f->table, f->path, out, error);
 }
 
 wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_options *options, wf_tokenizer **out, wf_error *error)
@@ -205,7 +144,7 @@ wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_o
     wf_status status = read_lines(&f, text, bytes, error);
     if (status == WF_OK)
         status = build(&f, options, out, error);
-    vocab_free(&f.vocab);
+    tokenizer_table_free(&f.table);
     wf_free(text);
     return status;
 }

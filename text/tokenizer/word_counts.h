@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Distinct pieces of text with a number each: the words of a corpus, the types of a vocabulary. Piece i is
- * bytes[start[i] .. start[i+1]-1]; pieces are numbered in the order in which they came. */
-#ifndef WEFT_DATA_TOKENIZER_WORD_COUNTS_H
-#define WEFT_DATA_TOKENIZER_WORD_COUNTS_H
+/* The distinct words of a corpus and how often each comes. */
+#ifndef WEFT_TEXT_TOKENIZER_WORD_COUNTS_H
+#define WEFT_TEXT_TOKENIZER_WORD_COUNTS_H
 
 #include "build.h"
 
 struct word_counts {
-    char *bytes;
-    int64_t used, room;
-    int64_t *start; /* [count + 1] */
-    int64_t *times; /* [count] */
-    int64_t count, capacity;
-    uint64_t *slot; /* open addressing: upper half of the hash, number + 1 */
-    int64_t slots;
+    struct vocab words;
+    int64_t *times; /* [words.count] */
+    int64_t times_room;
 };
 
-/* The piece's number, after `times` was added to its count; a new one is appended. -1 without memory. */
-int64_t word_counts_add(struct word_counts *counts, const char *piece, int64_t length, int64_t times);
+/* Adds `times` to the count of a word, which may be new. False without memory. */
+bool word_counts_add(struct word_counts *counts, const char *word, int64_t length, int64_t times);
 void word_counts_free(struct word_counts *counts); /* leaves it empty */
 
 /* Counts the words of a source, each line by itself, on all threads. What comes out depends on the text alone but for the order of the
@@ -36,8 +31,6 @@ struct train_clock {
 wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error) WF_CHECKED;
 
 /* Checks the numbers in the options and puts the special tokens (the kind's default without any) into an empty vocabulary. */
-wf_status train_specials(const struct wf_tokenizer_options *options, struct word_counts *vocabulary, wf_error *error) WF_CHECKED;
-/* Moves a vocabulary into a table. */
-void train_table(struct word_counts *vocabulary, int64_t specials, struct tokenizer_table *out);
+wf_status train_specials(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_error *error) WF_CHECKED;
 
 #endif

@@ -47,20 +47,23 @@ static void sort(struct entry *entry, int64_t count)
     }
 }
 
-static wf_status build(const struct word_counts *words, const struct wf_tokenizer_options *options, struct word_counts *vocabulary,
+static wf_status build(const struct word_counts *words, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
                        wf_error *error)
 {
-    struct entry *entry = wf_alloc((size_t)words->count * sizeof *entry);
+    const int64_t count = words->words.count;
+    struct entry *entry = wf_alloc((size_t)count * sizeof *entry);
     if (!entry)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory to sort %" PRId64 " words", words->count);
-    for (int64_t i = 0; i < words->count; i++)
-        entry[i] = (struct entry){words->bytes + words->start[i], words->start[i + 1] - words->start[i], words->times[i]};
-    sort(entry, words->count);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to sort %" PRId64 " words", count);
+    for (int32_t i = 0; i < count; i++) {
+        entry[i].bytes = vocab_piece(&words->words, i, &entry[i].length);
+        entry[i].times = words->times[i];
+    }
+    sort(entry, count);
     int64_t most = options->vocab_size ? options->vocab_size : INT32_MAX;
     wf_status status = WF_OK;
-    for (int64_t i = 0; status == WF_OK && i < words->count && vocabulary->count < most && entry[i].times >= options->min_frequency; i++)
-        if (word_counts_add(vocabulary, entry[i].bytes, entry[i].length, 0) < 0) /* one that is a special token keeps its place */
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a vocabulary of %" PRId64 " words", vocabulary->count);
+    for (int64_t i = 0; status == WF_OK && i < count && out->pieces.count < most && entry[i].times >= options->min_frequency; i++)
+        if (vocab_add(&out->pieces, entry[i].bytes, entry[i].length) < 0) /* one that is a special token keeps its place */
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a vocabulary of %" PRId64 " words", out->pieces.count);
     wf_free(entry);
     return status;
 }
@@ -68,10 +71,10 @@ static wf_status build(const struct word_counts *words, const struct wf_tokenize
 wf_status tokenizer_train_word(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                                struct tokenizer_table *out, wf_error *error)
 {
-    struct word_counts words = {0}, vocabulary = {0};
+    struct word_counts words = {0};
     *out = (struct tokenizer_table){0};
-    wf_status status = train_specials(options, &vocabulary, error);
-    int64_t specials = vocabulary.count;
+    wf_status status = train_specials(options, out, error);
+    int64_t specials = out->specials;
     if (status == WF_OK && options->vocab_size && options->vocab_size <= specials)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "a vocabulary of %" PRId64 " types is too small: with %" PRId64
@@ -80,13 +83,10 @@ wf_status tokenizer_train_word(const struct tokenizer_source *source, const stru
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
-        status = build(&words, options, &vocabulary, error);
-    if (status == WF_OK && vocabulary.count == specials)
+        status = build(&words, options, out, error);
+    if (status == WF_OK && out->pieces.count == specials)
         status =
             wf_error_set(error, WF_ERR_ARGUMENT, "no word comes %" PRId64 " times; choose a smaller min_frequency", options->min_frequency);
-    if (status == WF_OK)
-        train_table(&vocabulary, specials, out);
     word_counts_free(&words);
-    word_counts_free(&vocabulary);
     return status;
 }

@@ -4,32 +4,6 @@
 #include <string.h>
 
 #include "internal.h"
-#include "scratch.h"
-#include "unicode.h"
-
-/* The longest piece at word[at ..], or -1. */
-static wf_status longest(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t at, int64_t length, int64_t *end, int32_t *id)
-{
-    const struct model *m = &t->model;
-    int64_t prefix = at > 0 && m->prefix ? (int64_t)strlen(m->prefix) : 0, rest = length - at;
-    rest = rest < m->longest ? rest : m->longest;
-    s->piece.length = 0;
-    *id = -1;
-    if (!wf_string_add(&s->piece, m->prefix, prefix) || !wf_string_add(&s->piece, word + at, rest))
-        return WF_ERR_MEMORY;
-    if (rest < length - at) /* to a whole character */
-        while (rest > 0 && (word[at + rest] & 0xC0) == 0x80)
-            rest--;
-    for (; rest > 0; rest -= unicode_before(word + at, rest)) {
-        *id = vocab_find(&t->vocab, s->piece.data, prefix + rest);
-        if (*id >= 0 && *id < t->model_size) {
-            *end = at + rest;
-            return WF_OK;
-        }
-    }
-    *id = -1;
-    return WF_OK;
-}
 
 static wf_status unknown(const wf_tokenizer *t, struct wf_tokens *out, int64_t before, struct wf_encode_fault *fault)
 {
@@ -42,10 +16,11 @@ static wf_status unknown(const wf_tokenizer *t, struct wf_tokens *out, int64_t b
     return WF_OK;
 }
 
-wf_status wordpiece_word(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                         struct wf_encode_fault *fault)
+static wf_status wordpiece(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
+                           struct wf_encode_fault *fault)
 {
     int64_t before = out->count, characters = 0;
+    (void)s;
     for (int64_t i = 0; i < length; i++)
         characters += (word[i] & 0xC0) != 0x80;
     if (!tokens_reserve(out, characters))
@@ -53,15 +28,47 @@ wf_status wordpiece_word(const wf_tokenizer *t, struct scratch *s, const char *w
     if (characters > t->model.most_characters)
         return unknown(t, out, before, fault);
     for (int64_t at = 0; at < length;) {
-        int32_t id;
-        int64_t end = at;
-        wf_status status = longest(t, s, word, at, length, &end, &id);
-        if (status != WF_OK)
-            return status;
-        if (id < 0)
+        const struct prefix *piece = prefixes_find(&t->model.pieces[at > 0], word + at, length - at);
+        if (!piece)
             return unknown(t, out, before, fault);
-        out->id[out->count++] = id;
-        at = end;
+        out->id[out->count++] = piece->value;
+        at += piece->length;
     }
     return WF_OK;
 }
+
+/* The pieces with this prefix, without it. */
+static wf_status index_pieces(struct reader *r, const struct text *prefix, struct prefixes *out)
+{
+    const wf_tokenizer *t = r->t;
+    out->prefix = tokenizer_keep(r->t, t->model_size, sizeof *out->prefix);
+    if (!out->prefix)
+        return reader_no_memory(r);
+    for (int32_t id = 0; id < t->model_size; id++) {
+        int64_t length;
+        const char *piece = vocab_piece(&t->vocab, id, &length);
+        if (length > prefix->length && !memcmp(piece, prefix->data, (size_t)prefix->length))
+            out->prefix[out->count++] = (struct prefix){piece + prefix->length, length - prefix->length, id};
+    }
+    prefixes_sort(out);
+    return WF_OK;
+}
+
+static wf_status ready(struct reader *r, json_t *object, void *part)
+{
+    struct model *m = part;
+    (void)object;
+    wf_status status = index_pieces(r, &(struct text){"", 0}, &m->pieces[0]);
+    if (status == WF_OK)
+        status = index_pieces(r, &m->prefix, &m->pieces[1]);
+    return status == WF_OK ? model_index(r) : status;
+}
+
+const struct part_type model_wordpiece = {.name = "WordPiece",
+                                          .stage = PART_MODEL,
+                                          .keys = KEYS({"unk_token", &value_text, offsetof(struct model, unknown)},
+                                                       {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix)},
+                                                       {"max_input_chars_per_word", &value_count, offsetof(struct model, most_characters)},
+                                                       {"vocab", &value_vocab}),
+                                          .ready = ready,
+                                          .word = wordpiece};

@@ -30,7 +30,7 @@ struct wf_run {
  * with tokenizer_config.json). weights: NULL for model.safetensors, "best" for best.safetensors, else a
  * file. What is missing or does not fit together is named: a tokenizer of another size, one of a translation model that has no marks
  * of beginning and end, one that is not the one the weights were trained with (they hold its wf_tokenizer_hash as
- * "tokenizer_hash"; weights from elsewhere that don't are taken as they are). Freed with wf_run_close. */
+ * "tokenizer_content"; weights that do not, older or from elsewhere, are taken as they are). Freed with wf_run_close. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
 WF_API void wf_run_close(struct wf_run *run);
 

@@ -14,6 +14,11 @@
  * (json_object()) must call it himself. */
 void wf_json_init(void);
 
+/* jansson reports a call that failed without memory as one that failed for no reason. Clear before values are put together, ask after it:
+ * whether an allocation of jansson failed in this thread since. */
+void wf_json_memory_clear(void);
+bool wf_json_memory_failed(void);
+
 /* How deep arrays and objects may be nested in what is read and written. */
 enum { WF_JSON_MAX_DEPTH = 128 };
 

@@ -7,7 +7,7 @@
 
 /* Why text could not be encoded, and where. */
 struct wf_encode_fault {
-    enum { FAULT_UTF8, FAULT_CHARACTER, FAULT_WORD, FAULT_PATTERN } kind;
+    enum { FAULT_UTF8, FAULT_CHARACTER, FAULT_WORD, FAULT_PATTERN, FAULT_GROWTH, FAULT_LENGTH } kind;
     int64_t offset;
     uint32_t point; /* the character that the vocabulary lacks */
     char word[72];  /* the word, or its beginning */
@@ -20,9 +20,6 @@ wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *
 /* The message for a fault at `place`. */
 wf_status wf_tokenizer_fault(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_fault *fault,
                           const char *place, wf_error *error);
-
-/* "unknown tokens: 12 of 3,456 (0.3 %)", for warnings. Returns text. */
-char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size);
 
 /* The id of special token number `index`, or -1 where that added token is not special; false past the last. */
 bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32_t *id);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* tokenizer.json, as the package `tokenizers` reads and writes it. The file describes a pipeline; a reader that skipped a part of it would
+ * give other ids, so that every part must be one that we do. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "build.h"
+#include "internal.h"
+#include <weft/file.h>
+#include <weft/internal/json.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+
+static const int64_t most_bytes = (int64_t)256 << 20;
+/* What a post-processor may make of a text: no real one repeats it. */
+enum { MOST_TIMES = 16, MOST_SPECIALS = 65536 };
+
+/* --- truncation and padding ---------------------------------------------------------------------------------------- */
+
+static const char *const directions[] = {[DIRECTION_RIGHT] = "Right", [DIRECTION_LEFT] = "Left", NULL};
+static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* for one text the same */
+
+/* "BatchLongest" or {"Fixed": length} */
+static wf_status read_strategy(struct reader *r, const struct key *key, json_t *object, void *field)
+{
+    json_t *strategy = json_object_get(object, key->name);
+    *(int64_t *)field = -1;
+    if (json_is_object(strategy))
+        return keys_read(r, KEYS({"Fixed", &value_count, .most = 1 << 20}), false, strategy, field);
+    if (json_is_string(strategy) && !strcmp(json_string_value(strategy), "BatchLongest"))
+        return WF_OK;
+    return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the strategy of padding is neither BatchLongest nor Fixed", r->where);
+}
+
+static json_t *write_strategy(const wf_tokenizer *t, const struct key *key, const void *field)
+{
+    if (*(const int64_t *)field < 0)
+        return json_string("BatchLongest");
+    json_t *strategy = json_object();
+    json_object_set_new(strategy, "Fixed", value_count.write(t, key, field));
+    return strategy;
+}
+
+static uint64_t hash_strategy(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+{
+    return value_count.hash(t, key, field, hash);
+}
+
+static const struct key_kind value_strategy = {read_strategy, write_strategy, hash_strategy};
+
+static const struct key truncation_keys[] = {
+    {"direction", &value_name, offsetof(struct truncation, direction), .optional = true, .names = directions},
+    {"max_length", &value_count, offsetof(struct truncation, length)},
+    {"strategy", &value_name, offsetof(struct truncation, strategy), .names = strategies},
+    {"stride", &value_count, offsetof(struct truncation, stride)},
+    {0}};
+static const struct key padding_keys[] = {
+    {"strategy", &value_strategy, offsetof(struct padding, fixed)},
+    {"direction", &value_name, offsetof(struct padding, direction), .names = directions},
+    {"pad_to_multiple_of", &value_count, offsetof(struct padding, multiple_of), .optional = true, .otherwise = -1, .most = 1 << 20},
+    {"pad_id", &value_id, offsetof(struct padding, id)},
+    {"pad_type_id", &value_count, offsetof(struct padding, type_id), .most = UINT32_MAX},
+    {"pad_token", &value_text, offsetof(struct padding, token)},
+    {0}};
+
+static wf_status read_section(struct reader *r, json_t *root, const char *name, const struct key *keys, bool *on, void *out)
+{
+    json_t *object = NULL;
+    wf_status status = wf_json_get_object(root, r->where, name, WF_JSON_OPTIONAL, &object, r->error);
+    *on = object != NULL;
+    return status == WF_OK && object ? keys_read(r, keys, false, object, out) : status;
+}
+
+static json_t *write_section(const wf_tokenizer *t, const struct key *keys, bool on, const void *from)
+{
+    json_t *object = on ? json_object() : json_null();
+    if (on)
+        keys_write(t, keys, from, object);
+    return object;
+}
+
+/* --- the file ------------------------------------------------------------------------------------------------------ */
+
+static wf_tokenizer_kind kind_of(const wf_tokenizer *t)
+{
+    if (t->model.part.type == &model_wordpiece)
+        return WF_TOKENIZER_WORDPIECE;
+    if (t->model.part.type == &model_bpe)
+        return part_has(t->pre_tokenizer, &pre_byte_level) || part_has(t->normalizer, &normalizer_byte_level) ? WF_TOKENIZER_BYTE_BPE
+                                                                                                              : WF_TOKENIZER_BPE;
+    bool characters = t->model.unknown_id < 0 && !t->normalizer && !t->post_processor && t->added_count == 0 && !t->truncation.on &&
+                      !t->padding.on && pre_split_is_characters(t->pre_tokenizer) && t->decoder && t->decoder->type == &decoder_fuse;
+    for (int32_t id = 0; characters && id < t->vocab.count; id++) {
+        int64_t length, points = 0;
+        const char *piece = vocab_piece(&t->vocab, id, &length);
+        for (int64_t i = 0; i < length; i++)
+            points += (piece[i] & 0xC0) != 0x80;
+        characters = points == 1;
+    }
+    return characters ? WF_TOKENIZER_CHAR : WF_TOKENIZER_WORD;
+}
+
+static wf_status check_growth(struct reader *r)
+{
+    int64_t times = 1, added = 0;
+    part_grows(r->t->post_processor, &times, &added);
+    r->t->specials = added;
+    if (times <= MOST_TIMES && added <= MOST_SPECIALS)
+        return WF_OK;
+    return wf_error_set(r->error, WF_ERR_FORMAT,
+                        "%s: the post_processor makes %" PRId64 " times a text and %" PRId64
+                        " special tokens of it; at most %d times and %d",
+                        r->where, times, added, MOST_TIMES, MOST_SPECIALS);
+}
+
+static wf_status read_parts(struct reader *r, json_t *root, json_t *model)
+{
+    wf_tokenizer *t = r->t;
+    wf_status status = model_read(r, model);
+    if (status == WF_OK)
+        status = added_tokens_read(r, root);
+    if (status == WF_OK)
+        status = part_read(r, PART_NORMALIZER, json_object_get(root, "normalizer"), &t->normalizer);
+    if (status == WF_OK)
+        status = part_read(r, PART_PRE_TOKENIZER, json_object_get(root, "pre_tokenizer"), &t->pre_tokenizer);
+    if (status == WF_OK)
+        status = part_read(r, PART_POST_PROCESSOR, json_object_get(root, "post_processor"), &t->post_processor);
+    if (status == WF_OK)
+        status = part_read(r, PART_DECODER, json_object_get(root, "decoder"), &t->decoder);
+    if (status == WF_OK)
+        status = check_growth(r);
+    if (status == WF_OK)
+        status = read_section(r, root, "truncation", truncation_keys, &t->truncation.on, &t->truncation);
+    if (status == WF_OK)
+        status = read_section(r, root, "padding", padding_keys, &t->padding.on, &t->padding);
+    if (status == WF_OK && t->padding.on && t->padding.id >= t->vocab.count)
+        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"pad_id\": %" PRId32 " is outside the vocabulary 0 .. %" PRId64, r->where,
+                              t->padding.id, t->vocab.count - 1);
+    if (status == WF_OK)
+        status = added_tokens_index(r);
+    if (status != WF_OK)
+        return status;
+    t->tracks = t->marks_first && (t->normalizer || t->pre_tokenizer->type == &pre_sequence);
+    t->kind = kind_of(t);
+    return WF_OK;
+}
+
+static wf_status read_root(struct reader *r, json_t *root)
+{
+    static const char *const keys[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                       "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
+    json_t *model = NULL;
+    const char *version;
+    char quoted[WF_QUOTE_SIZE];
+    if (!json_is_object(root))
+        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: a tokenizer is a JSON object, and this is not", r->where);
+    wf_status status = wf_json_get_object(root, r->where, "model", WF_JSON_REQUIRED, &model, r->error);
+    if (status == WF_OK)
+        status = wf_json_get_string(root, r->where, "version", WF_JSON_REQUIRED, &version, r->error);
+    if (status == WF_OK && strcmp(version, "1.0") != 0)
+        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: it asks for version %s where \"1.0\" is known", r->where,
+                              wf_text_quote(version, quoted));
+    if (status == WF_OK)
+        status = wf_json_only_keys(root, r->where, keys, r->error);
+    return status == WF_OK ? read_parts(r, root, model) : status;
+}
+
+wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error)
+{
+    wf_error failure = {0};
+    struct reader r = {.t = wf_alloc_zero(1, sizeof *r.t), .where = where, .error = &failure, .table = table};
+    wf_status status = r.t ? read_root(&r, root) : reader_no_memory(&r);
+    json_decref(root);
+    *out = r.t;
+    if (status == WF_OK)
+        return WF_OK;
+    wf_tokenizer_free(r.t);
+    *out = NULL;
+    return wf_error_set(error, status, "%s", failure.message);
+}
+
+wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error)
+{
+    wf_error failure = {0};
+    json_t *root = wf_json_load(path, most_bytes, &failure);
+    *out = NULL;
+    return root ? tokenizer_of(root, NULL, path, out, error) : wf_error_set(error, failure.code, "%s", failure.message);
+}
+
+wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error)
+{
+    wf_error failure = {0};
+    json_t *root = wf_json_parse(json, length, name, &failure);
+    *out = NULL;
+    return root ? tokenizer_of(root, NULL, name, out, error) : wf_error_set(error, failure.code, "%s", failure.message);
+}
+
+wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_error *error)
+{
+    wf_json_init();
+    wf_json_memory_clear();
+    json_t *root = json_object(), *model = json_object();
+    json_object_set_new(model, "type", json_string(t->model.part.type->name));
+    keys_write(t, t->model.part.type->keys, &t->model, model);
+    json_object_set_new(root, "version", json_string("1.0"));
+    json_object_set_new(root, "truncation", write_section(t, truncation_keys, t->truncation.on, &t->truncation));
+    json_object_set_new(root, "padding", write_section(t, padding_keys, t->padding.on, &t->padding));
+    json_object_set_new(root, "added_tokens", added_tokens_write(t));
+    json_object_set_new(root, "normalizer", part_write(t, t->normalizer));
+    json_object_set_new(root, "pre_tokenizer", part_write(t, t->pre_tokenizer));
+    json_object_set_new(root, "post_processor", part_write(t, t->post_processor));
+    json_object_set_new(root, "decoder", part_write(t, t->decoder));
+    json_object_set_new(root, "model", model);
+    int64_t bytes = 0, before = out->length;
+    char *text = wf_json_memory_failed() ? NULL : wf_json_text(root, 2, &bytes, NULL);
+    json_decref(root);
+    bool written = text && wf_string_add(out, text, bytes - 1); /* without the newline, as the package writes it */
+    wf_free(text);
+    if (written)
+        return WF_OK;
+    wf_string_cut(out, before);
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory to write a tokenizer of %" PRId64 " tokens", t->vocab.count);
+}
+
+uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
+{
+    uint64_t hash = keys_hash(t, t->model.part.type->keys, &t->model, part_hash(t, &t->model.part, 0));
+    hash = added_tokens_hash(t, hash);
+    hash = part_hash(t, t->decoder, part_hash(t, t->post_processor, part_hash(t, t->pre_tokenizer, part_hash(t, t->normalizer, hash))));
+    hash = t->truncation.on ? keys_hash(t, truncation_keys, &t->truncation, hash) : hash;
+    return t->padding.on ? keys_hash(t, padding_keys, &t->padding, hash) : hash;
+}
+
+wf_status wf_tokenizer_save(const wf_tokenizer *t, const char *path, wf_error *error)
+{
+    struct wf_string text = {0};
+    wf_status status = wf_tokenizer_json(t, &text, error);
+    if (status == WF_OK)
+        status = wf_file_save(path, text.data, text.length, error);
+    wf_string_free(&text);
+    return status;
+}

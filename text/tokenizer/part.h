@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a tokenizer. A part is a descriptor, `const struct part_type` in its file, and a row in parts.def: its stage, its name and
+ * keys in tokenizer.json, and what it does. What the keys say is read, written and hashed here, once for all parts. */
+#ifndef WEFT_TEXT_TOKENIZER_PART_H
+#define WEFT_TEXT_TOKENIZER_PART_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include <weft/internal/encode.h>
+
+struct scratch;
+struct view;
+struct pieces;
+struct stage;
+
+enum part_stage { PART_NORMALIZER, PART_PRE_TOKENIZER, PART_MODEL, PART_POST_PROCESSOR, PART_DECODER, PART_STAGES };
+
+/* What each part's struct begins with. */
+struct part {
+    const struct part_type *type;
+};
+
+/* A file in the reading. */
+struct reader {
+    wf_tokenizer *t;
+    const char *where; /* the file, for messages */
+    wf_error *error;
+    struct tokenizer_table *table; /* not NULL: the vocabulary and merges come from training, not from the file */
+    int64_t parts[PART_STAGES];
+};
+
+/* --- keys ---------------------------------------------------------------------------------------------------------- */
+
+struct key {
+    const char *name;
+    const struct key_kind *kind;
+    size_t at;                /* where the value lies in the part's struct */
+    bool optional;            /* may be absent or null, and means `otherwise` */
+    int64_t otherwise;        /* of value_bool, value_count (-1: null), value_name */
+    int64_t most;             /* of value_count; 0: INT64_MAX */
+    const char *const *names; /* of value_name, then NULL */
+};
+/* Keys in the order of the file. */
+#define KEYS(...) ((const struct key[]){__VA_ARGS__, {.name = NULL}})
+
+struct key_kind {
+    wf_status (*read)(struct reader *r, const struct key *key, json_t *object, void *field);
+    json_t *(*write)(const wf_tokenizer *t, const struct key *key, const void *field); /* NULL: no memory, or not in the file */
+    uint64_t (*hash)(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash);
+};
+struct text { /* kept with the tokenizer, a NUL follows */
+    const char *data;
+    int64_t length;
+};
+extern const struct key_kind value_bool;      /* bool */
+extern const struct key_kind value_count;     /* int64_t, 0 .. most; -1 for null */
+extern const struct key_kind value_id;        /* int32_t, from 0 on */
+extern const struct key_kind value_text;      /* struct text; data NULL for null */
+extern const struct key_kind value_character; /* struct text: exactly one character, as the package has it */
+extern const struct key_kind value_name;      /* int: the place in `names` */
+extern const struct key_kind value_pattern;   /* const struct pattern * */
+extern const struct key_kind value_ignored;   /* known, without effect */
+
+/* The members of an object into, from and as a hash of the struct at `out`. An object may have "type" besides when `typed`. */
+wf_status keys_read(struct reader *r, const struct key *keys, bool typed, json_t *object, void *out);
+void keys_write(const wf_tokenizer *t, const struct key *keys, const void *from, json_t *object);
+uint64_t keys_hash(const wf_tokenizer *t, const struct key *keys, const void *from, uint64_t hash);
+
+/* --- parts --------------------------------------------------------------------------------------------------------- */
+
+struct part_type {
+    const char *name;
+    enum part_stage stage;
+    size_t size; /* of its struct, which begins with struct part; 0: that is all */
+    const struct key *keys;
+    /* After the keys were read: what they cannot say. May be NULL. */
+    wf_status (*ready)(struct reader *r, json_t *object, void *part);
+    /* What runs gives WF_ERR_MEMORY, or WF_ERR_FORMAT when a pattern gave up (scratch.fault says where). */
+    union {
+        /* Replaces *text, which may then lie in the scratch until the next run. */
+        wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
+        /* Splits s->words further. */
+        wf_status (*split)(const void *part, struct scratch *s);
+        /* Appends the ids of a word. WF_ERR_FORMAT: *fault is set, its offset counted from the word's first byte. */
+        wf_status (*word)(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
+                          struct wf_encode_fault *fault);
+        /* Puts specials around out->id[begin ..]; NULL leaves them alone. False without memory. */
+        bool (*finish)(const void *part, struct wf_tokens *out, int64_t begin);
+        /* Takes what can be taken of s->in and appends what it becomes. */
+        wf_status (*decode)(struct stage *s, struct scratch *scratch, struct pieces *out);
+    };
+    /* Of post-processors: n ids become times * n + added, of which this part makes another such pair. */
+    void (*grows)(const void *part, int64_t *times, int64_t *added);
+};
+#define PART(name) extern const struct part_type name;
+#include "parts.def"
+#undef PART
+
+/* The part in `value` (NULL or null: none), kept. What is not known is refused by name. */
+wf_status part_read(struct reader *r, enum part_stage stage, json_t *value, const struct part **out);
+/* The type that an object names, or `otherwise`, when it names none. */
+wf_status part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise, const struct part_type **out);
+json_t *part_write(const wf_tokenizer *t, const struct part *part);
+uint64_t part_hash(const wf_tokenizer *t, const struct part *part, uint64_t hash);
+/* Whether it is of this type, or a step of it is. */
+bool part_has(const struct part *part, const struct part_type *type);
+/* A post-processor, which may be NULL. */
+bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin);
+void part_grows(const struct part *part, int64_t *times, int64_t *added);
+
+/* Parts one after the other: "Sequence" of every stage. */
+struct steps {
+    const struct part **step;
+    int64_t count;
+};
+struct sequence {
+    struct part part;
+    struct steps steps;
+};
+
+/* Zeroed memory that lives as long as the tokenizer; NULL without memory. */
+void *tokenizer_keep(wf_tokenizer *t, int64_t count, int64_t size);
+/* A kept copy. WF_ERR_MEMORY */
+wf_status keep_text(struct reader *r, const char *text, int64_t length, struct text *out);
+/* "x.json: it asks for normalizer "Nmt", which this version does not have" */
+wf_status part_refuse(struct reader *r, const char *part, const char *type);
+wf_status reader_no_memory(struct reader *r);
+
+#endif
