@@ -5,6 +5,12 @@
 #include <weft/internal/arena.h>
 #include <weft/memory.h>
 
+#if defined __has_feature /* clang's */
+#if __has_feature(address_sanitizer) && !defined __SANITIZE_ADDRESS__
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #if defined __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define POISON(p, n) __asan_poison_memory_region(p, n)

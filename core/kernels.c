@@ -6,7 +6,7 @@
 #include <weft/internal/kernels.h>
 #include <weft/internal/runtime.h>
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined WF_NO_AVX512
 #define KERNEL(type, name, arguments) type WF_KERNEL_PASTE(name, avx512) arguments;
 #include <weft/internal/kernels.def>
 #undef KERNEL
@@ -16,7 +16,9 @@ static const struct wf_kernels avx512 = {
 #include <weft/internal/kernels.def>
 };
 #undef KERNEL
+#endif
 
+#if defined __x86_64__ && !defined WF_NO_AVX2
 #define KERNEL(type, name, arguments) type WF_KERNEL_PASTE(name, avx2) arguments;
 #include <weft/internal/kernels.def>
 #undef KERNEL
@@ -39,8 +41,10 @@ static const struct wf_kernels base = {
 #undef KERNEL
 
 static const struct wf_kernels *const tables[] = {
-#if defined __x86_64__
+#if defined __x86_64__ && !defined WF_NO_AVX512
     &avx512,
+#endif
+#if defined __x86_64__ && !defined WF_NO_AVX2
     &avx2,
 #endif
     &base,
@@ -48,12 +52,23 @@ static const struct wf_kernels *const tables[] = {
 
 const struct wf_kernels *wf_kernel = &base;
 
-bool wf_kernels_select(const char *isa)
+static const struct wf_kernels *find(const char *isa)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        if (strcmp(tables[i]->isa, isa) == 0) {
-            wf_kernel = tables[i];
-            return true;
-        }
-    return false;
+        if (strcmp(tables[i]->isa, isa) == 0)
+            return tables[i];
+    return NULL;
+}
+
+bool wf_kernels_built(const char *isa)
+{
+    return find(isa) != NULL;
+}
+
+bool wf_kernels_select(const char *isa)
+{
+    if (!find(isa))
+        return false;
+    wf_kernel = find(isa);
+    return true;
 }

@@ -69,6 +69,8 @@ static bool has_f16c(void)
  * meson.build. */
 bool wf_isa_supported(const char *isa)
 {
+    if (!wf_kernels_built(isa))
+        return false;
     if (strcmp(isa, "base") == 0)
         return true;
 #if defined __x86_64__
@@ -91,11 +93,9 @@ static wf_status use_isa(const char *isa, const char *from, wf_error *error)
         known++;
     if (known == sizeof isas / sizeof *isas)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: unknown instruction set \"%.40s\"; give avx512, avx2 or base", from, isa);
-    if (!wf_isa_supported(isa))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: this processor or system does not support %s; give %s", from, isa,
+    if (!wf_isa_supported(isa) || !wf_kernels_select(isa))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: this processor, system or build does not support %s; give %s", from, isa,
                             wf_isa_supported("avx2") ? "avx2 or base" : "base");
-    if (!wf_kernels_select(isa))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: this build has no kernels for %s", from, isa);
     wf_gemm_isa_changed(wf_kernel->isa);
     return WF_OK;
 }

@@ -7,6 +7,7 @@
 #define TESTS_CHECK_WEFT_H
 
 #include <check.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,19 @@ static inline int run_tests(const char *name, const TTest *const *tests, int cou
         wf_error *error = &ck_error;                                                     \
         ck_assert_msg((call) == WF_OK, "%s: %s", #call, ck_error.message);               \
     } while (0)
+
+/* Switches to a locale with a decimal comma, in which nothing that Weft reads or writes may differ; the build makes one
+ * (tests/meson.build). False, and it says so, where the system's sources of locales are not installed. */
+static inline bool use_comma_locale(void)
+{
+    const char *name = getenv("WEFT_LOCALE");
+    if (!name) {
+        fprintf(stderr, "skipped: no locale with a decimal comma (Debian: the package locales)\n");
+        return false;
+    }
+    ck_assert_msg(setlocale(LC_ALL, name) && localeconv()->decimal_point[0] == ',', "%s has no decimal comma", name);
+    return true;
+}
 
 /* The folder with the shared data, or NULL when it is absent (then the test says so and passes). */
 static inline const char *shared_folder(void)

@@ -26,8 +26,10 @@ int wf_gemm_mode_get(void)
 void wf_gemm_isa_changed(const char *isa)
 {
     static const struct gemm_isa *const isas[] = {
-#if defined __x86_64__
+#if defined __x86_64__ && !defined WF_NO_AVX512
         &wf_gemm_isa_avx512,
+#endif
+#if defined __x86_64__ && !defined WF_NO_AVX2
         &wf_gemm_isa_avx2,
 #endif
         &wf_gemm_isa_base,

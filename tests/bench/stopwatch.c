@@ -52,8 +52,7 @@ static struct wf_bench_result run(const char *name, double dropout)
     ck_assert_int_le(r.steps, 4);
     ck_assert(fabs(r.gflops * r.ms * 1e-3 - r.gflop) < 1e-9 * r.gflop);
 
-    /* In a locale with a decimal comma, if there is one, too. */
-    setlocale(LC_ALL, "de_DE.UTF-8");
+    use_comma_locale();
     ck_assert_ptr_eq(wf_bench_json(&r, text, sizeof text), text);
     setlocale(LC_ALL, "C");
     json_error_t where;

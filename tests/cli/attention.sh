@@ -54,7 +54,7 @@ show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out map.
 head -1 map.json | grep -q '^{"kind": "decoder", "query": \["<s>","die","Katze"\],$\|^{"kind": "decoder", "query": \["<bos>","die","Katze"\],$' ||
     failed "json: $(head -1 map.json)"
 sed -n 3p map.json | grep -q '^"weights": \[\[\[\[1,0,0\],\[[0-9.e-]*,[0-9.e-]*,0\],\[' || failed "json: $(sed -n 3p map.json)"
-LC_ALL=de_DE.UTF-8 show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out locale.json
+LC_ALL=$comma show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out locale.json
 cmp -s map.json locale.json || failed 'a locale changed the numbers'
 show pairs --source 'the cat sat' --target 'die Katze' --kind decoder --out file.json --weights pairs/model.safetensors
 cmp -s map.json file.json || failed 'weights by their file differ'

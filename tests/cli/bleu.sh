@@ -27,7 +27,7 @@ done <"$golden/commands.txt"
 one=$golden/plain.reference1.txt
 hypotheses=$golden/plain.hypotheses.txt
 "$weft" bleu "$one" --width 6 <"$hypotheses" >want
-LC_ALL=de_DE.UTF-8 "$weft" bleu --width=6 "$one" <"$hypotheses" | cmp -s - want || failed 'the locale or the order changes the output'
+LC_ALL=$comma "$weft" bleu --width=6 "$one" <"$hypotheses" | cmp -s - want || failed 'the locale or the order changes the output'
 dd if="$hypotheses" bs=7 2>/dev/null | "$weft" bleu "$one" --width 6 | cmp -s - want || failed 'a slow pipe changes the output'
 
 # --- --json: one object a metric, with the keys that are promised

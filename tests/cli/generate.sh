@@ -61,5 +61,5 @@ done
 for key in case parameters tokens ms ms_min ms_max gflops peak_rss_mib threads isa; do
     grep -q "\"$key\":" out || failed "bench lacks $key: $(cat out)"
 done
-LC_ALL=de_DE.UTF-8 "$weft" evaluate run --data "$story" --json 2>/dev/null | cmp -s - json || failed 'a locale changed what is printed'
+LC_ALL=$comma "$weft" evaluate run --data "$story" --json 2>/dev/null | cmp -s - json || failed 'a locale changed what is printed'
 finish

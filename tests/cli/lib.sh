@@ -8,6 +8,9 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 cd "$work" || exit 1
 failures=0
+# A locale with a decimal comma, where the build could make one (tests/meson.build).
+comma=${WEFT_LOCALE:-C.UTF-8}
+[ -z "${WEFT_LOCALE:-}" ] || [ "$(LC_ALL=$comma locale decimal_point)" = , ] || { echo "FAILED: $comma has no decimal comma"; exit 1; }
 
 failed()
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of event files under libFuzzer. Seeds: tests/golden/io/[all].tfevents.
- *
- *   protoc-c --proto_path=io --c_out=OUT io/events.proto
- *   clang -fsanitize=fuzzer,address,undefined -g -O1 -D_GNU_SOURCE -Icore/include -Iio/include -IOUT tests/fuzz/events.c \
- *       OUT/events.pb-c.c io/{event_records,crc32c}.c core/{error,memory,...}.c -lprotobuf-c -o fuzz                         */
+/* The reader of event files under libFuzzer. */
 #include "events.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

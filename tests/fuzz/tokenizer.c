@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libFuzzer entry for tokenizer.json: clang -fsanitize=fuzzer,address,undefined with the sources of core, io and data. What is
+/* tokenizer.json under libFuzzer. What is
  * refused must say why in one line; what is accepted must write a file that reads back the same, and must encode and decode anything, or
  * say why not. tests/text/tokenizer_file.c drives it too. */
 #include <string.h>

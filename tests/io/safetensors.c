@@ -285,8 +285,7 @@ START_TEST(same_calls_same_bytes)
     memcpy(want + 8, header, (size_t)length);
     memcpy(want + 8 + padded, mask, 3);
     memcpy(want + 11 + padded, x, 12);
-    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
-        setlocale(LC_ALL, "C.UTF-8");
+    use_comma_locale();
     for (int i = 0; i < 2; i++) {
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_safetensors_put(w, "z", &b);

@@ -20,7 +20,7 @@ START_TEST(gives_back_the_same_floats)
 {
     struct wf_attention_maps maps = translation_maps();
     add_nasty(&maps.map[2]);
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed numbers of C have a comma */
+    use_comma_locale();
     for (int i = 0; i < maps.count; i++) {
         const struct wf_attention_map *m = &maps.map[i];
         wf_error problem = {0};

@@ -8,7 +8,8 @@
 /* wf_init with the defaults unless the library is up already: for entry points that work without wf_init. Cheap. */
 wf_status wf_init_default(wf_error *error) WF_CHECKED;
 
-/* Points wf_kernel at the table of an instruction set; false when this build does not have it. (kernels.c) */
+/* Whether this build has kernels for an instruction set, and pointing wf_kernel at their table. (kernels.c) */
+bool wf_kernels_built(const char *isa);
 bool wf_kernels_select(const char *isa);
 
 /* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
