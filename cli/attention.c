@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { KEY_TEXT = 1000, KEY_SOURCE, KEY_TARGET, KEY_KIND, KEY_LAYER, KEY_HEAD, KEY_PICK, KEY_OUT, KEY_WEIGHTS, KEY_THREADS };
+enum { KEY_TEXT = 1000, KEY_SOURCE, KEY_TARGET, KEY_KIND, KEY_LAYER, KEY_HEAD, KEY_PICK, KEY_OUT };
 enum { MOST = 1000000 }; /* layers and heads that can be asked for; how many there are the model says */
 
 static const struct argp_option options[] = {
@@ -26,17 +26,16 @@ static const struct argp_option options[] = {
      "what is chosen, the first of --pick, is what it opens with); a folder, which is any name without such an end, gets SVGs, the grid "
      "and each head or only those chosen, of all kinds unless --kind is given",
      0},
-    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
 struct arguments {
-    const char *run, *kind_name, *pick, *out, *weights;
+    struct run_options on;
+    const char *kind_name, *pick, *out;
     struct wf_attention_request request;
     enum wf_map_kind kind;
-    int64_t layer, head, threads; /* 0: not given */
-    struct wf_head one, *heads;   /* what is picked, by whichever option */
+    int64_t layer, head;        /* 0: not given */
+    struct wf_head one, *heads; /* what is picked, by whichever option */
     int64_t count;
 };
 
@@ -71,16 +70,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_OUT:
         a->out = value;
         break;
-    case KEY_WEIGHTS:
-        a->weights = value;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->run)
-            return fail_usage("'%s' is one argument too many: quote the text, --text 'TEXT'", value), EINVAL;
-        a->run = value;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->on;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -89,8 +80,10 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options, parse_option, "RUN", "Shows what each token of a text looks at: the weights of a model's attention, of every layer and head.",
-    NULL,    NULL,         NULL};
+    options,      parse_option,
+    "RUN",        "Shows what each token of a text looks at: the weights of a model's attention, of every layer and head.",
+    run_children, NULL,
+    NULL};
 
 /* --- what is asked for --------------------------------------------------------------------------------------------- */
 
@@ -151,7 +144,7 @@ static int parse_pick(struct arguments *a)
 /* What can be said before the model is read; -1 to go on, else the exit code. */
 static int check(struct arguments *a)
 {
-    if (!a->run)
+    if (!a->on.run)
         return fail_usage("which run? weft attention RUN --text TEXT --out FILE; RUN is the --out of weft train");
     if (!a->out)
         return fail_usage("weft attention needs --out FILE: where the maps go, such as map.svg");
@@ -272,7 +265,7 @@ static wf_status attention(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
     struct wf_attention_maps maps = {0};
-    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
     if (status != WF_OK)
         return status;
     status = wf_attention_of(&run, &a->request, &maps, error);
@@ -285,14 +278,14 @@ static wf_status attention(const struct arguments *a, wf_error *error)
 
 int run_attention(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct arguments a = {.on.one = "quote the text, --text 'TEXT'"};
     wf_error error = {0};
     int code = parse(&argp, argc, argv, &a);
     if (code < 0)
         code = check(&a);
     if (code < 0) {
         watch_interrupts(WATCH_BRIEF);
-        code = start(a.threads, &error) == WF_OK && attention(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
+        code = start(a.on.threads, &error) == WF_OK && attention(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
     }
     if (a.pick)
         wf_free(a.heads);

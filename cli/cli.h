@@ -39,6 +39,14 @@ int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
  * exit code. */
 int parse(const struct argp *argp, int argc, char **argv, void *input);
 
+/* What the commands on a trained model share: RUN, --weights, --threads, as a child of their argp. Its input is set on ARGP_KEY_INIT. */
+struct run_options {
+    const char *run, *weights;
+    int64_t threads; /* 0: the default */
+    const char *one; /* what to do about a second argument */
+};
+extern const struct argp_child run_children[];
+
 #define THREADS_HELP                                                                                                                       \
     "threads (default: what the machine leaves to this process; OMP_NUM_THREADS does not count); they don't change the result"
 

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,75 +35,55 @@ int fail_usage(const char *format, ...)
 
 /* --- options ------------------------------------------------------------------------------------------------------- */
 
-static const struct argp_option common_options[] = {
-    {"help", '?', NULL, 0, NULL, 0}, {"usage", '?', NULL, 0, NULL, 0}, {"version", 'V', NULL, 0, NULL, 0}, {0}};
+/* --help, --usage and --version are argp's. */
+enum { MOST_OPTIONS = 64, OWN = 3, FIRST = 1000 };
 
-/* The next of the command's options, then of those that all have; NULL at the end. */
-static const struct argp_option *next_option(const struct argp *argp, const struct argp_option *o)
+/* Adds the options of a command and its children; returns their number. */
+static int list_options(const struct argp *argp, struct option *list, const char **arg, int count)
 {
-    if (!o)
-        o = argp->options ? argp->options : common_options;
-    else
-        o++;
-    if (!o->name && (o < common_options || o > common_options + 3))
-        o = common_options;
-    return o->name ? o : NULL;
-}
-
-/* The option that `text` names or is the beginning of; NULL with *count of those that it may mean. */
-static const struct argp_option *find_option(const struct argp *argp, const char *text, int *count)
-{
-    const struct argp_option *found = NULL;
-    *count = 0;
-    for (const struct argp_option *o = next_option(argp, NULL); o; o = next_option(argp, o)) {
-        if (strcmp(o->name, text) == 0) {
-            *count = 1;
-            return o;
-        }
-        if (strncmp(o->name, text, strlen(text)) == 0) {
-            found = o;
-            ++*count;
-        }
+    for (const struct argp_option *o = argp->options; o && o->name && count < MOST_OPTIONS; o++, count++) {
+        list[count] = (struct option){o->name, o->arg ? required_argument : no_argument, NULL, FIRST + count};
+        arg[count] = o->arg;
     }
-    return *count == 1 ? found : NULL;
+    for (const struct argp_child *c = argp->children; c && c->argp; c++)
+        count = list_options(c->argp, list, arg, count);
+    return count;
 }
 
-/* getopt would find what is wrong here too, but say it in two lines, and without the nearest name. */
+/* argp would find what is wrong here too, but say it in two lines, and without the nearest name. */
 static int check_options(const struct argp *argp, int argc, char **argv)
 {
-    enum { MOST = 64 };
-    const char *names[MOST];
-    int count = 0;
-    for (const struct argp_option *o = next_option(argp, NULL); o && count < MOST; o = next_option(argp, o))
-        names[count++] = o->name;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        char text[128];
-        int matches;
+    struct option list[MOST_OPTIONS + 1] = {{"help", 0, NULL, FIRST}, {"usage", 0, NULL, FIRST + 1}, {"version", 0, NULL, FIRST + 2}};
+    const char *arg[MOST_OPTIONS], *names[MOST_OPTIONS];
+    int count = list_options(argp, list, arg, OWN);
+    for (int i = 0; i < count; i++)
+        names[i] = list[i].name;
+    opterr = optind = 0;
+    for (int c; (c = getopt_long(argc, argv, ":V", list, NULL)) != -1;) {
+        int at = (c == '?' || c == ':' ? optopt : c) - FIRST, begun = 0; /* at: the option that it is about, below 0: none */
+        /* an empty text is a text, an empty name none */
+        if (c == ':' || (at >= OWN && optarg && !*optarg && strcmp(arg[at], "TEXT") != 0 && strcmp(arg[at], "LIST") != 0))
+            return fail_usage("--%s needs a value: --%s %s", names[at], names[at], arg[at]);
+        if (c != '?' || optopt == '?')
+            continue;
+        if (at >= 0)
+            return fail_usage("--%s takes no value", names[at]);
+        const char *given = argv[optind - 1], *near = NULL;
+        char name[128];
+        if (optopt)
+            return fail_usage("unknown option -%c of '%s'; %s --help lists them", optopt, argv[0], argv[0]);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="), given + 2);
+        for (int i = 0; i < count; i++)
+            begun += strncmp(names[i], name, strlen(name)) == 0;
+        if (begun > 1)
+            return fail_usage("--%s may mean several options of '%s'; write it out", name, argv[0]);
+        if ((near = wf_nearest(name, names, count)))
+            return fail_usage("unknown option --%s of '%s'; did you mean --%s?", name, argv[0], near);
+        return fail_usage("unknown option --%s of '%s'; %s --help lists them", name, argv[0], argv[0]);
+    }
+    for (int i = optind; i < argc; i++)
         if (!argv[i][0])
             return fail_usage("an argument of '%s' is empty: give a name there, or leave it out", argv[0]);
-        if (argv[i][0] != '-' || !argv[i][1] || strcmp(argv[i], "-?") == 0 || strcmp(argv[i], "-V") == 0)
-            continue;
-        if (argv[i][1] != '-')
-            return fail_usage("there is no option %s for '%s'; %s --help lists them", argv[i], argv[0], argv[0]);
-        snprintf(text, sizeof text, "%s", argv[i] + 2);
-        const char *value = strchr(argv[i], '=');
-        text[strcspn(text, "=")] = 0;
-        const struct argp_option *o = find_option(argp, text, &matches);
-        const char *near = wf_nearest(text, names, count);
-        if (matches > 1)
-            return fail_usage("--%s may mean several options of '%s'; write it out", text, argv[0]);
-        if (!o && near)
-            return fail_usage("there is no option --%s for '%s'; did you mean --%s?", text, argv[0], near);
-        if (!o)
-            return fail_usage("there is no option --%s for '%s'; %s --help lists them", text, argv[0], argv[0]);
-        /* an empty text is a text, an empty name none */
-        bool none = o->arg && !value && ++i == argc;
-        bool empty = o->arg && !none && !(value ? value[1] : argv[i][0]) && strcmp(o->arg, "TEXT") != 0 && strcmp(o->arg, "LIST") != 0;
-        if (none || empty)
-            return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
-        if (!o->arg && value)
-            return fail_usage("--%s takes no value", o->name);
-    }
     return -1;
 }
 
@@ -114,6 +95,43 @@ int parse(const struct argp *argp, int argc, char **argv, void *input)
     error_t result = argp_parse(argp, argc, argv, 0, NULL, input);
     return result == 0 ? -1 : EXIT_USAGE;
 }
+
+/* --- RUN, --weights, --threads ------------------------------------------------------------------------------------- */
+
+enum { KEY_WEIGHTS = 2000, KEY_THREADS };
+
+static error_t parse_run(int key, char *value, struct argp_state *state)
+{
+    struct run_options *o = state->input;
+    switch (key) {
+    case KEY_WEIGHTS:
+        o->weights = value;
+        return 0;
+    case KEY_THREADS:
+        return parse_int("threads", value, 1, 256, &o->threads) ? 0 : EINVAL;
+    case ARGP_KEY_ARG:
+        if (o->run)
+            return fail_usage("'%s' is one argument too many: %s", value, o->one), EINVAL;
+        o->run = value;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp run_argp = {
+    (const struct argp_option[]){{"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
+                                 {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
+                                 {0}},
+    parse_run,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL};
+const struct argp_child run_children[] = {{&run_argp, 0, NULL, 0}, {0}};
+
+/* --- numbers and messages ------------------------------------------------------------------------------------------ */
 
 bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out)
 {

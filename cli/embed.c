@@ -12,7 +12,7 @@
 #include "display.h"
 #include "line_input.h"
 
-enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THEY_ARE, KEY_TRUNCATE, KEY_WEIGHTS, KEY_THREADS };
+enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THEY_ARE, KEY_TRUNCATE };
 
 static const struct argp_option options[] = {
     {"format", KEY_FORMAT, "text|json|npy", 0,
@@ -23,8 +23,6 @@ static const struct argp_option options[] = {
     {"normalize", KEY_NORMALIZE, NULL, 0, "make every vector 1 long (default: as the folder says, else not)", 0},
     {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "leave the vectors as long as they are", 0},
     {"truncate", KEY_TRUNCATE, NULL, 0, "truncate lines longer than the model takes (default: they are an error)", 0},
-    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
@@ -35,8 +33,7 @@ enum format {
 };
 
 struct arguments {
-    const char *run, *weights;
-    int64_t threads;
+    struct run_options on;
     enum format format;
     bool similarity, truncate;
     bool other_pooling, other_normalize; /* than the folder's */
@@ -85,16 +82,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_TRUNCATE:
         a->truncate = true;
         break;
-    case KEY_WEIGHTS:
-        a->weights = value;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->run)
-            return fail_usage("'%s' is one argument too many: the lines come from standard input, < FILE", value), EINVAL;
-        a->run = value;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->on;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -108,7 +97,7 @@ static const struct argp argp = {
     "RUN",
     "Prints a vector for each line of standard input. RUN is a run of encoder-attention or a folder of Hugging "
     "Face's with a BERT. An empty line has a vector too.",
-    NULL,
+    run_children,
     NULL,
     NULL};
 
@@ -290,7 +279,7 @@ static wf_status embed(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
     struct embedding e = {.a = a, .in.fd = -1, .keep = a->similarity || a->format == FORMAT_NPY};
-    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
     if (status != WF_OK)
         return status;
     struct wf_embedder_options o = run.embed;
@@ -303,7 +292,7 @@ static wf_status embed(const struct arguments *a, wf_error *error)
     o.name = "standard input";
     if (!(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
         status = error->code;
-        wf_error_prefix(error, "%s", a->run);
+        wf_error_prefix(error, "%s", a->on.run);
     } else {
         e.width = wf_embedder_width(e.embedder);
         display_open_beside_output(&e.display);
@@ -323,17 +312,17 @@ static wf_status embed(const struct arguments *a, wf_error *error)
 
 int run_embed(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct arguments a = {.on.one = "the lines come from standard input, < FILE"};
     int code = parse(&argp, argc, argv, &a);
     if (code >= 0)
         return code;
-    if (!a.run)
+    if (!a.on.run)
         return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a folder of Hugging Face's");
     if (a.format == FORMAT_NPY && isatty(STDOUT_FILENO))
         return fail_usage("--format npy is no text that a terminal could show: send it to a file, > FILE");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);
-    if (start(a.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)
+    if (start(a.on.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)
         return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
     return EXIT_DONE;
 }

@@ -6,22 +6,22 @@
 
 #include "cli.h"
 #include "display.h"
+#include <weft/internal/encode.h>
 
-enum { KEY_DATA = 1000, KEY_JSON, KEY_WEIGHTS, KEY_BEAM, KEY_NO_BLEU, KEY_THREADS };
+enum { KEY_DATA = 1000, KEY_JSON, KEY_BEAM, KEY_NO_BLEU };
 
 static const struct argp_option options[] = {
     {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8; of translations: source and target, aligned by line", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
-    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
     {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed, 1: greedy (default: the model's)", 0},
     {"no-bleu", KEY_NO_BLEU, NULL, 0, "of translations the loss alone, which is fast", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
 struct arguments {
-    const char *run, *data, *weights;
-    int64_t threads, beam;
+    struct run_options on;
+    const char *data;
+    int64_t beam;
     bool json, no_bleu;
 };
 
@@ -36,22 +36,14 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_JSON:
         a->json = true;
         break;
-    case KEY_WEIGHTS:
-        a->weights = value;
-        break;
     case KEY_BEAM:
         fine = parse_int("beam", value, 1, 1024, &a->beam);
         break;
     case KEY_NO_BLEU:
         a->no_bleu = true;
         break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->run)
-            return fail_usage("'%s' is one argument too many: the text is given by --data FILE", value), EINVAL;
-        a->run = value;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->on;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -67,16 +59,24 @@ static const struct argp argp = {options,
                                  "in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files. The "
                                  "loss is that of the pairs that training would use; BLEU and chrF are of all lines, those that the loss "
                                  "leaves out (empty or too long) too.",
-                                 NULL,
+                                 run_children,
                                  NULL,
                                  NULL};
 
 struct figures {
     double loss, perplexity, bits;
-    int64_t tokens;
+    int64_t tokens, unknown; /* unknown: among all tokens of the texts */
     bool bits_known, scored; /* bits a character: of language models */
     struct wf_translation_scores scores;
 };
+
+static void warn_of_unknown(struct figures *f, const char *file, int64_t unknown, int64_t tokens)
+{
+    char text[128];
+    f->unknown += unknown;
+    if (unknown > 0)
+        fprintf(stderr, "weft: warning: %s: %s\n", file, wf_unknown_describe(unknown, tokens, text, sizeof text));
+}
 
 static wf_status evaluate_text(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
                                struct figures *f, wf_error *error)
@@ -86,6 +86,8 @@ static wf_status evaluate_text(const struct arguments *a, const struct file_list
     const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
     wf_status status = wf_text_ids_open((const char *const *)files->path, files->count, &o, &text, error);
     wf_free(cache);
+    if (status == WF_OK)
+        warn_of_unknown(f, a->data, text.unknown, text.ids.count);
     if (status == WF_OK && wf_model_kind_of(run->model) == WF_MODEL_ENCODER) {
         struct wf_masked_evaluation e;
         if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, &e, error)) != WF_OK)
@@ -115,7 +117,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
                                 struct figures *f, wf_error *error)
 {
     if (files->count != 2)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", a->run,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", a->on.run,
                             (long long)files->count);
     char line[512], *cache = wf_cache_folder();
     wf_bitext *bitext;
@@ -127,13 +129,15 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
+    warn_of_unknown(f, files->path[0], survey->source_unknown, survey->source_tokens);
+    warn_of_unknown(f, files->path[1], survey->target_unknown, survey->target_tokens);
     status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
     wf_bitext_close(bitext);
     f->loss = e.loss;
     f->tokens = e.tokens;
     if (status != WF_OK || a->no_bleu)
         return status;
-    warn_of_pieces(run->tokenizer, a->run);
+    warn_of_pieces(run->tokenizer, a->on.run);
     struct wf_translator_options o = {.search = {.beam = a->beam, .cancelled = interrupted}, .truncate = true};
     struct display d;
     watch_interrupts(WATCH_BRIEF);
@@ -154,15 +158,15 @@ static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error
     wf_tape *tape = NULL;
     wf_status status = file_list_parse(a->data, &files, error);
     if (status == WF_OK)
-        status = wf_run_open(&run, a->run, a->weights, error);
+        status = wf_run_open(&run, a->on.run, a->on.weights, error);
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
     if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s is the run of a model that does not translate: --beam and --no-bleu are about that", a->run);
+                              "%s is the run of a model that does not translate: --beam and --no-bleu are about that", a->on.run);
     if (status == WF_OK && wf_model_kind_of(run.model) == WF_MODEL_ENCODER && !(run.config.training.mask_rate > 0))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE",
-                              a->run, a->run);
+                              a->on.run, a->on.run);
     if (status == WF_OK)
         status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error)
                                                 : evaluate_text(a, &files, &run, tape, f, error);
@@ -196,25 +200,25 @@ static void print_json(const struct figures *f)
     if (f->scored)
         printf(", \"bleu\": %.17g, \"chrf\": %.17g, \"bleu_signature\": \"%s\", \"chrf_signature\": \"%s\"", f->scores.bleu.score,
                f->scores.chrf.score, f->scores.bleu.signature, f->scores.chrf.signature);
-    puts("}");
+    printf(", \"unknown\": %lld}\n", (long long)f->unknown);
 }
 
 int run_evaluate(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct arguments a = {.on.one = "the text is given by --data FILE"};
     int code = parse(&argp, argc, argv, &a);
     if (code >= 0)
         return code;
-    if (!a.run)
+    if (!a.on.run)
         return fail_usage("which run? weft evaluate RUN --data FILE; RUN is the --out of weft train");
     if (!a.data)
         return fail_usage("weft evaluate needs --data FILE: the text to evaluate on");
     wf_error error = {0};
     struct figures f = {0};
-    if (start(a.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
+    if (start(a.on.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
         return fail(&error);
     if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
-        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.run,
+        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.on.run,
                      f.loss);
         return fail(&error);
     }

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { KEY_PROMPT = 1000, KEY_MAX, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_GREEDY, KEY_SEED, KEY_WEIGHTS, KEY_THREADS };
+enum { KEY_PROMPT = 1000, KEY_MAX, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_GREEDY, KEY_SEED };
 
 static const struct argp_option options[] = {
     {"prompt", KEY_PROMPT, "TEXT", 0, "the text to continue (default: the beginning of a text)", 0},
@@ -17,14 +17,13 @@ static const struct argp_option options[] = {
     {"top-p", KEY_TOP_P, "P", 0, "draw from the most likely tokens that have P of the probability together", 0},
     {"greedy", KEY_GREEDY, NULL, 0, "always the most likely token", 0},
     {"seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0},
-    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
 struct arguments {
-    const char *run, *prompt, *weights;
-    int64_t max_tokens, top_k, seed, threads; /* -1: as the run says */
+    struct run_options on;
+    const char *prompt;
+    int64_t max_tokens, top_k, seed; /* -1: as the run says */
     double temperature, top_p;
     bool greedy;
 };
@@ -55,16 +54,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_SEED:
         fine = parse_int("seed", value, 0, INT64_MAX, &a->seed);
         break;
-    case KEY_WEIGHTS:
-        a->weights = value;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->run)
-            return fail_usage("'%s' is one argument too many: quote the prompt, --prompt 'TEXT'", value), EINVAL;
-        a->run = value;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->on;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -72,8 +63,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "RUN", "Prints a prompt and the text with which the model continues it.",
-                                 NULL,    NULL,         NULL};
+static const struct argp argp = {options,      parse_option, "RUN", "Prints a prompt and the text with which the model continues it.",
+                                 run_children, NULL,         NULL};
 
 static bool print(void *unused, const char *text, int64_t length)
 {
@@ -98,17 +89,17 @@ static wf_status generate(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
     struct wf_tokens ids = {0};
-    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
     if (status != WF_OK)
         return status;
     enum wf_model_kind kind = wf_model_kind_of(run.model);
     if (kind != WF_MODEL_LANGUAGE) {
         wf_run_close(&run);
         if (kind == WF_MODEL_PAIRS)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->run, a->run);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->on.run, a->on.run);
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", a->run,
-                            a->run, a->run);
+                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", a->on.run,
+                            a->on.run, a->on.run);
     }
     wf_tape *tape = NULL;
     status = encode(&run, a->prompt, &ids, error);
@@ -137,15 +128,15 @@ static wf_status generate(const struct arguments *a, wf_error *error)
 
 int run_generate(int argc, char **argv)
 {
-    struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1};
+    struct arguments a = {.on.one = "quote the prompt, --prompt 'TEXT'", .max_tokens = -1, .top_k = -1, .seed = 1};
     int code = parse(&argp, argc, argv, &a);
     if (code >= 0)
         return code;
-    if (!a.run)
+    if (!a.on.run)
         return fail_usage("which run? weft generate RUN; RUN is the --out of weft train");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);
-    if (start(a.threads, &error) != WF_OK || generate(&a, &error) != WF_OK)
+    if (start(a.on.threads, &error) != WF_OK || generate(&a, &error) != WF_OK)
         return fail(&error);
     return EXIT_DONE;
 }

@@ -8,7 +8,7 @@
 #include "display.h"
 #include "line_input.h"
 
-enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS, KEY_WEIGHTS, KEY_THREADS };
+enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS };
 
 static const struct argp_option options[] = {
     {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed; 1 is greedy (default: beam of the run's config.json)", 0},
@@ -29,14 +29,13 @@ static const struct argp_option options[] = {
      "as de, have the common rules (default)",
      0},
     {"keep-tokens", KEY_TOKENS, NULL, 0, "leave blanks between the words of a word-level model", 0},
-    {"weights", KEY_WEIGHTS, "best|FILE", 0, "other weights than the run's latest", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };
 
 struct arguments {
-    const char *run, *weights, *language;
-    int64_t beam, n_best, max_tokens, batch, threads; /* 0: as the run says */
+    struct run_options on;
+    const char *language;
+    int64_t beam, n_best, max_tokens, batch; /* 0: as the run says */
     bool has_penalty, refuse, keep_tokens;
     double penalty;
 };
@@ -75,16 +74,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_TOKENS:
         a->keep_tokens = true;
         break;
-    case KEY_WEIGHTS:
-        a->weights = value;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->run)
-            return fail_usage("'%s' is one argument too many: the text comes from standard input, < FILE", value), EINVAL;
-        a->run = value;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->on;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -97,7 +88,7 @@ static const struct argp argp = {options,
                                  "RUN",
                                  "Translates standard input to standard output, line for line; an empty line gives an empty line. What is "
                                  "there is translated at once, so that it works in a conversation too.",
-                                 NULL,
+                                 run_children,
                                  NULL,
                                  NULL};
 
@@ -196,8 +187,8 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
     enum wf_tokenizer_kind kind = wf_tokenizer_kind_of(run->tokenizer);
     if ((a->language || a->keep_tokens) && kind != WF_TOKENIZER_WORD)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is about models whose tokens are words; those of %s are %s",
-                            a->language ? "--language" : "--keep-tokens", a->run, wf_tokenizer_kind_name(kind));
-    warn_of_pieces(run->tokenizer, a->run);
+                            a->language ? "--language" : "--keep-tokens", a->on.run, wf_tokenizer_kind_name(kind));
+    warn_of_pieces(run->tokenizer, a->on.run);
     return WF_OK;
 }
 
@@ -205,7 +196,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
 {
     struct wf_run run;
     struct streaming s = {.in.fd = -1};
-    wf_status status = wf_run_open(&run, a->run, a->weights, error);
+    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
     if (status != WF_OK)
         return status;
     if ((status = check(a, &run, error)) != WF_OK) {
@@ -245,15 +236,15 @@ static wf_status translate(const struct arguments *a, wf_error *error)
 
 int run_translate(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct arguments a = {.on.one = "the text comes from standard input, < FILE"};
     int code = parse(&argp, argc, argv, &a);
     if (code >= 0)
         return code;
-    if (!a.run)
+    if (!a.on.run)
         return fail_usage("which run? weft translate RUN < source; RUN is the --out of weft train");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);
-    if (start(a.threads, &error) != WF_OK || translate(&a, &error) != WF_OK)
+    if (start(a.on.threads, &error) != WF_OK || translate(&a, &error) != WF_OK)
         return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
     return EXIT_DONE;
 }

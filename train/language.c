@@ -26,15 +26,15 @@ static wf_status open(struct trainer *t, bool resuming)
         status = sequence_encode(t, &l->sequence);
     if (status != WF_OK)
         return status;
-    int64_t types = wf_tokenizer_vocab_size(t->tokenizer);
-    /* A vocabulary of characters is as large as it is; one of pieces has at most that many. */
-    if (t->config.vocab_size > 0 && t->config.vocab_size != types && wf_tokenizer_kind_of(t->tokenizer) == WF_TOKENIZER_CHAR)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "vocab_size is %lld, but the tokenizer has %lld types: leave vocab_size out",
-                            (long long)t->config.vocab_size, (long long)types);
-    t->config.vocab_size = types;
+    t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
     l->x = wf_alloc(sequence_room(t) * sizeof *l->x);
     l->y = wf_alloc(sequence_room(t) * sizeof *l->y);
     return l->x && l->y ? WF_OK : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
+}
+
+static wf_status tell(struct trainer *t)
+{
+    return sequence_tell(t, &((struct language *)t->data)->sequence);
 }
 
 /* A crop is a function of the step and its row: there is nothing to take. */
@@ -96,4 +96,5 @@ static void end(struct trainer *t)
     t->data = NULL;
 }
 
-const struct task language_task = {.open = open, .next = next, .forward = forward, .evaluate = evaluate, .sample = sample, .free = end};
+const struct task language_task = {
+    .open = open, .tell = tell, .next = next, .forward = forward, .evaluate = evaluate, .sample = sample, .free = end};

@@ -81,8 +81,7 @@ static wf_status open(struct trainer *t, bool resuming)
 
 static wf_status tell(struct trainer *t)
 {
-    const struct masked *d = t->data;
-    return d->sequence.made ? tokenizer_tell(t, "tokenizer", t->options->config.vocab_size, t->tokenizer) : WF_OK;
+    return sequence_tell(t, &((struct masked *)t->data)->sequence);
 }
 
 /* The ids of a micro-batch and what is hidden in it. */

@@ -63,6 +63,15 @@ wf_status sequence_encode(struct trainer *t, struct sequence *s)
     return WF_OK;
 }
 
+wf_status sequence_tell(struct trainer *t, const struct sequence *s)
+{
+    const struct wf_text_ids *train = &s->corpus.train, *valid = &s->corpus.valid;
+    wf_status status = s->made ? tokenizer_tell(t, "tokenizer", t->options->config.vocab_size, t->tokenizer) : WF_OK;
+    if (status == WF_OK)
+        status = unknown_tell(t, "training text", train->unknown, train->ids.count);
+    return status == WF_OK ? unknown_tell(t, "validation text", valid->unknown, valid->ids.count) : status;
+}
+
 void sequence_free(struct sequence *s)
 {
     wf_corpus_close(&s->corpus);

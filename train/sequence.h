@@ -19,6 +19,8 @@ struct sequence {
 wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resuming, bool both);
 /* The ids of the texts, with the trainer's hashes and counts. */
 wf_status sequence_encode(struct trainer *t, struct sequence *s);
+/* Warns of a small vocabulary and of unknown tokens. */
+wf_status sequence_tell(struct trainer *t, const struct sequence *s);
 void sequence_free(struct sequence *s);
 
 /* Micro-batch `micro` of a batch: its first row, and how many. */

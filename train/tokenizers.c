@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/encode.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
@@ -63,11 +64,23 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
                                      .min_frequency = c->tokenizer.min_frequency,
                                      .progress = training_progress,
                                      .ctx = t};
-    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"};
-    if (wf_config_kind(c) == WF_MODEL_ENCODER) {
+    /* Language models and encoders read running text; there line ends count. */
+    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
+                             *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
+    enum wf_model_kind kind = wf_config_kind(c);
+    if (kind == WF_MODEL_ENCODER) {
         o.specials = of_encoders;
         o.special_count = 3;
+    } else if (kind == WF_MODEL_LANGUAGE && o.kind != WF_TOKENIZER_CHAR) {
+        o.specials = of_language;
+        o.special_count = o.kind == WF_TOKENIZER_BYTE_BPE ? 1 : 2;
+    } else if (kind == WF_MODEL_PAIRS && (o.kind == WF_TOKENIZER_CHAR || o.kind == WF_TOKENIZER_WORD)) {
+        o.specials = of_pairs;
+        o.special_count = 4;
     }
+    o.pre_tokenizer = WF_RUNNING_TEXT;
+    o.other_pre_tokenizer =
+        (kind != WF_MODEL_PAIRS && o.kind == WF_TOKENIZER_BPE) || (kind == WF_MODEL_LANGUAGE && o.kind == WF_TOKENIZER_WORD);
     return wf_tokenizer_train_files_with(paths, count, &o, out, t->error);
 }
 
@@ -75,9 +88,18 @@ wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, co
 {
     int64_t types = wf_tokenizer_vocab_size(tokenizer);
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    if (types >= asked)
+    if (types >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* the characters of the text are all that there are */
         return WF_OK;
-    snprintf(text, sizeof text, "the %s has %s types, not the %s of vocab_size: the training text gives no more", whose,
-             wf_text_count(types, has), wf_text_count(asked, wanted));
+    snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text gives no more", whose, wf_text_count(types, has),
+             wf_text_count(asked, wanted));
+    return report(t, WF_EVENT_WARNING, 0, text);
+}
+
+wf_status unknown_tell(struct trainer *t, const char *whose, int64_t unknown, int64_t tokens)
+{
+    char text[256], some[128];
+    if (unknown == 0)
+        return WF_OK;
+    snprintf(text, sizeof text, "%s: %s", whose, wf_unknown_describe(unknown, tokens, some, sizeof some));
     return report(t, WF_EVENT_WARNING, 0, text);
 }

@@ -162,9 +162,10 @@ static wf_status run(struct trainer *t)
         return t->error->code;
     bool resuming = state_exists(t);
     if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) ||
-        (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) || (t->change.length && what_now(t, state_save(t))) ||
-        metrics_open(t, resuming) || (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) ||
-        (t->task->tell && t->task->tell(t)) || report(t, WF_EVENT_START, 0, NULL))
+        (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) ||
+        (t->change.length && what_now(t, state_save(t))) || metrics_open(t, resuming) ||
+        (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) || (t->task->tell && t->task->tell(t)) ||
+        report(t, WF_EVENT_START, 0, NULL))
         return t->error->code;
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
     if (resuming && due(t->config.training.save_every, t->step) && !checkpoint_exists(t) && checkpoint_save(t))

@@ -83,8 +83,10 @@ wf_status set_aside(struct trainer *t, const char *name, const char *as, const c
 wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing);
 /* One of the kind and size of the config, from files. */
 wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out);
-/* Warns where it has fewer types than were asked for: a short text has fewer merges and words than a preset asks for. */
+/* Warns of a vocabulary that is smaller than that asked for: a short text has fewer merges and words than a preset asks for. */
 wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
+/* Warns of unknown tokens in the text, where there are any. */
+wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
 /* step.c */
 wf_status train_step(struct trainer *t); /* one update; t->loss */
 const char *numeric_advice(const struct trainer *t); /* what to do where numbers are not finite */

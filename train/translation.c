@@ -77,24 +77,6 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
     return wf_bitext_open(files[0], files[1], &o, out, t->error);
 }
 
-/* Where the vocabulary is made of the text's own words, only the settings can have left one out. */
-static wf_status read_training(struct trainer *t)
-{
-    struct translation *d = t->data;
-    const struct wf_config *c = &t->options->config;
-    wf_status status = read_pairs(t, t->options->train, &d->train);
-    bool limited = d->made && c->tokenizer.kind == WF_TOKENIZER_WORD &&
-                   (c->vocab_size > 0 || c->source_vocab_size > 0 || c->tokenizer.min_frequency > 1);
-    if (status != WF_ERR_FORMAT || !limited || !strstr(t->error->message, "not in the vocabulary"))
-        return status;
-    wf_error_clear(t->error);
-    return wf_error_set(
-        t->error, WF_ERR_ARGUMENT,
-        "vocab_size=%lld and min_frequency=%lld leave out words that the training text has, and there is no token for "
-        "them: leave both out; or make one with weft tokenizer train --type word --specials '<pad>,<s>,</s>,<unk>', and give it",
-        (long long)c->vocab_size, (long long)c->tokenizer.min_frequency);
-}
-
 static wf_status open(struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
@@ -118,7 +100,7 @@ static wf_status open(struct trainer *t, bool resuming)
     }
     t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
     t->config.source_vocab_size = t->config.shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer);
-    status = read_training(t);
+    status = read_pairs(t, o->train, &d->train);
     if (status == WF_OK && o->valid_files > 0)
         status = read_pairs(t, o->valid, &d->valid);
     if (status == WF_OK)
@@ -149,7 +131,12 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
     const struct wf_bitext_survey *s = wf_bitext_survey(bitext);
     char line[512], text[640];
     snprintf(text, sizeof text, "%s: %s", what, wf_bitext_describe(s, line, sizeof line));
-    return report_data(t, s, text);
+    wf_status status = report_data(t, s, text);
+    snprintf(text, sizeof text, "%s source", what);
+    if (status == WF_OK)
+        status = unknown_tell(t, text, s->source_unknown, s->source_tokens);
+    snprintf(text, sizeof text, "%s target", what);
+    return status == WF_OK ? unknown_tell(t, text, s->target_unknown, s->target_tokens) : status;
 }
 
 static wf_status tell(struct trainer *t)

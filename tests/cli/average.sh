@@ -24,7 +24,7 @@ END
 grep -q 'mean of 2 checkpoints up to step 200' log || failed "average says: $(cat log)"
 for r in run mean; do
     "$weft" evaluate $r --data train.en,train.de --no-bleu --json >$r.json 2>err || failed "evaluate $r: $(cat err)"
-    grep -q '^{"loss": [0-9.e-]*, "perplexity": [0-9.e+-]*, "tokens": 26}$' $r.json || failed "evaluate $r: $(cat $r.json)"
+    grep -q '^{"loss": [0-9.e-]*, "perplexity": [0-9.e+-]*, "tokens": 26, "unknown": 0}$' $r.json || failed "evaluate $r: $(cat $r.json)"
 done
 "$weft" evaluate run --data train.en,train.de --json >scored.json 2>err || failed "evaluate: $(cat err)"
 grep -q '"bleu": [0-9.]*, "chrf": [0-9.]*, "bleu_signature": "nrefs:1|case:mixed|eff:no|tok:13a' scored.json || failed "scores: $(cat scored.json)"

@@ -39,7 +39,7 @@ expect 2 "an argument of 'weft plot' is empty" "$weft" plot r ''
 expect 2 "an argument of 'weft tokenizer info' is empty" "$weft" tokenizer info ''
 expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
 expect 2 'may mean several' train char-rms --train "$story" --out r --s 3
-expect 2 'there is no option -x' train char-rms -x
+expect 2 'unknown option -x' train char-rms -x
 # --- what there is to set, and of which cases
 "$weft" train --help >help 2>err || failed 'train --help'
 for key in patience keep save_every valid_every accumulate batch_tokens label_smoothing; do
@@ -155,7 +155,7 @@ train nanogpt-char-small --train "$story" --out weights-only $small 2>err || fai
 grep -q 'warning: .*model.previous-1.safetensors' err || failed 'nothing was said of the old weights'
 cmp -s weights-only/model.previous-1.safetensors run/model.safetensors || failed 'old weights were lost'
 "$weft" generate run --prompt '--' --max-tokens 2 >out 2>err && failed "a prompt of characters that are unknown passed"
-grep -q 'there is no option' err && failed "a prompt was taken for an option: $(cat err)"
+grep -q 'unknown option' err && failed "a prompt was taken for an option: $(cat err)"
 
 # --- a disk that is full while saving: the message, the exit code, and the run as it was
 cp -r run full

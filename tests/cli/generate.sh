@@ -34,7 +34,7 @@ done
 cmp -s plain.text cut.text || failed "a prompt was cut: $(cat cut.text)"
 
 "$weft" evaluate run --data "$story" --json 2>/dev/null >json || failed 'evaluate'
-grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "bits_per_character": [0-9.]*, "tokens": [0-9]*}$' json || failed "json: $(cat json)"
+grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "bits_per_character": [0-9.]*, "tokens": [0-9]*, "unknown": 0}$' json || failed "json: $(cat json)"
 "$weft" evaluate run --data "$story" 2>/dev/null | grep -q '^loss [0-9.]*$' || failed 'evaluate, plain'
 "$weft" inspect run >out 2>err || failed 'inspect'
 grep -q 'blocks.0.attn.qkv.weight *F32 *\[96,32\]' out || failed "inspect: $(head -30 out)"

@@ -98,6 +98,13 @@ wait $process || status=$?
 [ $status = 130 ] || failed "Ctrl-C: exit code $status: $(tail -1 log)"
 grep -q 'interrupted' log || failed "Ctrl-C: $(tail -2 log)"
 
+# --- unknown words are counted and named
+printf 'one two\nthree eight\n' >new.en
+printf 'eins\nzwei\n' >new.de
+# shellcheck disable=SC2086
+"$weft" train seq2seq-tiny --train train.en,train.de --valid new.en,new.de --out new $small --steps 1 2>log || failed "unknown words: $(tail -1 log)"
+grep -q 'warning: validation source: unknown tokens: 1 of 4 (25.0 %)' log || failed "unknown words: $(cat log)"
+
 # --- what is refused: one line each
 t="$weft train seq2seq-tiny --out no"
 expect 2 'two files, source and target, not on 1' $t --train train.en
@@ -107,16 +114,11 @@ expect 2 'give --valid' $t --train train.en,train.de --set patience=3
 head -50 train.de >short.de
 expect 1 '50' $t --train train.en,short.de
 expect 1 'nowhere.de' $t --train train.en,nowhere.de
-printf 'one two\nthree eight\n' >new.en
-printf 'eins\nzwei\n' >new.de
-expect 1 'new.en:2' $t --train train.en,train.de --valid new.en,new.de
-expect 1 'eight' $t --train train.en,train.de --valid new.en,new.de
 printf 'one\ntwo \377\n' >bad.en
 expect 1 'bad.en:2:5' $t --train bad.en,new.de
 expect 2 'vocab' $t --train train.en,train.de --set tokenizer=bpe --set vocab_size=6
 expect 2 'shares one tokenizer' $t --train train.en,train.de --set shared=true --tokenizer straight/tokenizer.source.json,straight/tokenizer.target.json
 expect 2 'says how a tokenizer is made' $t --train train.en,train.de --set shared=true --tokenizer straight/tokenizer.source.json --set min_frequency=5
-expect 2 'vocab_size=8 ' $t --train train.en,train.de --set tokenizer=word --set vocab_size=8
 expect 2 'not 3' $t --train train.en,train.de --tokenizer a,b,c
 expect 2 'one tokenizer, not two' "$weft" train char-rms --train "$story" --out no --tokenizer a,b
 "$weft" train char-rms --train "$story" --out language --steps 1 2>log || failed "language: $(tail -1 log)"

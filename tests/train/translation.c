@@ -27,8 +27,8 @@ START_TEST(learns_and_leaves_a_run)
     struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
     ck_assert_ptr_ne(run.source_tokenizer, run.tokenizer);
-    ck_assert_int_eq(run.config.vocab_size, 9); /* six words and <pad> <bos> <eos> */
-    ck_assert_int_eq(run.config.source_vocab_size, 9);
+    ck_assert_int_eq(run.config.vocab_size, 10); /* six words and <pad> <bos> <eos> <unk> */
+    ck_assert_int_eq(run.config.source_vocab_size, 10);
     wf_bitext *bitext;
     struct wf_pairs_evaluation e;
     wf_tape *tape = wf_tape_new(NULL);
@@ -266,7 +266,6 @@ START_TEST(bad_input_is_named)
     begin();
     struct seen seen = {0};
     write_text("short.de", "eins\nzwei\n");
-    write_text("new.en", "one\ntwo seven\n");
     write_text("empty.en", "\n\n");
     const char *files[3];
     struct wf_train_options o = small(in_folder("run"), &seen);
@@ -286,13 +285,9 @@ START_TEST(bad_input_is_named)
     refused(&o, WF_ERR_FORMAT, "short.de");
     files[1] = in_folder("nowhere.de");
     refused(&o, WF_ERR_IO, "nowhere.de");
-    /* a word that no training sentence has, where the vocabulary has no unknown token */
     files[1] = small("", &seen).train[1];
-    const char *valid[2] = {in_folder("new.en"), in_folder("short.de")};
+    const char *valid[2] = {in_folder("empty.en"), in_folder("short.de")};
     o.valid = valid;
-    refused(&o, WF_ERR_FORMAT, "new.en:2");
-    refused(&o, WF_ERR_FORMAT, "seven");
-    valid[0] = in_folder("empty.en");
     refused(&o, WF_ERR_FORMAT, "empty.en");
     /* tokenizers */
     o = small(in_folder("run"), &seen);
@@ -300,19 +295,9 @@ START_TEST(bad_input_is_named)
     o.tokenizer = o.source_tokenizer = "tokenizer.json";
     refused(&o, WF_ERR_ARGUMENT, "shares one tokenizer");
     o = small(in_folder("run"), &seen);
-    o.config.tokenizer.kind = WF_TOKENIZER_CHAR;
-    refused(&o, WF_ERR_ARGUMENT, "char");
-    o = small(in_folder("run"), &seen);
     o.config.tokenizer.kind = WF_TOKENIZER_BPE;
     o.config.vocab_size = 5;
     refused(&o, WF_ERR_ARGUMENT, "vocab");
-    /* words that the text has and the settings leave out */
-    o = small(in_folder("run"), &seen);
-    o.config.vocab_size = 6;
-    refused(&o, WF_ERR_ARGUMENT, "vocab_size=6");
-    o.config.vocab_size = 0;
-    o.config.tokenizer.min_frequency = 66;
-    refused(&o, WF_ERR_ARGUMENT, "min_frequency=66");
     /* a pipe that nobody writes to */
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
     o = small(in_folder("run"), &seen);
@@ -320,6 +305,41 @@ START_TEST(bad_input_is_named)
     files[1] = in_folder("pipe");
     o.train = files;
     refused(&o, WF_ERR_IO, "pipe");
+    finish();
+}
+END_TEST
+
+static void last_warning(void *ctx, const struct wf_event *e)
+{
+    if (e->kind == WF_EVENT_WARNING)
+        snprintf(ctx, 1600, "%s", e->text);
+}
+
+/* Words that only the validation text has, and those that the settings leave out: they are counted, and training goes on. */
+START_TEST(unknown_words_are_counted)
+{
+    begin();
+    struct seen seen = {0};
+    write_text("new.en", "one two\ntwo seven\n");
+    write_text("new.de", "eins zwei\nzwei sieben acht\n");
+    char warning[1600] = "";
+    struct wf_train_options o = small(in_folder("new"), &seen);
+    const char *valid[2] = {in_folder("new.en"), in_folder("new.de")};
+    o.valid = valid;
+    o.valid_files = 2;
+    o.config.training.steps = 1;
+    o.event = last_warning;
+    o.ctx = warning;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_msg(strstr(warning, "validation target: unknown tokens: 2 of 7 (28.6 %)"), "%s", warning);
+    o = small(in_folder("few"), &seen);
+    o.config.training.steps = 1;
+    o.config.vocab_size = 6; /* two words */
+    o.valid_files = 0;
+    o.event = last_warning;
+    o.ctx = warning;
+    ck_ok(wf_train(&o, NULL, error));
+    ck_assert_msg(strstr(warning, "training target: unknown tokens: "), "%s", warning);
     finish();
 }
 END_TEST
@@ -376,12 +396,6 @@ static bool cancel_at_once(void *ctx)
     return true;
 }
 
-static void last_warning(void *ctx, const struct wf_event *e)
-{
-    if (e->kind == WF_EVENT_WARNING)
-        snprintf(ctx, 1600, "%s", e->text);
-}
-
 /* What a resume says, and finds out by itself. */
 START_TEST(resumes_with_less)
 {
@@ -414,7 +428,7 @@ START_TEST(resumes_with_less)
     o.resume = false;
     o.config.vocab_size = 500;
     ck_ok(wf_train(&o, NULL, error));
-    ck_assert_msg(strstr(warning, "types, not the 500 of vocab_size"), "%s", warning);
+    ck_assert_msg(strstr(warning, "entries, not 500: the training text gives no more"), "%s", warning);
     finish();
 }
 END_TEST
@@ -520,5 +534,5 @@ END_TEST
 
 WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
              accumulation_is_the_large_batch, patience_stops_early, without_validation, checkpoints_are_kept_as_asked,
-             checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named,
+             checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named, unknown_words_are_counted,
              a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch, given_tokenizers)

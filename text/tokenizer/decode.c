@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a tokenizer tells about itself. */
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
+#include <weft/internal/text.h>
 
 static const char *const kind_names[] = {[WF_TOKENIZER_CHAR] = "char",
                                          [WF_TOKENIZER_WORD] = "word",
@@ -72,4 +74,13 @@ int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 bool wf_tokenizer_gives_text(const wf_tokenizer *t)
 {
     return t->decoder || t->kind == WF_TOKENIZER_CHAR || t->kind == WF_TOKENIZER_WORD;
+}
+
+char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size)
+{
+    char some[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
+    int64_t tenths = tokens > 0 ? (int64_t)(1000 * (double)unknown / (double)tokens + 0.5) : 0; /* in integers: no decimal comma */
+    snprintf(text, size, "unknown tokens: %s of %s (%s%d.%d %%)", wf_text_count(unknown, some), wf_text_count(tokens, all),
+             tenths == 0 ? "<" : "", (int)(tenths / 10), tenths == 0 ? 1 : (int)(tenths % 10));
+    return text;
 }

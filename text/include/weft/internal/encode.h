@@ -21,6 +21,9 @@ wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *
 wf_status wf_tokenizer_fault(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_fault *fault,
                           const char *place, wf_error *error);
 
+/* "unknown tokens: 12 of 3,456 (0.3 %)", for warnings. Returns text. */
+char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size);
+
 /* The id of special token number `index`, or -1 where that added token is not special; false past the last. */
 bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32_t *id);
 
