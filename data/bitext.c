@@ -8,6 +8,7 @@
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/sentence.h>
+#include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -23,7 +24,7 @@ wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder
     struct encoder *encoder = *out = wf_alloc_zero((size_t)count, sizeof *encoder);
     bool one = bitext->side[0].tokenizer == bitext->side[1].tokenizer;
     if (!encoder)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode its lines", bitext->side[0].path);
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode its lines", bitext->side[0].file.path);
     for (int i = 0; i < 2 * count; i++) {
         wf_token_cache **cache = encoder[i / 2].cache;
         cache[i % 2] = i % 2 && one ? cache[0] : wf_token_cache_new(bitext->side[i % 2].tokenizer, WORDS, error);
@@ -48,13 +49,14 @@ wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encode
                 at[1] = bitext->pair[i].at[k];
             }
         for (int i = 0; i < 2 * count; i++) {
-            struct encoder *encoder = encoders + i / 2;
-            const struct wf_encode_options options = {.cache = encoder->cache[k]};
-            int64_t length;
-            const char *text = bitext_sentence(side, at[i % 2], &length);
-            encoder->ids.count = 0;
+            struct encoder *e = encoders + i / 2;
+            const struct wf_encode_options options = {.cache = e->cache[k]};
+            e->ids.count = 0;
             wf_error failure = {0}; /* other failures come up when the sentence's turn comes */
-            if (wf_tokenizer_encode_with(side->tokenizer, text, length, &options, &encoder->ids, &failure) == WF_ERR_MEMORY)
+            wf_status status = bitext_sentence(side, at[i % 2], &e->text, &failure);
+            if (status == WF_OK)
+                status = wf_tokenizer_encode_with(side->tokenizer, e->text.data, e->text.length, &options, &e->ids, &failure);
+            if (status == WF_ERR_MEMORY)
                 return wf_error_set(error, WF_ERR_MEMORY, "%s", failure.message);
         }
     }
@@ -68,42 +70,36 @@ void encoders_free(struct encoder *encoders, int count)
             wf_token_cache_free(encoders[i].cache[1]);
         wf_token_cache_free(encoders[i].cache[0]);
         wf_tokens_free(&encoders[i].ids);
+        wf_string_free(&encoders[i].text);
     }
     wf_free(encoders);
 }
 
-const char *bitext_sentence(const struct bitext_side *side, int64_t at, int64_t *length)
+wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_string *out, wf_error *error)
 {
+    enum { FIRST = 512 };
+    const char *newline = NULL;
     int64_t from, to;
-    wf_line_at(side->map.data, side->map.bytes, at, &from, &to);
-    *length = to - from;
-    return side->map.data + from;
+    out->length = 0;
+    for (int64_t bytes = FIRST; !newline && at + out->length < side->file.bytes; bytes = 3 * out->length) {
+        int64_t left = side->file.bytes - at - out->length, more = left < bytes ? left : bytes;
+        if (!wf_string_reserve(out, more))
+            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a line", side->file.path);
+        wf_status status = text_file_read(&side->file, at + out->length, more, out->data + out->length, error);
+        if (status != WF_OK)
+            return status;
+        newline = memchr(out->data + out->length, '\n', (size_t)more);
+        out->length += more;
+    }
+    wf_line_at(out->data, out->length, 0, &from, &to); /* it begins with its first character: from is 0 */
+    out->length = to;
+    return WF_OK;
 }
 
 wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error)
 {
-    for (int i = 0; i < 2; i++) {
-        struct bitext_side *side = bitext->side + i;
-        int64_t bytes;
-        if (!wf_map_changed(&side->map, &bytes))
-            continue;
-        uint64_t content = ~side->content;
-        if (bytes == side->map.bytes) {
-            struct survey_scan scan;
-            wf_status status = survey_scan(side, NULL, &scan, &content, error);
-            if (status != WF_OK) {
-                side->map.seconds = -1; /* not looked at: who asks again must not take it for unchanged */
-                return status;
-            }
-            survey_scan_free(&scan);
-        }
-        if (content != side->content) {
-            side->map.seconds = -1; /* it stays so, should somebody ask again */
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was changed while it was in use; start again with it as it is now",
-                                side->path);
-        }
-    }
-    return WF_OK;
+    wf_status status = text_file_verify(&bitext->side[0].file, bitext->side[0].content, error);
+    return status == WF_OK ? text_file_verify(&bitext->side[1].file, bitext->side[1].content, error) : status;
 }
 
 /* Marks and their ids; `both`: the target. */
@@ -115,62 +111,59 @@ static wf_status open_marks(struct bitext_side *side, bool both, wf_error *error
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: its tokenizer has no token for the start of a sentence (<s>, <bos>, [CLS]): "
                             "make it with --specials that hold one",
-                            side->path);
+                            side->file.path);
     if (side->eos && side->eos_id < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP]): "
                             "make it with --specials that hold one",
-                            side->path);
-    return wf_tokenizer_check_whole(side->tokenizer, side->path, error);
+                            side->file.path);
+    return wf_tokenizer_check_whole(side->tokenizer, side->file.path, error);
 }
 
 static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2], wf_error *error)
 {
     for (int i = 0; i < 2; i++) {
-        struct bitext_side *side = bitext->side + i;
-        if (!(side->path = wf_strdup(paths[i])))
-            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", paths[i]);
-        wf_status status = open_marks(side, i == 1, error);
+        wf_status status = text_file_open(&bitext->side[i].file, paths[i], false, error);
         if (status == WF_OK)
-            status = wf_map_open(side->path, &side->map, error);
+            status = open_marks(bitext->side + i, i == 1, error);
         if (status != WF_OK)
             return status;
-        if (side->map.bytes == wf_line_first(side->map.data, side->map.bytes))
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", side->path);
     }
     return WF_OK;
 }
 
-static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options *o, struct survey_scan scan[2], wf_error *error)
+static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options *o, struct text_scan scan[2], wf_error *error)
 {
     struct bitext_side *source = bitext->side, *target = bitext->side + 1;
-    struct survey_call call = {.options = o, .total = source->map.bytes + target->map.bytes};
-    wf_status status = WF_OK;
-    for (int i = 0; i < 2 && status == WF_OK; i++)
-        status = survey_scan(bitext->side + i, &call, scan + i, &bitext->side[i].content, error);
-    if (status != WF_OK)
-        return status;
+    struct text_progress call = {o->progress, o->ctx, 0, source->file.bytes + target->file.bytes, "the survey of the parallel text"};
+    for (int i = 0; i < 2; i++) {
+        wf_status status = text_file_scan(&bitext->side[i].file, &call, scan + i, error);
+        if (status != WF_OK)
+            return status;
+        bitext->side[i].content = scan[i].content;
+    }
     int64_t lines = scan[0].lines;
     if (lines != scan[1].lines)
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s has %" PRId64 " line%s and %s has %" PRId64 "; line by line they must be each other's translation",
-                            source->path, lines, lines == 1 ? "" : "s", target->path, scan[1].lines);
+                            source->file.path, lines, lines == 1 ? "" : "s", target->file.path, scan[1].lines);
     if (lines > UINT32_MAX)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->path, lines);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->file.path, lines);
     const uint64_t contents[2] = {source->content, target->content};
     bitext->survey.lines = lines;
     bitext->survey.max_length = o->max_length;
     bitext->survey.hash = wf_hash(contents, sizeof contents, 0);
     bool found = false;
+    wf_status status = WF_OK;
     if (o->cache && (status = survey_cache_read(bitext, o->cache, lines, &found, error)) != WF_OK)
         return status;
     if (found)
-        return survey_goes_on(&call, call.total) ? WF_OK : survey_cancelled(error);
+        return text_progress(&call, call.total, error);
     if ((status = survey_encode(bitext, scan, &call, error)) != WF_OK)
         return status;
     if (bitext->survey.used == 0) {
         char text[300];
-        return wf_error_set(error, WF_ERR_FORMAT, "%s, %s: no pair of lines can be used: %s", source->path, target->path,
+        return wf_error_set(error, WF_ERR_FORMAT, "%s, %s: no pair of lines can be used: %s", source->file.path, target->file.path,
                             wf_bitext_describe(&bitext->survey, text, sizeof text));
     }
     return o->cache ? survey_cache_write(bitext, o->cache, error) : WF_OK;
@@ -190,12 +183,12 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
     bitext->side[0].eos = options->source_eos;
     bitext->side[1].tokenizer = options->target;
     bitext->side[1].eos = true;
-    struct survey_scan scan[2] = {0};
+    struct text_scan scan[2] = {0};
     wf_status status = open_files(bitext, (const char *const[]){source, target}, error);
     if (status == WF_OK)
         status = survey(bitext, options, scan, error);
     for (int i = 0; i < 2; i++)
-        survey_scan_free(scan + i);
+        text_scan_free(scan + i);
     if (status == WF_OK)
         *out = bitext;
     else
@@ -205,10 +198,8 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
 
 void wf_bitext_close(wf_bitext *bitext)
 {
-    for (int i = 0; bitext && i < 2; i++) {
-        wf_free(bitext->side[i].path);
-        wf_map_close(&bitext->side[i].map);
-    }
+    for (int i = 0; bitext && i < 2; i++)
+        text_file_close(&bitext->side[i].file);
     if (bitext)
         wf_free(bitext->memory);
     wf_free(bitext);
@@ -225,9 +216,9 @@ void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, i
     *target = bitext->pair[pair].ids[1];
 }
 
-const char *wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, int64_t *length)
+wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error)
 {
-    return bitext_sentence(bitext->side + side, bitext->pair[pair].at[side], length);
+    return bitext_sentence(bitext->side + side, bitext->pair[pair].at[side], out, error);
 }
 
 /* --- for people --- */

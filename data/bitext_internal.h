@@ -4,7 +4,8 @@
 #define WEFT_DATA_BITEXT_INTERNAL_H
 
 #include <weft/bitext.h>
-#include <weft/internal/map.h>
+
+#include "text_file.h"
 
 /* What is held of a pair. Where its sentences end is looked for again when they are wanted. */
 struct pair {
@@ -13,8 +14,7 @@ struct pair {
 };
 
 struct bitext_side {
-    char *path;
-    struct wf_map map;
+    struct text_file file;
     const wf_tokenizer *tokenizer;
     bool bos, eos; /* marks that belong to the length: the target's is one */
     int32_t bos_id, eos_id;
@@ -29,42 +29,26 @@ struct wf_bitext {
     struct pair *pair;
 };
 
-/* What a thread that encodes needs of its own. One tokenizer on both sides has one cache. */
+/* What each thread that encodes has. One tokenizer on both sides has one cache. */
 struct encoder {
     wf_token_cache *cache[2];
     struct wf_tokens ids;
+    struct wf_string text;
 };
 wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error) WF_CHECKED;
 /* Encodes the longest sentences in bytes and in ids with each, so that what encoding asks for is there from then on. */
 wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
-/* The sentence of a used pair. */
-const char *bitext_sentence(const struct bitext_side *side, int64_t at, int64_t *length);
+/* Reads the sentence of a used pair that begins at `at` into *out. */
+wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_string *out, wf_error *error) WF_CHECKED;
 
-/* Looks whether the files are still those that were opened. A file that was only touched, or written with the same bytes, is. */
+/* Looks whether the files are still those that were opened. */
 wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 
 /* --- survey.c --- */
-struct survey_call {
-    const struct wf_bitext_options *options;
-    int64_t done, total; /* bytes: for `progress` */
-};
-bool survey_goes_on(struct survey_call *call, int64_t more);
-wf_status survey_cancelled(wf_error *error);
-
-/* The file by pieces of PIECE bytes: line ends[i] of them end before piece i, ends[pieces] in all. */
-enum { SURVEY_PIECE = 1 << 18 };
-struct survey_scan {
-    int64_t pieces, lines;
-    int64_t *ends; /* [pieces + 1] */
-};
-/* Counts the lines of a side and hashes its bytes; `call` may be NULL. Free with survey_scan_free. */
-wf_status survey_scan(const struct bitext_side *side, struct survey_call *call, struct survey_scan *out, uint64_t *content,
-                      wf_error *error) WF_CHECKED;
-void survey_scan_free(struct survey_scan *scan);
 /* Encodes every line: sets bitext->pair and the survey's counts. */
-wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[2], struct survey_call *call, wf_error *error) WF_CHECKED;
+wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress, wf_error *error) WF_CHECKED;
 
 /* --- survey_cache.c --- */
 /* Sets *found, the survey and the pairs, when the folder holds those of this content, these tokenizers and options; what is damaged or in

@@ -2,6 +2,7 @@
 /* A file of ids: the ids, padded to 8 bytes, then the foot. */
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/file.h>
 #include <weft/internal/grow.h>
@@ -12,7 +13,7 @@
 
 #include "ids_store.h"
 
-enum { CHUNK = 1 << 20 }; /* bytes that are hashed together */
+enum { CHUNK = 1 << 16 }; /* bytes that are hashed together */
 
 struct foot {
     char magic[8]; /* "weftids" and the version of this format */
@@ -39,28 +40,35 @@ static uint64_t chain(uint64_t check, uint64_t chunk)
 /* --- reading --- */
 
 struct verifying {
-    const char *data;
+    int fd;
     int64_t bytes, most;
     bool narrow;
     uint64_t *hash;
     atomic_bool bad;
 };
 
+/* Read, not looked at in the mapping, whose pages would all count as the process's memory then. */
 static void verify_chunk(void *ctx, int64_t chunk)
 {
     struct verifying *v = ctx;
+    _Alignas(8) char data[CHUNK];
     int64_t begin = chunk * CHUNK, bytes = v->bytes - begin < CHUNK ? v->bytes - begin : CHUNK;
-    const char *data = v->data + begin;
+    if (pread(v->fd, data, (size_t)bytes, begin) != bytes) {
+        atomic_store(&v->bad, true);
+        return;
+    }
     v->hash[chunk] = wf_hash(data, bytes, 0);
     uint32_t largest = 0;
     if (v->narrow) {
+        const uint16_t *id = (const uint16_t *)(void *)data;
         uint16_t most = 0;
         for (int64_t i = 0; i < bytes / 2; i++)
-            most = ((const uint16_t *)data)[i] > most ? ((const uint16_t *)data)[i] : most;
+            most = id[i] > most ? id[i] : most;
         largest = most;
     } else {
+        const uint32_t *id = (const uint32_t *)(void *)data;
         for (int64_t i = 0; i < bytes / 4; i++)
-            largest = ((const uint32_t *)data)[i] > largest ? ((const uint32_t *)data)[i] : largest;
+            largest = id[i] > largest ? id[i] : largest;
     }
     if (largest >= v->most)
         atomic_store(&v->bad, true);
@@ -77,7 +85,7 @@ static bool sound(const struct wf_map *map, uint64_t key, int64_t most, struct f
         padded(foot->count * foot->width) != bytes)
         return false;
     int64_t used = foot->count * foot->width, chunks = (used + CHUNK - 1) / CHUNK;
-    struct verifying v = {map->data, used, most, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash), false};
+    struct verifying v = {map->fd, used, most, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash), false};
     if (!v.hash)
         return false;
     wf_parallel(chunks, (double)used / 5, verify_chunk, &v);

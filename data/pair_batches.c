@@ -61,8 +61,8 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
                   (b->whole.target = wf_alloc(offsets)) && (b->part.source = wf_alloc(offsets)) && (b->part.target = wf_alloc(offsets)) &&
                   (b->fault = wf_alloc_zero((size_t)workers, sizeof *b->fault));
     if (!enough)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens", bitext->side[0].path,
-                            source, target);
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens",
+                            bitext->side[0].file.path, source, target);
     b->workers = workers;
     status = encoders_new(bitext, b->workers, &b->encoder, error);
     if (status == WF_OK)
@@ -152,12 +152,12 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
 {
     const struct bitext_side *side = b->bitext->side + k;
     const struct pair *pair = b->bitext->pair + b->chosen[i];
-    int64_t length;
-    const char *text = bitext_sentence(side, pair->at[k], &length);
     struct wf_tokens *ids = &encoder->ids;
     ids->count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[k]};
-    wf_status status = wf_tokenizer_encode_with(side->tokenizer, text, length, &options, ids, error);
+    wf_status status = bitext_sentence(side, pair->at[k], &encoder->text, error);
+    if (status == WF_OK)
+        status = wf_tokenizer_encode_with(side->tokenizer, encoder->text.data, encoder->text.length, &options, ids, error);
     if (status == WF_OK && ids->count + side->bos + side->eos != pair->ids[k])
         status =
             wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
@@ -213,7 +213,7 @@ static wf_status tell(wf_pair_batches *b, wf_error *error)
     if (status != WF_OK)
         return status;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: pair %" PRId64 " is not what the survey found: %s; remove the cache of surveys",
-                        b->bitext->side[first->side].path, b->chosen[first->pair] + 1, first->error.message);
+                        b->bitext->side[first->side].file.path, b->chosen[first->pair] + 1, first->error.message);
 }
 
 wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_error *error)

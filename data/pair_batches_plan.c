@@ -43,7 +43,7 @@ wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_bat
     if (plan->order && plan->spare && plan->run)
         return WF_OK;
     pair_plan_free(plan);
-    return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the order of %" PRId64 " pairs", bitext->side[0].path, pairs);
+    return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the order of %" PRId64 " pairs", bitext->side[0].file.path, pairs);
 }
 
 void pair_plan_free(struct pair_plan *plan)

@@ -4,89 +4,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/sentence.h>
+#include <weft/internal/string.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
 #include "bitext_internal.h"
-
-bool survey_goes_on(struct survey_call *call, int64_t more)
-{
-    if (!call)
-        return true;
-    call->done += more;
-    const struct wf_bitext_options *o = call->options;
-    return !o->progress || o->progress(o->ctx, call->done, call->total);
-}
-
-wf_status survey_cancelled(wf_error *error)
-{
-    return wf_error_set(error, WF_ERR_CANCELLED, "the survey of the parallel text was cancelled");
-}
-
-/* --- content and lines --- */
-
-struct scanning {
-    const struct wf_map *map;
-    int64_t first;
-    int64_t *ends;
-    uint64_t *hash;
-};
-
-static int64_t piece_bytes(const struct wf_map *map, int64_t piece)
-{
-    int64_t left = map->bytes - piece * SURVEY_PIECE;
-    return left < SURVEY_PIECE ? left : SURVEY_PIECE;
-}
-
-static void scan_piece(void *ctx, int64_t block)
-{
-    struct scanning *s = ctx;
-    int64_t piece = s->first + block, bytes = piece_bytes(s->map, piece);
-    const char *text = s->map->data + piece * SURVEY_PIECE;
-    s->hash[piece] = wf_hash(text, bytes, 0);
-    s->ends[piece + 1] = wf_line_ends(text, bytes);
-}
-
-wf_status survey_scan(const struct bitext_side *side, struct survey_call *call, struct survey_scan *out, uint64_t *content, wf_error *error)
-{
-    enum { AT_ONCE = 256 };
-    const struct wf_map *map = &side->map;
-    int64_t pieces = (map->bytes + SURVEY_PIECE - 1) / SURVEY_PIECE;
-    *out = (struct survey_scan){.pieces = pieces, .ends = wf_alloc((size_t)(pieces + 1) * sizeof *out->ends)};
-    uint64_t *hash = wf_alloc((size_t)(pieces + 1) * sizeof *hash);
-    wf_status status = WF_OK;
-    if (!out->ends || !hash)
-        status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to count its lines", side->path);
-    for (int64_t first = 0; status == WF_OK && first < pieces; first += AT_ONCE) {
-        int64_t count = pieces - first < AT_ONCE ? pieces - first : AT_ONCE;
-        wf_parallel(count, (double)count * SURVEY_PIECE / 5, scan_piece, &(struct scanning){map, first, out->ends, hash});
-        if (!survey_goes_on(call, 0))
-            status = survey_cancelled(error);
-    }
-    if (status == WF_OK) {
-        out->ends[0] = 0;
-        for (int64_t i = 0; i < pieces; i++)
-            out->ends[i + 1] += out->ends[i];
-        out->lines = out->ends[pieces] + (map->bytes > 0 && map->data[map->bytes - 1] != '\n');
-        *content = wf_hash(hash, pieces * (int64_t)sizeof *hash, (uint64_t)map->bytes);
-    } else {
-        survey_scan_free(out);
-    }
-    wf_free(hash);
-    return status;
-}
-
-void survey_scan_free(struct survey_scan *scan)
-{
-    wf_free(scan->ends);
-    *scan = (struct survey_scan){0};
-}
-
-/* --- encoding --- */
 
 struct fault {
     int64_t line;
@@ -100,7 +25,7 @@ struct work {           /* of a worker */
 struct encoding {
     struct wf_bitext *bitext;
     int which;
-    const struct survey_scan *scan;
+    const struct text_scan *scan;
     int64_t max_length, first, end; /* pieces that are shared out */
     _Atomic int64_t next;
     uint32_t *unknown; /* [lines], or NULL */
@@ -108,25 +33,26 @@ struct encoding {
     struct work *work;
 };
 
-static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct work *work, int64_t line, int64_t begin, int64_t *next,
-                             wf_error *error)
+/* Line number `line`, which begins at text[begin]; text[0 .. length-1] are the bytes of the file from `base` on. */
+static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct work *work, int64_t line, int64_t base, int64_t begin,
+                             int64_t *next, wf_error *error)
 {
     const struct bitext_side *side = e->bitext->side + e->which;
-    const char *text = side->map.data;
+    const char *text = encoder->text.data;
     struct pair *pair = e->bitext->pair + line;
     int64_t from, to, unknown = 0;
-    *next = wf_line_at(text, side->map.bytes, begin, &from, &to);
+    *next = wf_line_at(text, encoder->text.length, begin, &from, &to);
     int64_t bad = wf_text_fault(text + begin, *next - begin);
     if (bad >= 0) /* in the first line bytes count from the start of the file, a byte order mark too */
-        return wf_text_refuse(side->path, line + 1, bad + (line == 0 ? begin : 0) + 1, text + begin + bad, side->map.bytes - begin - bad,
-                              error);
-    pair->at[e->which] = from;
+        return wf_text_refuse(side->file.path, line + 1, bad + (line == 0 ? begin : 0) + 1, text + begin + bad,
+                              encoder->text.length - begin - bad, error);
+    pair->at[e->which] = base + from;
     pair->ids[e->which] = 0;
     if (from == to)
         return WF_OK;
     encoder->ids.count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[e->which], .unknown = &unknown};
-    wf_status status = wf_line_encode(side->tokenizer, side->path, text, line, begin, from, to, &options, &encoder->ids, error);
+    wf_status status = wf_line_encode(side->tokenizer, side->file.path, text, line, begin, from, to, &options, &encoder->ids, error);
     if (status != WF_OK)
         return status;
     int64_t ids = encoder->ids.count;
@@ -134,8 +60,8 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         return WF_OK;
     ids += side->bos + side->eos;
     if (ids > INT32_MAX)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of %" PRId64 " tokens; is this one sentence a line?", side->path,
-                            line + 1, ids);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of %" PRId64 " tokens; is this one sentence a line?",
+                            side->file.path, line + 1, ids);
     pair->ids[e->which] = (uint32_t)ids;
     if (e->unknown)
         e->unknown[line] = (uint32_t)unknown;
@@ -143,44 +69,68 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         work->longest = ids;
     if (to - from > work->longest_bytes && (!e->max_length || ids <= e->max_length)) {
         work->longest_bytes = to - from;
-        work->longest_at = from;
+        work->longest_at = base + from;
     }
     return WF_OK;
 }
 
-/* The lines that begin in a piece: line 0, or what follows a "\n" in it. */
-static void survey_piece(struct encoding *e, struct encoder *encoder, struct work *work, int64_t piece)
+/* Reads `more` bytes behind those in the encoder's text. */
+static wf_status read_more(const struct text_file *file, struct wf_string *text, int64_t base, int64_t more, wf_error *error)
 {
-    const struct wf_map *map = &e->bitext->side[e->which].map;
-    int64_t begin = piece * SURVEY_PIECE, limit = begin + piece_bytes(map, piece), line = 0;
-    if (piece == 0) {
-        begin = wf_line_first(map->data, map->bytes);
-    } else {
-        const char *newline = memchr(map->data + begin, '\n', (size_t)(limit - begin));
-        begin = newline ? newline + 1 - map->data : limit + 1;
-        line = e->scan->ends[piece] + 1;
-    }
-    for (; begin <= limit && begin < map->bytes; line++) {
-        wf_error error = {0};
-        wf_status status = survey_line(e, encoder, work, line, begin, &begin, &error);
-        if (status != WF_OK) {
-            if (work->fault.status == WF_OK || line < work->fault.line)
-                work->fault = (struct fault){line, status, error};
-            return;
+    int64_t left = file->bytes - base - text->length;
+    more = more < left ? more : left;
+    if (!wf_string_reserve(text, more))
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a line", file->path);
+    wf_status status = text_file_read(file, base + text->length, more, text->data + text->length, error);
+    text->length += status == WF_OK ? more : 0;
+    return status;
+}
+
+/* The lines that begin in a piece: line 0, or what follows a "\n" in it. *line is the one at which it ended. */
+static wf_status survey_piece(struct encoding *e, struct encoder *encoder, struct work *work, int64_t piece, int64_t *line, wf_error *error)
+{
+    const struct text_file *file = &e->bitext->side[e->which].file;
+    struct wf_string *text = &encoder->text;
+    int64_t base = piece * TEXT_PIECE, bytes = text_piece_bytes(file, piece), begin;
+    *line = piece == 0 ? 0 : e->scan->ends[piece] + 1;
+    text->length = 0;
+    wf_status status = read_more(file, text, base, bytes, error);
+    if (status != WF_OK)
+        return status;
+    const char *newline = memchr(text->data, '\n', (size_t)bytes);
+    begin = piece == 0 ? wf_line_first(text->data, bytes) : newline ? newline + 1 - text->data : bytes + 1;
+    for (; status == WF_OK && begin <= bytes && base + begin < file->bytes; ++*line) {
+        if (*line > e->scan->ends[piece + 1])
+            return text_file_changed(file, error);
+        for (int64_t seen = begin; status == WF_OK && base + text->length < file->bytes;) {
+            if (text->length > seen && memchr(text->data + seen, '\n', (size_t)(text->length - seen)))
+                break;
+            seen = text->length;
+            status = read_more(file, text, base, 4096 + seen / 2, error);
         }
+        if (status == WF_OK)
+            status = survey_line(e, encoder, work, *line, base, begin, &begin, error);
+        if (status != WF_OK)
+            break;
     }
+    return status;
 }
 
 static void survey_worker(void *ctx, int64_t block)
 {
     struct encoding *e = ctx;
-    for (int64_t piece; (piece = atomic_fetch_add(&e->next, 1)) < e->end;)
-        survey_piece(e, e->encoder + block, e->work + block, piece);
+    struct work *work = e->work + block;
+    for (int64_t piece, line; (piece = atomic_fetch_add(&e->next, 1)) < e->end;) {
+        wf_error error = {0};
+        wf_status status = survey_piece(e, e->encoder + block, work, piece, &line, &error);
+        if (status != WF_OK && (work->fault.status == WF_OK || line < work->fault.line))
+            work->fault = (struct fault){line, status, error};
+    }
 }
 
 /* Pieces a few at a time, so that the caller hears of them and can stop; the first fault in the file is the one that is told,
  * whoever met it. */
-static wf_status survey_side(struct encoding *e, int workers, struct survey_call *call, wf_error *error)
+static wf_status survey_side(struct encoding *e, int workers, struct text_progress *progress, wf_error *error)
 {
     struct wf_bitext *bitext = e->bitext;
     struct bitext_side *side = bitext->side + e->which;
@@ -189,10 +139,10 @@ static wf_status survey_side(struct encoding *e, int workers, struct survey_call
         wf_status status = bitext_verify(bitext, error);
         if (status != WF_OK)
             return status;
-        e->end = e->scan->pieces - first < 4 * workers ? e->scan->pieces : first + 4 * workers;
+        e->end = e->scan->pieces - first < 2 * workers ? e->scan->pieces : first + 2 * workers;
         atomic_store(&e->next, first);
         for (int64_t i = first; i < e->end; i++)
-            bytes += piece_bytes(&side->map, i);
+            bytes += text_piece_bytes(&side->file, i);
         wf_parallel(workers, (double)bytes * 20, survey_worker, e);
         const struct fault *worst = NULL;
         for (int i = 0; i < workers; i++)
@@ -200,8 +150,8 @@ static wf_status survey_side(struct encoding *e, int workers, struct survey_call
                 worst = &e->work[i].fault;
         if (worst)
             return wf_error_set(error, worst->status, "%s", worst->error.message);
-        if (!survey_goes_on(call, bytes))
-            return survey_cancelled(error);
+        if ((status = text_progress(progress, bytes, error)) != WF_OK)
+            return status;
     }
     int64_t *longest = e->which ? &bitext->survey.longest_target : &bitext->survey.longest_source;
     for (int i = 0; i < workers; i++) {
@@ -240,7 +190,7 @@ static void survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2])
     }
 }
 
-wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[2], struct survey_call *call, wf_error *error)
+wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress, wf_error *error)
 {
     int64_t lines = scan[0].lines;
     int workers = wf_threads();
@@ -253,16 +203,16 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct survey_scan scan[
             enough = enough && (unknown[i] = wf_alloc_zero((size_t)lines, sizeof **unknown));
     wf_status status =
         enough ? encoders_new(bitext, workers, &encoder, error)
-               : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].path, lines);
+               : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].file.path, lines);
     for (int i = 0; i < 2 && status == WF_OK; i++) {
         struct encoding e = {.bitext = bitext,
                              .which = i,
                              .scan = scan + i,
-                             .max_length = call->options->max_length,
+                             .max_length = bitext->survey.max_length,
                              .unknown = unknown[i],
                              .encoder = encoder,
                              .work = work};
-        status = survey_side(&e, workers, call, error);
+        status = survey_side(&e, workers, progress, error);
     }
     if (status == WF_OK) {
         survey_sum(bitext, unknown);

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Surveys on the disk, so that a large text is encoded once and not at every start. A file is named after all that its content depends
  * on, and says so once more inside; it may be removed at any time. */
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-#include <utf8proc.h>
 
 #include <weft/file.h>
 #include <weft/internal/hash.h>
 #include <weft/memory.h>
 
 #include "bitext_internal.h"
+#include "cache.h"
 
 /* What a survey is a function of. The structs are written as they lie, without holes but behind `survey`'s last field. */
 struct key {
@@ -36,15 +31,12 @@ static struct key key_of(const struct wf_bitext *bitext)
 {
     struct key key = {.max_length = bitext->survey.max_length, .layout = (int64_t)sizeof(struct head)};
     memcpy(key.magic, "weftsrv\2", sizeof key.magic);
-    char pcre2[64] = "", encoder[192];
-    pcre2_config(PCRE2_CONFIG_VERSION, pcre2); /* 24 bytes suffice, its manual says */
-    int length = snprintf(encoder, sizeof encoder, "weft %s, utf8proc %s, PCRE2 %s", wf_version(), utf8proc_version(), pcre2);
-    key.encoder = wf_hash(encoder, length, 0);
+    key.encoder = cache_encoder();
     for (int i = 0; i < 2; i++) {
         const struct bitext_side *side = bitext->side + i;
         key.content[i] = side->content;
         key.tokenizer[i] = wf_tokenizer_hash(side->tokenizer);
-        key.bytes[i] = side->map.bytes;
+        key.bytes[i] = side->file.bytes;
         key.marks |= (int64_t)(side->bos + 2 * side->eos) << 4 * i;
     }
     return key;
@@ -52,7 +44,7 @@ static struct key key_of(const struct wf_bitext *bitext)
 
 static char *path_of(const char *folder, const struct key *key, wf_error *error)
 {
-    char *path = wf_format("%s/survey-%016" PRIx64 ".bin", folder, wf_hash(key, sizeof *key, 0));
+    char *path = cache_path(folder, "survey", wf_hash(key, sizeof *key, 0));
     if (!path)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a name", folder);
     return path;
@@ -83,7 +75,7 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
         for (int k = 0; k < 2; k++) {
             const struct bitext_side *side = bitext->side + k;
             int64_t n = pair[i].ids[k];
-            if (pair[i].at[k] <= at[k] || pair[i].at[k] >= side->map.bytes || n < 1 + side->bos + side->eos || n > longest[k] ||
+            if (pair[i].at[k] <= at[k] || pair[i].at[k] >= side->file.bytes || n < 1 + side->bos + side->eos || n > longest[k] ||
                 (s->max_length > 0 && n > s->max_length))
                 return false;
             at[k] = pair[i].at[k];
@@ -91,7 +83,7 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
         }
     for (int k = 0; k < 2; k++)
         if (ids[k] != tokens[k] || unknown[k] < 0 || unknown[k] > tokens[k] || longest[k] > INT32_MAX || head->longest_bytes[k] < 1 ||
-            head->longest_at[k] < 0 || head->longest_at[k] > bitext->side[k].map.bytes - head->longest_bytes[k])
+            head->longest_at[k] < 0 || head->longest_at[k] > bitext->side[k].file.bytes - head->longest_bytes[k])
             return false;
     return true;
 }
@@ -106,6 +98,8 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
     int64_t bytes = 0;
     wf_error failure = {0};
     struct head *head = (void *)wf_file_load(path, (int64_t)sizeof *head + lines * (int64_t)sizeof(struct pair), &bytes, &failure);
+    if (head)
+        cache_touch(path);
     wf_free(path);
     if (!head)
         return failure.code == WF_ERR_MEMORY ? wf_error_set(error, WF_ERR_MEMORY, "%s", failure.message) : WF_OK;
@@ -142,14 +136,13 @@ wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder,
     char *path = path_of(folder, &head.key, error);
     if (!path)
         return WF_ERR_MEMORY;
+    int64_t bytes = bitext->survey.used * (int64_t)sizeof *bitext->pair;
     wf_error failure = {0};
-    wf_status status = wf_folder_make(folder, &failure);
-    if (status == WF_OK) {
-        if (wf_file_sweep(folder, NULL, &failure) != WF_OK && failure.code != WF_ERR_MEMORY)
-            wf_error_clear(&failure); /* what others left behind does not matter */
-        wf_file_writer *writer = failure.code ? NULL : wf_file_begin(path, &failure);
+    wf_status status = WF_OK;
+    if (cache_make_room(folder, (int64_t)sizeof head + bytes)) {
+        wf_file_writer *writer = wf_file_begin(path, &failure);
         wf_file_append(writer, &head, sizeof head);
-        wf_file_append(writer, bitext->pair, bitext->survey.used * (int64_t)sizeof *bitext->pair);
+        wf_file_append(writer, bitext->pair, bytes);
         status = wf_file_commit(writer, &failure);
     }
     wf_free(path);

@@ -17,7 +17,7 @@
 
 #include "text_file.h"
 
-static wf_status changed(const struct text_file *file, wf_error *error)
+wf_status text_file_changed(const struct text_file *file, wf_error *error)
 {
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was changed while it was in use; start again with it as it is now", file->path);
 }
@@ -85,7 +85,7 @@ wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes
         if (got < 0)
             return wf_file_refused(file->path, "read", errno, error);
         if (got == 0)
-            return changed(file, error);
+            return text_file_changed(file, error);
         out += got;
         at += got;
         bytes -= got;
@@ -250,7 +250,7 @@ wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *e
         return WF_OK;
     file->seconds = -1; /* whoever asks again must not take it for unchanged */
     if (info.st_size != file->bytes)
-        return changed(file, error);
+        return text_file_changed(file, error);
     struct text_scan scan;
     wf_status status = text_file_scan(file, NULL, &scan, error);
     if (status != WF_OK)
@@ -258,7 +258,7 @@ wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *e
     bool same = scan.content == content;
     text_scan_free(&scan);
     if (!same)
-        return changed(file, error);
+        return text_file_changed(file, error);
     file->seconds = info.st_mtim.tv_sec;
     file->nanoseconds = info.st_mtim.tv_nsec;
     return WF_OK;

@@ -20,6 +20,8 @@ wf_status text_file_open(struct text_file *file, const char *path, bool pipes, w
 void text_file_close(struct text_file *file); /* also of {0} */
 /* Reads bytes at .. at+bytes-1 of it. WF_ERR_FORMAT where they are no longer there. */
 wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes, char *out, wf_error *error) WF_CHECKED;
+/* WF_ERR_FORMAT for one that is no longer what it was. */
+wf_status text_file_changed(const struct text_file *file, wf_error *error);
 /* WF_ERR_FORMAT for the byte at `offset`, which no text may hold. */
 wf_status text_file_refuse(const struct text_file *file, int64_t offset, wf_error *error);
 /* Writes "path:line:byte" of it. */

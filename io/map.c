@@ -38,8 +38,6 @@ wf_status wf_map_open(const char *path, struct wf_map *map, wf_error *error)
         map->data = memory;
         map->bytes = info.st_size;
     }
-    map->seconds = info.st_mtim.tv_sec;
-    map->nanoseconds = info.st_mtim.tv_nsec;
     return WF_OK;
 }
 
@@ -50,17 +48,4 @@ void wf_map_close(struct wf_map *map)
     if (map->data)
         close(map->fd);
     *map = (struct wf_map){0};
-}
-
-bool wf_map_changed(struct wf_map *map, int64_t *bytes)
-{
-    struct stat info;
-    *bytes = map->bytes;
-    if (fstat(map->fd, &info) != 0)
-        return false; /* nothing is known against it */
-    *bytes = info.st_size;
-    bool same = info.st_size == map->bytes && info.st_mtim.tv_sec == map->seconds && info.st_mtim.tv_nsec == map->nanoseconds;
-    map->seconds = info.st_mtim.tv_sec;
-    map->nanoseconds = info.st_mtim.tv_nsec;
-    return !same;
 }

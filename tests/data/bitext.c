@@ -3,10 +3,11 @@
 
 static void ck_text(const wf_bitext *b, int64_t pair, int side, const char *expected)
 {
-    int64_t length;
-    const char *text = wf_bitext_text(b, pair, side, &length);
-    ck_assert_msg(length == (int64_t)strlen(expected) && !memcmp(text, expected, (size_t)length), "pair %d, side %d: \"%.*s\"", (int)pair,
-                  side, (int)length, text);
+    struct wf_string text = {0};
+    ck_ok(wf_bitext_text(b, pair, side, &text, error));
+    ck_assert_msg(text.length == (int64_t)strlen(expected) && !memcmp(text.data, expected, (size_t)text.length),
+                  "pair %d, side %d: \"%.*s\"", (int)pair, side, (int)text.length, text.data);
+    wf_string_free(&text);
 }
 
 /* Only "\n" ends a line; white space at the edges goes, inside it stays; no last line end is needed; a mark in front goes. */

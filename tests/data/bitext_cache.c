@@ -34,8 +34,12 @@ static void ck_same(const wf_bitext *a, const wf_bitext *b)
         wf_bitext_lengths(b, i, l + 2, l + 3);
         ck_assert(l[0] == l[2] && l[1] == l[3]);
         for (int side = 0; side < 2; side++) {
-            const char *p = wf_bitext_text(a, i, side, l), *q = wf_bitext_text(b, i, side, l + 1);
-            ck_assert(l[0] == l[1] && !memcmp(p, q, (size_t)l[0]));
+            struct wf_string p = {0}, q = {0};
+            ck_ok(wf_bitext_text(a, i, side, &p, error));
+            ck_ok(wf_bitext_text(b, i, side, &q, error));
+            ck_assert(p.length == q.length && !memcmp(p.data, q.data, (size_t)p.length));
+            wf_string_free(&p);
+            wf_string_free(&q);
         }
     }
     wf_pair_batches *batches; /* can be encoded: the room for it came with the survey */

@@ -20,6 +20,7 @@ START_TEST(many_lines_on_any_threads)
             text[side][bytes[side]++] = '\n';
         }
     struct wf_bitext_survey first = {0};
+    struct wf_string got = {0};
     for (int threads = 1; threads <= 4; threads *= 2) {
         wf_bitext *b;
         ck_ok(wf_set_threads(threads, error));
@@ -31,15 +32,15 @@ START_TEST(many_lines_on_any_threads)
         ck_assert(s->lines == LINES && s->longest_source == 100001 && s->source_unknown > 100000);
         int64_t pair = 0, ids[2] = {0, 0};
         for (int i = 0; i < LINES; i++) {
-            int64_t end[2], length;
+            int64_t end[2];
             for (int side = 0; side < 2; side++)
                 end[side] = (i + 1 < LINES ? begin[side][i + 1] : bytes[side]) - 1;
             if (end[0] == begin[0][i] || end[1] == begin[1][i])
                 continue;
             for (int side = 0; side < 2; side++) {
-                const char *got = wf_bitext_text(b, pair, side, &length);
-                if (length != end[side] - begin[side][i] || memcmp(got, text[side] + begin[side][i], (size_t)length))
-                    ck_abort_msg("line %d, side %d: \"%.*s\"", i, side, (int)length, got);
+                ck_ok(wf_bitext_text(b, pair, side, &got, error));
+                if (got.length != end[side] - begin[side][i] || memcmp(got.data, text[side] + begin[side][i], (size_t)got.length))
+                    ck_abort_msg("line %d, side %d: \"%.*s\"", i, side, (int)got.length, got.data);
             }
             int64_t a, z;
             wf_bitext_lengths(b, pair++, &a, &z);
@@ -60,6 +61,7 @@ START_TEST(many_lines_on_any_threads)
         for (int i = 0; i < 4; i++)
             text[0][begin[0][LONG + 1 + 20000 * i]] = kept[i];
     }
+    wf_string_free(&got);
     for (int side = 0; side < 2; side++) {
         free(text[side]);
         free(begin[side]);
@@ -86,9 +88,10 @@ START_TEST(lines_at_the_edges_of_pieces)
         ck_ok(open_texts(text, bytes, text, bytes, &options, &b, error));
         ck_assert_int_eq(wf_bitext_survey(b)->used, lines);
         for (int64_t i = 1; i < lines; i++) {
-            int64_t length;
-            const char *word = wf_bitext_text(b, i, 1, &length);
-            ck_assert(length == 3 && word[1] == '1' + (char)(i % 50 / 10) && word[2] == '0' + (char)(i % 10));
+            struct wf_string word = {0};
+            ck_ok(wf_bitext_text(b, i, 1, &word, error));
+            ck_assert(word.length == 3 && word.data[1] == '1' + (char)(i % 50 / 10) && word.data[2] == '0' + (char)(i % 10));
+            wf_string_free(&word);
         }
         wf_bitext_close(b);
     }

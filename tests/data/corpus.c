@@ -272,6 +272,48 @@ static bool count_calls(void *ctx, int64_t done, int64_t total)
     return --*calls >= 0;
 }
 
+struct shortening {
+    const char *path;
+    int calls;
+};
+
+static bool shorten(void *ctx, int64_t done, int64_t total)
+{
+    struct shortening *s = ctx;
+    (void)done, (void)total;
+    ck_assert(s->calls-- != 0 || truncate(s->path, 1000) == 0);
+    return true;
+}
+
+/* A text that is cut short while it is read, at whatever time, is an error and no signal. */
+START_TEST(a_text_that_is_cut_short)
+{
+    enum { LENGTH = 3000000 };
+    char *text = wf_alloc(LENGTH);
+    memset(text, 'a', LENGTH);
+    wf_tokenizer *t = trained("a");
+    ck_ok(wf_set_threads(1, error));
+    for (int calls = 0; calls < 6; calls++) {
+        char *path = wf_strdup(test_file("text", text, LENGTH));
+        struct shortening s = {path, calls};
+        struct wf_text_ids ids;
+        struct wf_corpus_options o = {.tokenizer = t, .progress = shorten, .ctx = &s};
+        if (calls == 5) { /* the second call was the last before encoding ended */
+            ck_assert_int_eq(truncate(path, 2000), 0);
+            ck_ok(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error));
+            ck_assert_int_eq(ids.ids.count, 2000);
+        } else {
+            ck_fails(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error), WF_ERR_FORMAT,
+                     "the file was changed while it was in use");
+        }
+        wf_text_ids_close(&ids);
+        wf_free(path);
+    }
+    wf_free(text);
+    wf_tokenizer_free(t);
+}
+END_TEST
+
 START_TEST(can_be_cancelled)
 {
     char *path = file_of("text", "thirty characters of some text");
@@ -295,4 +337,4 @@ START_TEST(can_be_cancelled)
 END_TEST
 
 WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, files_are_documents, counts_unknown_tokens, too_short_texts,
-             faults_are_placed, tinyshakespeare, memory, can_be_cancelled)
+             faults_are_placed, tinyshakespeare, memory, a_text_that_is_cut_short, can_be_cancelled)

@@ -38,10 +38,12 @@ static void ck_ids(const struct corpus *c, const struct wf_pairs *p, const int64
     ck_assert(p->source_offsets[0] == 0 && p->target_offsets[0] == 0);
     for (int64_t i = 0; i < p->count; i++)
         for (int side = 0; side < 2; side++) {
-            int64_t length, n, lengths[2];
-            const char *text = wf_bitext_text(c->bitext, index[i], side, &length);
+            int64_t n, lengths[2];
+            struct wf_string text = {0};
+            ck_ok(wf_bitext_text(c->bitext, index[i], side, &text, error));
             ids.count = 0;
-            ck_ok(wf_tokenizer_encode(t, text, length, &ids, error));
+            ck_ok(wf_tokenizer_encode(t, text.data, text.length, &ids, error));
+            wf_string_free(&text);
             wf_bitext_lengths(c->bitext, index[i], lengths, lengths + 1);
             const int32_t *offsets = (side ? p->target_offsets : p->source_offsets) + i;
             n = offsets[1] - offsets[0];
@@ -474,6 +476,6 @@ START_TEST(multi30k)
 }
 END_TEST
 
-WF_TEST_MAIN("pair_batches", every_pair_once_an_epoch, neighbours_change, long_sentences_are_sorted_too, order_is_drawn, order_never_changes,
-             any_place_is_found_again, micro_batches_are_the_batch, nothing_is_allocated_once_it_stands, options_that_cannot_be, no_memory,
-             multi30k)
+WF_TEST_MAIN("pair_batches", every_pair_once_an_epoch, neighbours_change, long_sentences_are_sorted_too, order_is_drawn,
+             order_never_changes, any_place_is_found_again, micro_batches_are_the_batch, nothing_is_allocated_once_it_stands,
+             options_that_cannot_be, no_memory, multi30k)

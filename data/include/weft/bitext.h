@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Parallel text: two files, aligned by line, and batches of their pairs.
  *
- * The files are mapped, never read whole; what is held is 24 bytes a pair. Lines end at "\n" and at nothing else, a last line may lack
+ * The files are never read whole; what is held is 24 bytes a pair. Lines end at "\n" and at nothing else, a last line may lack
  * it; white space at the edges (Unicode's White_Space: a "\r", no-break spaces) belongs to no sentence, and neither does a byte order
  * mark at the start of the file. Opening looks at every line once (the survey): its length in ids on both sides, and
  * what is wrong. Pairs that are not used are counted by reason, never dropped in silence.
  *
  * A file may be replaced while it is in use (written beside it and renamed): the old one stays until the bitext is closed. One that is
- * written to in its place is noticed by the next call that reads much of it, and refused; one that is cut short in the middle of
- * such a call ends the process (SIGBUS), as with every mapped file. */
+ * written to in its place, or cut short, is noticed by the next call that reads it, and refused. */
 #ifndef WEFT_BITEXT_H
 #define WEFT_BITEXT_H
 
@@ -24,7 +23,8 @@ struct wf_bitext_options {
     bool source_bos, source_eos;         /* marks around the source */
     int64_t max_length;                  /* of a side as a model sees it: the source with its marks, the target with one of its two; longer
                                             pairs are left out. 0: no limit */
-    const char *cache;                   /* a folder for surveys: found again by content of files, tokenizers and options. NULL: none */
+    const char *cache;                   /* a folder for surveys, such as wf_cache_folder() (weft/corpus.h): found again by content of files,
+                                            tokenizers and options. NULL: none */
     bool (*progress)(void *ctx, int64_t done, int64_t total); /* bytes; false: WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
 };
@@ -38,7 +38,7 @@ struct wf_bitext_survey {
     uint64_t hash;                          /* of the content of both files */
     bool cached;                            /* it was found in the cache */
 };
-/* Maps two files and surveys them on all threads; the result does not depend on their number. Close with wf_bitext_close; NULL on an error.
+/* Opens two files and surveys them on all threads; the result does not depend on their number. Close with wf_bitext_close; NULL on an error.
  * WF_ERR_FORMAT: an empty file, a different number of lines (both counts are in the message), bytes that are not UTF-8, NUL and words that
  * a vocabulary without an unknown token lacks (file:line:byte), no pair that can be used (with the counts by reason).
  * WF_ERR_IO: a file can't be opened, or is a folder, a pipe or a device. WF_ERR_ARGUMENT: a tokenizer lacks a mark that is asked for, or
@@ -49,9 +49,9 @@ WF_API void wf_bitext_close(wf_bitext *bitext); /* NULL is fine */
 WF_API const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext);
 /* Lengths in ids of used pair `pair`, 0 .. used-1, in the order of the files: source with its marks, target with EOS. */
 WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target);
-/* The sentence of a used pair as it stands in the file (trimmed as above), *length bytes, no NUL; it belongs to the bitext. side 0:
- * source, 1: target. */
-WF_API const char *wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, int64_t *length);
+/* The sentence of a used pair as it stands in the file, trimmed as above, into *out, whose text before it is lost. side 0: source, 1: target.
+ * WF_ERR_FORMAT where the file was cut short. */
+WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
 /* One line for people: "28,988 pairs, 431,002 + 467,118 tokens; 12 left out: 3 empty source, 9 source longer than 512", with the unknown
  * tokens behind the tokens where there are some. Cut to `size` with its NUL; 400 bytes hold all. Returns text. */
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/* Ids in the cache: found again, replaced where they are damaged, dropped oldest first, and done without. */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "data_test.h"
+#include <weft/runtime.h>
+
+static char *folder; /* of the cache */
+
+static char *text_of(const char *name, char letter, int64_t bytes)
+{
+    char *text = wf_alloc((size_t)bytes);
+    for (int64_t i = 0; i < bytes; i++)
+        text[i] = i % 50 == 49 ? '\n' : i % 7 ? letter : 'b';
+    char *path = wf_strdup(test_file(name, text, (size_t)bytes));
+    wf_free(text);
+    return path;
+}
+
+static void begin(void)
+{
+    test_file("x", "", 0);
+    folder = wf_format("%s/cache", test_folder);
+    unsetenv("WEFT_CACHE_LIMIT");
+}
+
+static void end(void)
+{
+    wf_free(folder);
+    remove_test_files();
+}
+
+static wf_tokenizer *characters(void)
+{
+    wf_tokenizer *t;
+    ck_ok(wf_tokenizer_train("abc\n", 4, &t, error));
+    return t;
+}
+
+static struct wf_text_ids opened(const char *path, const wf_tokenizer *t)
+{
+    struct wf_text_ids ids;
+    const struct wf_corpus_options o = {.tokenizer = t, .cache = folder};
+    ck_ok(wf_text_ids_open(&path, 1, &o, &ids, error));
+    return ids;
+}
+
+static int64_t files(struct wf_names *names)
+{
+    ck_ok(wf_folder_list(folder, "ids-", names, error));
+    return names->count;
+}
+
+START_TEST(found_again)
+{
+    begin();
+    wf_tokenizer *t = characters(), *other;
+    ck_ok(wf_tokenizer_train("abcd\n", 5, &other, error));
+    char *a = text_of("a", 'a', 500000), *moved = text_of("moved", 'a', 500000), *c = text_of("c", 'c', 500000);
+    struct wf_text_ids first = opened(a, t), again = opened(a, t), same = opened(moved, t), another = opened(c, t),
+                       third = opened(a, other);
+    ck_assert(!first.cached && again.cached && same.cached && !another.cached && !third.cached);
+    ck_assert(first.hash == again.hash && first.hash != another.hash && first.ids.narrow);
+    ck_assert(again.characters == 500000 && again.ids.count == 500000);
+    ck_assert(!memcmp(first.ids.data, again.ids.data, 1000000));
+    struct wf_text_ids *all[] = {&first, &again, &same, &another, &third};
+    for (int i = 0; i < 5; i++)
+        wf_text_ids_close(all[i]);
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 3);
+    wf_names_free(&names);
+    wf_free(a);
+    wf_free(moved);
+    wf_free(c);
+    wf_tokenizer_free(t);
+    wf_tokenizer_free(other);
+    end();
+}
+END_TEST
+
+/* A byte changed anywhere, cut here and there, or longer: not believed, and written again. */
+START_TEST(damaged_files_are_ignored)
+{
+    begin();
+    wf_tokenizer *t = characters();
+    char *a = text_of("a", 'a', 3001);
+    struct wf_text_ids ids = opened(a, t);
+    wf_text_ids_close(&ids);
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 1);
+    char *path = wf_format("%s/%s", folder, names.name[0]);
+    wf_names_free(&names);
+    int64_t bytes;
+    wf_error problem = {0};
+    char *good = wf_file_load(path, 1 << 20, &bytes, &problem);
+    ck_assert_ptr_nonnull(good);
+    for (int64_t at = 0; at < bytes; at += at < bytes - 100 ? 211 : 1) {
+        if (at >= 6002 && at < 6008) /* the padding says nothing */
+            continue;
+        char kept = good[at];
+        good[at] ^= 4;
+        ck_ok(wf_file_save(path, good, bytes, error));
+        good[at] = kept;
+        ids = opened(a, t);
+        ck_assert_msg(!ids.cached, "byte %d", (int)at);
+        wf_text_ids_close(&ids);
+    }
+    for (int64_t length = 0; length < bytes; length += 1 + length / 3) {
+        ck_ok(wf_file_save(path, good, length, error));
+        ids = opened(a, t);
+        ck_assert(!ids.cached && ids.ids.count == 3001);
+        wf_text_ids_close(&ids);
+    }
+    ids = opened(a, t);
+    ck_assert(ids.cached);
+    wf_text_ids_close(&ids);
+    wf_free(good);
+    wf_free(path);
+    wf_free(a);
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+/* Room is made for a new file by those that were not used for longest; what is in use stays, by another process too. */
+START_TEST(the_oldest_go)
+{
+    begin();
+    setenv("WEFT_CACHE_LIMIT", "500K", 1); /* a text of 100,000 characters takes 200 KB */
+    wf_tokenizer *t = characters();
+    char *path[5];
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%d", i);
+        path[i] = text_of(name, 'a', 100000 + i);
+    }
+    struct wf_text_ids ids;
+    for (int i = 0; i < 2; i++) {
+        ids = opened(path[i], t);
+        wf_text_ids_close(&ids);
+        usleep(20000);
+    }
+    ids = opened(path[0], t); /* used again: 1 is the oldest now */
+    ck_assert(ids.cached);
+    wf_text_ids_close(&ids);
+    usleep(20000);
+    ids = opened(path[2], t);
+    wf_text_ids_close(&ids);
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 2);
+    wf_names_free(&names);
+    ids = opened(path[0], t);
+    ck_assert(ids.cached);
+    struct wf_text_ids more[3]; /* 0 is in use, and more than the limit allows with these */
+    for (int i = 0; i < 3; i++)
+        more[i] = opened(path[2 + i], t);
+    ck_assert(more[0].cached && !more[1].cached && !more[2].cached);
+    ck_assert_int_eq(files(&names), 4);
+    wf_names_free(&names);
+    wf_text_ids_close(&ids);
+    for (int i = 0; i < 3; i++)
+        wf_text_ids_close(&more[i]);
+    ids = opened(path[1], t);
+    ck_assert(!ids.cached);
+    wf_text_ids_close(&ids);
+    ck_assert_int_le(files(&names), 2);
+    wf_names_free(&names);
+    for (int i = 0; i < 5; i++)
+        wf_free(path[i]);
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+/* Where nothing can be written, or no more (a full disk is a limit on files here), the ids are there all the same. */
+START_TEST(done_without)
+{
+    begin();
+    wf_tokenizer *t = characters();
+    char *a = text_of("a", 'a', 2000000);
+    char *kept = folder;
+    folder = "/proc/no/such";
+    for (int i = 0; i < 2; i++) {
+        struct wf_text_ids ids = opened(a, t);
+        ck_assert(!ids.cached && ids.ids.count == 2000000);
+        wf_text_ids_close(&ids);
+    }
+    folder = kept;
+    struct rlimit before, few = {1000000, 1000000};
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    few.rlim_max = before.rlim_max;
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &few), 0);
+    struct wf_text_ids ids = opened(a, t); /* 4 MB do not fit */
+    ck_assert(!ids.cached && ids.ids.count == 2000000);
+    wf_text_ids_close(&ids);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    struct wf_names names;
+    ck_ok(wf_folder_list(folder, "", &names, error));
+    ck_assert_int_eq(names.count, 0);
+    wf_names_free(&names);
+    setenv("WEFT_CACHE_LIMIT", "0", 1);
+    ck_assert_ptr_null(wf_cache_folder());
+    unsetenv("WEFT_CACHE_LIMIT");
+    setenv("XDG_CACHE_HOME", "/x/y", 1);
+    char *name = wf_cache_folder();
+    ck_assert_str_eq(name, "/x/y/weft");
+    wf_free(name);
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    unsetenv("HOME");
+    ck_assert_ptr_null(wf_cache_folder());
+    wf_free(a);
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+/* Several processes at once, with one text that all of them want. */
+START_TEST(several_processes)
+{
+    begin();
+    wf_tokenizer *t = characters();
+    char *a = text_of("a", 'a', 700000);
+    pid_t child[4];
+    ck_ok(wf_set_threads(1, error)); /* no region before a fork */
+    for (int i = 0; i < 4; i++)
+        if ((child[i] = fork()) == 0) {
+            bool fine = true;
+            for (int k = 0; k < 10; k++) {
+                struct wf_text_ids ids;
+                const struct wf_corpus_options o = {.tokenizer = t, .cache = folder};
+                fine = fine && wf_text_ids_open((const char *[]){a}, 1, &o, &ids, NULL) == WF_OK && ids.ids.count == 700000;
+                wf_text_ids_close(&ids);
+            }
+            _exit(fine ? 0 : 1);
+        }
+    for (int i = 0; i < 4; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(child[i], &status, 0), child[i]);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 1);
+    wf_names_free(&names);
+    wf_free(a);
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, the_oldest_go, done_without, several_processes)
