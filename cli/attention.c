@@ -11,9 +11,9 @@ enum { KEY_TEXT = 1000, KEY_SOURCE, KEY_TARGET, KEY_KIND, KEY_LAYER, KEY_HEAD, K
 enum { MOST = 1000000 }; /* layers and heads that can be asked for; how many there are the model says */
 
 static const struct argp_option options[] = {
-    {"text", KEY_TEXT, "TEXT", 0, "what a language model or an encoder reads", 0},
-    {"source", KEY_SOURCE, "TEXT", 0, "the sentence that a translation model reads", 0},
-    {"target", KEY_TARGET, "TEXT", 0, "its translation (default: the model's own)", 0},
+    {"text", KEY_TEXT, "TEXT", 0, "input of a language model or an encoder", 0},
+    {"source", KEY_SOURCE, "TEXT", 0, "source sentence of a translation model", 0},
+    {"target", KEY_TARGET, "TEXT", 0, "target sentence (default: the model's translation)", 0},
     {"kind", KEY_KIND, "KIND", 0,
      "which attention: encoder or decoder, at itself, or cross, the decoder's at the source (default: what the model has, of a translation "
      "model cross)",

@@ -10,10 +10,10 @@
 enum { KEY_SECONDS = 1000, KEY_JSON, KEY_DROPOUT, KEY_STEPS, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"seconds", KEY_SECONDS, "S", 0, "how long to measure each case (default 4)", 0},
+    {"seconds", KEY_SECONDS, "S", 0, "seconds to measure each case for (default 4)", 0},
     {"steps", KEY_STEPS, "N", 0, "at most N steps of each case (default: as many as fit, three at least)", 0},
-    {"dropout", KEY_DROPOUT, "P", 0, "with dropout (default 0)", 0},
-    {"json", KEY_JSON, NULL, 0, "print one JSON object a case", 0},
+    {"dropout", KEY_DROPOUT, "P", 0, "dropout rate (default 0)", 0},
+    {"json", KEY_JSON, NULL, 0, "print one JSON object per case", 0},
     {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
     {0},
 };

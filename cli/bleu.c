@@ -7,19 +7,33 @@
 #include "cli.h"
 
 /* In the order of the options. */
-enum { KEY_METRIC = 1000, KEY_TOKENIZE, KEY_SMOOTH, KEY_SMOOTH_VALUE, KEY_EFFECTIVE, KEY_LOWERCASE, KEY_CHAR_ORDER, KEY_WORD_ORDER,
-       KEY_BETA, KEY_WHITESPACE, KEY_EPS, KEY_WIDTH, KEY_SCORE_ONLY, KEY_JSON };
+enum {
+    KEY_METRIC = 1000,
+    KEY_TOKENIZE,
+    KEY_SMOOTH,
+    KEY_SMOOTH_VALUE,
+    KEY_EFFECTIVE,
+    KEY_LOWERCASE,
+    KEY_CHAR_ORDER,
+    KEY_WORD_ORDER,
+    KEY_BETA,
+    KEY_WHITESPACE,
+    KEY_EPS,
+    KEY_WIDTH,
+    KEY_SCORE_ONLY,
+    KEY_JSON
+};
 
 static const struct argp_option options[] = {
     {"metric", KEY_METRIC, "bleu|chrf", 0, "what to compute: bleu (the default), chrf, or bleu,chrf", 0},
-    {"tokenize", KEY_TOKENIZE, "13a|intl|none|char", 0, "BLEU: how lines are split into tokens", 0},
-    {"smooth", KEY_SMOOTH, "exp|floor|add-k|none", 0, "BLEU: what stands for a precision of zero", 0},
-    {"smooth-value", KEY_SMOOTH_VALUE, "X", 0, "BLEU: of floor (0.1) and add-k (1)", 0},
-    {"effective-order", KEY_EFFECTIVE, NULL, 0, "BLEU: orders that all lines are too short for don't count", 0},
-    {"lowercase", KEY_LOWERCASE, NULL, 0, "upper and lower case are the same", 0},
+    {"tokenize", KEY_TOKENIZE, "13a|intl|none|char", 0, "BLEU: tokenization of the lines", 0},
+    {"smooth", KEY_SMOOTH, "exp|floor|add-k|none", 0, "BLEU: smoothing of precisions that are zero", 0},
+    {"smooth-value", KEY_SMOOTH_VALUE, "X", 0, "BLEU: value for floor (default 0.1) and add-k (default 1)", 0},
+    {"effective-order", KEY_EFFECTIVE, NULL, 0, "BLEU: ignore n-gram orders that all lines are too short for", 0},
+    {"lowercase", KEY_LOWERCASE, NULL, 0, "ignore case", 0},
     {"chrf-char-order", KEY_CHAR_ORDER, "N", 0, "chrF: longest n-gram of characters (6)", 0},
     {"chrf-word-order", KEY_WORD_ORDER, "N", 0, "chrF: longest n-gram of words (0); 2 is chrF++", 0},
-    {"chrf-beta", KEY_BETA, "N", 0, "chrF: how many times recall weighs as much as precision (2)", 0},
+    {"chrf-beta", KEY_BETA, "N", 0, "chrF: weight of recall against precision (2)", 0},
     {"chrf-whitespace", KEY_WHITESPACE, NULL, 0, "chrF: white space counts as characters", 0},
     {"chrf-eps-smoothing", KEY_EPS, NULL, 0, "chrF: mean of the orders' scores, as chrF++.py", 0},
     {"width", KEY_WIDTH, "N", 0, "decimals of the score (1)", 0},
@@ -72,7 +86,9 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     if (key >= KEY_CHAR_ORDER && key <= KEY_EPS)
         a->for_chrf = options[key - KEY_METRIC].name;
     switch (key) {
-    case KEY_METRIC: fine = parse_metrics(value, a); break;
+    case KEY_METRIC:
+        fine = parse_metrics(value, a);
+        break;
     case KEY_TOKENIZE:
         if (!(fine = wf_bleu_tokenizer_parse(value, &a->bleu_options.tokenizer)))
             fail_usage("--tokenize: '%s' is not 13a, intl, none or char", value);
@@ -81,31 +97,58 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         if (!(fine = wf_bleu_smooth_parse(value, &a->bleu_options.smooth)))
             fail_usage("--smooth: '%s' is not exp, floor, add-k or none", value);
         break;
-    case KEY_SMOOTH_VALUE: fine = parse_real("smooth-value", value, 1e-300, 1e300, &a->bleu_options.smooth_value); break;
-    case KEY_LOWERCASE: a->bleu_options.lowercase = a->chrf_options.lowercase = true; break;
-    case KEY_EFFECTIVE: a->bleu_options.effective_order = true; break;
-    case KEY_CHAR_ORDER: fine = parse_order("chrf-char-order", value, 1, WF_CHRF_MAX_ORDER, &a->chrf_options.char_order); break;
-    case KEY_WORD_ORDER: fine = parse_order("chrf-word-order", value, 0, WF_CHRF_MAX_ORDER, &a->chrf_options.word_order); break;
-    case KEY_BETA: fine = parse_order("chrf-beta", value, 1, 1000, &a->chrf_options.beta); break;
-    case KEY_WHITESPACE: a->chrf_options.whitespace = true; break;
-    case KEY_EPS: a->chrf_options.eps_smoothing = true; break;
-    case KEY_WIDTH: fine = parse_int("width", value, 0, 15, &a->width); break;
-    case KEY_SCORE_ONLY: a->score_only = true; break;
-    case KEY_JSON: a->json = true; break;
+    case KEY_SMOOTH_VALUE:
+        fine = parse_real("smooth-value", value, 1e-300, 1e300, &a->bleu_options.smooth_value);
+        break;
+    case KEY_LOWERCASE:
+        a->bleu_options.lowercase = a->chrf_options.lowercase = true;
+        break;
+    case KEY_EFFECTIVE:
+        a->bleu_options.effective_order = true;
+        break;
+    case KEY_CHAR_ORDER:
+        fine = parse_order("chrf-char-order", value, 1, WF_CHRF_MAX_ORDER, &a->chrf_options.char_order);
+        break;
+    case KEY_WORD_ORDER:
+        fine = parse_order("chrf-word-order", value, 0, WF_CHRF_MAX_ORDER, &a->chrf_options.word_order);
+        break;
+    case KEY_BETA:
+        fine = parse_order("chrf-beta", value, 1, 1000, &a->chrf_options.beta);
+        break;
+    case KEY_WHITESPACE:
+        a->chrf_options.whitespace = true;
+        break;
+    case KEY_EPS:
+        a->chrf_options.eps_smoothing = true;
+        break;
+    case KEY_WIDTH:
+        fine = parse_int("width", value, 0, 15, &a->width);
+        break;
+    case KEY_SCORE_ONLY:
+        a->score_only = true;
+        break;
+    case KEY_JSON:
+        a->json = true;
+        break;
     case ARGP_KEY_ARG:
         if (a->references == MOST_REFERENCES)
             return fail_usage("more than %d files of references", MOST_REFERENCES), EINVAL;
         a->reference[a->references++] = value;
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse_option, "REFERENCE... < HYPOTHESES",
+static const struct argp argp = {options,
+                                 parse_option,
+                                 "REFERENCE... < HYPOTHESES",
                                  "BLEU and chrF of translations, a line each, against files of references, as sacreBLEU computes and "
                                  "prints them.",
-                                 NULL, NULL, NULL};
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 static void print_bleu_json(const struct wf_bleu_score *s)
 {
@@ -154,8 +197,9 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
         print(a, bleu, chrf);
     }
     if (a->bleu && bleu->pre_tokenized >= 100 && a->bleu_options.tokenizer != WF_BLEU_NONE)
-        fprintf(stderr, "weft: warning: %" PRId64 " lines end in \" .\": BLEU wants text that is not split into tokens; "
-                        "if it is meant to be, --tokenize none\n",
+        fprintf(stderr,
+                "weft: warning: %" PRId64 " lines end in \" .\": BLEU wants text that is not split into tokens; "
+                "if it is meant to be, --tokenize none\n",
                 bleu->pre_tokenized);
 }
 

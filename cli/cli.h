@@ -17,6 +17,13 @@ struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv); /* argv[0] is "weft NAME"; returns the exit code */
 };
+struct commands {
+    const char *name; /* what stands before theirs: "weft", "weft tokenizer" */
+    const struct command *list;
+    int count; /* 32 at most */
+};
+/* Runs the command that argv[1] names, or prints help or the version; returns the exit code. */
+int dispatch(const struct commands *commands, int argc, char **argv);
 int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
@@ -35,7 +42,7 @@ int run_bench(int argc, char **argv);
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 
-/* argp_parse with one-line errors: an option that there is not is named with the nearest one. Returns -1 to go on, else the
+/* argp_parse with one-line errors: an unknown option is named with the nearest one. Returns -1 to go on, else the
  * exit code. */
 int parse(const struct argp *argp, int argc, char **argv, void *input);
 
@@ -48,7 +55,7 @@ struct run_options {
 extern const struct argp_child run_children[];
 
 #define THREADS_HELP                                                                                                                       \
-    "threads (default: what the machine leaves to this process; OMP_NUM_THREADS does not count); they don't change the result"
+    "number of threads (default: the processors that this process may use; OMP_NUM_THREADS is ignored); does not change the result"
 
 /* models.c: the keys of configurations with what they mean, for --help: the text is the caller's to free(), NULL without memory. */
 char *settings_help(void);

@@ -16,12 +16,12 @@ enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THE
 
 static const struct argp_option options[] = {
     {"format", KEY_FORMAT, "text|json|npy", 0,
-     "numbers with blanks between (default), an array a line, or one file of NumPy's, which needs all of them in memory", 0},
-    {"similarity", KEY_SIMILARITY, NULL, 0, "print the cosine of each line with each instead: a row for each line", 0},
+     "numbers separated by blanks (default), a JSON array per line, or one NumPy file, which is held in memory as a whole", 0},
+    {"similarity", KEY_SIMILARITY, NULL, 0, "print the cosine similarity of each pair of lines instead, one row per line", 0},
     {"pooling", KEY_POOLING, "mean|cls", 0,
-     "a sentence's vector is the mean of its tokens' or its first one's (default: as the folder says, else mean)", 0},
-    {"normalize", KEY_NORMALIZE, NULL, 0, "make every vector 1 long (default: as the folder says, else not)", 0},
-    {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "leave the vectors as long as they are", 0},
+     "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)", 0},
+    {"normalize", KEY_NORMALIZE, NULL, 0, "scale each vector to length 1 (default: as the model's folder says, else no)", 0},
+    {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "do not scale the vectors", 0},
     {"truncate", KEY_TRUNCATE, NULL, 0, "truncate lines longer than the model takes (default: they are an error)", 0},
     {0},
 };
@@ -95,7 +95,7 @@ static const struct argp argp = {
     options,
     parse_option,
     "RUN",
-    "Prints a vector for each line of standard input. RUN is a run of encoder-attention or a folder of Hugging "
+    "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a folder of Hugging "
     "Face's with a BERT. An empty line has a vector too.",
     run_children,
     NULL,

@@ -11,7 +11,7 @@
 enum { KEY_DATA = 1000, KEY_JSON, KEY_BEAM, KEY_NO_BLEU };
 
 static const struct argp_option options[] = {
-    {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8; of translations: source and target, aligned by line", 0},
+    {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8; for translation: source and target, aligned by line", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
     {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed, 1: greedy (default: the model's)", 0},
     {"no-bleu", KEY_NO_BLEU, NULL, 0, "of translations the loss alone, which is fast", 0},
@@ -146,7 +146,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     display_clear(&d);
     f->scored = status == WF_OK;
     if (f->scores.counts.truncated > 0)
-        fprintf(stderr, "%lld of %lld source line%s longer than the model takes: the end was not translated\n",
+        fprintf(stderr, "truncated %lld of %lld source line%s, which are longer than the model takes\n",
                 (long long)f->scores.counts.truncated, (long long)f->scores.counts.lines, f->scores.counts.lines == 1 ? "" : "s");
     return status;
 }

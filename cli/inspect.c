@@ -22,7 +22,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
-static const struct argp argp = {NULL, parse_option, "RUN|FILE.safetensors", "Lists tensors and settings.", NULL, NULL, NULL};
+static const struct argp argp = {NULL,
+                                 parse_option,
+                                 "RUN|FILE.safetensors",
+                                 "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 /* A name or a value of a file as a terminal may be sent it: what is not printable as an escape, a long text cut, with its size. */
 static const char *shown(const char *text, char out[WF_QUOTE_SIZE + 32])

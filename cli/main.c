@@ -8,35 +8,26 @@
 #include "cli.h"
 
 static const struct command commands[] = {
-    {"models", "the zoo: name, family, parameters, what it is for; of one, its settings", run_models},
+    {"models", "list the models of the zoo; with a name, its settings", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
-    {"translate", "translate standard input, line for line", run_translate},
-    {"embed", "vectors of the lines of standard input, or their cosines", run_embed},
-    {"evaluate", "loss of a model on a text; of translations BLEU and chrF too", run_evaluate},
-    {"average", "mean of a run's last checkpoints", run_average},
+    {"translate", "translate standard input line by line", run_translate},
+    {"embed", "sentence vectors of the lines of standard input, or their cosines", run_embed},
+    {"evaluate", "loss and perplexity on a text; for translation BLEU and chrF too", run_evaluate},
+    {"average", "average the last checkpoints of a run", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},
-    {"tokenizer", "make tokenizers, text to ids and back", run_tokenizer},
-    {"attention", "what tokens look at: attention maps as pictures, JSON or a page", run_attention},
-    {"plot", "draw the losses and the learning rate of runs", run_plot},
-    {"inspect", "what is in a run or a safetensors file", run_inspect},
-    {"bench", "time of a training step", run_bench},
+    {"tokenizer", "train, apply and inspect tokenizers", run_tokenizer},
+    {"attention", "attention maps as pictures, JSON or an HTML page", run_attention},
+    {"plot", "plot losses and learning rates of runs", run_plot},
+    {"inspect", "list the settings and tensors of a run or a safetensors file", run_inspect},
+    {"bench", "time training steps and generation", run_bench},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
+static const struct commands all = {"weft", commands, sizeof commands / sizeof *commands};
 
 static void print_version(FILE *stream, struct argp_state *state)
 {
     (void)state;
     fprintf(stream, "weft %s\n", wf_version());
-}
-
-static int help(FILE *to)
-{
-    fputs("Usage: weft COMMAND [OPTION...]\n\n", to);
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(to, "  weft %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\nweft COMMAND --help lists the options of one.\n", to);
-    return EXIT_DONE;
 }
 
 /* A full disk or a closed pipe behind standard output must not pass for success, nor where argp ends the process. */
@@ -59,21 +50,53 @@ static void limit_spinning(char **argv)
     execv("/proc/self/exe", argv); /* where that fails it goes on as it is */
 }
 
-static int run_command(const char *wanted, int argc, char **argv)
+static int help(const struct commands *c, FILE *to)
 {
-    const char *names[COMMANDS];
-    for (int i = 0; i < COMMANDS; i++) {
-        names[i] = commands[i].name;
-        if (strcmp(wanted, commands[i].name) != 0)
-            continue;
-        static char name[64];
-        snprintf(name, sizeof name, "weft %s", commands[i].name);
-        argv[0] = name;
-        return commands[i].run(argc, argv);
+    int width = 0;
+    for (int i = 0; i < c->count; i++)
+        width = (int)strlen(c->list[i].name) > width ? (int)strlen(c->list[i].name) : width;
+    fprintf(to, "Usage: %s COMMAND [OPTION...]\n\n", c->name);
+    for (int i = 0; i < c->count; i++)
+        fprintf(to, "  %s %-*s  %s\n", c->name, width, c->list[i].name, c->list[i].summary);
+    fprintf(to, "\n%s COMMAND --help lists the options of one.\n", c->name);
+    return to == stdout ? EXIT_DONE : EXIT_USAGE;
+}
+
+static bool is_one_of(const char *text, const char *const *names)
+{
+    while (*names && strcmp(text, *names) != 0)
+        names++;
+    return *names != NULL;
+}
+
+int dispatch(const struct commands *c, int argc, char **argv)
+{
+    static const char *const helps[] = {"help", "--help", "-h", "-?", NULL}, *const versions[] = {"--version", "-V", NULL};
+    static char name[64], option[] = "--help";
+    const char *names[32];
+    if (argc < 2)
+        return help(c, stderr);
+    if (strcmp(argv[1], "help") == 0 && argc > 2) {
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
+        argv[argc - 1] = option;
     }
-    const char *near = wf_nearest(wanted, names, COMMANDS);
-    return near ? fail_usage("there is no command '%s'; did you mean %s?", wanted, near)
-                : fail_usage("there is no command '%s'; weft --help lists them", wanted);
+    if (is_one_of(argv[1], helps))
+        return help(c, stdout);
+    if (is_one_of(argv[1], versions)) {
+        print_version(stdout, NULL);
+        return EXIT_DONE;
+    }
+    for (int i = 0; i < c->count; i++) {
+        names[i] = c->list[i].name;
+        if (strcmp(argv[1], names[i]) != 0)
+            continue;
+        snprintf(name, sizeof name, "%s %s", c->name, names[i]);
+        argv[1] = name;
+        return c->list[i].run(argc - 1, argv + 1);
+    }
+    const char *near = wf_nearest(argv[1], names, c->count);
+    return near ? fail_usage("unknown command '%s %s'; did you mean %s?", c->name, argv[1], near)
+                : fail_usage("unknown command '%s %s'; %s --help lists them", c->name, argv[1], c->name);
 }
 
 int main(int argc, char **argv)
@@ -84,21 +107,5 @@ int main(int argc, char **argv)
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
     argp_program_version_hook = print_version;
-    if (argc < 2) {
-        help(stderr);
-        return EXIT_USAGE;
-    }
-    if (strcmp(argv[1], "help") == 0 && argc > 2) {
-        static char option[] = "--help";
-        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
-        argv[argc - 1] = option;
-        return run_command(argv[1], argc - 1, argv + 1);
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "-?") == 0 || strcmp(argv[1], "help") == 0)
-        return help(stdout);
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        print_version(stdout, NULL);
-        return EXIT_DONE;
-    }
-    return run_command(argv[1], argc - 1, argv + 1);
+    return dispatch(&all, argc, argv);
 }

@@ -10,8 +10,8 @@
 enum { KEY_LOG = 1000, KEY_OUT };
 
 static const struct argp_option options[] = {
-    {"log", KEY_LOG, NULL, 0, "losses on a logarithmic axis", 0},
-    {"out", KEY_OUT, "FILE", 0, "the picture, FILE.svg or FILE.png (default: a drawing of characters on standard output)", 0},
+    {"log", KEY_LOG, NULL, 0, "logarithmic axis for the losses", 0},
+    {"out", KEY_OUT, "FILE", 0, "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", 0},
     {0},
 };
 
@@ -43,7 +43,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 static const struct argp argp = {options,
                                  parse_option,
                                  "RUN...",
-                                 "Draws the losses of one or several runs over the steps, and below them the learning rate: in the "
+                                 "Plots the losses of one or more runs over the steps, and below them the learning rate: in the "
                                  "terminal, or with --out as a picture.\v"
                                  "Needs the program gnuplot (on Debian the package gnuplot-nox).",
                                  NULL,

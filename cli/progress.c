@@ -61,11 +61,12 @@ static void begin(struct progress *p, const struct wf_event *e)
     p->first = e->step;
     p->start = e->seconds;
     wf_text_count(e->valid_tokens, valid);
-    display_line(&p->display, "%s parameters, %s types; %s %stokens to train on, %s%s to validate", wf_text_count(e->parameters, parameters),
-                 wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens), e->train_pairs > 0 ? "target " : "",
-                 e->valid_tokens > 0 ? valid : "none", e->valid_tokens > 0 && e->masked ? " masked ones" : "");
+    display_line(&p->display, "%s parameters, vocabulary size %s; %s %stokens to train on, %s%s to validate",
+                 wf_text_count(e->parameters, parameters), wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens),
+                 e->train_pairs > 0 ? "target " : "", e->valid_tokens > 0 ? valid : "none",
+                 e->valid_tokens > 0 && e->masked ? " masked tokens" : "");
     if (e->step > 0)
-        display_line(&p->display, "going on after step %lld of %lld", (long long)e->step, (long long)e->steps);
+        display_line(&p->display, "resuming after step %lld of %lld", (long long)e->step, (long long)e->steps);
 }
 
 void progress_event(void *progress, const struct wf_event *e)

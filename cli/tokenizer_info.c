@@ -39,7 +39,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options, parse_option, "TOKENIZER.json", "Prints a tokenizer's kind, size, special tokens and pipeline.", NULL, NULL, NULL};
+    options, parse_option, "TOKENIZER.json", "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.", NULL, NULL, NULL};
 
 json_t *tokenizer_file(const wf_tokenizer *tokenizer, wf_error *error)
 {
@@ -80,7 +80,7 @@ static void print(const wf_tokenizer *t, const json_t *file)
     char text[256];
     size_t i;
     json_t *token;
-    printf("kind: %s\ntypes: %" PRId64 "\nmerges: %" PRId64 "\n", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
+    printf("kind: %s\nvocabulary size: %" PRId64 "\nmerges: %" PRId64 "\n", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
            wf_tokenizer_vocab_size(t), tokenizer_merges(file));
     for (int p = 0; p < PARTS; p++) {
         describe(json_object_get(file, parts[p][0]), text, sizeof text);
@@ -101,7 +101,7 @@ static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error 
     json_t *token, *object = json_object(), *specials = json_object(), *added = json_object();
     wf_status status = wf_json_set_string(object, "kind", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)), error);
     if (status == WF_OK)
-        status = wf_json_set_int(object, "types", wf_tokenizer_vocab_size(t), error);
+        status = wf_json_set_int(object, "vocab_size", wf_tokenizer_vocab_size(t), error);
     if (status == WF_OK)
         status = wf_json_set_int(object, "merges", tokenizer_merges(file), error);
     for (int p = 0; status == WF_OK && p < PARTS; p++) {

@@ -15,11 +15,11 @@ enum { KEY_MODEL = 1000, KEY_MAX, KEY_BATCH, KEY_COST, KEY_BOS, KEY_EOS, KEY_THR
 
 static const struct argp_option options[] = {
     {"model", KEY_MODEL, "NAME", 0,
-     "of two files: as training this preset counts them, with its max_length, batch_tokens, batch_cost, batch_window and marks of the "
-     "source; the options below go before",
+     "of two files: with the max_length, batch_tokens, batch_cost, batch_window and special tokens of this preset's training; the "
+     "options below override them",
      0},
-    {"max-length", KEY_MAX, "N", 0, "a side of more ids is over-long; pairs with one are left out", 0},
-    {"batch-tokens", KEY_BATCH, "N", 0, "of two files: share of padding in batches that cost at most N", 0},
+    {"max-length", KEY_MAX, "N", 0, "maximum length of a side in tokens; longer pairs are left out", 0},
+    {"batch-tokens", KEY_BATCH, "N", 0, "of two files: share of padding in batches of at most N tokens", 0},
     {"batch-cost", KEY_COST, "both|side", 0,
      "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", 0},
     {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s> (default: no)", 0},
@@ -74,14 +74,13 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     return fine ? 0 : EINVAL;
 }
 
-static const struct argp argp = {
-    options,
-    parse_option,
-    "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
-    "Prints how long the lines of a text are in ids, or those of two texts, aligned by line, of a translation.",
-    NULL,
-    NULL,
-    NULL};
+static const struct argp argp = {options,
+                                 parse_option,
+                                 "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+                                 "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.",
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 /* What the options leave open is the preset's. */
 static wf_status take_model(struct arguments *a, wf_error *error)

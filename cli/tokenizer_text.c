@@ -52,7 +52,7 @@ static const struct argp encode_argp = {
     encode_options,
     parse_option,
     "TOKENIZER.json",
-    "Turns lines of text on standard input into lines of ids. Line ends, \\r\\n too, belong to no text; an empty line gives an empty line.",
+    "Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an empty line.",
     NULL,
     NULL,
     NULL};
@@ -60,7 +60,7 @@ static const struct argp decode_argp = {
     decode_options,
     parse_option,
     "TOKENIZER.json",
-    "Turns lines of ids on standard input into lines of text, line for line: an empty line gives an empty line, and a "
+    "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a "
     "line end among the tokens becomes a blank.",
     NULL,
     NULL,

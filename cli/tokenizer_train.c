@@ -11,14 +11,15 @@ enum { KEY_TYPE = 1000, KEY_SIZE, KEY_FREQUENCY, KEY_SPECIALS, KEY_SPLIT, KEY_OU
 
 static const struct argp_option options[] = {
     {"type", KEY_TYPE, "char|word|bpe|byte-bpe", 0, "kind of tokenizer", 0},
-    {"vocab-size", KEY_SIZE, "N", 0, "types in all, special tokens too (default: bpe 10000, word as many as there are)", 0},
-    {"min-frequency", KEY_FREQUENCY, "K", 0, "leave out words, or merges of pairs, that come less often", 0},
+    {"vocab-size", KEY_SIZE, "N", 0, "vocabulary size, including special tokens (default: bpe 10000, word unlimited)", 0},
+    {"min-frequency", KEY_FREQUENCY, "K", 0, "leave out words, or merges of pairs, that occur less often", 0},
     {"specials", KEY_SPECIALS, "LIST", 0,
-     "special tokens, with commas between; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
+     "special tokens, separated by commas; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
      "byte-bpe <s>,<pad>,</s>)",
      0},
     {"pre-tokenizer", KEY_SPLIT, "KIND", 0,
-     "how text becomes words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at spaces "
+     "how text is split into words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at "
+     "spaces "
      "only), running-text (metaspace with the line end as a token, for language models) or whitespace (runs of letters, runs of signs; "
      "word's default)",
      0},
@@ -98,7 +99,7 @@ static const struct argp argp = {
     options,
     parse_option,
     "--type TYPE --out FILE TEXT...",
-    "Makes a tokenizer from files of text, of any size: what is held in memory is their distinct words (char: the text). "
+    "Trains a tokenizer on text files of any size: only their distinct words are held in memory (char: the text). "
     "The same files and options give the same tokenizer.",
     NULL,
     NULL,
@@ -141,11 +142,11 @@ static wf_status report(const wf_tokenizer *t, const struct arguments *a, double
     long long types = wf_tokenizer_vocab_size(t), merges = tokenizer_merges(file);
     json_decref(file);
     if (a->o.kind == WF_TOKENIZER_BPE || a->o.kind == WF_TOKENIZER_BYTE_BPE)
-        fprintf(stderr, "%s: %s, %lld types, %lld merges, %.1f s\n", a->out, a->type, types, merges, seconds);
+        fprintf(stderr, "%s: %s, vocabulary size %lld, %lld merges, %.1f s\n", a->out, a->type, types, merges, seconds);
     else
-        fprintf(stderr, "%s: %s, %lld types, %.1f s\n", a->out, a->type, types, seconds);
+        fprintf(stderr, "%s: %s, vocabulary size %lld, %.1f s\n", a->out, a->type, types, seconds);
     if (a->o.vocab_size && types < a->o.vocab_size)
-        fprintf(stderr, "the text has no more to give than %lld of the %lld types\n", types, (long long)a->o.vocab_size);
+        fprintf(stderr, "the text yields only %lld of the %lld vocabulary entries\n", types, (long long)a->o.vocab_size);
     return WF_OK;
 }
 

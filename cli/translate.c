@@ -11,7 +11,7 @@
 enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS };
 
 static const struct argp_option options[] = {
-    {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed; 1 is greedy (default: beam of the run's config.json)", 0},
+    {"beam", KEY_BEAM, "N", 0, "beam width; 1 is greedy (default: beam of the run's config.json)", 0},
     {"length-penalty", KEY_PENALTY, "A", 0,
      "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)", 0},
     {"n-best", KEY_N_BEST, "N", 0,
@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
      "the most tokens of a translation (default: max_tokens of the run's config.json, where that is 0 max_length); nor has it more than "
      "extra_tokens beyond its source",
      0},
-    {"batch", KEY_BATCH, "N", 0, "sentences translated side by side (default 64); does not change the result", 0},
+    {"batch", KEY_BATCH, "N", 0, "sentences per batch (default 64); does not change the result", 0},
     {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes is truncated (default), or an error", 0},
     {"language", KEY_LANGUAGE, "LANG", 0,
      "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, such "

@@ -7,7 +7,7 @@ small='--set layers=1 --set d_model=16 --set heads=2 --set d_ff=32 --set context
 train() { "$weft" train "$@"; }
 
 # --- usage
-expect 2 "there is no command 'trian'; did you mean train?" "$weft" trian
+expect 2 "unknown command 'weft trian'; did you mean train?" "$weft" trian
 expect 2 'did you mean --steps?' train char-rms --train "$story" --out r --stesp 3
 expect 2 'did you mean char-rms?' train char-rsm --train "$story" --out r
 expect 2 'which model?' train --train "$story" --out r
@@ -63,7 +63,7 @@ expect 2 'bench --help' "$weft" bench nope
 "$weft" tokenizer train --help >help
 "$weft" help tokenizer train | cmp - help || failed 'weft help tokenizer train is not weft tokenizer train --help'
 "$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
-expect 2 "no command 'nope'" "$weft" help nope
+expect 2 "unknown command 'weft nope'" "$weft" help nope
 expect 2 'lr: "1e999" is out of range' train char-rms --train "$story" --out r --set lr=1e999
 expect 2 '"99999999999999999999" is out of range' train char-rms --train "$story" --out r --set batch=99999999999999999999
 

@@ -12,7 +12,7 @@ printf 'low lower lowest\nnew newer newest  wide wider widest\n\n low\n' >text.t
 for type in bpe byte-bpe; do
     tokenizer train --type $type --vocab-size 300 --out $type.json text.txt >out 2>err || failed "$type: $(tail -1 err)"
     [ -s out ] && failed "$type: training prints on standard output"
-    tail -2 err | grep -q "$type.json: $type, [0-9]* types, [0-9]* merges, [0-9.]* s" || failed "$type: no summary: $(tail -2 err)"
+    tail -2 err | grep -q "$type.json: $type, vocabulary size [0-9]*, [0-9]* merges, [0-9.]* s" || failed "$type: no summary: $(tail -2 err)"
     tokenizer encode $type.json <text.txt >ids || failed "$type: encode"
     [ "$(wc -l <ids)" = 4 ] || failed "$type: not a line for each line"
     [ -z "$(sed -n 3p ids)" ] || failed "$type: an empty line does not give an empty line"
@@ -51,7 +51,7 @@ grep -q '^special token: <a> 0$' info && grep -q '^special token: <b> 1$' info |
 grep -q '^pre-tokenizer: Whitespace$' info && grep -q '^kind: bpe$' info || failed "info: $(cat info)"
 merges=$(sed -n 's/^merges: //p' info)
 [ "$merges" -gt 0 ] && [ "$merges" -lt 20 ] || failed "merges of pairs that come 3 times: $merges"
-tokenizer info --json bpe.json | grep -q '{"kind":"bpe","types":[0-9]*,"merges":[0-9]*,.*"specials":{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3}' ||
+tokenizer info --json bpe.json | grep -q '{"kind":"bpe","vocab_size":[0-9]*,"merges":[0-9]*,.*"specials":{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3}' ||
     failed "info --json: $(tokenizer info --json bpe.json)"
 tokenizer train --type bpe --specials '' --out none.json text.txt 2>err || failed "no special tokens: $(tail -1 err)"
 expect 2 "--specials: an empty token in '<s>,,x'" tokenizer train --type bpe --specials '<s>,,x' --out t.json text.txt
