@@ -155,7 +155,7 @@ static void put_text(struct parity *p)
     for (int i = 0; i < (int)(sizeof keys / sizeof *keys); i++) {
         char text[256];
         if (strcmp(keys[i], "model") == 0 || strcmp(keys[i], "family") == 0)
-            snprintf(text, sizeof text, "%s", i == 0 ? p->config.model : p->config.family);
+            snprintf(text, sizeof text, "%s", i == 0 ? p->config.model : wf_config_family(&p->config));
         else if (!wf_config_get(&p->config, keys[i], text, sizeof text))
             continue;
         wf_safetensors_put_metadata(p->writer, keys[i], text);

@@ -62,15 +62,16 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
 {
     if (wf_config_preset(config, c->preset, error) != WF_OK)
         return error ? error->code : WF_ERR_ARGUMENT;
-    config->dropout = dropout;
-    config->vocab_size = c->vocab_size;
-    if (c->pairs)
-        config->source_vocab_size = config->shared ? 0 : c->vocab_size;
-    else
+    char rate[32], activation[16];
+    wf_status status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
+    wf_config_set_vocab(config, c->vocab_size, c->pairs && !wf_config_shape(config).shared_tokenizer ? c->vocab_size : 0);
+    if (!c->pairs)
         config->training.batch = c->batch;
     config->training.accumulate = 1;
-    config->activation = config->activation == WF_GELU_TANH ? WF_GELU : config->activation; /* as the other libraries' cases */
-    return wf_config_check(config, error);
+    /* As the other libraries' cases. */
+    if (status == WF_OK && wf_config_get(config, "activation", activation, sizeof activation) && strcmp(activation, "gelu_tanh") == 0)
+        status = wf_config_set(config, "activation", "gelu", error);
+    return status == WF_OK ? wf_config_check(config, error) : status;
 }
 
 /* --- a case that runs ---------------------------------------------------------------------------------------------- */
@@ -224,31 +225,29 @@ static int64_t tokens(const struct bench *b)
 }
 
 /* The decoder's keys and values of cross-attention are made of the source's tokens. */
-static double pair_operations(const struct bench *b, double ffn)
+static double pair_operations(const struct bench *b)
 {
-    const struct wf_config *c = &b->config;
-    double d = (double)c->d_model, encoder = (double)c->encoder_layers, decoder = (double)c->decoder_layers;
+    struct wf_model_shape c = wf_config_shape(&b->config);
+    double d = (double)c.width, encoder = (double)c.encoder_layers, decoder = (double)c.layers, ffn = (double)c.ffn_weights;
     double source = b->source_offsets[b->c->batch], target = b->target_offsets[b->c->batch], scores = 0;
     for (int64_t i = 0; i < b->c->batch; i++) {
         double s = b->source_offsets[i + 1] - b->source_offsets[i], t = b->target_offsets[i + 1] - b->target_offsets[i];
         scores += encoder * s * s + decoder * (t * t + t * s);
     }
     double products =
-        source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) + target * (decoder * (6 * d * d + ffn) + d * (double)c->vocab_size);
+        source * (encoder * (4 * d * d + ffn) + decoder * 2 * d * d) + target * (decoder * (6 * d * d + ffn) + d * (double)c.vocab_size);
     return 1e-9 * (6 * products + 12 * d * scores);
 }
 
 /* Matrix products alone; attention over the full square, as such counts usually are. */
 static double operations(const struct bench *b)
 {
-    const struct wf_config *c = &b->config;
-    double d = (double)c->d_model, kv = d / (double)c->heads * (double)(c->kv_heads > 0 ? c->kv_heads : c->heads),
-           layers = (double)c->layers;
-    double ffn = (c->activation == WF_SWIGLU ? 3 : 2) * d * (double)c->d_ff;
-    double matrices = layers * (2 * d * d + 2 * d * kv + ffn) + d * (double)c->vocab_size;
+    struct wf_model_shape c = wf_config_shape(&b->config);
+    double d = (double)c.width, layers = (double)c.layers;
+    double matrices = layers * (2 * d * d + 2 * d * (double)c.kv_width + (double)c.ffn_weights) + d * (double)c.vocab_size;
     double rows = (double)b->c->batch, T = (double)b->c->length;
     if (b->c->pairs)
-        return pair_operations(b, ffn);
+        return pair_operations(b);
     if (b->c->generate)
         return 1e-9 * 2 * matrices * T; /* what each token sees is small beside it */
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);

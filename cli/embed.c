@@ -301,7 +301,7 @@ static wf_status embed(const struct arguments *a, wf_error *error)
             status = print_cosines(&e, error);
         else if (status == WF_OK && a->format == FORMAT_NPY)
             status = print_rows(e.vector, e.lines, e.width, a->format, error);
-        report(&e, o.max_length > 0 ? o.max_length : run.config.context);
+        report(&e, o.max_length > 0 ? o.max_length : wf_config_shape(&run.config).context);
     }
     wf_embedder_free(e.embedder);
     wf_lines_close(&e.in);

@@ -83,13 +83,13 @@ static wf_status inspect_run(const char *folder, wf_error *error)
     wf_status status =
         config_path && model ? wf_config_load(&config, config_path, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     if (status == WF_OK) {
-        char text[WF_QUOTE_SIZE + 32];
+        char text[WF_QUOTE_SIZE + 32], value[96];
+        struct wf_config_key key;
         printf("model: %s\n", shown(config.model, text));
-        printf("family: %s\n", shown(config.family, text));
-        for (int i = 0; i < wf_config_key_count(); i++) {
-            char value[96];
-            if (wf_config_get(&config, wf_config_key_at(i), value, sizeof value))
-                printf("%s: %s\n", wf_config_key_at(i), shown(value, text));
+        printf("family: %s\n", shown(wf_config_family(&config), text));
+        for (int i = 0; wf_config_key_at(&config, i, &key); i++) {
+            wf_config_get(&config, key.name, value, sizeof value);
+            printf("%s: %s\n", key.name, shown(value, text));
         }
         status = inspect_file(model, error);
     }

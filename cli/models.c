@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-enum { TYPES = 65 }; /* characters of an English text: what a model without a vocabulary of its own is counted with */
+enum { TYPES = 65 }; /* characters of an English text: the vocabulary that a model without a size is counted with */
 
 /* --- settings ------------------------------------------------------------------------------------------------------ */
 
@@ -35,30 +35,43 @@ static void print_key(FILE *to, const char *name, int indent, const struct wf_co
     print_entry(to, name, indent, text);
 }
 
+/* " [language models, encoders]"; nothing for all. */
+static void add_kinds(char *text, size_t size, int kinds)
+{
+    static const char *const names[] = {"language models", "translation", "encoders"};
+    const char *before = " [";
+    for (int i = 0; kinds && i < 3; i++)
+        if (kinds >> i & 1) {
+            size_t used = strlen(text);
+            snprintf(text + used, size - used, "%s%s", before, names[i]);
+            before = ", ";
+        }
+    if (kinds)
+        snprintf(text + strlen(text), size - strlen(text), "]");
+}
+
 char *settings_help(void)
 {
-    static const struct {
-        int users;
-        const char *head;
-    } group[] = {{WF_CONFIG_TRAINED, "of all models"},
-                 {WF_CONFIG_LANGUAGE | WF_CONFIG_ENCODER, "of language models and encoders"},
-                 {WF_CONFIG_PAIRS | WF_CONFIG_ENCODER, "of translation models and encoders"},
-                 {WF_CONFIG_LANGUAGE | WF_CONFIG_PAIRS, "of language and translation models"},
-                 {WF_CONFIG_LANGUAGE, "of language models"},
-                 {WF_CONFIG_PAIRS, "of translation models"},
-                 {WF_CONFIG_ENCODER, "of encoders"}};
     char *text = NULL;
+    const char *section;
     size_t size;
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    fputs("Settings for --set KEY=VALUE, and in brackets what they can be. `weft models MODEL` prints what they are for one.\n", to);
-    for (size_t g = 0; g < sizeof group / sizeof *group; g++) {
+    fputs("Settings for --set KEY=VALUE, with the values that they take. `weft models MODEL` prints those of a model.\n", to);
+    for (int s = 0; (section = wf_config_section_at(s)); s++) {
+        struct wf_config family;
         struct wf_config_key key;
-        fprintf(to, "\nSettings %s:\n", group[g].head);
-        for (int i = 0; wf_config_key_help(i, &key); i++)
-            if ((key.users & WF_CONFIG_TRAINED) == group[g].users)
-                print_key(to, key.name, 21, &key);
+        bool of_family = wf_config_defaults(&family, section, NULL) == WF_OK;
+        if (of_family && wf_config_read_only(&family))
+            continue;
+        fprintf(to, of_family ? "\nThe family %s:\n" : "\nOf the %s:\n", section);
+        for (int i = 0; wf_config_section_key(section, i, &key); i++) {
+            char about[320];
+            snprintf(about, sizeof about, "%s (%s)", key.meaning, key.values);
+            add_kinds(about, sizeof about, key.kinds);
+            print_entry(to, key.name, 21, about);
+        }
     }
     return fclose(to) == 0 ? text : (free(text), NULL);
 }
@@ -73,10 +86,12 @@ static int print_model(const char *name)
         return fail(&error);
     for (int i = 0; i < wf_preset_count(); i++)
         if (strcmp(wf_preset_at(i)->name, name) == 0)
-            printf("%s (%s): %s\n", name, config.family, wf_preset_at(i)->purpose);
-    for (int i = 0; wf_config_key_help(i, &key); i++) {
-        if (!wf_config_get(&config, key.name, value, sizeof value))
-            continue;
+            printf("%s (%s): %s\n", name, wf_config_family(&config), wf_preset_at(i)->purpose);
+    const char *section = "";
+    for (int i = 0; wf_config_key_at(&config, i, &key); i++) {
+        if (strcmp(section, key.section) != 0)
+            printf("%s:\n", section = key.section);
+        wf_config_get(&config, key.name, value, sizeof value);
         snprintf(setting, sizeof setting, "%s=%s", key.name, value);
         print_key(stdout, setting, 27, &key);
     }
@@ -109,17 +124,25 @@ int run_models(int argc, char **argv)
     printf("%-20s %-8s %12s  %s\n", "name", "family", "parameters", "purpose");
     for (int i = 0; i < wf_preset_count(); i++) {
         const struct wf_preset *p = wf_preset_at(i);
-        struct wf_config config = p->config;
+        struct wf_config config;
         wf_error error = {0};
-        if (config.vocab_size == 0)
-            config.vocab_size = TYPES;
+        if (wf_config_preset(&config, p->name, &error) != WF_OK)
+            return fail(&error);
+        if (wf_config_shape(&config).vocab_size == 0)
+            wf_config_set_vocab(&config, TYPES, 0);
         wf_model *model = wf_model_new(&config, &error);
         if (!model)
             return fail(&error);
-        printf("%-20s %-8s %12lld  %s\n", p->name, p->family, (long long)wf_registry_parameters(wf_model_registry(model)), p->purpose);
+        printf("%-20s %-8s %12lld  %s\n", p->name, wf_config_family(&config), (long long)wf_registry_parameters(wf_model_registry(model)),
+               p->purpose);
         wf_model_free(model);
     }
-    printf("Models of characters, and seq2seq-tiny, are counted with %d types; weft train takes as many as the text has.\n", TYPES);
-    puts("Read, not trained: bert, from a folder of Hugging Face's (weft embed, weft attention).");
+    printf("Without a vocabulary size a model is counted with %d tokens; the training text decides.\n", TYPES);
+    const char *section;
+    for (int s = 0; (section = wf_config_section_at(s)); s++) {
+        struct wf_config config;
+        if (wf_config_defaults(&config, section, NULL) == WF_OK && wf_config_read_only(&config))
+            printf("Not trained, but read from Hugging Face folders: %s (weft embed, weft attention).\n", section);
+    }
     return EXIT_DONE;
 }

@@ -94,12 +94,13 @@ static wf_status take_model(struct arguments *a, wf_error *error)
             return wf_error_set(error, WF_ERR_ARGUMENT, "--model: %s is %s: take one that translates, such as multi30k", a->model,
                                 wf_config_kind(&c) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     }
-    a->max_length = a->max_length ? a->max_length : c.max_length;
+    struct wf_model_shape shape = wf_config_shape(&c); /* zeros without a model */
+    a->max_length = a->max_length ? a->max_length : shape.context;
     a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.training.batch_tokens;
     a->side = a->has_cost ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
     a->window = c.training.batch_window;
-    a->bos = a->bos || c.source_bos;
-    a->eos = a->eos || c.source_eos;
+    a->bos = a->bos || shape.source_bos;
+    a->eos = a->eos || shape.source_eos;
     return WF_OK;
 }
 

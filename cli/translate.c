@@ -224,7 +224,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
         status = stream(&s, a, error);
         display_clear(&s.display);
         struct wf_translator_counts counts = wf_translator_counts(s.translator);
-        report(&counts, run.config.max_length);
+        report(&counts, wf_config_shape(&run.config).context);
     } else {
         status = error->code;
     }

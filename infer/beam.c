@@ -6,14 +6,13 @@
 
 #include <weft/memory.h>
 
-#include <weft/internal/families.h>
 #include "search.h"
+#include <weft/internal/family.h>
 
 wf_status search_make(struct search *s, wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(s->model);
     size_t rows = (size_t)(s->batch * s->beam), nodes = rows * (size_t)s->limit;
-    int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
+    int64_t width = wf_model_shape_of(s->model)->kv_width;
     s->kv = wf_alloc_zero((size_t)s->layers, sizeof *s->kv);
     s->sentence = wf_alloc_zero((size_t)s->batch, sizeof *s->sentence);
     s->nodes = wf_alloc_zero(nodes, sizeof *s->nodes);

@@ -11,7 +11,7 @@
 #include <weft/internal/sentence.h>
 #include <weft/memory.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 /* Lines are encoded in so many lists at once, each with a cache of its own. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
@@ -71,10 +71,10 @@ static wf_status check_marks(const wf_tokenizer *tokenizer, int64_t max_length, 
 
 static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *o, wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(model);
+    const struct wf_model_shape *c = wf_model_shape_of(model);
     if (wf_model_kind_of(model) != WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is no encoder, and sentence vectors come from one: a BERT, or encoder-attention",
-                            c->model);
+                            wf_model_config(model)->model);
     if (o->pooling != WF_POOL_MEAN && o->pooling != WF_POOL_CLS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "pooling %d is unknown", (int)o->pooling);
     if (wf_tokenizer_vocab_size(tokenizer) > c->vocab_size)
@@ -90,7 +90,7 @@ static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, con
 wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *options,
                              wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(model);
+    const struct wf_model_shape *c = wf_model_shape_of(model);
     wf_status status = check(model, tokenizer, options, error);
     if (status != WF_OK)
         return NULL;
@@ -99,7 +99,7 @@ wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenize
         no_memory(error);
         return NULL;
     }
-    *e = (wf_embedder){.model = model, .tokenizer = tokenizer, .options = *options, .width = c->d_model};
+    *e = (wf_embedder){.model = model, .tokenizer = tokenizer, .options = *options, .width = c->width};
     if (!e->options.name)
         e->options.name = "input";
     if (e->options.max_length == 0)

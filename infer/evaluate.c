@@ -14,7 +14,7 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is no language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
-    int64_t context = wf_model_config(model)->context, rows = context < TOKENS ? TOKENS / context : 1, seen = 0;
+    int64_t context = wf_model_shape_of(model)->context, rows = context < TOKENS ? TOKENS / context : 1, seen = 0;
     double sum = 0;
     struct wf_windows windows;
     wf_status status = wf_windows_init(&windows, ids, context, rows, error);

@@ -32,8 +32,9 @@ static void walk_end(struct walk *w)
 static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids,
                             wf_error *error)
 {
-    int64_t rows = c->context < TOKENS ? TOKENS / c->context : 1, longest = ids.count < rows * c->context ? ids.count : rows * c->context;
-    *w = (struct walk){.text = ids, .context = c->context, .most = rows};
+    int64_t context = wf_config_shape(c).context;
+    int64_t rows = context < TOKENS ? TOKENS / context : 1, longest = ids.count < rows * context ? ids.count : rows * context;
+    *w = (struct walk){.text = ids, .context = context, .most = rows};
     if (ids.count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there is no token in it, so none to mask: give a text with words in it");
     wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
@@ -79,11 +80,11 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
 {
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_masked_evaluation){.loss = NAN};
-    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !(c->training.mask_rate > 0))
+    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || wf_config_read_only(c))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained to find masked words again: it has no loss on them", c->model);
-    if (wf_tokenizer_vocab_size(tokenizer) != c->vocab_size)
+    if (wf_tokenizer_vocab_size(tokenizer) != wf_config_shape(c).vocab_size)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the tokenizer has %lld types, the model %lld: they don't belong together",
-                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)c->vocab_size);
+                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;
     double sum = 0;
     wf_status status = walk_begin(&w, c, tokenizer, ids, error);

@@ -5,7 +5,7 @@
 #include <weft/generate.h>
 #include <weft/memory.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 struct window {
     int32_t *ids;
@@ -44,7 +44,7 @@ static void scratch_free(struct scratch *s)
 
 static wf_status scratch_make(struct scratch *s, const wf_model *model, bool cache, wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(model);
+    const struct wf_model_shape *c = wf_model_shape_of(model);
     *s = (struct scratch){.ids = wf_alloc((size_t)c->context * sizeof *s->ids),
                           .order = wf_alloc((size_t)c->vocab_size * sizeof *s->order),
                           .logits = wf_alloc((size_t)c->vocab_size * sizeof *s->logits)};
@@ -62,7 +62,7 @@ static wf_status run(const wf_model *model, wf_tape *tape, struct scratch *s, st
                      const struct wf_generate_options *o, int32_t *out, int64_t *count, wf_error *error)
 {
     struct wf_cache *cache = o->no_cache ? NULL : &s->cache;
-    int64_t types = wf_model_config(model)->vocab_size;
+    int64_t types = wf_model_shape_of(model)->vocab_size;
     wf_tape_mark mark = wf_tape_here(tape);
     while (*count < o->max_tokens) {
         wf_tensor *ids = wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached);
@@ -91,10 +91,10 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
                            const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error)
 {
     struct scratch scratch;
-    const struct wf_config *c = wf_model_config(model);
+    const struct wf_model_shape *c = wf_model_shape_of(model);
     *count = 0;
     if (model->family->kind != WF_MODEL_LANGUAGE)
-        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: it continues no text", c->model);
+        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: it continues no text", model->config.model);
     if (length < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (options->max_tokens < 0)
@@ -178,9 +178,9 @@ wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer,
                            const struct wf_generate_options *options, bool (*text)(void *ctx, const char *text, int64_t length), void *ctx,
                            wf_error *error)
 {
-    if (wf_tokenizer_vocab_size(tokenizer) != wf_model_config(model)->vocab_size)
+    if (wf_tokenizer_vocab_size(tokenizer) != wf_model_shape_of(model)->vocab_size)
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
-                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_model_config(model)->vocab_size);
+                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_model_shape_of(model)->vocab_size);
     struct writer w = {.decoder = wf_decoder_new(tokenizer, NULL, error), .text = text, .ctx = ctx, .error = error};
     if (!w.decoder)
         return WF_ERR_MEMORY;

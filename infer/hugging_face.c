@@ -111,9 +111,9 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
         status = load_vocab(folder, vocab, out, error);
     else if (status == WF_OK)
         status = wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: neither tokenizer.json nor vocab.txt is there", folder);
-    if (status == WF_OK && !fits(wf_tokenizer_vocab_size(*out), config->vocab_size))
+    if (status == WF_OK && !fits(wf_tokenizer_vocab_size(*out), wf_config_shape(config).vocab_size))
         status = wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " types, the model in %s has %" PRId64 ": they don't belong together",
-                              has_json ? json : vocab, wf_tokenizer_vocab_size(*out), folder, config->vocab_size);
+                              has_json ? json : vocab, wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(json);
     wf_free(vocab);
     return status;
@@ -154,7 +154,7 @@ static wf_status take_pooling(const json_t *object, const char *path, const stru
 {
     char quoted[WF_QUOTE_SIZE];
     const char *mode = NULL;
-    int64_t width = config->d_model;
+    int64_t width = wf_config_shape(config).width;
     const json_t *list = json_object_get(object, "pooling_mode");
     wf_status status = WF_OK;
     if (json_is_array(list) && json_array_size(list) == 1)
@@ -180,9 +180,9 @@ static wf_status take_pooling(const json_t *object, const char *path, const stru
         status = wf_json_get_int(object, path,
                                  json_object_get(object, "embedding_dimension") ? "embedding_dimension" : "word_embedding_dimension",
                                  WF_JSON_OPTIONAL, 1, INT32_MAX, &width, error);
-    if (status == WF_OK && width != config->d_model)
+    if (status == WF_OK && width != wf_config_shape(config).width)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: it pools vectors of %" PRId64 " numbers, the model's have %" PRId64, path, width,
-                            config->d_model);
+                            wf_config_shape(config).width);
     return status;
 }
 
@@ -273,8 +273,8 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     if (status == WF_OK && prompt)
         status =
             wf_error_set(error, WF_ERR_FORMAT, "%s: key \"default_prompt_name\": words before each text are not done here", general_path);
-    if (o->max_length > config->context)
-        o->max_length = config->context;
+    if (o->max_length > wf_config_shape(config).context)
+        o->max_length = wf_config_shape(config).context;
     json_decref(object);
     json_decref(general);
     wf_free(path);
@@ -286,7 +286,7 @@ wf_status hf_embed_options(const char *folder, const struct wf_config *config, s
 {
     bool found = false;
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    if (strcmp(config->family, "bert") != 0) /* a run that was made in such a folder has nothing of it */
+    if (!wf_config_read_only(config)) /* a run that was made in such a folder has nothing of it */
         return WF_OK;
     wf_status status = load_modules(folder, config, out, &found, error);
     return status == WF_OK && found ? load_settings(folder, config, out, error) : status;

@@ -96,13 +96,14 @@ wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char
                         wf_error *error)
 {
     *out = NULL;
-    if (!wf_config_translates(&run->config))
+    if (wf_config_kind(&run->config) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s does not translate: it takes a text, not pairs of sentences", run->config.model);
+    struct wf_model_shape shape = wf_config_shape(&run->config);
     struct wf_bitext_options o = {.source = run->source_tokenizer,
                                   .target = run->tokenizer,
-                                  .source_bos = run->config.source_bos,
-                                  .source_eos = run->config.source_eos,
-                                  .max_length = run->config.max_length,
+                                  .source_bos = shape.source_bos,
+                                  .source_eos = shape.source_eos,
+                                  .max_length = shape.context,
                                   .cache = cache};
     return wf_bitext_open(source, target, &o, out, error);
 }

@@ -72,11 +72,6 @@ wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *coun
     return status;
 }
 
-bool wf_config_translates(const struct wf_config *config)
-{
-    return wf_config_kind(config) == WF_MODEL_PAIRS;
-}
-
 static wf_status no_mark(const char *name, const char *side, const char *mark, wf_error *error)
 {
     return wf_error_set(error, WF_ERR_FORMAT,
@@ -86,16 +81,17 @@ static wf_status no_mark(const char *name, const char *side, const char *mark, w
 }
 
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
-                           wf_error *error)
+                              wf_error *error)
 {
+    struct wf_model_shape shape = wf_config_shape(config);
     static const char begin[] = "start of a sentence (<s>, <bos>, [CLS])", end[] = "end of a sentence (</s>, <eos>, [SEP])";
     if (wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS) < 0)
         return no_mark(name, "target", begin, error);
     if (wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS) < 0)
         return no_mark(name, "target", end, error);
-    if (config->source_bos && wf_tokenizer_special(source, WF_SPECIAL_BOS) < 0)
+    if (shape.source_bos && wf_tokenizer_special(source, WF_SPECIAL_BOS) < 0)
         return no_mark(name, "source", begin, error);
-    if (config->source_eos && wf_tokenizer_special(source, WF_SPECIAL_EOS) < 0)
+    if (shape.source_eos && wf_tokenizer_special(source, WF_SPECIAL_EOS) < 0)
         return no_mark(name, "source", end, error);
     return WF_OK;
 }
@@ -103,7 +99,7 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
 /* One name, or two where source and target have embeddings of their own. */
 static bool two_files(const struct wf_config *config)
 {
-    return wf_config_translates(config) && !config->shared;
+    return wf_config_kind(config) == WF_MODEL_PAIRS && !wf_config_shape(config).shared_tokenizer;
 }
 
 static wf_status save_one(const char *folder, const char *name, const wf_tokenizer *tokenizer, wf_error *error)
@@ -115,7 +111,7 @@ static wf_status save_one(const char *folder, const char *name, const wf_tokeniz
 }
 
 wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
-                          wf_error *error)
+                             wf_error *error)
 {
     if (!two_files(config))
         return save_one(folder, "tokenizer.json", tokenizer, error);
@@ -135,17 +131,18 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
 }
 
 wf_status wf_tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
-                          wf_error *error)
+                             wf_error *error)
 {
     bool two = two_files(config);
-    int64_t source_types = config->source_vocab_size > 0 ? config->source_vocab_size : config->vocab_size;
+    struct wf_model_shape shape = wf_config_shape(config);
     *tokenizer = *source = NULL;
-    if (strcmp(config->family, "bert") == 0)
+    if (wf_config_read_only(config))
         return hf_tokenizer_load(folder, config, tokenizer, error);
-    wf_status status = load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", config->vocab_size, tokenizer, error);
+    wf_status status = load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", shape.vocab_size, tokenizer, error);
     if (status == WF_OK && two)
-        status = load_one(folder, "tokenizer.source.json", source_types, source, error);
-    else if (status == WF_OK && wf_config_translates(config))
+        status = load_one(folder, "tokenizer.source.json", shape.source_vocab_size, source, error);
+    else if (status == WF_OK && wf_config_kind(config) == WF_MODEL_PAIRS)
         *source = *tokenizer;
-    return status == WF_OK && wf_config_translates(config) ? wf_tokenizers_check(config, *tokenizer, *source, folder, error) : status;
+    return status == WF_OK && wf_config_kind(config) == WF_MODEL_PAIRS ? wf_tokenizers_check(config, *tokenizer, *source, folder, error)
+                                                                       : status;
 }

@@ -7,7 +7,7 @@
 #include <weft/memory.h>
 
 #include "search.h"
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
 /* A batch that was not asked for is kept so small that its caches take no more than this. */
@@ -26,9 +26,9 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
                                wf_error *error)
 {
     const struct wf_config *c = wf_model_config(model);
+    int64_t types = wf_model_shape_of(model)->vocab_size;
     if (!wf_model_translates(model))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take a model of family seq2seq",
-                            c->model[0] ? c->model : c->family,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take an encoder-decoder", c->model,
                             wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     wf_status status = check_range("beam", o->beam, MOST_BEAM, error);
     if (status == WF_OK)
@@ -45,17 +45,17 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
         return wf_error_set(error, WF_ERR_ARGUMENT, "n_best: %lld is out of range: at most the beam, which is %lld", (long long)o->n_best,
                             (long long)beam);
     for (int i = 0; i < 2; i++)
-        if ((i ? eos : bos) < 0 || (i ? eos : bos) >= c->vocab_size)
+        if ((i ? eos : bos) < 0 || (i ? eos : bos) >= types)
             return wf_error_set(error, WF_ERR_ARGUMENT, "%s: id %d is not in the vocabulary of %lld", i ? "eos" : "bos", i ? eos : bos,
-                                (long long)c->vocab_size);
+                                (long long)types);
     int64_t picks = beam > 1 ? 2 * beam : 1;
     *s = (struct search){.model = model,
                          .beam = beam,
                          .n_best = n_best,
-                         .types = c->vocab_size,
+                         .types = types,
                          .picks = picks,
-                         .most = picks < c->vocab_size ? picks : c->vocab_size,
-                         .layers = c->decoder_layers,
+                         .most = picks < types ? picks : types,
+                         .layers = wf_model_shape_of(model)->layers,
                          .length_penalty = length_penalty,
                          .bos = bos,
                          .eos = eos,
@@ -64,14 +64,14 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
     return WF_OK;
 }
 
-static wf_status check_sentence(const struct wf_config *c, const int32_t *ids, int64_t length, int64_t place, wf_error *error)
+static wf_status check_sentence(const struct wf_model_shape *c, const int32_t *ids, int64_t length, int64_t place, wf_error *error)
 {
     if (length < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has no ids: leave it out", (long long)place);
-    if (length > c->max_length)
+    if (length > c->context)
         return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has %lld ids, the model takes %lld: shorten it", (long long)place,
-                            (long long)length, (long long)c->max_length);
-    int64_t types = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
+                            (long long)length, (long long)c->context);
+    int64_t types = c->source_vocab_size;
     for (int64_t i = 0; i < length; i++)
         if (ids[i] < 0 || ids[i] >= types)
             return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld: id %d at %lld is not in the vocabulary of %lld", (long long)place,
@@ -82,8 +82,9 @@ static wf_status check_sentence(const struct wf_config *c, const int32_t *ids, i
 /* The most tokens of a translation, EOS included. The marks of a source are not counted. */
 static int64_t limit_of(const struct wf_config *c, const struct wf_translate_options *o, int64_t length)
 {
-    int64_t limit = c->max_length, asked = o->max_tokens > 0 ? o->max_tokens : c->generation.max_tokens;
-    int64_t bare = length - c->source_bos - c->source_eos;
+    struct wf_model_shape shape = wf_config_shape(c);
+    int64_t limit = shape.context, asked = o->max_tokens > 0 ? o->max_tokens : c->generation.max_tokens;
+    int64_t bare = length - shape.source_bos - shape.source_eos;
     if (asked > 0 && asked < limit)
         limit = asked;
     if (c->generation.extra_tokens > 0 && (bare > 0 ? bare : 0) + c->generation.extra_tokens < limit)
@@ -107,10 +108,10 @@ static int longer(const void *a, const void *b)
 
 static int64_t batch_of(const struct search *s, const struct wf_translate_options *o, int64_t count)
 {
-    const struct wf_config *c = wf_model_config(s->model);
     int64_t batch = o->batch;
     if (batch == 0) {
-        double each = 2.0 * sizeof(wf_real) * (double)c->d_model * (double)s->layers * (double)s->limit * (double)s->beam;
+        double each =
+            2.0 * sizeof(wf_real) * (double)wf_model_shape_of(s->model)->kv_width * (double)s->layers * (double)s->limit * (double)s->beam;
         double fit = cache_bytes / each;
         batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
     }
@@ -200,7 +201,7 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
     if (status == WF_OK && count < 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld sentences can't be translated", (long long)count);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
-        status = check_sentence(wf_model_config(model), ids + offsets[i], (int64_t)offsets[i + 1] - offsets[i], i, error);
+        status = check_sentence(wf_model_shape_of(model), ids + offsets[i], (int64_t)offsets[i + 1] - offsets[i], i, error);
     if (status != WF_OK)
         return status;
     out->n_best = search.n_best;

@@ -62,8 +62,8 @@ static wf_status mark(const wf_tokenizer *tokenizer, const char *side, enum wf_s
 
 static wf_status check(wf_translator *t, wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(t->model);
-    t->types = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
+    const struct wf_model_shape *c = wf_model_shape_of(t->model);
+    t->types = c->source_vocab_size;
     t->source_bos = t->source_eos = -1;
     wf_status status = check_tokenizer(t->source, "source", t->types, error);
     if (status == WF_OK)
@@ -154,7 +154,7 @@ static int64_t unknown_in(const wf_translator *t, int64_t start)
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
                         struct wf_translator_counts *counts, wf_error *error)
 {
-    int64_t first = t->ids.count, most = wf_model_config(t->model)->max_length, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
+    int64_t first = t->ids.count, most = wf_model_shape_of(t->model)->context, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
     int64_t fault = wf_text_fault(text + from, to - from), unknown = 0;
     if (fault >= 0)
         return wf_text_refuse(t->name, line + 1, from + fault - begin + 1, text + from + fault, to - from - fault, error);

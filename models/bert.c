@@ -6,9 +6,37 @@
  * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. In files they have Hugging Face's names: the table below. */
 #include <string.h>
 
+#include <weft/internal/json.h>
+#include <weft/internal/text.h>
 #include <weft/nn.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
+
+struct bert_config {
+    int64_t d_model, heads, d_ff, layers, context, vocab_size, segments;
+    double dropout, attention_dropout, norm_eps;
+    enum wf_activation activation;
+};
+
+#define INT(...) WF_INT_KEY(struct bert_config, __VA_ARGS__)
+#define REAL(...) WF_REAL_KEY(struct bert_config, __VA_ARGS__)
+/* clang-format off */
+static const struct wf_key keys[] = { /* the defaults are Hugging Face's */
+    INT(d_model, "768", 1, 65536, "model width"),
+    INT(heads, "12", 1, 1024, "attention heads; a divisor of d_model"),
+    INT(d_ff, "3072", 1, 262144, "inner width of the feed-forward"),
+    INT(layers, "12", 1, 1024, "blocks"),
+    INT(context, "512", 1, 1048576, "maximum number of tokens that the model sees at once"),
+    INT(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
+    INT(segments, "2", 1, 1024, "segment kinds"),
+    REAL(dropout, "0.1", 0, 1, "dropout probability", .below = true),
+    REAL(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true),
+    REAL(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
+    WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward"),
+};
+/* clang-format on */
+#undef INT
+#undef REAL
 
 struct block {
     struct wf_mha attn;
@@ -17,7 +45,7 @@ struct block {
     struct wf_dropout drop;
 };
 
-static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+static void block_init(wf_scope s, struct block *b, const struct bert_config *c)
 {
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .dropout = c->attention_dropout);
     wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .eps = c->norm_eps);
@@ -44,8 +72,9 @@ struct bert {
     struct block block[];
 };
 
-static void bert_init(wf_scope s, void *model, const struct wf_config *c)
+static void bert_init(wf_scope s, void *model, const void *config)
 {
+    const struct bert_config *c = config;
     struct bert *m = model;
     s = wf_with_init(
         s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02}, .embedding = {WF_INIT_NORMAL, 0.02}, .bias = {WF_INIT_CONSTANT, 0}});
@@ -124,13 +153,117 @@ static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, wf
     return wf_registry_load_with(registry, file, &o, error);
 }
 
-const struct family family_bert = {
+/* --- Hugging Face's config.json ------------------------------------------------------------------------------------ */
+
+/* Keys that say nothing about what the model computes may be there; a setting that would change the numbers and is not supported is
+ * refused by name. */
+static void refuse(struct wf_json_reader *r, const char *key, const char *value, const char *what)
+{
+    char quoted[WF_QUOTE_SIZE];
+    wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s%s%s", r->where, key,
+                                        value ? wf_text_quote(value, quoted) : "", value ? " is not supported: " : "", what));
+}
+
+static void refuse_others(struct wf_json_reader *r)
+{
+    static const char *const truths[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder"};
+    const char *positions = "absolute";
+    json_t *pruned = NULL, *quantized = json_object_get(r->object, "quantization_config");
+    wf_json_read_string(r, "position_embedding_type", WF_JSON_OPTIONAL, &positions);
+    if (r->status == WF_OK && strcmp(positions, "absolute") != 0)
+        refuse(r, "position_embedding_type", positions, "only \"absolute\" is");
+    wf_json_read_object(r, "pruned_heads", WF_JSON_OPTIONAL, &pruned);
+    if (r->status == WF_OK && pruned && json_object_size(pruned) > 0)
+        refuse(r, "pruned_heads", NULL, "models with pruned heads are not supported");
+    if (r->status == WF_OK && quantized && !json_is_null(quantized))
+        refuse(r, "quantization_config", NULL, "quantised weights are not supported");
+    for (size_t i = 0; i < sizeof truths / sizeof *truths; i++) {
+        bool on = false;
+        wf_json_read_bool(r, truths[i], WF_JSON_OPTIONAL, &on);
+        if (r->status == WF_OK && on)
+            refuse(r, truths[i], NULL, "only a BERT that is an encoder is supported");
+    }
+}
+
+/* Hugging Face has several names for some, which differ by no more than rounding. */
+static void read_activation(struct wf_json_reader *r, enum wf_activation *out)
+{
+    static const struct {
+        const char *name;
+        enum wf_activation activation;
+    } names[] = {
+        {"gelu", WF_GELU},           {"gelu_python", WF_GELU},        {"gelu_new", WF_GELU_TANH}, {"gelu_pytorch_tanh", WF_GELU_TANH},
+        {"gelu_fast", WF_GELU_TANH}, {"gelu_accurate", WF_GELU_TANH}, {"relu", WF_RELU},          {"silu", WF_SILU},
+        {"swish", WF_SILU}};
+    const char *name = "gelu";
+    wf_json_read_string(r, "hidden_act", WF_JSON_OPTIONAL, &name);
+    if (r->status != WF_OK)
+        return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].name, name) == 0) {
+            *out = names[i].activation;
+            return;
+        }
+    refuse(r, "hidden_act", name, "gelu, gelu_new, relu and silu are");
+}
+
+static wf_status bert_read(const json_t *object, const char *path, void *config, wf_error *error)
+{
+    struct bert_config *c = config;
+    struct wf_json_reader r = {.object = object, .where = path, .error = error};
+    refuse_others(&r);
+    wf_json_read_int(&r, "vocab_size", WF_JSON_REQUIRED, 1, 16777216, &c->vocab_size);
+    wf_json_read_int(&r, "hidden_size", WF_JSON_REQUIRED, 1, 65536, &c->d_model);
+    wf_json_read_int(&r, "num_hidden_layers", WF_JSON_REQUIRED, 1, 1024, &c->layers);
+    wf_json_read_int(&r, "num_attention_heads", WF_JSON_REQUIRED, 1, 1024, &c->heads);
+    wf_json_read_int(&r, "intermediate_size", WF_JSON_REQUIRED, 1, 262144, &c->d_ff);
+    wf_json_read_int(&r, "max_position_embeddings", WF_JSON_OPTIONAL, 1, 1048576, &c->context);
+    wf_json_read_int(&r, "type_vocab_size", WF_JSON_OPTIONAL, 1, 1024, &c->segments);
+    wf_json_read_double(&r, "layer_norm_eps", WF_JSON_OPTIONAL, 1e-300, 1, &c->norm_eps);
+    wf_json_read_double(&r, "hidden_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->dropout);
+    wf_json_read_double(&r, "attention_probs_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->attention_dropout);
+    read_activation(&r, &c->activation);
+    if (r.status == WF_OK && c->d_model % c->heads != 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: hidden_size %lld is not a multiple of num_attention_heads %lld", path,
+                            (long long)c->d_model, (long long)c->heads);
+    return r.status;
+}
+
+static void bert_shape(const void *config, struct wf_model_shape *s)
+{
+    const struct bert_config *c = config;
+    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
+                                 .context = c->context,
+                                 .width = c->d_model,
+                                 .layers = c->layers,
+                                 .heads = c->heads,
+                                 .kv_width = c->d_model,
+                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff,
+                                 .segments = c->segments};
+}
+
+static wf_status bert_check(const void *config, wf_error *error)
+{
+    const struct bert_config *c = config;
+    if (c->d_model % c->heads != 0)
+        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
+    return WF_OK;
+}
+
+const struct wf_family family_bert = {
+    .abi = WF_FAMILY_ABI,
     .name = "bert",
     .kind = WF_MODEL_ENCODER,
-    .users = WF_CONFIG_READ,
+    .config_size = sizeof(struct bert_config),
+    .keys = WF_KEYS(keys),
+    .read_only = true,
+    .model_type = "bert",
+    .read = bert_read,
+    .shape = bert_shape,
+    .check = bert_check,
     .size = sizeof(struct bert),
     .block_size = sizeof(struct block),
     .init = bert_init,
-    .hidden = bert_hidden,
     .load = bert_load,
+    .hidden = bert_hidden,
 };

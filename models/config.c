@@ -1,200 +1,349 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of a configuration as text, and what holds between them. The keys themselves: config_keys.c. */
-#include <errno.h>
+/* A configuration: the family's keys and the common ones as text, what holds between them, and presets. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <weft/config.h>
 #include <weft/internal/text.h>
 
-#include <weft/internal/families.h>
+#include "keys.h"
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
+/* --- keys of a configuration --------------------------------------------------------------------------------------- */
 
-/* Also 1e9, so that it is the range that is complained of. *beyond: a whole number that int64_t does not hold. */
-static bool parse_int(const char *text, int64_t *value, bool *beyond)
+/* Takes the key at *index of a table's rows that the kind uses, or counts them off *index. */
+static bool take_row(const struct wf_keys *keys, enum wf_model_kind kind, int *index, const struct wf_key **out)
 {
-    double real;
-    char *end;
-    errno = 0;
-    *beyond = false;
-    if (strspn(text, "-0123456789") == strlen(text) && *text) {
-        *value = strtoll(text, &end, 10);
-        if (*end == 0 && errno == 0)
-            return true;
-    }
-    if (!wf_text_to_double(text, &real) || real != floor(real))
-        return false;
-    *beyond = fabs(real) >= 0x1p62;
-    *value = *beyond ? 0 : (int64_t)real;
-    return true;
-}
-
-/* A number too large for a double: it is one, but out of every range. Without the point, which the locale has a say in. */
-static bool overflows(const char *text)
-{
-    char digits[64], *end;
-    size_t n = strlen(text), before = strcspn(text, ".");
-    if (n == 0 || n >= sizeof digits || strspn(text, "+-.eE0123456789") != n)
-        return false;
-    snprintf(digits, sizeof digits, "%.*s%s", (int)before, text, before < n ? text + before + 1 : "");
-    return isinf(strtod(digits, &end)) && !*end;
-}
-
-static bool parse_bool(const char *text, bool *value)
-{
-    static const char *const words[] = {"false", "true", "no", "yes", "0", "1"};
-    for (int i = 0; i < 6; i++)
-        if (strcmp(words[i], text) == 0) {
-            *value = i % 2 == 1;
+    for (int i = 0; i < keys->count; i++)
+        if (key_used(&keys->key[i], kind) && (*index)-- == 0) {
+            *out = &keys->key[i];
             return true;
         }
     return false;
 }
 
-/* A name that is no key: with the nearest of those that this model takes. */
-static wf_status unknown_key(const struct wf_config *config, const char *name, wf_error *error)
+bool slot_at(const struct wf_config *config, int index, struct slot *out)
 {
-    char text[WF_QUOTE_SIZE];
-    const char *names[MOST_KEYS];
-    int count = 0;
-    for (int i = 0; i < wf_config_key_count(); i++)
-        if (key_used(key_at(i), config))
-            names[count++] = key_at(i)->name;
-    const char *near = wf_nearest(name, names, count);
-    if (near)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s: did you mean %s?", wf_text_quote(name, text), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s among those that can be set (d_model, heads, lr, steps, ...)",
-                        wf_text_quote(name, text));
+    const struct wf_family *family = config->family;
+    if (!family || index < 0)
+        return false;
+    *out = (struct slot){.values = (void *)config->architecture, .section = family->name};
+    if (take_row(&family->keys, family->kind, &index, &out->key))
+        return true;
+    for (int i = 0; i < SECTIONS; i++) {
+        *out = (struct slot){.values = (char *)config + sections[i].offset, .section = sections[i].name};
+        if (take_row(&sections[i].keys, family->kind, &index, &out->key))
+            return true;
+    }
+    return false;
 }
 
-static wf_status unused_key(const struct wf_config *config, const struct key *key, wf_error *error)
+bool slot_find(const struct wf_config *config, const char *name, struct slot *out)
+{
+    for (int i = 0; slot_at(config, i, out); i++)
+        if (strcmp(out->key->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void describe(const struct wf_key *key, const char *section, struct wf_config_key *out)
+{
+    *out = (struct wf_config_key){.name = key->name, .meaning = key->meaning, .section = section, .value = key->value, .kinds = key->kinds};
+    key_range(key, out->values, sizeof out->values);
+}
+
+bool wf_config_key_at(const struct wf_config *config, int index, struct wf_config_key *out)
+{
+    struct slot slot;
+    if (!slot_at(config, index, &slot))
+        return false;
+    describe(slot.key, slot.section, out);
+    return true;
+}
+
+const char *wf_config_section_at(int index)
+{
+    if (index < SECTIONS)
+        return index < 0 ? NULL : sections[index].name;
+    index -= SECTIONS;
+    for (int i = 0; wf_families[i]; i++)
+        if (index-- == 0)
+            return wf_families[i]->name;
+    return NULL;
+}
+
+bool wf_config_section_key(const char *section, int index, struct wf_config_key *out)
+{
+    const struct wf_family *family = wf_family_find(section, NULL);
+    const struct wf_keys *keys = family ? &family->keys : NULL;
+    for (int i = 0; i < SECTIONS && !keys; i++)
+        if (strcmp(sections[i].name, section) == 0)
+            keys = &sections[i].keys;
+    if (!keys || index < 0 || index >= keys->count)
+        return false;
+    describe(&keys->key[index], section, out);
+    return true;
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------------- */
+
+/* Whether a list of words separated by spaces has the word. */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; at && n > 0 && (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
+            return true;
+    return false;
+}
+
+static bool is_key_of_others(const char *name)
+{
+    for (int i = 0; i < SECTIONS; i++)
+        for (int k = 0; k < sections[i].keys.count; k++)
+            if (strcmp(sections[i].keys.key[k].name, name) == 0)
+                return true;
+    for (int i = 0; wf_families[i]; i++)
+        for (int k = 0; k < wf_families[i]->keys.count; k++)
+            if (strcmp(wf_families[i]->keys.key[k].name, name) == 0)
+                return true;
+    return false;
+}
+
+/* A name that is no key of this model: with those that say the same here, or the nearest. */
+static wf_status unknown_key(const struct wf_config *config, const char *name, wf_error *error)
 {
     static const char *const kinds[] = {"a language model", "an encoder-decoder", "an encoder"};
-    const struct family *family = family_find(config->family, NULL);
-    /* What others may mean by it can be one that these have no use for either; two names are of no single key. */
-    const struct key *other = key->instead_key ? key_find(key->instead_key) : NULL;
-    bool advise = key->instead_key && (!other || key_used(other, config));
-    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, has no use for it%s%s", key->name,
-                        config->model[0] ? config->model : config->family, kinds[family ? family->kind : WF_MODEL_LANGUAGE],
-                        advise ? ": set " : "", advise ? key->instead_key : "");
+    char quoted[WF_QUOTE_SIZE], same[128] = "";
+    const char *names[MOST_KEYS];
+    struct slot slot;
+    int count = 0;
+    for (; count < MOST_KEYS && slot_at(config, count, &slot); count++) {
+        names[count] = slot.key->name;
+        size_t used = strlen(same);
+        if (has_word(slot.key->also, name))
+            snprintf(same + used, sizeof same - used, "%s%s", used ? " and " : "", slot.key->name);
+    }
+    if (is_key_of_others(name))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s, %s, does not use it%s%s", name, config->model, kinds[wf_config_kind(config)],
+                            same[0] ? ": set " : "", same);
+    const char *near = same[0] ? same : wf_nearest(name, names, count);
+    if (near)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s: did you mean %s?", wf_text_quote(name, quoted), near);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s: `weft models %s` lists the keys", wf_text_quote(name, quoted),
+                        config->model);
+}
+
+static wf_status set(struct wf_config *config, const char *name, const char *value, bool in_file, wf_error *error)
+{
+    struct slot slot;
+    if (!config->family)
+        return wf_error_set(error, WF_ERR_STATE, "%s: the configuration has no family of models yet", name);
+    return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
 }
 
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
-    char text[WF_QUOTE_SIZE];
-    const struct key *key = key_find(name);
-    int64_t whole;
-    double real;
-    bool truth, beyond;
-    if (!key)
-        return unknown_key(config, name, error);
-    if (!key_used(key, config))
-        return unused_key(config, key, error);
-    switch (key->kind) {
-    case KEY_INT:
-        if (parse_int(value, &whole, &beyond) && !beyond)
-            return key_set_int(key, config, whole, error);
-        if (beyond || overflows(value))
-            return key_too_large(key, config, wf_text_quote(value, text), error);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is no whole number", key->name, wf_text_quote(value, text));
-    case KEY_REAL:
-        if (wf_text_to_double(value, &real))
-            return key_set_real(key, config, real, error);
-        if (overflows(value))
-            return key_too_large(key, config, wf_text_quote(value, text), error);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is no number", key->name, wf_text_quote(value, text));
-    case KEY_BOOL:
-        if (!parse_bool(value, &truth))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is neither true nor false", key->name, wf_text_quote(value, text));
-        key_set_bool(key, config, truth);
-        return WF_OK;
-    case KEY_WORD:
-        break;
+    return set(config, name, value, false, error);
+}
+
+wf_status wf_config_restore(struct wf_config *config, const char *name, const char *value, wf_error *error)
+{
+    return set(config, name, value, true, error);
+}
+
+wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error)
+{
+    char text[96], quoted[WF_QUOTE_SIZE];
+    for (const char *at = settings + strspn(settings, " "); *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        snprintf(text, sizeof text, "%.*s", (int)n, at);
+        char *equals = strchr(text, '=');
+        if (!equals || equals == text || n >= sizeof text)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: not a KEY=VALUE, such as lr=1e-3", wf_text_quote(text, quoted));
+        *equals = 0;
+        wf_status status = set(config, text, equals + 1, false, error);
+        if (status != WF_OK)
+            return status;
+        at += n;
     }
-    return key_set_word(key, config, value, error);
+    return WF_OK;
 }
 
 bool wf_config_get(const struct wf_config *config, const char *name, char *text, size_t size)
 {
-    char number[WF_NUMBER_SIZE];
-    const struct key *key = key_find(name);
-    if (!key || !key_used(key, config))
+    struct slot slot;
+    if (!slot_find(config, name, &slot))
         return false;
-    int64_t whole = key->kind == KEY_REAL || key->kind == KEY_BOOL ? 0 : key_int(key, config);
-    switch (key->kind) {
-    case KEY_INT:
-        snprintf(text, size, "%lld", (long long)whole);
-        break;
-    case KEY_REAL:
-        snprintf(text, size, "%s", wf_text_double(key_real(key, config), number));
-        break;
-    case KEY_BOOL:
-        snprintf(text, size, "%s", key_bool(key, config) ? "true" : "false");
-        break;
-    case KEY_WORD:
-        snprintf(text, size, "%s", whole >= 0 && whole <= key->high ? key->words[whole] : "?");
-        break;
-    }
+    key_text(slot.key, slot.values, text, size);
     return true;
+}
+
+void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t source)
+{
+    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    for (int i = 0; i < keys->count; i++)
+        if (keys->key[i].role)
+            *(int64_t *)((char *)config->architecture + keys->key[i].offset) = keys->key[i].role == WF_KEY_VOCAB ? vocab_size : source;
+}
+
+/* --- the family's answers ------------------------------------------------------------------------------------------ */
+
+const char *wf_config_family(const struct wf_config *config)
+{
+    return config->family ? config->family->name : "";
+}
+
+enum wf_model_kind wf_config_kind(const struct wf_config *config)
+{
+    return config->family ? config->family->kind : WF_MODEL_LANGUAGE;
+}
+
+bool wf_config_read_only(const struct wf_config *config)
+{
+    return config->family && config->family->read_only;
+}
+
+struct wf_model_shape wf_config_shape(const struct wf_config *config)
+{
+    struct wf_model_shape shape = {0};
+    if (config->family)
+        config->family->shape(config->architecture, &shape);
+    return shape;
 }
 
 /* --- what holds between keys --------------------------------------------------------------------------------------- */
 
-/* An estimate from below is enough: the registry knows the exact number. */
-static wf_status check_size(const struct wf_config *c, wf_error *error)
+/* Whole numbers without a point. */
+static const char *plain_number(double value, char text[WF_NUMBER_SIZE])
 {
-    double d = (double)c->d_model, layer = d * d * 2 + d * (double)c->d_ff * 2;
-    double rows = (double)c->vocab_size + (double)c->source_vocab_size + (double)c->context + (double)c->positions + (double)c->max_length;
-    double layers = (double)c->layers + (double)c->encoder_layers + (double)c->decoder_layers;
-    if (d * rows + layers * layer <= 0x1p40)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "d_model %lld, d_ff %lld and %.0f layers make %.3g parameters, more than 2^40: choose smaller ones",
-                        (long long)c->d_model, (long long)c->d_ff, layers, d * rows + layers * layer);
+    if (value != floor(value) || fabs(value) > 0x1p53)
+        return wf_text_double(value, text);
+    snprintf(text, WF_NUMBER_SIZE, "%lld", (long long)value);
+    return text;
 }
 
-static wf_status check_pairs(const struct wf_config *c, wf_error *error)
+wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error)
 {
-    if (c->shared && c->source_vocab_size > 0 && c->source_vocab_size != c->vocab_size)
-        return wf_error_set(
-            error, WF_ERR_ARGUMENT,
-            "source_vocab_size: source and target share one embedding, which has vocab_size %lld rows: set shared=false, or "
-            "source_vocab_size 0",
-            (long long)c->vocab_size);
-    if (c->positions > 0 && c->positions < c->max_length)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "positions: %lld are fewer than max_length %lld: raise them, or set 0",
-                            (long long)c->positions, (long long)c->max_length);
+    char a[WF_NUMBER_SIZE], b[WF_NUMBER_SIZE];
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s (%s) must %s %s (%s)", key, plain_number(value, a), rule, other,
+                        plain_number(other_value, b));
+}
+
+/* An estimate from below is enough: the registry knows the exact number. */
+static wf_status check_size(const struct wf_config *config, wf_error *error)
+{
+    struct wf_model_shape s = wf_config_shape(config);
+    double d = (double)s.width, rows = (double)s.vocab_size + (double)s.source_vocab_size + (double)s.context;
+    double layers = (double)s.layers + (double)s.encoder_layers, all = d * rows + layers * (2 * d * d + (double)s.ffn_weights);
+    if (all <= 0x1p40)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "%s: a model of width %lld and %.0f layers has %.3g parameters, more than 2^40: choose a smaller one",
+                        config->model, (long long)s.width, layers, all);
+}
+
+wf_status wf_config_check(const struct wf_config *config, wf_error *error)
+{
+    const struct wf_family *family = config->family;
+    const struct wf_training *t = &config->training;
+    struct slot slot;
+    wf_status status = WF_OK;
+    if (!family)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the configuration has no family of models: begin with wf_config_preset");
+    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
+        status = key_check(slot.key, slot.values, error);
+    for (int i = 0; status == WF_OK && i < SECTIONS; i++)
+        for (int k = 0; status == WF_OK && k < sections[i].keys.count; k++) {
+            const struct wf_key *key = &sections[i].keys.key[k];
+            if (!slot_find(config, key->name, &slot) && !key_is_zero(key, (const char *)config + sections[i].offset))
+                status = unknown_key(config, key->name, error);
+        }
+    if (status == WF_OK && family->check)
+        status = family->check(config->architecture, error);
+    if (status == WF_OK)
+        status = check_size(config, error);
+    if (status != WF_OK || family->read_only)
+        return status;
+    if (t->min_lr > t->lr)
+        return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
+    if (family->kind != WF_MODEL_PAIRS && t->accumulate > t->batch)
+        return wf_key_conflict("batch", (double)t->batch, "be at least", "accumulate", (double)t->accumulate, error);
     return WF_OK;
 }
 
-wf_status wf_config_check(const struct wf_config *c, wf_error *error)
+/* --- defaults and presets ------------------------------------------------------------------------------------------ */
+
+static wf_status take_defaults(struct wf_config *config, const struct wf_family *family, wf_error *error)
 {
-    const struct family *family = family_find(c->family, error);
-    wf_status status = family ? WF_OK : WF_ERR_ARGUMENT;
-    for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++) {
-        const struct key *key = key_at(i);
-        if (key_used(key, c))
-            status = key_check(key, c, error);
-        else if (!key_is_zero(key, c))
-            status = unused_key(c, key, error);
-    }
-    if (status != WF_OK)
+    struct slot slot;
+    wf_status status = WF_OK;
+    *config = (struct wf_config){.family = family};
+    snprintf(config->model, sizeof config->model, "%s", family->name);
+    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
+        status = key_parse(slot.key, slot.values, slot.key->value, true, error);
+    return status;
+}
+
+wf_status wf_config_defaults(struct wf_config *config, const char *family, wf_error *error)
+{
+    struct wf_config made;
+    const struct wf_family *found = wf_family_find(family, error);
+    wf_status status = found ? take_defaults(&made, found, error) : WF_ERR_ARGUMENT;
+    if (status == WF_OK)
+        *config = made;
+    return status;
+}
+
+static const struct wf_preset *preset_at(int index, const struct wf_family **family)
+{
+    for (int i = 0; wf_families[i] && index >= 0; index -= wf_families[i++]->presets.count)
+        if (index < wf_families[i]->presets.count) {
+            *family = wf_families[i];
+            return &wf_families[i]->presets.preset[index];
+        }
+    return NULL;
+}
+
+const struct wf_preset *wf_preset_at(int index)
+{
+    const struct wf_family *family;
+    return preset_at(index, &family);
+}
+
+int wf_preset_count(void)
+{
+    int count = 0;
+    while (wf_preset_at(count))
+        count++;
+    return count;
+}
+
+wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error)
+{
+    enum { MOST = 256 };
+    const char *names[MOST];
+    char text[WF_QUOTE_SIZE];
+    const struct wf_preset *preset;
+    const struct wf_family *family;
+    int count = 0;
+    for (; count < MOST && (preset = preset_at(count, &family)); count++) {
+        names[count] = preset->name;
+        if (strcmp(preset->name, name) != 0)
+            continue;
+        struct wf_config made;
+        wf_status status = take_defaults(&made, family, error);
+        snprintf(made.model, sizeof made.model, "%s", name);
+        if (status == WF_OK)
+            status = wf_config_set_all(&made, preset->settings, error);
+        if (status == WF_OK)
+            *config = made;
         return status;
-    if (c->d_model % c->heads != 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "heads: %lld don't divide d_model %lld: choose a number that does", (long long)c->heads,
-                            (long long)c->d_model);
-    if (c->kv_heads > 0 && c->heads % c->kv_heads != 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "kv_heads: %lld don't divide heads %lld: choose a number that does",
-                            (long long)c->kv_heads, (long long)c->heads);
-    if (c->training.min_lr > c->training.lr)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "min_lr: %g is above lr %g, the peak of the schedule: lower it", c->training.min_lr,
-                            c->training.lr);
-    if (family->kind != WF_MODEL_PAIRS && c->training.accumulate > c->training.batch)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "accumulate: %lld micro-batches can't be made of a batch of %lld rows",
-                            (long long)c->training.accumulate, (long long)c->training.batch);
-    status = family->kind == WF_MODEL_PAIRS ? check_pairs(c, error) : WF_OK;
-    return status == WF_OK ? check_size(c, error) : status;
+    }
+    family = wf_family_find(name, NULL);
+    if (family && family->read_only)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from a Hugging Face folder, not trained: weft embed FOLDER", name);
+    const char *near = wf_nearest(name, names, count);
+    if (near)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model %s: did you mean %s?", wf_text_quote(name, text), near);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model %s: `weft models` lists them", wf_text_quote(name, text));
 }

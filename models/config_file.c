@@ -1,184 +1,181 @@
 /* SPDX-License-Identifier: MIT */
-/* config.json. Its keys are those of the table in config_keys.c that the family uses, besides weft_version, model_type, model
- * and family. Hugging Face's of a BERT: config_bert.c. */
-#include <float.h>
-#include <math.h>
+/* config.json: the keys of the configuration, besides weft_version, model_type, model and family. */
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/config.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/nn.h>
 
-#include "config_bert.h"
-#include <weft/internal/families.h>
+#include "keys.h"
 
-enum { LIMIT = 1 << 20, HEAD = 4 };
-static const char *const head[HEAD] = {"weft_version", "model_type", "model", "family"};
+enum { LIMIT = 1 << 20 };
+static const char *const head[] = {"weft_version", "model_type", "model", "family"};
+enum { HEAD = sizeof head / sizeof *head };
 
-/* What "model_type" says: a name that no library takes for one of its own architectures, since the other keys aren't theirs. */
-static const char *model_type(const char *family, char text[64])
+/* "model_type" is a name that no library takes for one of its architectures, since the other keys are not theirs. */
+static const char *model_type(const struct wf_config *config, char text[64])
 {
-    snprintf(text, 64, "weft-%s", family);
+    snprintf(text, 64, "weft-%s", config->family->name);
     return text;
 }
 
-static wf_status put(json_t *object, const struct wf_config *c, const struct key *key, wf_error *error)
+wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error)
 {
     char text[64];
-    switch (key->kind) {
-    case KEY_INT:
-        return wf_json_set_int(object, key->name, key_int(key, c), error);
-    case KEY_REAL:
-        return wf_json_set_double(object, key->name, key_real(key, c), error);
-    case KEY_BOOL:
-        return wf_json_set_bool(object, key->name, key_bool(key, c), error);
-    case KEY_WORD:
-        break;
-    }
-    wf_config_get(c, key->name, text, sizeof text);
-    return wf_json_set_string(object, key->name, text, error);
-}
-
-wf_status wf_config_save(const struct wf_config *c, const char *path, wf_error *error)
-{
-    char text[64];
-    const struct family *family = family_find(c->family, NULL);
-    if (family && family->users == WF_CONFIG_READ)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: a configuration of the family %s is read, not written: keep the one it came from",
-                            path, c->family);
+    struct slot slot;
+    if (!config->family || config->family->read_only)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: a configuration of the family %s is read, not written: keep its file", path,
+                            wf_config_family(config));
     wf_json_init();
     json_t *object = json_object();
-    if (!object)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
-    wf_status status = wf_json_set_string(object, "weft_version", wf_version(), error);
-    if (status == WF_OK)
-        status = wf_json_set_string(object, "model_type", model_type(c->family, text), error);
-    if (status == WF_OK)
-        status = wf_json_set_string(object, "model", c->model, error);
-    if (status == WF_OK)
-        status = wf_json_set_string(object, "family", c->family, error);
-    for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++)
-        if (key_used(key_at(i), c))
-            status = put(object, c, key_at(i), error);
+    const char *values[HEAD] = {wf_version(), model_type(config, text), config->model, config->family->name};
+    wf_status status = object ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
+    for (int i = 0; status == WF_OK && i < HEAD; i++)
+        status = wf_json_set_string(object, head[i], values[i], error);
+    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
+        status = key_to_json(slot.key, slot.values, object, error);
     if (status == WF_OK)
         status = wf_json_save(path, object, 2, error);
     json_decref(object);
     return status;
 }
 
-/* A member that is a name: it ends up in messages and in file names. */
-static wf_status take_name(const json_t *object, const char *path, const char *key, char *out, size_t size, wf_error *error)
+/* A member that is a name, which ends up in messages and in file names; NULL where it is absent. */
+static const char *read_name(struct wf_json_reader *r, const char *key, size_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+";
-    const char *text;
+    const char *text = NULL;
     char quoted[WF_QUOTE_SIZE];
-    wf_status status = wf_json_get_string(object, path, key, WF_JSON_REQUIRED, &text, error);
-    if (status != WF_OK)
-        return status;
+    wf_json_read_string(r, key, json_object_get(r->object, key) ? WF_JSON_REQUIRED : WF_JSON_OPTIONAL, &text);
+    if (r->status != WF_OK || !text)
+        return NULL;
     size_t n = strlen(text);
     if (n == 0 || n >= size || strspn(text, allowed) != n)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": %s is no name: 1 to %zu letters, digits and . _ - +", path, key,
-                            wf_text_quote(text, quoted), size - 1);
-    memcpy(out, text, n + 1);
-    return WF_OK;
+        r->status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s is not a name: 1 to %zu letters, digits and . _ - +",
+                                 r->where, key, wf_text_quote(text, quoted), size - 1);
+    return text;
 }
 
-static wf_status take(const json_t *object, const char *path, struct wf_config *c, const struct key *key, wf_error *error)
+static void fail(struct wf_json_reader *r, const wf_error *why)
 {
-    wf_error range = {0};
-    int64_t whole;
-    double real;
-    bool truth;
-    const char *word;
-    wf_status status = WF_OK;
-    switch (key->kind) {
-    case KEY_INT:
-        status = wf_json_get_int(object, path, key->name, WF_JSON_REQUIRED, INT64_MIN, INT64_MAX, &whole, error);
-        if (status != WF_OK || key_set_int(key, c, whole, &range) == WF_OK)
-            return status;
-        break;
-    case KEY_REAL:
-        status = wf_json_get_double(object, path, key->name, WF_JSON_REQUIRED, -DBL_MAX, DBL_MAX, &real, error);
-        if (status != WF_OK || key_set_real(key, c, real, &range) == WF_OK)
-            return status;
-        break;
-    case KEY_BOOL:
-        status = wf_json_get_bool(object, path, key->name, WF_JSON_REQUIRED, &truth, error);
-        if (status == WF_OK)
-            key_set_bool(key, c, truth);
-        return status;
-    case KEY_WORD:
-        status = wf_json_get_string(object, path, key->name, WF_JSON_REQUIRED, &word, error);
-        if (status != WF_OK || key_set_word(key, c, word, &range) == WF_OK)
-            return status;
-        break;
+    wf_json_read_status(r,
+                        wf_error_set(r->error, why->code == WF_ERR_ARGUMENT ? WF_ERR_FORMAT : why->code, "%s: %s", r->where, why->message));
+}
+
+static bool is_preset(const char *name)
+{
+    struct wf_config c;
+    return wf_config_preset(&c, name, NULL) == WF_OK;
+}
+
+/* What the keys that the file lacks are: of a run, the defaults of the family, as when a key was not there yet; of one's own file, the
+ * values of the preset. */
+static void read_start(struct wf_json_reader *r, struct wf_config *c)
+{
+    wf_error why = {0};
+    const char *version = read_name(r, "weft_version", 64), *model = read_name(r, "model", sizeof c->model),
+               *family = read_name(r, "family", 64);
+    bool preset = model && (!family || (!version && is_preset(model)));
+    if (r->status != WF_OK)
+        return;
+    if (!model && !family)
+        wf_error_set(&why, WF_ERR_FORMAT,
+                     "neither the key \"model\" nor \"family\" says which model it is: add \"model\": one of `weft models`");
+    else if (preset ? wf_config_preset(c, model, &why) == WF_OK : wf_config_defaults(c, family, &why) == WF_OK) {
+        if (c->family->read_only)
+            wf_error_set(&why, WF_ERR_FORMAT, "a configuration of the family %s is another library's, with \"model_type\": \"%s\"", family,
+                         c->family->model_type);
+        else if (family && strcmp(family, c->family->name) != 0)
+            wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", model, c->family->name, family);
+        else if (model)
+            snprintf(c->model, sizeof c->model, "%s", model);
     }
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, range.message);
+    if (why.code)
+        fail(r, &why);
 }
 
-static wf_status take_all(const json_t *object, const char *path, struct wf_config *c, wf_error *error)
+/* The file's keys over what *c has. */
+static void read_keys(struct wf_json_reader *r, struct wf_config *c)
 {
-    char type[64], version[64], expected[64];
-    const char *known[HEAD + MOST_KEYS + 1] = {0};
-    int count = 0;
-    wf_error between = {0};
-    /* The family says which keys there are. */
-    wf_status status = take_name(object, path, "family", c->family, sizeof c->family, error);
-    if (status == WF_OK)
-        status = take_name(object, path, "model_type", type, sizeof type, error);
-    if (status == WF_OK && strcmp(type, model_type(c->family, expected)) != 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"model_type\": \"%s\" should be \"%s\" for this family", path, type, expected);
-    if (status == WF_OK && !family_find(c->family, &between))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);
-    if (status == WF_OK && family_find(c->family, NULL)->users == WF_CONFIG_READ)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: a configuration of the family %s is Hugging Face's, with \"model_type\": \"%s\"",
-                            path, c->family, c->family);
-    for (int i = 0; i < HEAD; i++)
-        known[count++] = head[i];
-    for (int i = 0; i < wf_config_key_count(); i++)
-        if (key_used(key_at(i), c))
-            known[count++] = wf_config_key_at(i);
-    if (status == WF_OK)
-        status = wf_json_only_keys(object, path, known, error);
-    if (status == WF_OK)
-        status = take_name(object, path, "weft_version", version, sizeof version, error);
-    if (status == WF_OK)
-        status = take_name(object, path, "model", c->model, sizeof c->model, error);
-    for (int i = 0; status == WF_OK && i < wf_config_key_count(); i++)
-        if (key_used(key_at(i), c))
-            status = take(object, path, c, key_at(i), error);
-    if (status == WF_OK && wf_config_check(c, &between) != WF_OK)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, between.message);
-    return status;
+    const char *key, *type = read_name(r, "model_type", 64), *family = read_name(r, "family", 64);
+    char expected[64];
+    json_t *value;
+    struct slot slot;
+    wf_error why = {0};
+    if (r->status == WF_OK && type && strcmp(type, model_type(c, expected)) != 0)
+        wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" should be \"%s\" for this family", type, expected);
+    else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
+        wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
+    json_object_foreach((json_t *)r->object, key, value)
+    {
+        bool known = why.code != WF_OK;
+        for (int i = 0; i < HEAD && !known; i++)
+            known = strcmp(head[i], key) == 0;
+        if (known || r->status != WF_OK)
+            continue;
+        if (slot_find(c, key, &slot))
+            r->status = key_from_json(slot.key, slot.values, r->object, r->where, r->error);
+        else if (wf_config_set(c, key, "", &why) == WF_OK) /* never: it says why the key is none of this model's */
+            continue;
+    }
+    if (r->status == WF_OK && !why.code && wf_config_check(c, &why) == WF_OK)
+        return;
+    if (r->status == WF_OK)
+        fail(r, &why);
 }
 
-/* Ours, or by its "model_type" another library's. */
-static wf_status take_any(const json_t *object, const char *path, struct wf_config *c, wf_error *error)
+/* Another library's, by its "model_type". */
+static bool read_other(struct wf_json_reader *r, struct wf_config *c)
 {
     char quoted[WF_QUOTE_SIZE];
-    const char *type = json_string_value(json_object_get(object, "model_type"));
-    if (type && strcmp(type, "bert") == 0)
-        return config_bert_take(object, path, c, error);
-    if (type && strncmp(type, "weft-", 5) != 0 && !json_object_get(object, "family"))
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: key \"model_type\": models of the type %s are not read here; of Hugging Face's \"bert\" is", path,
-                            wf_text_quote(type, quoted));
-    return take_all(object, path, c, error);
+    wf_error why = {0};
+    const char *type = json_string_value(json_object_get(r->object, "model_type"));
+    for (int i = 0; type && wf_families[i]; i++)
+        if (wf_families[i]->model_type && strcmp(type, wf_families[i]->model_type) == 0) {
+            wf_json_read_status(r, wf_config_defaults(c, wf_families[i]->name, r->error));
+            if (r->status == WF_OK)
+                r->status = wf_families[i]->read(r->object, r->where, c->architecture, r->error);
+            if (r->status == WF_OK && wf_config_check(c, &why) != WF_OK)
+                fail(r, &why);
+            return true;
+        }
+    if (!type || strncmp(type, "weft-", 5) == 0 || json_object_get(r->object, "family") || json_object_get(r->object, "model"))
+        return false;
+    wf_json_read_status(r, wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"model_type\": models of the type %s are not supported",
+                                        r->where, wf_text_quote(type, quoted)));
+    return true;
+}
+
+static wf_status load(struct wf_config *config, const char *path, bool over, wf_error *error)
+{
+    struct wf_config c = *config;
+    wf_error local = {0};
+    json_t *object = wf_json_load(path, LIMIT, &local);
+    struct wf_json_reader r = {.object = object, .where = path, .error = error};
+    if (!object)
+        return wf_error_set(error, local.code, "%s", local.message);
+    if (!json_is_object(object))
+        r.status = wf_error_set(error, WF_ERR_FORMAT, "%s: not a JSON object of keys", path);
+    else if (over || !read_other(&r, &c)) {
+        if (!over)
+            read_start(&r, &c);
+        if (r.status == WF_OK)
+            read_keys(&r, &c);
+    }
+    json_decref(object);
+    if (r.status == WF_OK)
+        *config = c;
+    return r.status;
 }
 
 wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error)
 {
-    struct wf_config c = {0};
-    wf_error local = {0};
-    json_t *object = wf_json_load(path, LIMIT, &local);
-    if (!object)
-        return wf_error_set(error, local.code, "%s", local.message);
-    wf_status status = json_is_object(object) ? take_any(object, path, &c, error)
-                                              : wf_error_set(error, WF_ERR_FORMAT, "%s: this is not an object of keys", path);
-    json_decref(object);
-    if (status == WF_OK)
-        *config = c;
-    return status;
+    return load(config, path, false, error);
+}
+
+wf_status wf_config_load_over(struct wf_config *config, const char *path, wf_error *error)
+{
+    return config->family ? load(config, path, true, error)
+                          : wf_error_set(error, WF_ERR_STATE, "%s: the configuration has no family of models yet", path);
 }

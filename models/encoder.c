@@ -10,7 +10,39 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
+
+struct encoder_config {
+    int64_t d_model, heads, d_ff, layers, context, vocab_size;
+    double dropout;
+    enum wf_activation activation;
+    enum wf_norm_place norm;
+    bool final_norm, tied, bias, scale_embeddings;
+};
+
+#define INT(...) WF_INT_KEY(struct encoder_config, __VA_ARGS__)
+#define BOOL(...) WF_BOOL_KEY(struct encoder_config, __VA_ARGS__)
+#define WORD(...) WF_WORD_KEY(struct encoder_config, __VA_ARGS__)
+/* clang-format off */
+static const struct wf_key keys[] = {
+    INT(d_model, "64", 1, 65536, "model width"),
+    INT(heads, "8", 1, 1024, "attention heads; a divisor of d_model"),
+    INT(d_ff, "256", 1, 262144, "inner width of the feed-forward"),
+    INT(layers, "6", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
+    INT(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
+    INT(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .also = "inner_dropout"),
+    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
+    WORD(norm, "post", wf_norm_words, "place of the norms: after the residual sum, or before the sublayer"),
+    BOOL(final_norm, "true", "a norm after the last block"),
+    BOOL(tied, "false", "the output layer shares the embedding", .also = "shared"),
+    BOOL(bias, "true", "linear layers and norms have a bias"),
+    BOOL(scale_embeddings, "true", "embeddings are multiplied by sqrt(d_model)"),
+};
+/* clang-format on */
+#undef INT
+#undef BOOL
+#undef WORD
 
 struct block {
     struct wf_mha attn;
@@ -20,7 +52,7 @@ struct block {
     bool pre;
 };
 
-static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+static void block_init(wf_scope s, struct block *b, const struct encoder_config *c)
 {
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .no_bias = !c->bias);
     wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .no_bias = !c->bias);
@@ -56,8 +88,9 @@ struct encoder {
     struct block block[];
 };
 
-static void encoder_init(wf_scope s, void *model, const struct wf_config *c)
+static void encoder_init(wf_scope s, void *model, const void *config)
 {
+    const struct encoder_config *c = config;
     struct encoder *m = model;
     m->layers = c->layers;
     m->final_norm = c->final_norm;
@@ -89,10 +122,42 @@ static const struct wf_linear *encoder_head(const void *model)
     return &((const struct encoder *)model)->head;
 }
 
-const struct family family_encoder = {
+static void encoder_shape(const void *config, struct wf_model_shape *s)
+{
+    const struct encoder_config *c = config;
+    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
+                                 .context = c->context,
+                                 .width = c->d_model,
+                                 .layers = c->layers,
+                                 .heads = c->heads,
+                                 .kv_width = c->d_model,
+                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff};
+}
+
+static wf_status encoder_check(const void *config, wf_error *error)
+{
+    const struct encoder_config *c = config;
+    if (c->d_model % c->heads != 0)
+        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
+    return WF_OK;
+}
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"encoder-attention", "an encoder over words, trained by masked-language modelling, to look at its attention",
+     "tokenizer=word steps=6000 batch=32 min_lr=1e-4 warmup=100 schedule=cosine weight_decay=0.01 save_every=500 valid_every=500"},
+};
+/* clang-format on */
+
+const struct wf_family family_encoder = {
+    .abi = WF_FAMILY_ABI,
     .name = "encoder",
     .kind = WF_MODEL_ENCODER,
-    .users = WF_CONFIG_ENCODER,
+    .config_size = sizeof(struct encoder_config),
+    .keys = WF_KEYS(keys),
+    .presets = WF_PRESETS(presets),
+    .shape = encoder_shape,
+    .check = encoder_check,
     .size = sizeof(struct encoder),
     .block_size = sizeof(struct block),
     .init = encoder_init,

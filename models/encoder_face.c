@@ -2,7 +2,7 @@
 /* The face of encoders: calls are checked here, once for all families; logits, and the loss of chosen tokens. */
 #include <weft/encoder.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 /* The checks below return NULL, or poison with an error that says what to change. */
 
@@ -24,9 +24,9 @@ static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_t
         if (offsets[i + 1] < offsets[i])
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets must rise, but %d follows %d at sentence %d", name, offsets[i + 1],
                                 offsets[i], i);
-        if ((int64_t)offsets[i + 1] - offsets[i] > model->config.context)
+        if ((int64_t)offsets[i + 1] - offsets[i] > model->shape.context)
             return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: sentence %d has %d ids, but the context is %lld: shorten it", name, i,
-                                offsets[i + 1] - offsets[i], (long long)model->config.context);
+                                offsets[i + 1] - offsets[i], (long long)model->shape.context);
     }
     return NULL;
 }
@@ -36,9 +36,9 @@ static wf_tensor *check_rows(const wf_model *model, wf_tape *tape, const wf_tens
     const char *name = model->config.model;
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", name, wf_name_of(ids));
-    if (wf_dim(ids, 1) > model->config.context)
+    if (wf_dim(ids, 1) > model->shape.context)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", name,
-                            (long long)wf_dim(ids, 1), (long long)model->config.context);
+                            (long long)wf_dim(ids, 1), (long long)model->shape.context);
     for (int64_t b = 0; call->lengths && b < wf_dim(ids, 0); b++)
         if (call->lengths[b] < 0 || call->lengths[b] > wf_dim(ids, 1))
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %lld has a length of %d, which is not in 0 .. %lld", name, (long long)b,
@@ -50,12 +50,12 @@ static wf_tensor *check_segments(const wf_model *model, wf_tape *tape, int64_t c
 {
     if (!segments)
         return NULL;
-    if (model->config.segments == 0)
+    if (model->shape.segments == 0)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the model knows no segments: leave them out", model->config.model);
     for (int64_t i = 0; i < count; i++)
-        if (segments[i] < 0 || segments[i] >= model->config.segments)
+        if (segments[i] < 0 || segments[i] >= model->shape.segments)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: segment %d of token %lld is not in 0 .. %lld", model->config.model, segments[i],
-                                (long long)i, (long long)model->config.segments - 1);
+                                (long long)i, (long long)model->shape.segments - 1);
     return NULL;
 }
 
@@ -118,7 +118,7 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not among %lld tokens", model->config.model, places[i],
                                 (long long)tokens);
     /* An embedding is a gather, and its gradient a scatter: of the chosen rows, nothing more goes through the output layer. */
-    x = wf_reshape(x, tokens, model->config.d_model);
+    x = wf_reshape(x, tokens, model->shape.width);
     x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */
     return wf_linear_cross_entropy_with(x, head->weight, head->bias, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);
 }

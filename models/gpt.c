@@ -8,7 +8,34 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
+
+struct gpt_config {
+    int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;
+    double dropout;
+    enum wf_activation activation;
+    bool tied, bias;
+};
+
+#define INT(...) WF_INT_KEY(struct gpt_config, __VA_ARGS__)
+#define BOOL(...) WF_BOOL_KEY(struct gpt_config, __VA_ARGS__)
+/* clang-format off */
+static const struct wf_key keys[] = {
+    INT(d_model, "128", 1, 65536, "model width"),
+    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model"),
+    INT(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads"),
+    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward"),
+    INT(layers, "4", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
+    INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
+    INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    WF_REAL_KEY(struct gpt_config, dropout, "0", 0, 1, "dropout probability", .below = true, .also = "inner_dropout"),
+    WF_WORD_KEY(struct gpt_config, activation, "gelu", wf_activation_words, "activation of the feed-forward"),
+    BOOL(tied, "true", "the output layer shares the embedding", .also = "shared"),
+    BOOL(bias, "false", "linear layers and norms have a bias"),
+};
+/* clang-format on */
+#undef INT
+#undef BOOL
 
 struct block {
     struct wf_layer_norm norm1, norm2;
@@ -17,7 +44,7 @@ struct block {
     struct wf_dropout drop;
 };
 
-static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+static void block_init(wf_scope s, struct block *b, const struct gpt_config *c)
 {
     wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .no_bias = !c->bias);
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .no_bias = !c->bias,
@@ -44,8 +71,9 @@ struct gpt {
     struct block block[];
 };
 
-static void gpt_init(wf_scope s, void *model, const struct wf_config *c)
+static void gpt_init(wf_scope s, void *model, const void *config)
 {
+    const struct gpt_config *c = config;
     struct gpt *m = model;
     /* Each of the 2 L residual branches adds to the same stream: smaller, so that its variance does not grow with L. */
     s = wf_with_init(s, &(struct wf_init_rules){.weight = {WF_INIT_NORMAL, 0.02},
@@ -78,10 +106,52 @@ static const struct wf_linear *gpt_head(const void *model)
     return &((const struct gpt *)model)->head;
 }
 
-const struct family family_gpt = {
+static void gpt_shape(const void *config, struct wf_model_shape *s)
+{
+    const struct gpt_config *c = config;
+    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
+                                 .context = c->context,
+                                 .width = c->d_model,
+                                 .layers = c->layers,
+                                 .heads = c->heads,
+                                 .kv_width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads),
+                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff};
+}
+
+static wf_status gpt_check(const void *config, wf_error *error)
+{
+    const struct gpt_config *c = config;
+    if (c->d_model % c->heads != 0)
+        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
+    if (c->kv_heads > 0 && c->heads % c->kv_heads != 0)
+        return wf_key_conflict("heads", (double)c->heads, "be a multiple of", "kv_heads", (double)c->kv_heads, error);
+    return WF_OK;
+}
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"nanogpt-char", "a character model for a book or two, such as the works of Shakespeare",
+     "d_model=384 heads=6 d_ff=1536 layers=6 context=256 dropout=0.2 steps=5000 batch=64 min_lr=1e-4 warmup=100 schedule=cosine "
+     "weight_decay=0.1 beta2=0.99 save_every=100 temperature=0.8 top_k=200"},
+    {"nanogpt-char-small", "the same, for a minute on two cores",
+     "d_model=128 d_ff=512 layers=4 context=64 steps=2000 batch=12 min_lr=1e-4 warmup=100 schedule=cosine "
+     "weight_decay=0.1 beta2=0.99 valid_every=500 temperature=0.8 top_k=200"},
+    {"gpt2", "the smallest GPT-2, from scratch",
+     "d_model=768 heads=12 d_ff=3072 layers=12 context=1024 vocab_size=50257 activation=gelu_tanh bias=true tokenizer=byte-bpe "
+     "steps=600000 batch=480 accumulate=40 lr=6e-4 min_lr=6e-5 warmup=2000 schedule=cosine weight_decay=0.1 beta2=0.95 "
+     "save_every=100 valid_every=1000 temperature=0.8 top_k=200"},
+};
+/* clang-format on */
+
+const struct wf_family family_gpt = {
+    .abi = WF_FAMILY_ABI,
     .name = "gpt",
     .kind = WF_MODEL_LANGUAGE,
-    .users = WF_CONFIG_LANGUAGE,
+    .config_size = sizeof(struct gpt_config),
+    .keys = WF_KEYS(keys),
+    .presets = WF_PRESETS(presets),
+    .shape = gpt_shape,
+    .check = gpt_check,
     .size = sizeof(struct gpt),
     .block_size = sizeof(struct block),
     .init = gpt_init,

@@ -1,57 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /* The common face of all families. */
-#include <stdio.h>
-#include <string.h>
 
-#include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/models.h>
 
-#include <weft/internal/families.h>
-
-static const struct family *const families[] = {&family_gpt, &family_rms, &family_seq2seq, &family_encoder, &family_bert};
-enum { FAMILIES = sizeof families / sizeof *families };
-
-const struct family *family_find(const char *name, wf_error *error)
-{
-    const char *names[FAMILIES];
-    for (int i = 0; i < FAMILIES; i++) {
-        names[i] = families[i]->name;
-        if (strcmp(names[i], name) == 0)
-            return families[i];
-    }
-    char text[WF_QUOTE_SIZE], all[128] = "";
-    const char *near = wf_nearest(name, names, FAMILIES);
-    for (int i = 0; i < FAMILIES; i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "", names[i]);
-    wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s%s", wf_text_quote(name, text),
-                 near ? "did you mean " : "there are ", near ? near : all);
-    return NULL;
-}
+#include <weft/internal/family.h>
 
 wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
 {
     if (wf_config_check(config, error) != WF_OK)
         return NULL;
-    if (config->vocab_size < 1) {
-        wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: 0 means that of the tokenizer, which must be put here before a model is made");
+    struct wf_model_shape shape = wf_config_shape(config);
+    int64_t layers = shape.layers + shape.encoder_layers;
+    if (shape.vocab_size < 1) {
+        wf_error_set(error, WF_ERR_ARGUMENT, "%s: the vocabulary size is not set: wf_config_set_vocab", config->model);
         return NULL;
     }
-    int64_t layers = config->layers + config->encoder_layers + config->decoder_layers;
     wf_model *model = wf_alloc_zero(1, sizeof *model);
     if (!model) {
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a model");
         return NULL;
     }
     model->config = *config;
-    model->family = family_find(config->family, error);
-    model->registry = model->family ? wf_registry_new(error) : NULL;
+    model->family = config->family;
+    model->shape = shape;
+    model->registry = wf_registry_new(error);
     if (model->registry)
         model->body = wf_alloc_zero(1, model->family->size + (size_t)layers * model->family->block_size);
     if (model->registry && !model->body)
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)layers);
     if (model->body) {
-        model->family->init(wf_root(model->registry), model->body, config);
+        model->family->init(wf_root(model->registry), model->body, config->architecture);
         const wf_error *declared = wf_registry_error(model->registry);
         if (declared->code == WF_OK)
             return model;
@@ -77,8 +56,7 @@ wf_registry *wf_model_registry(const wf_model *model)
 
 wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error)
 {
-    return model->family->load ? model->family->load(model->registry, file, error)
-                               : wf_registry_load(model->registry, file, "", error);
+    return model->family->load ? model->family->load(model->registry, file, error) : wf_registry_load(model->registry, file, "", error);
 }
 
 const struct wf_config *wf_model_config(const wf_model *model)
@@ -91,10 +69,9 @@ enum wf_model_kind wf_model_kind_of(const wf_model *model)
     return model->family->kind;
 }
 
-enum wf_model_kind wf_config_kind(const struct wf_config *config)
+const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
 {
-    const struct family *family = family_find(config->family, NULL);
-    return family ? family->kind : WF_MODEL_LANGUAGE;
+    return &model->shape;
 }
 
 /* What the head sees, [B,T,d]. A table of positions may be longer than the context; the context is what counts. */
@@ -109,12 +86,12 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
                             model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "encoder");
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", model->config.model, wf_name_of(ids));
-    if (wf_dim(ids, 1) > model->config.context)
+    if (wf_dim(ids, 1) > model->shape.context)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", model->config.model,
-                            (long long)wf_dim(ids, 1), (long long)model->config.context);
-    if (cache && cache->layers != model->config.layers)
+                            (long long)wf_dim(ids, 1), (long long)model->shape.context);
+    if (cache && cache->layers != model->shape.layers)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers, the model has %lld: make it with wf_model_cache",
-                            model->config.model, cache->layers, (long long)model->config.layers);
+                            model->config.model, cache->layers, (long long)model->shape.layers);
     wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
     if (cache && !wf_is_poison(x))
         wf_cache_advance(cache, wf_dim(ids, 1));
@@ -141,7 +118,7 @@ wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache 
     int64_t rows = wf_dim(x, 0);
     if (wf_dim(x, 1) > 1)
         x = wf_slice(x, 1, -1, 1);
-    x = wf_reshape(x, rows, model->config.d_model);
+    x = wf_reshape(x, rows, model->shape.width);
     return wf_linear_forward(model->family->head(model->body), x); /* [B,V] */
 }
 
@@ -156,11 +133,9 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
 
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
 {
-    const struct wf_config *c = &model->config;
+    const struct wf_model_shape *s = &model->shape;
     if (model->family->kind == WF_MODEL_ENCODER)
-        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder, which sees all its tokens at once: it has no cache", c->model);
-    int64_t width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads);
-    if (model->family->kind == WF_MODEL_PAIRS)
-        return wf_cache_init(cache, (int)c->decoder_layers, rows, c->max_length, width, width, error);
-    return wf_cache_init(cache, (int)c->layers, rows, c->context, width, width, error);
+        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder, which sees all its tokens at once: it has no cache",
+                            model->config.model);
+    return wf_cache_init(cache, (int)s->layers, rows, s->context, s->kv_width, s->kv_width, error);
 }

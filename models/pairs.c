@@ -2,7 +2,7 @@
 /* The face of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
 #include <weft/seq2seq.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 bool wf_model_translates(const wf_model *model)
 {
@@ -40,7 +40,7 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
 /* What the head sees of all targets: [N,d], or [1,T,d] when weights are wanted. Source rows and target rows are counted apart. */
 static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
-    const struct family *family = model->family;
+    const struct wf_family *family = model->family;
     const struct wf_seq2seq_weights w = weights ? *weights : (struct wf_seq2seq_weights){0};
     bool alone = w.encoder || w.decoder || w.cross;
     struct decoding d = {.weights = w.decoder, .cross_weights = w.cross};
@@ -92,7 +92,7 @@ wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *
 
 void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
 {
-    for (int64_t i = 0; i < model->config.decoder_layers; i++)
+    for (int64_t i = 0; i < model->shape.layers; i++)
         kv[i] = model->family->memory(model->body, i, memory);
 }
 
@@ -109,9 +109,9 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
     int64_t rows = wf_dim(ids, 0), length = wf_dim(ids, 1);
     if (wf_ndim(ids) != 2 || rows < 1 || length < 1)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [rows, 1 or more]", name, wf_name_of(ids));
-    if (cache->layers != model->config.decoder_layers || cache->rows != rows)
+    if (cache->layers != model->shape.layers || cache->rows != rows)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers and %lld rows, the model has %lld, the ids %lld", name,
-                            cache->layers, (long long)cache->rows, (long long)model->config.decoder_layers, (long long)rows);
+                            cache->layers, (long long)cache->rows, (long long)model->shape.layers, (long long)rows);
     if (count < 0 || count > INT32_MAX - 1 || rows * length > INT32_MAX)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences, %lld rows of %lld ids", name, (long long)count, (long long)rows,
                             (long long)length);

@@ -5,9 +5,36 @@
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
 #include <weft/nn.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
 
 enum { TABLE = 2048 }; /* positions that the table has at least */
+
+struct rms_config {
+    int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;
+    double dropout;
+    enum wf_activation activation;
+    bool tied, bias;
+};
+
+#define INT(...) WF_INT_KEY(struct rms_config, __VA_ARGS__)
+#define BOOL(...) WF_BOOL_KEY(struct rms_config, __VA_ARGS__)
+/* clang-format off */
+static const struct wf_key keys[] = {
+    INT(d_model, "64", 1, 65536, "model width"),
+    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model"),
+    INT(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads"),
+    INT(d_ff, "256", 1, 262144, "inner width of the feed-forward"),
+    INT(layers, "1", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
+    INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
+    INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    WF_REAL_KEY(struct rms_config, dropout, "0", 0, 1, "dropout probability", .below = true, .also = "inner_dropout"),
+    WF_WORD_KEY(struct rms_config, activation, "relu", wf_activation_words, "activation of the feed-forward"),
+    BOOL(tied, "false", "the output layer shares the embedding", .also = "shared"),
+    BOOL(bias, "true", "linear layers have a bias"),
+};
+/* clang-format on */
+#undef INT
+#undef BOOL
 
 struct block {
     struct wf_mha attn;
@@ -16,7 +43,7 @@ struct block {
     struct wf_dropout drop;
 };
 
-static void block_init(wf_scope s, struct block *b, const struct wf_config *c)
+static void block_init(wf_scope s, struct block *b, const struct rms_config *c)
 {
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .no_bias = !c->bias,
                 .dropout = c->dropout);
@@ -42,8 +69,9 @@ struct rms {
     struct block block[];
 };
 
-static void rms_init(wf_scope s, void *model, const struct wf_config *c)
+static void rms_init(wf_scope s, void *model, const void *config)
 {
+    const struct rms_config *c = config;
     struct rms *m = model;
     m->layers = c->layers;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
@@ -70,10 +98,44 @@ static const struct wf_linear *rms_head(const void *model)
     return &((const struct rms *)model)->head;
 }
 
-const struct family family_rms = {
+static void rms_shape(const void *config, struct wf_model_shape *s)
+{
+    const struct rms_config *c = config;
+    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
+                                 .context = c->context,
+                                 .width = c->d_model,
+                                 .layers = c->layers,
+                                 .heads = c->heads,
+                                 .kv_width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads),
+                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff};
+}
+
+static wf_status rms_check(const void *config, wf_error *error)
+{
+    const struct rms_config *c = config;
+    if (c->d_model % c->heads != 0)
+        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
+    if (c->kv_heads > 0 && c->heads % c->kv_heads != 0)
+        return wf_key_conflict("heads", (double)c->heads, "be a multiple of", "kv_heads", (double)c->kv_heads, error);
+    return WF_OK;
+}
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"char-rms", "a character model of one layer for a short text; trains in seconds",
+     "valid_every=100 top_k=4 max_tokens=100"},
+};
+/* clang-format on */
+
+const struct wf_family family_rms = {
+    .abi = WF_FAMILY_ABI,
     .name = "rms",
     .kind = WF_MODEL_LANGUAGE,
-    .users = WF_CONFIG_LANGUAGE,
+    .config_size = sizeof(struct rms_config),
+    .keys = WF_KEYS(keys),
+    .presets = WF_PRESETS(presets),
+    .shape = rms_shape,
+    .check = rms_check,
     .size = sizeof(struct rms),
     .block_size = sizeof(struct block),
     .init = rms_init,

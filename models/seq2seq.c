@@ -10,7 +10,49 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/families.h>
+#include <weft/internal/family.h>
+
+struct seq2seq_config {
+    int64_t d_model, heads, d_ff, encoder_layers, decoder_layers;
+    int64_t max_length, positions, vocab_size, source_vocab_size;
+    double dropout;
+    bool inner_dropout;
+    enum wf_activation activation;
+    enum wf_norm_place norm;
+    bool final_norm, shared, tied, bias, scale_embeddings, xavier, source_bos, source_eos;
+};
+
+#define INT(...) WF_INT_KEY(struct seq2seq_config, __VA_ARGS__)
+#define BOOL(...) WF_BOOL_KEY(struct seq2seq_config, __VA_ARGS__)
+#define WORD(...) WF_WORD_KEY(struct seq2seq_config, __VA_ARGS__)
+/* clang-format off */
+static const struct wf_key keys[] = {
+    INT(d_model, "128", 1, 65536, "model width"),
+    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model"),
+    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward"),
+    INT(encoder_layers, "2", 1, 1024, "blocks of the encoder", .also = "layers"),
+    INT(decoder_layers, "2", 1, 1024, "blocks of the decoder", .also = "layers"),
+    INT(max_length, "512", 2, 1048576, "maximum length of a sentence in tokens, special tokens included; longer pairs are left out", .also = "context"),
+    INT(positions, "0", 0, 1048576, "rows of the table of positions; 0: max_length"),
+    INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained, of the target if there are two; 0: no limit", .role = WF_KEY_VOCAB),
+    INT(source_vocab_size, "0", 0, 16777216, "the same for the source with shared=false; 0: vocab_size", .role = WF_KEY_SOURCE_VOCAB),
+    WF_REAL_KEY(struct seq2seq_config, dropout, "0.1", 0, 1, "dropout probability", .below = true),
+    BOOL(inner_dropout, "true", "dropout also on attention weights and inside the feed-forward"),
+    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
+    WORD(norm, "pre", wf_norm_words, "place of the norms: after the residual sum, or before the sublayer"),
+    BOOL(final_norm, "true", "a norm after each stack"),
+    BOOL(shared, "false", "one tokenizer and embedding for source and target"),
+    BOOL(tied, "false", "the output layer shares the embedding"),
+    BOOL(bias, "true", "linear layers and norms have a bias"),
+    BOOL(scale_embeddings, "false", "embeddings are multiplied by sqrt(d_model)"),
+    BOOL(xavier, "false", "Xavier-uniform matrices, zero biases, embeddings N(0, 1/d_model); false: PyTorch's defaults"),
+    BOOL(source_bos, "false", "the source begins with the start token"),
+    BOOL(source_eos, "false", "the source ends with the end token"),
+};
+/* clang-format on */
+#undef INT
+#undef BOOL
+#undef WORD
 
 struct block {
     struct wf_mha self, cross;
@@ -20,18 +62,18 @@ struct block {
     bool pre;
 };
 
-static void norm_init(wf_scope s, const char *name, struct wf_layer_norm *norm, const struct wf_config *c)
+static void norm_init(wf_scope s, const char *name, struct wf_layer_norm *norm, const struct seq2seq_config *c)
 {
     wf_layer_norm_init(wf_sub(s, name), norm, c->d_model, .no_bias = !c->bias);
 }
 
-static void mha_init(wf_scope s, const char *name, struct wf_mha *m, const struct wf_config *c, bool cross)
+static void mha_init(wf_scope s, const char *name, struct wf_mha *m, const struct seq2seq_config *c, bool cross)
 {
     wf_mha_init(wf_sub(s, name), m, c->d_model, (int)c->heads, .cross = cross, .no_bias = !c->bias,
                 .dropout = c->inner_dropout ? c->dropout : 0);
 }
 
-static void block_init(wf_scope s, struct block *b, const struct wf_config *c, bool decoder)
+static void block_init(wf_scope s, struct block *b, const struct seq2seq_config *c, bool decoder)
 {
     mha_init(s, decoder ? "self" : "attn", &b->self, c, false);
     norm_init(s, "norm1", &b->norm1, c);
@@ -101,8 +143,9 @@ struct seq2seq {
     struct block block[]; /* the encoder's, then the decoder's */
 };
 
-static void seq2seq_init(wf_scope s, void *model, const struct wf_config *c)
+static void seq2seq_init(wf_scope s, void *model, const void *config)
 {
+    const struct seq2seq_config *c = config;
     struct seq2seq *m = model;
     int64_t source_vocab = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
     double scale = c->scale_embeddings ? sqrt((double)c->d_model) : 1;
@@ -173,12 +216,71 @@ static const struct wf_linear *seq2seq_head(const void *model)
     return &((const struct seq2seq *)model)->head;
 }
 
-const struct family family_seq2seq = {
+static void seq2seq_shape(const void *config, struct wf_model_shape *s)
+{
+    const struct seq2seq_config *c = config;
+    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
+                                 .source_vocab_size = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size,
+                                 .context = c->max_length,
+                                 .width = c->d_model,
+                                 .layers = c->decoder_layers,
+                                 .encoder_layers = c->encoder_layers,
+                                 .heads = c->heads,
+                                 .kv_width = c->d_model,
+                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff,
+                                 .shared_tokenizer = c->shared,
+                                 .source_bos = c->source_bos,
+                                 .source_eos = c->source_eos};
+}
+
+static wf_status seq2seq_check(const void *config, wf_error *error)
+{
+    const struct seq2seq_config *c = config;
+    if (c->d_model % c->heads != 0)
+        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
+    if (c->positions > 0 && c->positions < c->max_length)
+        return wf_key_conflict("max_length", (double)c->max_length, "be at most", "positions", (double)c->positions, error);
+    if (c->shared && c->source_vocab_size > 0 && c->source_vocab_size != c->vocab_size)
+        return wf_key_conflict("source_vocab_size", (double)c->source_vocab_size, "be 0 with shared=true, or equal", "vocab_size",
+                               (double)c->vocab_size, error);
+    return WF_OK;
+}
+
+/* What both sizes of Vaswani et al. 2017 have. */
+#define VASWANI_2017                                                                                                                       \
+    "encoder_layers=6 decoder_layers=6 vocab_size=37000 norm=post shared=true tied=true scale_embeddings=true xavier=true "                \
+    "source_bos=true source_eos=true min_frequency=2 batch_tokens=24000 batch_window=4096 warmup=4000 "                                    \
+    "schedule=inverse_sqrt beta2=0.98 eps=1e-9 label_smoothing=0.1 save_every=100 valid_every=200 keep=10 beam=4 extra_tokens=50 "
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"seq2seq-tiny", "an encoder-decoder over words for a handful of sentence pairs; trains in a moment",
+     "d_model=32 d_ff=128 positions=5000 tokenizer=word steps=200 batch_tokens=0 clip=0 save_every=100 valid_every=100 max_tokens=20"},
+    {"seq2seq-postnorm", "a small encoder-decoder with the norm after each sublayer and one embedding for both sides",
+     "heads=8 vocab_size=1000 positions=5000 dropout=0 inner_dropout=false norm=post final_norm=false shared=true "
+     "batch_window=4096 lr=1e-4 clip=0 save_every=100 valid_every=200 extra_tokens=50"},
+    {"transformer-base", "the base model of Vaswani et al. 2017, for millions of sentence pairs",
+     VASWANI_2017 "d_model=512 heads=8 d_ff=2048 steps=100000 accumulate=8 lr=6.98771e-4 keep_every=10000"},
+    {"transformer-big", "the big model of Vaswani et al. 2017",
+     VASWANI_2017 "d_model=1024 heads=16 d_ff=4096 dropout=0.3 steps=300000 accumulate=16 lr=4.94106e-4 keep_every=100000"},
+    {"multi30k", "an encoder-decoder sized for one CPU and tens of thousands of sentence pairs, such as Multi30k",
+     "d_ff=256 encoder_layers=4 decoder_layers=4 vocab_size=10000 dropout=0.2 inner_dropout=false shared=true tied=true "
+     "scale_embeddings=true xavier=true source_eos=true steps=3000 batch_cost=side lr=2e-3 warmup=400 schedule=inverse_sqrt "
+     "beta2=0.98 eps=1e-9 label_smoothing=0.1 save_every=100 keep=10 beam=5 extra_tokens=50"},
+};
+/* clang-format on */
+
+const struct wf_family family_seq2seq = {
+    .abi = WF_FAMILY_ABI,
     .name = "seq2seq",
+    .kind = WF_MODEL_PAIRS,
+    .config_size = sizeof(struct seq2seq_config),
+    .keys = WF_KEYS(keys),
+    .presets = WF_PRESETS(presets),
+    .shape = seq2seq_shape,
+    .check = seq2seq_check,
     .size = sizeof(struct seq2seq),
     .block_size = sizeof(struct block),
-    .kind = WF_MODEL_PAIRS,
-    .users = WF_CONFIG_PAIRS,
     .init = seq2seq_init,
     .head = seq2seq_head,
     .encode = seq2seq_encode,

@@ -201,13 +201,13 @@ static wf_status text_ids(const struct wf_run *run, const char *text, bool marks
         status = encode(run->tokenizer, "text", text, (int64_t)strlen(text), marks, ids, error);
     if (status == WF_OK && ids->count == alone)
         status = refuse_empty("text", error);
-    return status == WF_OK ? check_length("text", ids->count, run->config.context, error) : status;
+    return status == WF_OK ? check_length("text", ids->count, wf_model_shape_of(run->model)->context, error) : status;
 }
 
 static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *tape, struct wf_attention_maps *maps, wf_error *error)
 {
     struct wf_tokens ids = {0};
-    const struct wf_config *c = &run->config;
+    const struct wf_model_shape *c = wf_model_shape_of(run->model);
     bool encoder = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
     wf_tensor **weights = wf_alloc_zero((size_t)c->layers, sizeof *weights);
     wf_status status = weights ? text_ids(run, text, encoder, &ids, error) : no_memory(error);
@@ -228,13 +228,13 @@ static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *ta
 
 static wf_status source_ids(const struct wf_run *run, const char *text, struct wf_tokens *ids, wf_error *error)
 {
-    const struct wf_config *c = &run->config;
-    wf_status status = c->source_bos ? push_mark(ids, run->source_tokenizer, WF_SPECIAL_BOS, "source", error) : WF_OK;
+    struct wf_model_shape c = wf_config_shape(&run->config);
+    wf_status status = c.source_bos ? push_mark(ids, run->source_tokenizer, WF_SPECIAL_BOS, "source", error) : WF_OK;
     if (status == WF_OK)
         status = encode_sentence(run->source_tokenizer, "source", text, ids, error);
-    if (status == WF_OK && c->source_eos)
+    if (status == WF_OK && c.source_eos)
         status = push_mark(ids, run->source_tokenizer, WF_SPECIAL_EOS, "source", error);
-    return status == WF_OK ? check_length("source", ids->count, c->max_length, error) : status;
+    return status == WF_OK ? check_length("source", ids->count, c.context, error) : status;
 }
 
 /* What the decoder is given: <s> w1 .. wn, of the text or of the model's own translation. */
@@ -244,7 +244,7 @@ static wf_status input_ids(const struct wf_run *run, const char *text, wf_tape *
     wf_status status = push_mark(ids, run->tokenizer, WF_SPECIAL_BOS, "target", error);
     if (status == WF_OK && text) {
         status = encode_sentence(run->tokenizer, "target", text, ids, error);
-        return status == WF_OK ? check_length("target", ids->count, run->config.max_length, error) : status;
+        return status == WF_OK ? check_length("target", ids->count, wf_model_shape_of(run->model)->context, error) : status;
     }
     int32_t eos = wf_tokenizer_special(run->tokenizer, WF_SPECIAL_EOS);
     if (status == WF_OK && eos < 0)
@@ -254,7 +254,8 @@ static wf_status input_ids(const struct wf_run *run, const char *text, wf_tape *
     const int32_t offsets[2] = {0, (int32_t)source->count};
     struct wf_translations t = {0};
     status = wf_translate(run->model, tape, source->id, offsets, 1, ids->id[0], eos, &t, error);
-    int64_t most = run->config.max_length - 1; /* a translation that the limit cut may have one more than the decoder takes */
+    int64_t most =
+        wf_model_shape_of(run->model)->context - 1; /* a translation that the limit cut may have one more than the decoder takes */
     for (int64_t i = 0; status == WF_OK && i < t.hypothesis[0].length && i < most; i++)
         status = push(ids, t.hypothesis[0].ids[i], error);
     wf_translations_free(&t);
@@ -264,7 +265,7 @@ static wf_status input_ids(const struct wf_run *run, const char *text, wf_tape *
 static wf_status of_ids(const struct wf_run *run, const struct wf_tokens *source, const struct wf_tokens *input, wf_tape *tape,
                         struct wf_attention_maps *maps, wf_error *error)
 {
-    int64_t encoders = run->config.encoder_layers, decoders = run->config.decoder_layers;
+    int64_t encoders = wf_model_shape_of(run->model)->encoder_layers, decoders = wf_model_shape_of(run->model)->layers;
     const int32_t source_offsets[2] = {0, (int32_t)source->count}, target_offsets[2] = {0, (int32_t)input->count};
     const struct axis from = {run->source_tokenizer, source}, to = {run->tokenizer, input};
     wf_tensor **weights = wf_alloc_zero((size_t)(encoders + 2 * decoders), sizeof *weights);

@@ -26,7 +26,7 @@ static wf_status open(struct trainer *t, bool resuming)
         status = sequence_encode(t, &l->sequence);
     if (status != WF_OK)
         return status;
-    t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
+    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), 0);
     l->x = wf_alloc(sequence_room(t) * sizeof *l->x);
     l->y = wf_alloc(sequence_room(t) * sizeof *l->y);
     return l->x && l->y ? WF_OK : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
@@ -40,14 +40,14 @@ static wf_status tell(struct trainer *t)
 /* A crop is a function of the step and its row: there is nothing to take. */
 static wf_status next(struct trainer *t)
 {
-    t->step_tokens = t->config.training.batch * t->config.context;
+    t->step_tokens = t->config.training.batch * wf_config_shape(&t->config).context;
     return WF_OK;
 }
 
 static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
 {
     struct language *l = t->data;
-    int64_t context = t->config.context, first, rows = sequence_rows(t, micro, &first);
+    int64_t context = wf_config_shape(&t->config).context, first, rows = sequence_rows(t, micro, &first);
     wf_crops_fill(&l->sequence.crops, t->step, first, rows, l->x, l->y);
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
     return wf_model_loss(t->model, wf_ids(t->tape, l->x, rows, context), wf_ids(t->tape, l->y, rows, context),

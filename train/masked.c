@@ -20,8 +20,6 @@ static wf_status check(const struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
     const struct wf_config *c = &t->config;
-    if (!(c->training.mask_rate > 0))
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is of the family %s, which is read, not trained here", c->model, c->family);
     if (o->source_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is an encoder: it has one tokenizer, not two", c->model);
     if (!o->tokenizer && !resuming && (c->tokenizer.kind == WF_TOKENIZER_CHAR || c->tokenizer.kind == WF_TOKENIZER_WORDPIECE))
@@ -71,7 +69,7 @@ static wf_status open(struct trainer *t, bool resuming)
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }
-    t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
+    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), 0);
     int32_t **buffer[] = {&d->ids, &d->places, &d->targets};
     for (int i = 0; i < 3; i++)
         if (!(*buffer[i] = wf_alloc(sequence_room(t) * sizeof **buffer[i])))
@@ -90,7 +88,7 @@ static int64_t hide(const struct trainer *t, int64_t micro, int64_t *first, int6
     struct masked *d = t->data;
     *rows = sequence_rows(t, micro, first);
     wf_crops_fill(&d->sequence.crops, t->step, *first, *rows, d->ids, NULL);
-    return wf_masking_hide(&d->masking, t->step, *first, *rows, t->config.context, d->ids, d->places, d->targets);
+    return wf_masking_hide(&d->masking, t->step, *first, *rows, wf_config_shape(&t->config).context, d->ids, d->places, d->targets);
 }
 
 /* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
@@ -111,7 +109,7 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
     int64_t first, rows, count = hide(t, micro, &first, &rows);
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
     /* A batch without any has a loss of 0, and gradients. */
-    return wf_encoder_loss(t->model, wf_ids(t->tape, d->ids, rows, t->config.context), NULL, d->places, d->targets, count,
+    return wf_encoder_loss(t->model, wf_ids(t->tape, d->ids, rows, wf_config_shape(&t->config).context), NULL, d->places, d->targets, count,
                            .label_smoothing = t->config.training.label_smoothing, .normalizer = d->chosen > 0 ? (double)d->chosen : 1,
                            .plain = plain);
 }

@@ -120,7 +120,7 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
                              .lr = t->adam.lr,
                              .grad_norm = t->adam.grad_norm,
                              .parameters = t->registry ? wf_registry_parameters(t->registry) : 0,
-                             .vocab_size = t->config.vocab_size,
+                             .vocab_size = wf_config_shape(&t->config).vocab_size,
                              .train_tokens = t->train_tokens,
                              .valid_tokens = t->valid_tokens,
                              .train_pairs = t->train_pairs,

@@ -34,7 +34,7 @@ static wf_status make_tokenizer(struct trainer *t, bool both)
         paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
     wf_status status = check_files(t, paths, count);
     if (status == WF_OK)
-        status = tokenizer_make(t, paths, count, t->config.vocab_size, &t->tokenizer);
+        status = tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
     wf_free(paths);
     return status;
 }
@@ -48,11 +48,11 @@ wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resumin
 wf_status sequence_encode(struct trainer *t, struct sequence *s)
 {
     const struct wf_train_options *o = t->options;
+    int64_t context = wf_config_shape(&t->config).context;
     const struct wf_corpus_options options = {.tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t};
-    wf_status status =
-        wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, t->config.context, &options, &s->corpus, t->error);
+    wf_status status = wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error);
     if (status == WF_OK)
-        status = wf_crops_init(&s->crops, s->corpus.train.ids, t->config.context, o->seed, t->error);
+        status = wf_crops_init(&s->crops, s->corpus.train.ids, context, o->seed, t->error);
     if (status != WF_OK)
         return status;
     t->train_hash = s->corpus.train.hash;
@@ -66,7 +66,7 @@ wf_status sequence_encode(struct trainer *t, struct sequence *s)
 wf_status sequence_tell(struct trainer *t, const struct sequence *s)
 {
     const struct wf_text_ids *train = &s->corpus.train, *valid = &s->corpus.valid;
-    wf_status status = s->made ? tokenizer_tell(t, "tokenizer", t->options->config.vocab_size, t->tokenizer) : WF_OK;
+    wf_status status = s->made ? tokenizer_tell(t, "tokenizer", wf_config_shape(&t->options->config).vocab_size, t->tokenizer) : WF_OK;
     if (status == WF_OK)
         status = unknown_tell(t, "training text", train->unknown, train->ids.count);
     return status == WF_OK ? unknown_tell(t, "validation text", valid->unknown, valid->ids.count) : status;
@@ -86,5 +86,6 @@ int64_t sequence_rows(const struct trainer *t, int64_t micro, int64_t *first)
 
 size_t sequence_room(const struct trainer *t)
 {
-    return (size_t)((t->config.training.batch + t->config.training.accumulate - 1) / t->config.training.accumulate * t->config.context);
+    return (size_t)((t->config.training.batch + t->config.training.accumulate - 1) / t->config.training.accumulate *
+                    wf_config_shape(&t->config).context);
 }

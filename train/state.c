@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/family.h>
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
@@ -58,7 +59,7 @@ wf_status state_save(struct trainer *t)
     wf_safetensors_put_metadata(w, "format", FORMAT);
     wf_safetensors_put_metadata(w, "weft", wf_version());
     wf_safetensors_put_metadata(w, "model", t->config.model);
-    wf_safetensors_put_metadata(w, "family", t->config.family);
+    wf_safetensors_put_metadata(w, "family", wf_config_family(&t->config));
     state_put_number(w, "step", t->step);
     state_put_number(w, "seed", (int64_t)t->options->seed);
     state_put_number(w, "stale", t->stale);
@@ -71,10 +72,11 @@ wf_status state_save(struct trainer *t)
     wf_safetensors_put_metadata(w, "isa", wf_isa());
     wf_safetensors_put_metadata(w, "blas", wf_blas());
     wf_safetensors_put_metadata(w, "gemm", wf_gemm_mode());
-    for (int i = 0; i < wf_config_key_count(); i++) {
+    struct wf_config_key setting;
+    for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
         char key[96], value[96];
-        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
-        if (wf_config_get(&t->config, wf_config_key_at(i), value, sizeof value))
+        snprintf(key, sizeof key, "config.%s", setting.name);
+        if (wf_config_get(&t->config, setting.name, value, sizeof value))
             wf_safetensors_put_metadata(w, key, value);
     }
     if (t->task->put)
@@ -139,24 +141,22 @@ static wf_status open_state(struct state *s, const char *folder, wf_error *error
                         FORMAT);
 }
 
-/* What the file lacks, because it is older than the key, is the preset's. */
+/* A key that the file lacks is newer than the file: it has its default. */
 static wf_status read_config(const struct state *s, struct wf_config *config, wf_error *error)
 {
     const char *model = wf_safetensors_metadata(s->file, "model"), *family = wf_safetensors_metadata(s->file, "family");
-    *config = (struct wf_config){0};
+    struct wf_config_key setting;
     if (!model || !family)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", s->path);
-    bool known = wf_config_preset(config, model, NULL) == WF_OK;
+    if (wf_config_defaults(config, family, error) != WF_OK)
+        return error->code;
     snprintf(config->model, sizeof config->model, "%s", model);
-    snprintf(config->family, sizeof config->family, "%s", family);
-    for (int i = 0; i < wf_config_key_count(); i++) {
-        char key[96], own[96];
-        snprintf(key, sizeof key, "config.%s", wf_config_key_at(i));
+    for (int i = 0; wf_config_key_at(config, i, &setting); i++) {
+        char key[96];
+        snprintf(key, sizeof key, "config.%s", setting.name);
         const char *value = wf_safetensors_metadata(s->file, key);
-        if (value && wf_config_set(config, wf_config_key_at(i), value, error))
+        if (value && wf_config_restore(config, setting.name, value, error) != WF_OK)
             return error->code;
-        if (!value && !known && wf_config_get(config, wf_config_key_at(i), own, sizeof own))
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no '%s'", s->path, key);
     }
     return WF_OK;
 }
@@ -192,7 +192,7 @@ wf_status state_tokenizers(struct trainer *t)
             wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", s.path);
         else if (wf_tokenizer_parse(json, (int64_t)strlen(json), s.path, &t->tokenizer, t->error) == WF_OK && source)
             (void)!wf_tokenizer_parse(source, (int64_t)strlen(source), s.path, &t->source_tokenizer, t->error);
-        else if (wf_config_translates(&t->config))
+        else if (wf_config_kind(&t->config) == WF_MODEL_PAIRS)
             t->source_tokenizer = t->tokenizer;
     }
     close_state(&s);
@@ -223,8 +223,9 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
     if (strcmp(was.model, t->config.model) != 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                             s->path, was.model, t->config.model);
-    for (int i = 0; i < wf_config_key_count(); i++) {
-        const char *name = wf_config_key_at(i);
+    struct wf_config_key setting;
+    for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
+        const char *name = setting.name;
         char before[96], now[96];
         if (!wf_config_get(&was, name, before, sizeof before) || !wf_config_get(&t->config, name, now, sizeof now) ||
             strcmp(before, now) == 0)

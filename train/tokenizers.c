@@ -35,7 +35,7 @@ wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
         status = state_tokenizers(t);
         if (status == WF_OK)
             status = same_as(t, o->tokenizer, t->tokenizer);
-        if (status == WF_OK && wf_config_translates(&t->config))
+        if (status == WF_OK && wf_config_kind(&t->config) == WF_MODEL_PAIRS)
             status = same_as(t, o->source_tokenizer, t->source_tokenizer);
         return status;
     }
@@ -43,7 +43,7 @@ wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
         status = wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error);
     if (status == WF_OK && o->source_tokenizer)
         status = wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
-    else if (status == WF_OK && wf_config_translates(&t->config))
+    else if (status == WF_OK && wf_config_kind(&t->config) == WF_MODEL_PAIRS)
         t->source_tokenizer = t->tokenizer;
     return status;
 }

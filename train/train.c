@@ -198,6 +198,8 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
                             "patience=%" PRId64
                             " counts validations, and valid_every=0 validates only at the end: set valid_every, or patience=0",
                             c->patience);
+    if (wf_config_read_only(&o->config))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained", o->config.model);
     return wf_config_check(&o->config, error);
 }
 

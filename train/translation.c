@@ -33,7 +33,7 @@ static wf_status check(const struct trainer *t, bool resuming)
             t->error, WF_ERR_ARGUMENT,
             "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
             (long long)t->config.training.patience);
-    if (o->source_tokenizer && t->config.shared)
+    if (o->source_tokenizer && wf_config_shape(&t->config).shared_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);
     if (o->source_tokenizer && !o->tokenizer)
@@ -48,15 +48,15 @@ static wf_status check(const struct trainer *t, bool resuming)
 
 static wf_status make_tokenizers(struct trainer *t)
 {
-    const struct wf_config *c = &t->config;
+    struct wf_model_shape c = wf_config_shape(&t->config);
     const char *const *files = t->options->train;
-    if (c->shared) {
-        wf_status status = tokenizer_make(t, files, 2, c->vocab_size, &t->tokenizer);
+    if (c.shared_tokenizer) {
+        wf_status status = tokenizer_make(t, files, 2, c.vocab_size, &t->tokenizer);
         t->source_tokenizer = t->tokenizer;
         return status;
     }
-    wf_status status = tokenizer_make(t, files, 1, c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, &t->source_tokenizer);
-    return status == WF_OK ? tokenizer_make(t, files + 1, 1, c->vocab_size, &t->tokenizer) : status;
+    wf_status status = tokenizer_make(t, files, 1, c.source_vocab_size, &t->source_tokenizer);
+    return status == WF_OK ? tokenizer_make(t, files + 1, 1, c.vocab_size, &t->tokenizer) : status;
 }
 
 static bool survey_progress(void *ctx, int64_t done, int64_t total)
@@ -66,11 +66,12 @@ static bool survey_progress(void *ctx, int64_t done, int64_t total)
 
 static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bitext **out)
 {
+    struct wf_model_shape shape = wf_config_shape(&t->config);
     struct wf_bitext_options o = {.source = t->source_tokenizer,
                                   .target = t->tokenizer,
-                                  .source_bos = t->config.source_bos,
-                                  .source_eos = t->config.source_eos,
-                                  .max_length = t->config.max_length,
+                                  .source_bos = shape.source_bos,
+                                  .source_eos = shape.source_eos,
+                                  .max_length = shape.context,
                                   .cache = t->options->cache,
                                   .progress = survey_progress,
                                   .ctx = t};
@@ -98,8 +99,8 @@ static wf_status open(struct trainer *t, bool resuming)
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }
-    t->config.vocab_size = wf_tokenizer_vocab_size(t->tokenizer);
-    t->config.source_vocab_size = t->config.shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer);
+    bool shared = wf_config_shape(&t->config).shared_tokenizer;
+    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer));
     status = read_pairs(t, o->train, &d->train);
     if (status == WF_OK && o->valid_files > 0)
         status = read_pairs(t, o->valid, &d->valid);
@@ -142,11 +143,11 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
 static wf_status tell(struct trainer *t)
 {
     struct translation *d = t->data;
-    const struct wf_config *c = &t->options->config;
-    wf_status status = d->made ? tokenizer_tell(t, c->shared ? "tokenizer" : "target's tokenizer", c->vocab_size, t->tokenizer) : WF_OK;
-    if (status == WF_OK && d->made && !c->shared)
-        status =
-            tokenizer_tell(t, "source's tokenizer", c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size, t->source_tokenizer);
+    struct wf_model_shape asked = wf_config_shape(&t->options->config);
+    const char *whose = asked.shared_tokenizer ? "tokenizer" : "target's tokenizer";
+    wf_status status = d->made ? tokenizer_tell(t, whose, asked.vocab_size, t->tokenizer) : WF_OK;
+    if (status == WF_OK && d->made && !asked.shared_tokenizer)
+        status = tokenizer_tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer);
     if (status == WF_OK)
         status = tell_one(t, "training", d->train);
     return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;

@@ -9,6 +9,7 @@
 #include <weft/runtime.h>
 
 #include "check_weft.h"
+#include "config_test.h"
 
 #include "stopwatch.h"
 
@@ -23,9 +24,9 @@ START_TEST(cases_have_models)
         struct wf_config config;
         ck_assert_ptr_eq(wf_bench_find(c->name), c);
         ck_ok(wf_bench_config(c, 0.1, &config, error));
-        ck_assert_double_eq(config.dropout, 0.1);
-        ck_assert_int_eq(config.vocab_size, c->vocab_size);
-        ck_assert(c->generate || c->length <= (c->pairs ? config.max_length : config.context));
+        ck_assert_double_eq(real_key(&config, "dropout"), 0.1);
+        ck_assert_int_eq(key_of(&config, "vocab_size"), c->vocab_size);
+        ck_assert(c->generate || c->length <= (c->pairs ? key_of(&config, "max_length") : key_of(&config, "context")));
         ck_assert(c->shortest >= 0 && c->shortest <= c->length);
     }
 }

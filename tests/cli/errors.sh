@@ -52,10 +52,10 @@ for model in char-rms multi30k encoder-attention; do # each key of a model has i
         grep -q "^  $key  *[a-zA-Z]" help || failed "train --help does not list $key"
     done <keys
 done
-grep -q 'stops; 0:$\|until training stops' help || failed 'train --help does not say what patience is'
+grep -q 'validations without a better loss' help || failed 'train --help does not say what patience is'
 "$weft" models multi30k >settings 2>err || failed "models multi30k: $(cat err)"
-grep -q '^  batch_tokens=4096  *padded' settings || failed "models multi30k: $(head -3 settings)"
-grep -q '^  context=' settings && failed 'models lists a key that the model has no use for'
+grep -q '^  batch_tokens=4096  *tokens per update' settings || failed "models multi30k: $(head -3 settings)"
+grep -q '^  context=' settings && failed 'models lists a key that the model does not use'
 expect 2 'did you mean multi30k?' "$weft" models multi3k
 "$weft" bench --help | grep -q '^  transformer-base ' || failed 'bench --help names no case'
 expect 2 'bench --help' "$weft" bench nope

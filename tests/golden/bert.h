@@ -7,6 +7,7 @@
 #include <weft/memory.h>
 #include <weft/models.h>
 
+#include "../config_test.h"
 #include "golden.h"
 
 enum { BERT_D = 12, BERT_LAYERS = 2, BERT_HEADS = 3, BERT_SENTENCES = 7, BERT_TYPES = 42 };

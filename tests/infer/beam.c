@@ -19,7 +19,7 @@ struct found {
 /* log-probabilities of what may follow BOS ids[length], by one forward pass over all of it. */
 static void next_of(const wf_model *m, wf_tape *tape, const int32_t *source, int source_length, const int32_t *ids, int length, double *out)
 {
-    int64_t types = wf_model_config(m)->vocab_size;
+    int64_t types = key_of(wf_model_config(m), "vocab_size");
     int32_t source_offsets[2] = {0, source_length}, target_offsets[2] = {0, length + 1}, input[MOST_IDS + 1], target[MOST_IDS + 1] = {0};
     input[0] = BOS;
     if (length > 0)
@@ -70,7 +70,7 @@ static int by_score(const void *a, const void *b)
 static void reference(const wf_model *m, wf_tape *tape, const int32_t *source, int length, int beam, double a, int limit, struct found *out)
 {
     static struct hyp live[MOST_HYPS], next[MOST_HYPS];
-    int types = (int)wf_model_config(m)->vocab_size, alive = 1, ended = 0;
+    int types = (int)key_of(wf_model_config(m), "vocab_size"), alive = 1, ended = 0;
     struct choice *choices = wf_alloc((size_t)(MOST_HYPS * types) * sizeof *choices);
     double *p = wf_alloc((size_t)types * sizeof *p);
     out->count = 0;
@@ -151,10 +151,10 @@ START_TEST(equals_a_search_without_a_cache)
     for (int which = 0; which < 4; which++)
         for (int round = 0; round < 4; round++) {
             struct wf_config c = pairs_config(names[which], round == 3 ? 6 : 23);
-            c.encoder_layers = 1 + round % 2;
-            c.decoder_layers = 1 + round % 3;
-            c.norm = round == 2 ? WF_NORM_POST : c.norm;
-            wf_model *m = decided_model(&c, (uint64_t)(which + 10 * round), c.tied ? 1.3 : 2.2);
+            set_key(&c, "encoder_layers", 1 + round % 2);
+            set_key(&c, "decoder_layers", 1 + round % 3);
+            set_key(&c, "norm", round == 2 ? WF_NORM_POST : key_of(&c, "norm"));
+            wf_model *m = decided_model(&c, (uint64_t)(which + 10 * round), key_of(&c, "tied") ? 1.3 : 2.2);
             struct sentences s;
             random_sentences(&s, &c, 5, 9, (uint64_t)round);
             for (int b = 0; b < 4; b++) {
@@ -167,7 +167,7 @@ START_TEST(equals_a_search_without_a_cache)
                 ck_assert_int_eq(t.n_best, n_best);
                 for (int i = 0; i < s.count; i++) {
                     char what[100];
-                    int length = s.offsets[i + 1] - s.offsets[i], limit = length - c.source_bos - c.source_eos;
+                    int length = s.offsets[i + 1] - s.offsets[i], limit = length - key_of(&c, "source_bos") - key_of(&c, "source_eos");
                     limit = (limit > 0 ? limit : 0) + 6;
                     limit = limit < 20 ? limit : 20;
                     snprintf(what, sizeof what, "%s, round %d, beam %d, sentence %d", names[which], round, beam, i);
@@ -193,7 +193,7 @@ END_TEST
 static void enumerate(const wf_model *m, wf_tape *tape, const int32_t *source, int length, double a, int limit, struct hyp *h,
                       struct found *out)
 {
-    int types = (int)wf_model_config(m)->vocab_size;
+    int types = (int)key_of(wf_model_config(m), "vocab_size");
     double p[8];
     next_of(m, tape, source, length, h->ids, h->length, p);
     for (int j = 0; j < types; j++) {

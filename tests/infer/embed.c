@@ -184,7 +184,7 @@ START_TEST(lines_that_cannot_be)
     teardown(&r);
 
     struct wf_config fewer = bert_config(); /* a tokenizer with types that the model lacks */
-    fewer.vocab_size = BERT_TYPES - 1;
+    set_key(&fewer, "vocab_size", BERT_TYPES - 1);
     wf_model *small = model_of(&fewer, 1);
     ck_ok(wf_tokenizer_load_vocab(bert_path("vocab.txt"), &r.tokenizer, error));
     e = (wf_error){0};
@@ -206,7 +206,7 @@ START_TEST(an_encoder_of_ours)
     int64_t length[] = {3, 0, 1};
     ck_ok(wf_tokenizer_train(text, (int64_t)strlen(text), &words, error, .kind = WF_TOKENIZER_WORD, .specials = (const char *[]){"<unk>"},
                              .special_count = 1));
-    c.vocab_size = wf_tokenizer_vocab_size(words);
+    set_key(&c, "vocab_size", wf_tokenizer_vocab_size(words));
     wf_model *m = model_of(&c, 2);
     wf_embedder *e = wf_embedder_new(m, words, &(struct wf_embedder_options){.normalize = true}, &problem);
     ck_assert_msg(e != NULL, "%s", problem.message);

@@ -25,8 +25,8 @@ START_TEST(the_cache_changes_nothing)
         for (int i = 0; i < 6; i++)
             for (int trained = 0; trained < 2; trained++) {
                 struct wf_config c = small_config(names[which], contexts[i], V);
-                c.kv_heads = i % 2 ? 2 : 0;
-                c.bias = i % 3 == 0;
+                set_key(&c, "kv_heads", i % 2 ? 2 : 0);
+                set_key(&c, "bias", i % 3 == 0);
                 wf_model *m = model_of(&c, (uint64_t)i);
                 if (trained)
                     train_a_little(m, tape, 5);
@@ -59,7 +59,7 @@ START_TEST(the_window_slides_by_a_quarter)
     for (int i = 0; i < 4; i++) {
         struct wf_config c = small_config("nanogpt-char-small", contexts[i], V);
         wf_model *m = model_of(&c, 3);
-        int64_t T = c.context, quarter = T / 4 > 0 ? T / 4 : 1, length = 11;
+        int64_t T = key_of(&c, "context"), quarter = T / 4 > 0 ? T / 4 : 1, length = 11;
         int32_t all[11 + MANY], out[MANY], order[V];
         wf_real logits[V];
         random_ids(all, length, V, 1);
@@ -91,8 +91,8 @@ START_TEST(logits_have_the_same_bits)
         ck_ok(wf_set_threads(threads, error));
         for (int which = 0; which < 2; which++) {
             struct wf_config c = preset(names[which]);
-            c.vocab_size = SMALL;
-            c.context = T;
+            set_key(&c, "vocab_size", SMALL);
+            set_key(&c, "context", T);
             wf_model *m = model_of(&c, 1);
             wf_tape *tape = new_tape();
             int32_t ids[T];
@@ -135,8 +135,8 @@ START_TEST(threads_change_nothing)
     wf_tape *tape = new_tape();
     for (int which = 0; which < 2; which++) {
         struct wf_config c = preset(names[which]);
-        c.vocab_size = V;
-        c.context = 32;
+        set_key(&c, "vocab_size", V);
+        set_key(&c, "context", 32);
         wf_model *m = model_of(&c, 4);
         int32_t prompt[3] = {1, 2, 3}, one[MANY], more[MANY];
         struct wf_sampler s = {.temperature = 1, .seed = 9};
@@ -220,7 +220,7 @@ START_TEST(callbacks_and_limits)
     /* weights that are not finite */
     prompt[0] = 1;
     wf_real *values = wf_registry_values(wf_model_registry(m));
-    values[3 + 2 * c.d_model] = (wf_real)(0.0 / 0.0); /* of the embedding of id 2 */
+    values[3 + 2 * key_of(&c, "d_model")] = (wf_real)(0.0 / 0.0); /* of the embedding of id 2 */
     ck_refused(wf_generate_with(m, tape, prompt, 2, &o, out, &count, error), WF_ERR_NUMERIC, "NaN");
     wf_tape_free(tape);
     wf_model_free(m);

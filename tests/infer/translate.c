@@ -17,10 +17,10 @@ START_TEST(company_changes_nothing)
     wf_tape *tape = new_tape();
     for (int which = 0; which < 5; which++) {
         struct wf_config c = which < 4 ? pairs_config(names[which], 37) : preset("multi30k");
-        c.vocab_size = which < 4 ? 37 : 700;
-        c.max_length = 30;
-        c.positions = 0;
-        wf_model *m = decided_model(&c, (uint64_t)which, c.tied ? 1.25 : 2);
+        set_key(&c, "vocab_size", which < 4 ? 37 : 700);
+        set_key(&c, "max_length", 30);
+        set_key(&c, "positions", 0);
+        wf_model *m = decided_model(&c, (uint64_t)which, key_of(&c, "tied") ? 1.25 : 2);
         struct sentences s, mixed;
         const int n = which < 4 ? 70 : 20;
         random_sentences(&s, &c, n, 18, (uint64_t)which);
@@ -211,9 +211,9 @@ START_TEST(extremes)
     wf_translations_free(&t);
     wf_model_free(m);
     c = pairs_config("multi30k", 11);
-    c.max_length = 300000;
+    set_key(&c, "max_length", 300000);
     c.generation.extra_tokens = 0;
-    c.positions = 0;
+    set_key(&c, "positions", 0);
     m = model_of(&c, 1);
     random_sentences(&s, &c, 40, 3, 2);
     translate(m, tape, &s, (struct wf_translate_options){.max_tokens = 3, .beam = 4}, &t);
@@ -227,7 +227,7 @@ END_TEST
 START_TEST(memory_stays_flat)
 {
     struct wf_config c = pairs_config("seq2seq-tiny", 30);
-    c.max_length = 200;
+    set_key(&c, "max_length", 200);
     c.generation.extra_tokens = 0;
     wf_model *m = with_end(&c, -1000);
     wf_tape *tape = new_tape();

@@ -18,15 +18,15 @@ struct sentences {
 static inline struct wf_config pairs_config(const char *name, int64_t vocab)
 {
     struct wf_config c = preset(name);
-    c.d_model = 24;
-    c.heads = 4;
-    c.d_ff = 40;
-    c.encoder_layers = c.decoder_layers = 2;
-    c.vocab_size = vocab;
-    c.source_vocab_size = c.shared ? 0 : vocab + 3;
-    c.max_length = 20;
-    c.positions = 0;
-    c.dropout = 0;
+    set_key(&c, "d_model", 24);
+    set_key(&c, "heads", 4);
+    set_key(&c, "d_ff", 40);
+    set_key(&c, "encoder_layers", set_key(&c, "decoder_layers", 2));
+    set_key(&c, "vocab_size", vocab);
+    set_key(&c, "source_vocab_size", key_of(&c, "shared") ? 0 : vocab + 3);
+    set_key(&c, "max_length", 20);
+    set_key(&c, "positions", 0);
+    set_key(&c, "dropout", 0);
     c.generation.extra_tokens = 6;
     c.generation.max_tokens = 0;
     return c;
@@ -46,7 +46,7 @@ static inline wf_model *decided_model(const struct wf_config *c, uint64_t seed, 
 static inline void random_sentences(struct sentences *s, const struct wf_config *c, int64_t count, int64_t longest, uint64_t seed)
 {
     wf_rng rng = wf_rng_new(seed, 11);
-    int64_t types = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size;
+    int64_t types = key_of(c, "source_vocab_size") > 0 ? key_of(c, "source_vocab_size") : key_of(c, "vocab_size");
     s->count = count;
     s->offsets[0] = 0;
     for (int64_t i = 0; i < count; i++) {

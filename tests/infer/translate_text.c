@@ -26,8 +26,8 @@ static void setting_make(struct setting *s, bool marks, bool unknown)
     s->source = word_tokenizer(specials, unknown ? 4 : 3);
     s->target = word_tokenizer(specials, 3); /* BOS and EOS of translate_test.h */
     s->config = pairs_config("seq2seq-tiny", wf_tokenizer_vocab_size(s->target));
-    s->config.source_vocab_size = wf_tokenizer_vocab_size(s->source);
-    s->config.source_bos = s->config.source_eos = marks;
+    set_key(&s->config, "source_vocab_size", wf_tokenizer_vocab_size(s->source));
+    set_key(&s->config, "source_bos", set_key(&s->config, "source_eos", marks));
     s->config.generation.beam = 3;
     s->model = decided_model(&s->config, 3, 2);
     s->tape = new_tape();
@@ -62,12 +62,12 @@ static void by_hand(const struct setting *s, const char *line, bool keep_tokens,
     struct wf_translations t;
     int32_t packed[100], n = 0, offsets[2] = {0};
     ck_ok(wf_tokenizer_encode(s->source, line, (int64_t)strlen(line), &ids, error));
-    int32_t marks = 2 * s->config.source_bos;
-    if (s->config.source_bos)
+    int32_t marks = 2 * key_of(&s->config, "source_bos");
+    if (key_of(&s->config, "source_bos"))
         packed[n++] = BOS;
     for (int i = 0; i < ids.count && i < most - marks; i++)
         packed[n++] = ids.id[i];
-    if (s->config.source_eos)
+    if (key_of(&s->config, "source_eos"))
         packed[n++] = EOS;
     offsets[1] = n;
     ck_ok(wf_translate(s->model, s->tape, packed, offsets, 1, BOS, EOS, &t, error));
@@ -266,7 +266,7 @@ START_TEST(a_translation_is_one_line)
     setting_make(&s, true, false);
     wf_tokenizer *target;
     ck_ok(wf_tokenizer_parse(json, (int64_t)strlen(json), "target", &target, error));
-    s.config.vocab_size = 4;
+    set_key(&s.config, "vocab_size", 4);
     wf_model *m = model_of(&s.config, 1);
     wf_array view;
     ck_assert_int_eq(wf_view(wf_registry_find(wf_model_registry(m), "head.bias"), &view), WF_OK);

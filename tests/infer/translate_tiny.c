@@ -85,8 +85,8 @@ START_TEST(every_target_comes_back)
     struct wf_pairs pairs = {
         .count = PAIRS, .source = en.ids.id, .source_offsets = en.offsets, .input = input, .target = target, .target_offsets = offsets};
     struct wf_config c = preset("seq2seq-tiny");
-    c.source_vocab_size = wf_tokenizer_vocab_size(en.tokenizer);
-    c.vocab_size = wf_tokenizer_vocab_size(de.tokenizer);
+    set_key(&c, "source_vocab_size", wf_tokenizer_vocab_size(en.tokenizer));
+    set_key(&c, "vocab_size", wf_tokenizer_vocab_size(de.tokenizer));
     wf_tape *tape = new_tape();
     clock_gettime(CLOCK_MONOTONIC, &start);
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -134,8 +134,8 @@ START_TEST(new_words_are_named)
     side_make(&en, english);
     side_make(&de, german);
     struct wf_config c = preset("seq2seq-tiny");
-    c.source_vocab_size = wf_tokenizer_vocab_size(en.tokenizer);
-    c.vocab_size = wf_tokenizer_vocab_size(de.tokenizer);
+    set_key(&c, "source_vocab_size", wf_tokenizer_vocab_size(en.tokenizer));
+    set_key(&c, "vocab_size", wf_tokenizer_vocab_size(de.tokenizer));
     wf_model *m = model_of(&c, 1);
     wf_error problem = {0};
     wf_translator *t = wf_translator_new(m, en.tokenizer, de.tokenizer, &(struct wf_translator_options){.name = "new.en"}, &problem);

@@ -62,7 +62,7 @@ static void compare(const char *name, double dropout, bool ignore)
     static const int splits[][ROWS + 1] = {{3, 3}, {1, 1, 1, 1, 1, 1}, {4, 2}, {1, 5}};
     const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 1e-6;
     struct wf_config c = small_config(name, T, V);
-    c.dropout = dropout;
+    set_key(&c, "dropout", dropout);
     wf_model *m = model_of(&c, 2);
     wf_tape *tape = new_tape();
     struct result whole = run(m, tape, (int[]){ROWS}, ignore, false);
@@ -108,8 +108,8 @@ START_TEST(masks_do_not_depend_on_the_split)
 {
     const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 1e-6;
     struct wf_config c = small_config("nanogpt-char-small", T, V);
-    c.dropout = 0.5;
-    c.kv_heads = 2;
+    set_key(&c, "dropout", 0.5);
+    set_key(&c, "kv_heads", 2);
     wf_model *m = model_of(&c, 2);
     wf_tape *tape = new_tape();
     struct result whole = run(m, tape, (int[]){ROWS}, false, false), parts = run(m, tape, (int[]){2, 4}, false, false);

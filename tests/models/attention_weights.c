@@ -10,8 +10,9 @@ enum { B = 2, T = 6, D = 12, HEADS = 4, VOCAB = 11, LAYERS = 2 };
 static wf_model *golden_model(const char *family, const char *name)
 {
     struct wf_config c = preset(name);
-    c.d_model = D, c.heads = HEADS, c.kv_heads = 2, c.d_ff = 20, c.layers = LAYERS, c.context = 9, c.vocab_size = VOCAB;
-    c.bias = true, c.activation = WF_RELU, c.dropout = 0;
+    set_key(&c, "d_model", D), set_key(&c, "heads", HEADS), set_key(&c, "kv_heads", 2), set_key(&c, "d_ff", 20),
+        set_key(&c, "layers", LAYERS), set_key(&c, "context", 9), set_key(&c, "vocab_size", VOCAB);
+    set_key(&c, "bias", true), set_keys(&c, "activation=relu"), set_key(&c, "dropout", 0);
     wf_model *m = model_of(&c, 1);
     wf_registry *r = wf_model_registry(m);
     for (int i = 0; i < wf_registry_count(r); i++) {

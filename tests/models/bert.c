@@ -44,7 +44,7 @@ START_TEST(vectors_and_weights_are_those_of_pytorch)
         struct wf_config c = bert_config();
         wf_tensor *weights[BERT_LAYERS];
         wf_array a;
-        c.activation = acts[i].activation;
+        set_key(&c, "activation", acts[i].activation);
         wf_model *m = bert_model(&c);
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x =

@@ -28,16 +28,19 @@ static void write_config(const char *more)
 START_TEST(what_it_says)
 {
     struct wf_config c = bert_config(), least;
-    ck_assert_str_eq(c.family, "bert");
+    ck_assert_str_eq(wf_config_family(&c), "bert");
     ck_assert_str_eq(c.model, "bert");
-    ck_assert(c.vocab_size == BERT_TYPES && c.d_model == 12 && c.layers == 2 && c.heads == 3 && c.d_ff == 20 && c.context == 24);
-    ck_assert(c.segments == 2 && c.norm_eps == 1e-12 && c.activation == WF_GELU && c.dropout == 0.1 && c.attention_dropout == 0.2);
+    ck_assert(key_of(&c, "vocab_size") == BERT_TYPES && key_of(&c, "d_model") == 12 && key_of(&c, "layers") == 2 &&
+              key_of(&c, "heads") == 3 && key_of(&c, "d_ff") == 20 && key_of(&c, "context") == 24);
+    ck_assert(key_of(&c, "segments") == 2 && real_key(&c, "norm_eps") == 1e-12 && key_is(&c, "activation", "gelu") &&
+              real_key(&c, "dropout") == 0.1 && real_key(&c, "attention_dropout") == 0.2);
     ck_assert_int_eq(wf_config_kind(&c), WF_MODEL_ENCODER);
     ck_ok(wf_config_check(&c, error));
     write_config(""); /* what is absent is as their library has it */
     ck_ok(wf_config_load(&least, path, error));
-    ck_assert(least.context == 512 && least.segments == 2 && least.norm_eps == 1e-12 && least.activation == WF_GELU);
-    ck_assert(least.dropout == 0.1 && least.attention_dropout == 0.1);
+    ck_assert(key_of(&least, "context") == 512 && key_of(&least, "segments") == 2 && real_key(&least, "norm_eps") == 1e-12 &&
+              key_is(&least, "activation", "gelu"));
+    ck_assert(real_key(&least, "dropout") == 0.1 && real_key(&least, "attention_dropout") == 0.1);
     write_config("\"use_cache\": true, \"is_decoder\": false, \"position_embedding_type\": \"absolute\", \"pruned_heads\": {}, "
                  "\"quantization_config\": null, \"torch_dtype\": \"float16\", \"id2label\": {\"0\": \"a\"}, \"anything\": [1, 2]");
     ck_ok(wf_config_load(&c, path, error));
@@ -59,7 +62,7 @@ START_TEST(activations)
         snprintf(more, sizeof more, "\"hidden_act\": \"%s\"", names[i].name);
         write_config(more);
         ck_ok(wf_config_load(&c, path, error));
-        ck_assert_int_eq(c.activation, names[i].activation);
+        ck_assert_int_eq(key_of(&c, "activation"), names[i].activation);
     }
     unlink(path);
 }
@@ -70,12 +73,12 @@ START_TEST(what_would_change_the_numbers_is_refused)
     static const struct {
         const char *more, *message;
     } bad[] = {
-        {"\"position_embedding_type\": \"relative_key\"", "key \"position_embedding_type\": \"relative_key\" is not done here"},
-        {"\"is_decoder\": true", "key \"is_decoder\": a decoder is not done here"},
+        {"\"position_embedding_type\": \"relative_key\"", "key \"position_embedding_type\": \"relative_key\" is not supported"},
+        {"\"is_decoder\": true", "key \"is_decoder\": only a BERT that is an encoder is supported"},
         {"\"add_cross_attention\": true", "key \"add_cross_attention\""},
         {"\"is_encoder_decoder\": true", "key \"is_encoder_decoder\""},
         {"\"is_decoder\": 1", "key \"is_decoder\""},
-        {"\"hidden_act\": \"gelu_10\"", "key \"hidden_act\": \"gelu_10\" is not done here"},
+        {"\"hidden_act\": \"gelu_10\"", "key \"hidden_act\": \"gelu_10\" is not supported"},
         {"\"hidden_act\": 3", "key \"hidden_act\""},
         {"\"pruned_heads\": {\"0\": [1]}", "key \"pruned_heads\""},
         {"\"quantization_config\": {\"bits\": 8}", "key \"quantization_config\""},
@@ -105,15 +108,15 @@ START_TEST(sizes_must_be_there_and_fit)
         {"{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 1e3}", "key \"num_hidden_layers\""},
         {"{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 2, \"num_attention_heads\": 5, "
          "\"intermediate_size\": 20}",
-         "num_attention_heads: 5 don't divide hidden_size 12"},
+         "hidden_size 12 is not a multiple of num_attention_heads 5"},
         {"{\"model_type\": \"bert\", \"vocab_size\": 16777216, \"hidden_size\": 65536, \"num_hidden_layers\": 1024, "
          "\"num_attention_heads\": 4, \"intermediate_size\": 262144}",
          "more than 2^40"},
-        {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not read here"},
+        {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not supported"},
         {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
-        {"{\"hidden_size\": 12}", "key \"family\""},
-        {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "key \"family\""},
-        {"[]", "not an object"},
+        {"{\"hidden_size\": 12}", "neither the key \"model\""},
+        {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "there is no model \"mine\""},
+        {"[]", "not a JSON object"},
     };
     struct wf_config c;
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {

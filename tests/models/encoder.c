@@ -29,9 +29,9 @@ START_TEST(parameters)
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         ck_assert_msg(wf_registry_find(wf_model_registry(m), names[i]), "there is no %s", names[i]);
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 12 + 2 + 2);
-    ck_assert_int_eq(wf_dim(wf_registry_find(wf_model_registry(m), "positions.table"), 0), c.context);
+    ck_assert_int_eq(wf_dim(wf_registry_find(wf_model_registry(m), "positions.table"), 0), key_of(&c, "context"));
     wf_model_free(m);
-    c.tied = true, c.bias = false, c.final_norm = false;
+    set_key(&c, "tied", true), set_key(&c, "bias", false), set_key(&c, "final_norm", false);
     m = model_of(&c, 1);
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 6);
     wf_model_free(m);
@@ -57,7 +57,7 @@ START_TEST(initialisation)
     check_deviation(m, "blocks.5.ffn.down.weight", 0.0360844);
     check_deviation(m, "head.weight", 0.0721688);
     wf_model_free(m);
-    c.scale_embeddings = false;
+    set_key(&c, "scale_embeddings", false);
     m = model_of(&c, 1);
     check_deviation(m, "embed.weight", 1);
     wf_model_free(m);
@@ -82,7 +82,7 @@ START_TEST(weights_are_shares)
     wf_tape *tape = new_tape();
     int32_t ids[B * T];
     static bool mask[B * H * T * T];
-    random_ids(ids, B * T, c.vocab_size, 1);
+    random_ids(ids, B * T, key_of(&c, "vocab_size"), 1);
     for (int i = 0; i < B * H * T * T; i++)
         mask[i] = may(4, i / T / T / H, i / T / T % H, i / T % T, i % T);
     for (int which = 0; which < 6; which++)
@@ -124,15 +124,15 @@ START_TEST(neighbours_do_not_matter)
     static const int32_t length[SENTENCES] = {1, 300, 8, 9, 2, 131, 33, 64, 7};
     static int32_t ids[SENTENCES * MOST], rows[SENTENCES * MOST];
     struct wf_config c = small_encoder_config(0);
-    c.context = MOST;
+    set_key(&c, "context", MOST);
     for (int norm = 0; norm < 2; norm++) {
-        c.norm = norm ? WF_NORM_PRE : WF_NORM_POST;
+        set_key(&c, "norm", norm ? WF_NORM_PRE : WF_NORM_POST);
         wf_model *m = model_of(&c, 1);
         wf_tape *tape = new_tape();
         int32_t offsets[SENTENCES + 1] = {0};
-        size_t bytes = (size_t)c.d_model * sizeof(wf_real);
-        random_ids(ids, SENTENCES * MOST, c.vocab_size, 1);
-        random_ids(rows, SENTENCES * MOST, c.vocab_size, 2);
+        size_t bytes = (size_t)key_of(&c, "d_model") * sizeof(wf_real);
+        random_ids(ids, SENTENCES * MOST, key_of(&c, "vocab_size"), 1);
+        random_ids(rows, SENTENCES * MOST, key_of(&c, "vocab_size"), 2);
         for (int i = 0; i < SENTENCES; i++) {
             offsets[i + 1] = offsets[i] + length[i];
             memcpy(rows + i * MOST, ids + offsets[i], (size_t)length[i] * sizeof *ids);
@@ -150,12 +150,12 @@ START_TEST(neighbours_do_not_matter)
                                                                 .offsets = (int32_t[]){0, length[i]}, .sentences = 1));
             const char *place = NULL;
             for (int64_t t = 0; t < length[i] && !place; t++) {
-                const wf_real *x = alone + t * c.d_model;
-                place = memcmp(x, one + t * c.d_model, bytes) != 0                            ? "packed alone"
-                        : memcmp(x, packed + (offsets[i] + t) * c.d_model, bytes) != 0        ? "packed"
-                        : memcmp(x, padded + ((int64_t)i * MOST + t) * c.d_model, bytes) != 0 ? "in rows"
-                        : memcmp(x, looked + ((int64_t)i * MOST + t) * c.d_model, bytes) != 0 ? "in rows with weights"
-                                                                                              : NULL;
+                const wf_real *x = alone + t * key_of(&c, "d_model");
+                place = memcmp(x, one + t * key_of(&c, "d_model"), bytes) != 0                            ? "packed alone"
+                        : memcmp(x, packed + (offsets[i] + t) * key_of(&c, "d_model"), bytes) != 0        ? "packed"
+                        : memcmp(x, padded + ((int64_t)i * MOST + t) * key_of(&c, "d_model"), bytes) != 0 ? "in rows"
+                        : memcmp(x, looked + ((int64_t)i * MOST + t) * key_of(&c, "d_model"), bytes) != 0 ? "in rows with weights"
+                                                                                                          : NULL;
             }
             ck_assert_msg(!place, "a sentence of %d has other bits %s", length[i], place);
             wf_free(alone);
@@ -178,16 +178,16 @@ START_TEST(packed_and_causal)
     wf_tape *tape = new_tape();
     int32_t ids[30];
     const int32_t offsets[3] = {0, 10, 30};
-    random_ids(ids, 30, c.vocab_size, 1);
+    random_ids(ids, 30, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
     wf_real *x =
         elements_of(tape, wf_encoder_logits(m, wf_ids_of(tape, ids, WF_SHAPE(30)), .offsets = offsets, .sentences = 2, .causal = true));
     wf_real *row = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20), .causal = true));
     wf_real *start = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 7), .causal = true));
     wf_real *free = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids + 10, 1, 20)));
-    ck_assert(memcmp(x + 10 * c.vocab_size, row, sizeof *x * 20 * (size_t)c.vocab_size) == 0);
-    ck_assert(memcmp(start, row, sizeof *x * 7 * (size_t)c.vocab_size) == 0);
-    ck_assert(memcmp(free, row, sizeof *x * (size_t)c.vocab_size) != 0);
+    ck_assert(memcmp(x + 10 * key_of(&c, "vocab_size"), row, sizeof *x * 20 * (size_t)key_of(&c, "vocab_size")) == 0);
+    ck_assert(memcmp(start, row, sizeof *x * 7 * (size_t)key_of(&c, "vocab_size")) == 0);
+    ck_assert(memcmp(free, row, sizeof *x * (size_t)key_of(&c, "vocab_size")) != 0);
     wf_free(x);
     wf_free(row);
     wf_free(start);
@@ -357,7 +357,7 @@ START_TEST(loss_of_chosen_tokens)
     int32_t ids[2 * T], ends[2] = {T, 35};
     double want = 0, loss, plain_value;
     wf_tensor *plain;
-    random_ids(ids, 2 * T, c.vocab_size, 1);
+    random_ids(ids, 2 * T, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
     wf_real *logits = elements_of(tape, wf_encoder_logits(m, wf_ids(tape, ids, 2, T), .lengths = ends));
     for (int i = 0; i < 5; i++) {

@@ -9,13 +9,13 @@ enum { T = 9 };
 START_TEST(calls_that_cannot_be)
 {
     struct wf_config c = small_encoder_config(0);
-    c.context = T;
+    set_key(&c, "context", T);
     wf_model *m = model_of(&c, 1);
     wf_tape *tape = new_tape();
     wf_tensor *w[2];
     int32_t ids[64];
     bool mask[4] = {true, true, true, true};
-    random_ids(ids, 64, c.vocab_size, 1);
+    random_ids(ids, 64, key_of(&c, "vocab_size"), 1);
     wf_tape_reset(tape, WF_INFER);
 #define ROWS(rows, columns) wf_ids(tape, ids, rows, columns)
 #define FLAT(n) wf_ids_of(tape, ids, WF_SHAPE(n))
@@ -82,7 +82,7 @@ END_TEST
 START_TEST(the_wrong_kind_of_model)
 {
     struct wf_config c = small_encoder_config(0), l = small_config("char-rms", 16, 29), p = preset("seq2seq-tiny");
-    p.vocab_size = p.source_vocab_size = 29;
+    set_key(&p, "vocab_size", set_key(&p, "source_vocab_size", 29));
     wf_model *encoder = model_of(&c, 1), *language = model_of(&l, 1), *pairs = model_of(&p, 1);
     wf_tape *tape = new_tape();
     wf_tensor *w[2];
@@ -97,7 +97,8 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_attention(encoder, wf_ids(tape, ids, 1, 4), w), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_loss(encoder, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, no_language);
     ck_refused(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
-    ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), &loss, &tokens, error), WF_ERR_STATE, "encoder-attention is no language model");
+    ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), &loss, &tokens, error), WF_ERR_STATE,
+               "encoder-attention is no language model");
     ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                "encoder-attention is no language model");
     wf_tape_reset(tape, WF_INFER);
@@ -118,17 +119,11 @@ END_TEST
 /* "bert" has no output layer, and knows segments. */
 START_TEST(no_output_layer)
 {
-    const struct wf_config c = {.model = "minilm",
-                                .family = "bert",
-                                .d_model = 24,
-                                .heads = 4,
-                                .d_ff = 40,
-                                .layers = 1,
-                                .context = T,
-                                .vocab_size = 29,
-                                .segments = 2,
-                                .norm_eps = 1e-12,
-                                .activation = WF_GELU};
+    struct wf_config c;
+    ck_ok(wf_config_defaults(&c, "bert", error));
+    set_keys(&c, "d_model=24 heads=4 d_ff=40 layers=1 vocab_size=29");
+    set_key(&c, "context", T);
+    strcpy(c.model, "minilm");
     wf_model *m = model_of(&c, 1);
     wf_tape *tape = new_tape();
     const int32_t ids[4] = {1, 2, 3, 4}, segments[4] = {0, 1, 1, 0}, high[4] = {0, 0, 2, 0};

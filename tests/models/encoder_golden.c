@@ -5,6 +5,7 @@
 #include <weft/encoder.h>
 #include <weft/optim.h>
 
+#include "../config_test.h"
 #include "../golden/golden.h"
 
 enum { ROWS = 3, TOKENS = 7, N = ROWS * TOKENS, STEPS = 6, VOCAB = 11, LAYERS = 2 };
@@ -57,9 +58,12 @@ static void make(struct subject *s, const struct subject_case *c)
     struct wf_config config;
     wf_error e = {0};
     ck_ok(wf_config_preset(&config, "encoder-attention", error));
-    config.vocab_size = c->vocab, config.d_model = c->d, config.heads = c->heads, config.d_ff = c->d_ff, config.layers = c->layers;
-    config.context = c->context, config.norm = c->norm, config.final_norm = !c->no_final_norm, config.tied = c->tied;
-    config.bias = !c->no_bias, config.scale_embeddings = !c->unscaled, config.activation = c->activation, config.dropout = 0;
+    set_key(&config, "vocab_size", c->vocab), set_key(&config, "d_model", c->d), set_key(&config, "heads", c->heads),
+        set_key(&config, "d_ff", c->d_ff), set_key(&config, "layers", c->layers);
+    set_key(&config, "context", c->context), set_key(&config, "norm", c->norm), set_key(&config, "final_norm", !c->no_final_norm),
+        set_key(&config, "tied", c->tied);
+    set_key(&config, "bias", !c->no_bias), set_key(&config, "scale_embeddings", !c->unscaled),
+        set_key(&config, "activation", c->activation), set_key(&config, "dropout", 0);
     *s = (struct subject){.c = c, .file = golden_open("encoder")};
     s->model = wf_model_new(&config, &e);
     s->tape = wf_tape_new(&e);

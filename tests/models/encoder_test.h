@@ -11,7 +11,7 @@
 static inline struct wf_config small_encoder_config(double dropout)
 {
     struct wf_config c = small_config("encoder-attention", 40, 29);
-    c.dropout = dropout;
+    set_key(&c, "dropout", dropout);
     return c;
 }
 

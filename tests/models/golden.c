@@ -9,6 +9,7 @@
 #include <weft/models.h>
 #include <weft/optim.h>
 
+#include "../config_test.h"
 #include "../golden/golden.h"
 
 enum { SIGNS = 32, SAMPLE = 2048, STEPS = 20 };
@@ -51,8 +52,8 @@ static struct subject make(const char *name, int64_t rows, int32_t types)
     struct wf_config config;
     wf_error e = {0};
     ck_ok(wf_config_preset(&config, name, error));
-    config.vocab_size = types;
-    s.columns = config.context;
+    set_key(&config, "vocab_size", types);
+    s.columns = key_of(&config, "context");
     s.model = wf_model_new(&config, &e);
     s.tape = wf_tape_new(&e);
     ck_assert_msg(s.model && s.tape, "%s", e.message);
@@ -145,7 +146,7 @@ static void compare(const char *name, int64_t rows, int32_t types)
 
     batch(&s, 0);
     for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
-        if (mode == WF_TRAIN && wf_model_config(s.model)->dropout > 0)
+        if (mode == WF_TRAIN && real_key(wf_model_config(s.model), "dropout") > 0)
             continue;
         wf_tape_reset(s.tape, (wf_mode)mode);
         wf_tensor *logits = wf_model_logits(s.model, wf_ids(s.tape, s.x, s.rows, s.columns), NULL);

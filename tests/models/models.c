@@ -23,8 +23,8 @@ START_TEST(parameter_counts)
     for (int i = 0; i < 5; i++) {
         struct wf_config c = preset(cases[i].name);
         wf_error error = {0};
-        c.vocab_size = cases[i].vocab;
-        c.bias = cases[i].bias;
+        set_key(&c, "vocab_size", cases[i].vocab);
+        set_key(&c, "bias", cases[i].bias);
         wf_model *m = wf_model_new(&c, &error);
         ck_assert_msg(m != NULL, "%s", error.message);
         ck_assert_int_eq(wf_registry_parameters(wf_model_registry(m)), cases[i].count);
@@ -59,7 +59,7 @@ START_TEST(names_and_shapes)
     ck_assert_int_eq(wf_registry_count(wf_model_registry(m)), 2 + 2 * 6 + 1); /* nothing else: tied, without biases */
     wf_model_free(m);
 
-    c.tied = false, c.bias = true, c.kv_heads = 2;
+    set_key(&c, "tied", false), set_key(&c, "bias", true), set_key(&c, "kv_heads", 2);
     m = model_of(&c, 1);
     has(m, "head.weight", 11, 24);
     has(m, "blocks.0.attn.qkv.weight", 48, 24);
@@ -109,8 +109,8 @@ static void constant(const wf_model *m, const char *name, double wanted)
 START_TEST(initialisation)
 {
     struct wf_config c = preset("nanogpt-char-small");
-    c.vocab_size = 65;
-    c.bias = true;
+    set_key(&c, "vocab_size", 65);
+    set_key(&c, "bias", true);
     wf_model *m = model_of(&c, 3);
     deviation(m, "embed.weight", 0.02);
     deviation(m, "positions.weight", 0.02);
@@ -125,7 +125,7 @@ START_TEST(initialisation)
     wf_model_free(m);
 
     c = preset("char-rms");
-    c.vocab_size = 65;
+    set_key(&c, "vocab_size", 65);
     m = model_of(&c, 3);
     deviation(m, "embed.weight", 1);
     deviation(m, "blocks.0.attn.qkv.weight", 1 / sqrt(64) / sqrt(3)); /* U(-a, a) with a = 1/sqrt(fan_in) */
@@ -210,13 +210,13 @@ START_TEST(forward_is_the_reference)
 {
     struct wf_config c = small_config("nanogpt-char-small", 16, 13);
     like_reference(&c);
-    c.bias = true, c.activation = WF_GELU_TANH, c.kv_heads = 2;
+    set_key(&c, "bias", true), set_keys(&c, "activation=gelu_tanh"), set_key(&c, "kv_heads", 2);
     like_reference(&c);
-    c.tied = false, c.kv_heads = 1, c.activation = WF_RELU;
+    set_key(&c, "tied", false), set_key(&c, "kv_heads", 1), set_keys(&c, "activation=relu");
     like_reference(&c);
     c = small_config("char-rms", 12, 13);
     like_reference(&c);
-    c.bias = false, c.tied = true, c.kv_heads = 2, c.layers = 1;
+    set_key(&c, "bias", false), set_key(&c, "tied", true), set_key(&c, "kv_heads", 2), set_key(&c, "layers", 1);
     like_reference(&c);
 }
 END_TEST
@@ -260,7 +260,7 @@ START_TEST(dropout)
         random_ids(ids, 32, 13, 1);
         random_ids(targets, 32, 13, 2);
         for (int on = 0; on < 2; on++) {
-            c.dropout = on * 0.3;
+            set_key(&c, "dropout", on * 0.3);
             wf_model *m = model_of(&c, 2);
             for (int mode = 0; mode < 3; mode++) {
                 wf_tape_reset(tape, mode == 0 ? WF_GRADIENTS : WF_TRAIN, .step = (uint64_t)mode);
@@ -272,7 +272,7 @@ START_TEST(dropout)
         }
         ck_assert(loss[0][0] == loss[1][0] && loss[0][1] == loss[0][0] && loss[0][2] == loss[0][0]);
         ck_assert(loss[1][1] != loss[1][0] && loss[1][2] != loss[1][1]);
-        ck_assert_int_eq(nodes[1] - nodes[0], 1 + c.layers * (which ? 3 : 2));
+        ck_assert_int_eq(nodes[1] - nodes[0], 1 + key_of(&c, "layers") * (which ? 3 : 2));
         wf_tape_free(tape);
     }
 }
@@ -316,11 +316,11 @@ START_TEST(errors)
     wf_tape_free(tape);
 
     wf_error problem = {0};
-    c.vocab_size = 0;
+    set_key(&c, "vocab_size", 0);
     ck_assert_ptr_null(wf_model_new(&c, &problem));
-    ck_assert(problem.code == WF_ERR_ARGUMENT && strstr(problem.message, "vocab_size"));
+    ck_assert(problem.code == WF_ERR_ARGUMENT && strstr(problem.message, "vocabulary size"));
     problem = (wf_error){0};
-    c.vocab_size = 13, c.heads = 5;
+    set_key(&c, "vocab_size", 13), set_key(&c, "heads", 5);
     ck_assert_ptr_null(wf_model_new(&c, &problem));
     ck_assert(problem.code == WF_ERR_ARGUMENT && strstr(problem.message, "heads"));
 }

@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include "check_weft.h"
+#include "config_test.h"
 #include <weft/generate.h>
 #include <weft/memory.h>
 #include <weft/models.h>
-#include <weft/run.h>
 #include <weft/optim.h>
 #include <weft/random.h>
+#include <weft/run.h>
 #include <weft/runtime.h>
 
 #define ck_refused(call, wanted, text)                                                                                                     \
@@ -35,13 +36,13 @@ static inline struct wf_config preset(const char *name)
 static inline struct wf_config small_config(const char *name, int64_t context, int64_t vocab)
 {
     struct wf_config c = preset(name);
-    c.d_model = 24;
-    c.heads = 4;
-    c.d_ff = 40;
-    c.layers = 2;
-    c.context = context;
-    c.vocab_size = vocab;
-    c.dropout = 0;
+    set_key(&c, "d_model", 24);
+    set_key(&c, "heads", 4);
+    set_key(&c, "d_ff", 40);
+    set_key(&c, "layers", 2);
+    set_key(&c, "context", context);
+    set_key(&c, "vocab_size", vocab);
+    set_key(&c, "dropout", 0);
     return c;
 }
 
@@ -73,7 +74,7 @@ static inline void random_ids(int32_t *ids, int64_t n, int64_t vocab, uint64_t s
 static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
 {
     const struct wf_config *c = wf_model_config(m);
-    int64_t B = 4, T = c->context;
+    int64_t B = 4, T = key_of(c, "context");
     int32_t *x = wf_alloc((size_t)(B * T) * sizeof *x), *y = wf_alloc((size_t)(B * T) * sizeof *y);
     struct wf_adam opt;
     double loss = 0;
@@ -81,8 +82,8 @@ static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
     for (int s = 0; s < steps; s++) {
         for (int64_t i = 0; i < B * T; i++) {
             int64_t at = i % T + 5 * (i / T) + s;
-            x[i] = (int32_t)(at % 7 * 3 % c->vocab_size);
-            y[i] = (int32_t)((at + 1) % 7 * 3 % c->vocab_size);
+            x[i] = (int32_t)(at % 7 * 3 % key_of(c, "vocab_size"));
+            y[i] = (int32_t)((at + 1) % 7 * 3 % key_of(c, "vocab_size"));
         }
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)s);
         wf_tensor *l = wf_model_loss(m, wf_ids(tape, x, B, T), wf_ids(tape, y, B, T));

@@ -18,8 +18,8 @@ START_TEST(parameter_counts)
     for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         struct wf_config c = preset(cases[i].name);
         wf_error error = {0};
-        c.vocab_size = cases[i].vocab;
-        c.source_vocab_size = cases[i].source_vocab;
+        set_key(&c, "vocab_size", cases[i].vocab);
+        set_key(&c, "source_vocab_size", cases[i].source_vocab);
         wf_model *m = wf_model_new(&c, &error);
         ck_assert_msg(m != NULL, "%s", error.message);
         ck_assert_msg(wf_registry_parameters(wf_model_registry(m)) == cases[i].count, "%s: %lld", cases[i].name,
@@ -42,7 +42,7 @@ static void has(const wf_model *m, const char *name, int64_t rows, int64_t colum
 START_TEST(names_and_shapes)
 {
     struct wf_config c = small_pairs_config("seq2seq-tiny", 0);
-    c.source_vocab_size = 17;
+    set_key(&c, "source_vocab_size", 17);
     wf_model *m = model_of(&c, 1);
     has(m, "source_embed.weight", 17, 24);
     has(m, "target_embed.weight", 29, 24);
@@ -97,7 +97,7 @@ static void spread(const wf_model *m, const char *name, int64_t begin, int64_t r
 START_TEST(initialisation)
 {
     struct wf_config c = preset("multi30k");
-    c.vocab_size = 3000;
+    set_key(&c, "vocab_size", 3000);
     wf_model *m = model_of(&c, 5);
     const double square = sqrt(6.0 / 256), wide = sqrt(6.0 / 384);
     spread(m, "embed.weight", 0, 3000, 1 / sqrt(128.0), true);
@@ -119,7 +119,7 @@ START_TEST(initialisation)
     }
     wf_model_free(m);
     c = preset("seq2seq-postnorm"); /* PyTorch's defaults */
-    c.positions = 0;
+    set_key(&c, "positions", 0);
     m = model_of(&c, 5);
     spread(m, "embed.weight", 0, 1000, 1, true);
     spread(m, "encoder.0.attn.qkv.weight", 0, 384, 1 / sqrt(128.0), false);
@@ -166,7 +166,7 @@ START_TEST(first_loss_of_fresh_models)
     enum { MODELS = sizeof(wf_real) == 8 ? 10 : 100 };
     static struct some_pairs p;
     struct wf_config c = preset("seq2seq-postnorm");
-    c.positions = c.max_length = 8; /* rows of the table that nobody looks at */
+    set_key(&c, "positions", set_key(&c, "max_length", 8)); /* rows of the table that nobody looks at */
     wf_tape *tape = new_tape();
     double sum = 0, least = 1e9, most = 0;
     for (int i = 0; i < MODELS; i++) {
@@ -190,7 +190,7 @@ START_TEST(the_loss_falls)
     static struct some_pairs p;
     struct wf_config c = preset("seq2seq-postnorm");
     struct wf_adam opt;
-    c.positions = c.max_length = 8;
+    set_key(&c, "positions", set_key(&c, "max_length", 8));
     wf_model *m = model_of(&c, 7);
     wf_tape *tape = new_tape();
     ck_ok(wf_adam_init(&opt, wf_model_registry(m), error, .lr = c.training.lr, .beta1 = c.training.beta1, .beta2 = c.training.beta2,
@@ -215,7 +215,7 @@ END_TEST
 
 static wf_real *logits_of(const wf_model *m, wf_tape *tape, const struct wf_pairs *p, const struct wf_seq2seq_weights *weights)
 {
-    int64_t n = p->target_offsets[p->count] * wf_model_config(m)->vocab_size;
+    int64_t n = p->target_offsets[p->count] * key_of(wf_model_config(m), "vocab_size");
     wf_real *out = wf_alloc((size_t)n * sizeof *out);
     wf_tape_reset(tape, WF_INFER);
     ck_assert_msg(wf_read(wf_pairs_logits(m, tape, p, weights), out, n) == WF_OK, "%s", wf_tape_error(tape)->message);
@@ -237,13 +237,13 @@ START_TEST(neighbours_do_not_matter)
         struct wf_config c = small_pairs_config(names[i], 0);
         wf_model *m = model_of(&c, 2);
         wf_tape *tape = new_tape();
-        random_pairs(&p, 40, 30, c.vocab_size, c.vocab_size, 5);
+        random_pairs(&p, 40, 30, key_of(&c, "vocab_size"), key_of(&c, "vocab_size"), 5);
         wf_real *all = logits_of(m, tape, &p.pairs, NULL);
         for (int64_t k = 0; k < p.pairs.count; k += 7) {
             int32_t s[2], t[2];
             struct wf_pairs one = part_of(&p.pairs, k, 1, s, t);
             wf_real *alone = logits_of(m, tape, &one, NULL);
-            same(alone, all + p.target_offsets[k] * c.vocab_size, t[1] * c.vocab_size, names[i]);
+            same(alone, all + p.target_offsets[k] * key_of(&c, "vocab_size"), t[1] * key_of(&c, "vocab_size"), names[i]);
             wf_free(alone);
         }
         wf_free(all);
@@ -264,13 +264,13 @@ static void step_by_step(const char *name)
     struct wf_cache cache;
     static struct some_pairs p;
     int32_t row_of[ROWS] = {0, 0, 2, 2, 2}, row_offsets[SENTENCES + 1] = {0, 2, 2, 5}, text[ROWS][T], source_offsets[SENTENCES + 1];
-    int64_t rows = ROWS, done = 0, V = c.vocab_size;
+    int64_t rows = ROWS, done = 0, V = key_of(&c, "vocab_size");
     random_pairs(&p, SENTENCES, 20, V, V, 8);
     memcpy(source_offsets, p.source_offsets, sizeof source_offsets);
     for (int r = 0; r < ROWS; r++)
         random_ids(text[r], T, V, 50 + (uint64_t)r);
     ck_ok(wf_model_cache(m, &cache, ROWS, error));
-    ck_assert(cache.layers == 2 && cache.capacity == c.max_length);
+    ck_assert(cache.layers == 2 && cache.capacity == key_of(&c, "max_length"));
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *kv[2], *memory = wf_model_encode(m, tape, p.source, source_offsets, SENTENCES);
     wf_model_memory(m, memory, kv);
@@ -357,22 +357,22 @@ START_TEST(weights_of_a_pair)
         wf_tensor *encoder[2], *decoder[2], *cross[2];
         struct wf_seq2seq_weights all = {encoder, decoder, cross}, one = {.cross = cross};
         int32_t s[2], t[2];
-        random_pairs(&p, 6, 25, c.vocab_size, c.vocab_size, 9);
+        random_pairs(&p, 6, 25, key_of(&c, "vocab_size"), key_of(&c, "vocab_size"), 9);
         struct wf_pairs pair = part_of(&p.pairs, 3, 1, s, t);
         wf_real *plain = logits_of(m, tape, &pair, NULL), *cross_only = logits_of(m, tape, &pair, &one);
         wf_real *with = logits_of(m, tape, &pair, &all);
         for (int i = 0; i < 2; i++) {
-            sums_to_one(encoder[i], c.heads, s[1], s[1], false);
-            sums_to_one(decoder[i], c.heads, t[1], t[1], true);
-            sums_to_one(cross[i], c.heads, t[1], s[1], false);
+            sums_to_one(encoder[i], key_of(&c, "heads"), s[1], s[1], false);
+            sums_to_one(decoder[i], key_of(&c, "heads"), t[1], t[1], true);
+            sums_to_one(cross[i], key_of(&c, "heads"), t[1], s[1], false);
         }
         double apart = 0, norm = 0;
-        for (int64_t i = 0; i < t[1] * c.vocab_size; i++) {
+        for (int64_t i = 0; i < t[1] * key_of(&c, "vocab_size"); i++) {
             apart = fmax(apart, fabs((double)(with[i] - plain[i])));
             norm = fmax(norm, fabs((double)plain[i]));
         }
         ck_assert_msg(apart <= (sizeof(wf_real) == 8 ? 1e-13 : 1e-5) * norm, "looking changes the logits by %g", apart);
-        same(cross_only, with, t[1] * c.vocab_size, "with some of the weights");
+        same(cross_only, with, t[1] * key_of(&c, "vocab_size"), "with some of the weights");
         wf_tape_reset(tape, WF_INFER);
         ck_assert(wf_is_poison(wf_pairs_logits(m, tape, &p.pairs, &all)));
         ck_assert_str_eq(wf_tape_error(tape)->message + strlen(c.model), ": attention weights are of one pair, not of 6: give one");

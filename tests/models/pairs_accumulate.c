@@ -55,10 +55,10 @@ static void compare(const char *name, double dropout, bool inner)
     const double tolerance = sizeof(wf_real) == 8 ? 1e-12 : 2e-6;
     static struct some_pairs p;
     struct wf_config c = small_pairs_config(name, dropout);
-    c.inner_dropout = inner;
+    set_key(&c, "inner_dropout", inner);
     wf_model *m = model_of(&c, 2);
     wf_tape *tape = new_tape();
-    random_pairs(&p, PAIRS, 12, c.vocab_size, c.vocab_size, 3);
+    random_pairs(&p, PAIRS, 12, key_of(&c, "vocab_size"), key_of(&c, "vocab_size"), 3);
     struct result whole = run(m, tape, &p.pairs, (int[]){PAIRS, -1}, NOTHING);
     for (int i = 0; i < (int)(sizeof splits / sizeof *splits); i++) {
         struct result parts = run(m, tape, &p.pairs, splits[i], NOTHING);
@@ -103,10 +103,10 @@ START_TEST(each_place_of_dropout)
     double loss[4];
     for (int i = 0; i < 4; i++) {
         struct wf_config c = small_pairs_config("transformer-base", i == 0 ? 0 : 0.5);
-        c.inner_dropout = i > 1;
+        set_key(&c, "inner_dropout", i > 1);
         wf_model *m = model_of(&c, 2);
         wf_tape *tape = new_tape();
-        random_pairs(&p, PAIRS, 12, c.vocab_size, c.vocab_size, 3);
+        random_pairs(&p, PAIRS, 12, key_of(&c, "vocab_size"), key_of(&c, "vocab_size"), 3);
         wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = (uint64_t)(i == 3));
         ck_assert_int_eq(wf_item(wf_pairs_loss(m, tape, &p.pairs), &loss[i]), WF_OK);
         for (int k = 0; k < i; k++)

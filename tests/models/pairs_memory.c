@@ -39,7 +39,7 @@ static wf_status decode_some(const wf_model *m, wf_tape *tape, struct wf_cache *
 static wf_model *some_model(double dropout)
 {
     struct wf_config c = small_pairs_config("transformer-base", dropout);
-    random_pairs(&p, SENTENCES, 12, c.vocab_size, c.vocab_size, 4);
+    random_pairs(&p, SENTENCES, 12, key_of(&c, "vocab_size"), key_of(&c, "vocab_size"), 4);
     return model_of(&c, 1);
 }
 

@@ -12,16 +12,16 @@
 static inline struct wf_config small_pairs_config(const char *name, double p)
 {
     struct wf_config c = preset(name);
-    c.d_model = 24;
-    c.heads = 4;
-    c.d_ff = 40;
-    c.encoder_layers = 2;
-    c.decoder_layers = 2;
-    c.max_length = 64;
-    c.positions = 0;
-    c.vocab_size = 29;
-    c.dropout = p;
-    c.inner_dropout = p > 0;
+    set_key(&c, "d_model", 24);
+    set_key(&c, "heads", 4);
+    set_key(&c, "d_ff", 40);
+    set_key(&c, "encoder_layers", 2);
+    set_key(&c, "decoder_layers", 2);
+    set_key(&c, "max_length", 64);
+    set_key(&c, "positions", 0);
+    set_key(&c, "vocab_size", 29);
+    set_key(&c, "dropout", p);
+    set_key(&c, "inner_dropout", p > 0);
     return c;
 }
 

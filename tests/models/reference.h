@@ -51,14 +51,15 @@ static double activated(double x, enum wf_activation a)
 static void attention(const wf_model *m, int l, int64_t T, double (*x)[MOST], double (*y)[MOST])
 {
     const struct wf_config *c = wf_model_config(m);
-    int64_t d = c->d_model, E = d / c->heads, G = c->kv_heads ? c->kv_heads : c->heads, width = d + 2 * G * E;
+    int64_t d = key_of(c, "d_model"), E = d / key_of(c, "heads"), G = key_of(c, "kv_heads") ? key_of(c, "kv_heads") : key_of(c, "heads"),
+            width = d + 2 * G * E;
     static double qkv[MOST][4 * MOST];
     for (int64_t t = 0; t < T; t++)
         affine(qkv[t], x[t], d, width, weights(m, "blocks.%d.attn.qkv.weight", l), weights(m, "blocks.%d.attn.qkv.bias", l));
     for (int64_t t = 0; t < T; t++) {
         double joined[MOST] = {0};
-        for (int64_t h = 0; h < c->heads; h++) {
-            int64_t g = h / (c->heads / G);
+        for (int64_t h = 0; h < key_of(c, "heads"); h++) {
+            int64_t g = h / (key_of(c, "heads") / G);
             double p[MOST], sum = 0;
             for (int64_t s = 0; s <= t; s++) {
                 p[s] = 0;
@@ -78,18 +79,20 @@ static void feed_forward(const wf_model *m, int l, const double *x, double *y)
 {
     const struct wf_config *c = wf_model_config(m);
     double h[4 * MOST];
-    affine(h, x, c->d_model, c->d_ff, weights(m, "blocks.%d.ffn.up.weight", l), weights(m, "blocks.%d.ffn.up.bias", l));
-    for (int64_t i = 0; i < c->d_ff; i++)
-        h[i] = activated(h[i], c->activation);
-    affine(y, h, c->d_ff, c->d_model, weights(m, "blocks.%d.ffn.down.weight", l), weights(m, "blocks.%d.ffn.down.bias", l));
+    affine(h, x, key_of(c, "d_model"), key_of(c, "d_ff"), weights(m, "blocks.%d.ffn.up.weight", l), weights(m, "blocks.%d.ffn.up.bias", l));
+    enum wf_activation activation = (enum wf_activation)key_of(c, "activation");
+    for (int64_t i = 0, n = key_of(c, "d_ff"); i < n; i++)
+        h[i] = activated(h[i], activation);
+    affine(y, h, key_of(c, "d_ff"), key_of(c, "d_model"), weights(m, "blocks.%d.ffn.down.weight", l),
+           weights(m, "blocks.%d.ffn.down.bias", l));
 }
 
 /* logits [T,V] */
 static void reference_logits(const wf_model *m, const int32_t *ids, int64_t T, double *logits)
 {
     const struct wf_config *c = wf_model_config(m);
-    bool gpt = strcmp(c->family, "gpt") == 0;
-    int64_t d = c->d_model;
+    bool gpt = strcmp(wf_config_family(c), "gpt") == 0;
+    int64_t d = key_of(c, "d_model");
     static double x[MOST][MOST], y[MOST][MOST], z[MOST][MOST];
     const wf_real *embed = weights(m, "embed.weight", 0), *places = weights(m, "positions.weight", 0);
     for (int64_t t = 0; t < T; t++)
@@ -97,7 +100,9 @@ static void reference_logits(const wf_model *m, const int32_t *ids, int64_t T, d
             double angle = (double)t / pow(10000, (double)(i / 2 * 2) / (double)d);
             x[t][i] = embed[ids[t] * d + i] + (gpt ? places[t * d + i] : i % 2 ? cos(angle) : sin(angle));
         }
-    for (int l = 0; l < c->layers; l++) {
+    int64_t vocab = key_of(c, "vocab_size");
+    bool tied = key_of(c, "tied");
+    for (int l = 0, layers = (int)key_of(c, "layers"); l < layers; l++) {
         const wf_real *w1 = weights(m, "blocks.%d.norm1.weight", l), *b1 = weights(m, "blocks.%d.norm1.bias", l);
         const wf_real *w2 = weights(m, "blocks.%d.norm2.weight", l), *b2 = weights(m, "blocks.%d.norm2.bias", l);
         for (int64_t t = 0; t < T && gpt; t++)
@@ -123,8 +128,7 @@ static void reference_logits(const wf_model *m, const int32_t *ids, int64_t T, d
             normed(y[t], x[t], d, weights(m, "norm.weight", 0), weights(m, "norm.bias", 0), false);
             memcpy(x[t], y[t], sizeof x[t]);
         }
-        affine(logits + t * c->vocab_size, x[t], d, c->vocab_size, c->tied ? embed : weights(m, "head.weight", 0),
-               weights(m, "head.bias", 0));
+        affine(logits + t * vocab, x[t], d, vocab, tied ? embed : weights(m, "head.weight", 0), weights(m, "head.bias", 0));
     }
 }
 

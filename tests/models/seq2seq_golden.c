@@ -5,6 +5,7 @@
 #include <weft/optim.h>
 #include <weft/seq2seq.h>
 
+#include "../config_test.h"
 #include "../golden/golden.h"
 
 enum { D = 12, HEADS = 3, FF = 20, PAIRS = 5, STEPS = 20, LONGEST = 8 };
@@ -42,30 +43,18 @@ struct subject {
 
 static struct wf_config config_of(const struct subject_case *c)
 {
-    return (struct wf_config){.model = "golden",
-                              .family = "seq2seq",
-                              .d_model = D,
-                              .heads = HEADS,
-                              .d_ff = FF,
-                              .encoder_layers = c->encoder_layers,
-                              .decoder_layers = c->decoder_layers,
-                              .max_length = LONGEST,
-                              .vocab_size = VOCAB,
-                              .source_vocab_size = c->apart ? c->source_vocab : 0,
-                              .norm = c->norm,
-                              .final_norm = c->final_norm,
-                              .shared = !c->apart,
-                              .tied = c->tied,
-                              .scale_embeddings = c->scale,
-                              .bias = !c->no_bias,
-                              .activation = c->activation,
-                              .training.steps = 1,
-                              .training.accumulate = 1,
-                              .training.lr = 1,
-                              .training.beta1 = 0.9,
-                              .training.beta2 = 0.98,
-                              .training.eps = 1e-9,
-                              .generation.beam = 1};
+    struct wf_config g;
+    ck_ok(wf_config_defaults(&g, "seq2seq", error));
+    strcpy(g.model, "golden");
+    set_keys(&g, "dropout=0 inner_dropout=false steps=1 lr=1 beta2=0.98 eps=1e-9");
+    set_key(&g, "d_model", D), set_key(&g, "heads", HEADS), set_key(&g, "d_ff", FF);
+    set_key(&g, "encoder_layers", (double)c->encoder_layers), set_key(&g, "decoder_layers", (double)c->decoder_layers);
+    set_key(&g, "max_length", LONGEST), set_key(&g, "vocab_size", VOCAB);
+    set_key(&g, "source_vocab_size", c->apart ? (double)c->source_vocab : 0);
+    set_key(&g, "norm", c->norm), set_key(&g, "final_norm", c->final_norm), set_key(&g, "shared", !c->apart);
+    set_key(&g, "tied", c->tied), set_key(&g, "scale_embeddings", c->scale), set_key(&g, "bias", !c->no_bias);
+    set_key(&g, "activation", c->activation);
+    return g;
 }
 
 /* As weight() in make_seq2seq.py. */

@@ -5,6 +5,7 @@
 #include <weft/encoder.h>
 #include <weft/seq2seq.h>
 
+#include "config_test.h"
 #include "page_test.h"
 
 static const char english[] = "a man in a hat reads a book .\ntwo dogs run on the grass , quickly\nthe woman sings\n";
@@ -29,19 +30,19 @@ static struct wf_run run_of(const char *preset, wf_tokenizer_kind kind, const ch
     run.tokenizer = tokenizer_of(target ? target : text, kind, types);
     if (target)
         run.source_tokenizer = tokenizer_of(text, kind, types);
-    c->d_model = 24;
-    c->d_ff = 40;
-    c->heads = 3;
-    c->vocab_size = wf_tokenizer_vocab_size(run.tokenizer);
+    set_key(c, "d_model", 24);
+    set_key(c, "d_ff", 40);
+    set_key(c, "heads", 3);
+    set_key(c, "vocab_size", wf_tokenizer_vocab_size(run.tokenizer));
     if (target) {
-        c->shared = false;
-        c->source_vocab_size = wf_tokenizer_vocab_size(run.source_tokenizer);
-        c->encoder_layers = 3;
-        c->decoder_layers = 2;
-        c->max_length = 40;
+        set_key(c, "shared", false);
+        set_key(c, "source_vocab_size", wf_tokenizer_vocab_size(run.source_tokenizer));
+        set_key(c, "encoder_layers", 3);
+        set_key(c, "decoder_layers", 2);
+        set_key(c, "max_length", 40);
     } else {
-        c->layers = 2;
-        c->context = 32;
+        set_key(c, "layers", 2);
+        set_key(c, "context", 32);
     }
     run.model = wf_model_new(c, &problem);
     ck_assert_msg(run.model != NULL, "%s", problem.message);
@@ -215,13 +216,14 @@ START_TEST(of_a_translation_model)
     wf_tape *tape = new_tape();
     ck_ok(wf_translate(run.model, tape, ids, offsets, 1, wf_tokenizer_special(run.tokenizer, WF_SPECIAL_BOS),
                        wf_tokenizer_special(run.tokenizer, WF_SPECIAL_EOS), &t, error));
-    int64_t kept = t.hypothesis[0].length < run.config.max_length - 1 ? t.hypothesis[0].length : run.config.max_length - 1;
+    int64_t kept =
+        t.hypothesis[0].length < key_of(&run.config, "max_length") - 1 ? t.hypothesis[0].length : key_of(&run.config, "max_length") - 1;
     same_tokens(cross->query + 1, cross->queries - 1, run.tokenizer, t.hypothesis[0].ids, kept);
     wf_translations_free(&t);
     wf_tape_free(tape);
     wf_attention_free(&maps);
 
-    run.config.source_bos = true; /* a model that wants both marks */
+    set_key(&run.config, "source_bos", true); /* a model that wants both marks */
     ck_ok(wf_attention_of(&run, &(struct wf_attention_request){.source = source, .target = "ein"}, &maps, error));
     cross = wf_attention_find(&maps, WF_MAP_CROSS);
     ck_assert_str_eq(cross->key[0], "<s>");

@@ -65,11 +65,11 @@ static struct wf_train_result learn(bool layers)
     o.config.training.valid_every = 200;
     o.config.training.save_every = 0;
     o.config.training.lr = 3e-3;
-    o.config.dropout = 0;
-    o.config.scale_embeddings = false;
-    o.config.layers = layers ? 2 : 1;
+    set_key(&o.config, "dropout", 0);
+    set_key(&o.config, "scale_embeddings", false);
+    set_key(&o.config, "layers", layers ? 2 : 1);
     if (!layers)
-        o.config.context = 1;
+        set_key(&o.config, "context", 1);
     ck_ok(wf_train(&o, &result, error));
     return result;
 }
@@ -137,7 +137,7 @@ START_TEST(tells_and_evaluates_the_same)
     o.event = count;
     o.ctx = &counts;
     o.cancelled = NULL;
-    o.config.vocab_size = 1000;
+    set_key(&o.config, "vocab_size", 1000);
     ck_ok(wf_train(&o, &result, error));
     ck_assert_int_eq(counts.vocab_size, 3 + 2 * KINDS);
     ck_assert_int_eq(counts.warnings, 2);
@@ -146,7 +146,7 @@ START_TEST(tells_and_evaluates_the_same)
     struct wf_run run;
     write_text("run/modules.json", "{}\n"); /* of whatever lay in the folder before */
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
-    ck_assert_int_eq(run.config.vocab_size, 3 + 2 * KINDS);
+    ck_assert_int_eq(key_of(&run.config, "vocab_size"), 3 + 2 * KINDS);
     static const char *const specials[] = {"<pad>", "<unk>", "<mask>"};
     for (int32_t id = 0; id < 3; id++)
         ck_assert_str_eq(wf_tokenizer_token(run.tokenizer, id, NULL), specials[id]);
@@ -166,9 +166,9 @@ START_TEST(tells_and_evaluates_the_same)
     ck_assert(e[0].loss == result.valid && e[1].loss == result.valid); /* bit for bit */
     ck_assert_int_eq(e[0].tokens, counts.valid_tokens);
     /* nothing is dropped in it */
-    ck_assert(run.config.dropout > 0);
+    ck_assert(real_key(&run.config, "dropout") > 0);
     struct wf_config whole = run.config;
-    whole.dropout = 0;
+    set_key(&whole, "dropout", 0);
     wf_model *other = wf_model_new(&whole, NULL);
     wf_safetensors *weights = wf_safetensors_open(in_folder("run/model.safetensors"), NULL);
     ck_assert(other && weights);
@@ -350,10 +350,10 @@ START_TEST(bad_input_is_named)
     o.source_tokenizer = o.tokenizer;
     refused(&o, WF_ERR_ARGUMENT, "it has one tokenizer, not two");
     o = tiny(in_folder("run"), &seen);
-    o.config.context = 100000;
+    set_key(&o.config, "context", 100000);
     refused(&o, WF_ERR_ARGUMENT, "a smaller context");
-    o.config.context = 16;
-    o.config.vocab_size = 3;
+    set_key(&o.config, "context", 16);
+    set_key(&o.config, "vocab_size", 3);
     refused(&o, WF_ERR_ARGUMENT, "a vocabulary of 3 types is too small");
     o = tiny(in_folder("run"), &seen);
     text_files[0] = in_folder("short");
@@ -383,7 +383,7 @@ START_TEST(given_tokenizers)
     ck_ok(wf_train(&o, NULL, error));
     struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
-    ck_assert_int_eq(run.config.vocab_size, 8);
+    ck_assert_int_eq(key_of(&run.config, "vocab_size"), 8);
     ck_assert(run.config.tokenizer.kind == WF_TOKENIZER_WORD && run.config.tokenizer.min_frequency == 0);
     wf_run_close(&run);
     o = tiny(in_folder("run"), &seen);
@@ -397,7 +397,7 @@ START_TEST(given_tokenizers)
         seen = (struct seen){0};
         o = tiny(in_folder(i ? "byte-bpe" : "bpe"), &seen);
         o.config.tokenizer.kind = kinds[i];
-        o.config.vocab_size = i ? 300 : 60;
+        set_key(&o.config, "vocab_size", i ? 300 : 60);
         o.config.training.steps = 2;
         ck_ok(wf_train(&o, NULL, error));
         ck_ok(wf_run_open(&run, o.out, NULL, error));

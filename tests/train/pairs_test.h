@@ -11,6 +11,7 @@
 #include <weft/train.h>
 
 #include "check_weft.h"
+#include "config_test.h"
 
 static char folder[64];
 

@@ -17,7 +17,7 @@ static void train(const char *out, const char *name, bool shared)
     o.config.training.steps = 9;
     o.config.training.save_every = 3;
     o.config.training.keep = 3;
-    o.config.shared = shared;
+    set_key(&o.config, "shared", shared);
     snprintf(o.config.model, sizeof o.config.model, "%s", name);
     ck_ok(wf_train(&o, NULL, error));
 }
@@ -87,7 +87,7 @@ START_TEST(pairs_and_texts_are_told_apart)
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
     ck_assert_ptr_eq(run.source_tokenizer, run.tokenizer);
     struct wf_run language = run;
-    strcpy(language.config.family, "gpt");
+    ck_ok(wf_config_defaults(&language.config, "gpt", error));
     wf_bitext *bitext;
     ck_assert_int_eq(wf_run_bitext(&language, in_folder("valid.en"), in_folder("valid.de"), NULL, &bitext, NULL), WF_ERR_ARGUMENT);
     ck_assert_ptr_null(bitext);

@@ -16,6 +16,7 @@
 #include <weft/seq2seq.h>
 
 #include "check_weft.h"
+#include "config_test.h"
 
 static bool sanitized(void)
 {
@@ -73,15 +74,16 @@ static void steady(struct setting s)
     struct wf_config config;
     ck_ok(wf_init(error, .threads = s.threads));
     ck_ok(wf_config_preset(&config, s.preset, error));
-    config.vocab_size = s.vocab;
-    config.dropout = s.dropout;
+    set_key(&config, "vocab_size", s.vocab);
+    set_key(&config, "dropout", s.dropout);
     if (sanitized()) /* they make a step ten times slower */
         config.training.batch = 4;
     enum { TEXT = 20000 };
     int32_t *text = malloc(TEXT * sizeof *text);
     for (int i = 0; i < TEXT; i++)
         text[i] = (int32_t)((i * 7919u + (unsigned)i / 13) % (unsigned)s.vocab);
-    size_t ids = (size_t)(config.training.batch * config.context);
+    int64_t context = key_of(&config, "context");
+    size_t ids = (size_t)(config.training.batch * context);
     int32_t *x = malloc(ids * sizeof *x), *y = malloc(ids * sizeof *y);
     struct wf_crops crops;
     struct wf_masking masking = {0};
@@ -98,7 +100,7 @@ static void steady(struct setting s)
         ck_ok(wf_masking_init(&masking, tokenizer, config.training.mask_rate, 1, error));
         wf_tokenizer_free(tokenizer);
     }
-    ck_ok(wf_crops_init(&crops, wf_id_view_of(text, TEXT), config.context, 1, error));
+    ck_ok(wf_crops_init(&crops, wf_id_view_of(text, TEXT), context, 1, error));
     wf_model *model = wf_model_new(&config, &problem);
     wf_tape *tape = wf_tape_new(&problem);
     ck_assert_msg(model && tape, "%s", problem.message);
@@ -119,11 +121,11 @@ static void steady(struct setting s)
         /* one batch with more masked tokens than any of those that are counted goes before them: what it took is there */
         double rate = step == 5 ? 2 : 1;
         masking.threshold = (uint64_t)(rate * config.training.mask_rate * 4294967296.0);
-        int64_t count = masked ? wf_masking_hide(&masking, step, 0, config.training.batch, config.context, x, places, y) : 0;
+        int64_t count = masked ? wf_masking_hide(&masking, step, 0, config.training.batch, context, x, places, y) : 0;
         wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)step);
-        wf_tensor *in = wf_ids(tape, x, config.training.batch, config.context);
+        wf_tensor *in = wf_ids(tape, x, config.training.batch, context);
         wf_tensor *loss = masked ? wf_encoder_loss(model, in, NULL, places, y, count, 0)
-                                 : wf_model_loss(model, in, wf_ids(tape, y, config.training.batch, config.context));
+                                 : wf_model_loss(model, in, wf_ids(tape, y, config.training.batch, context));
         fine = fine && wf_backward(loss) == WF_OK && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
     }
     getrusage(RUSAGE_SELF, &after);
@@ -180,10 +182,10 @@ static void steady_pairs(int threads, int64_t parts)
     struct wf_adam opt;
     ck_ok(wf_init(error, .threads = threads));
     ck_ok(wf_config_preset(&config, "multi30k", error));
-    config.encoder_layers = config.decoder_layers = 2;
-    config.d_model = 64;
+    set_key(&config, "encoder_layers", set_key(&config, "decoder_layers", 2));
+    set_key(&config, "d_model", 64);
     ck_ok(wf_tokenizer_train_files((const char *const[]){source}, 1, &tokenizer, error, .kind = WF_TOKENIZER_WORD));
-    config.vocab_size = wf_tokenizer_vocab_size(tokenizer);
+    set_key(&config, "vocab_size", wf_tokenizer_vocab_size(tokenizer));
     struct wf_bitext_options o = {.source = tokenizer, .target = tokenizer, .source_eos = true};
     ck_ok(wf_bitext_open(source, target, &o, &bitext, error));
     ck_ok(wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = 800, .window = 100, .seed = 3}, &batches, error));

@@ -27,8 +27,8 @@ START_TEST(learns_and_leaves_a_run)
     struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
     ck_assert_ptr_ne(run.source_tokenizer, run.tokenizer);
-    ck_assert_int_eq(run.config.vocab_size, 10); /* six words and <pad> <bos> <eos> <unk> */
-    ck_assert_int_eq(run.config.source_vocab_size, 10);
+    ck_assert_int_eq(key_of(&run.config, "vocab_size"), 10); /* six words and <pad> <bos> <eos> <unk> */
+    ck_assert_int_eq(key_of(&run.config, "source_vocab_size"), 10);
     wf_bitext *bitext;
     struct wf_pairs_evaluation e;
     wf_tape *tape = wf_tape_new(NULL);
@@ -55,7 +55,7 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
         snprintf(b, sizeof b, "broken-%d", shared);
         struct wf_train_options o = small(in_folder(a), &straight);
         o.config.training.accumulate = 3;
-        o.config.shared = shared;
+        set_key(&o.config, "shared", shared);
         ck_ok(wf_init(error, .threads = 2));
         ck_ok(wf_train(&o, NULL, error));
         o.out = in_folder(b);
@@ -291,12 +291,12 @@ START_TEST(bad_input_is_named)
     refused(&o, WF_ERR_FORMAT, "empty.en");
     /* tokenizers */
     o = small(in_folder("run"), &seen);
-    o.config.shared = true;
+    set_key(&o.config, "shared", true);
     o.tokenizer = o.source_tokenizer = "tokenizer.json";
     refused(&o, WF_ERR_ARGUMENT, "shares one tokenizer");
     o = small(in_folder("run"), &seen);
     o.config.tokenizer.kind = WF_TOKENIZER_BPE;
-    o.config.vocab_size = 5;
+    set_key(&o.config, "vocab_size", 5);
     refused(&o, WF_ERR_ARGUMENT, "vocab");
     /* a pipe that nobody writes to */
     ck_assert_int_eq(mkfifo(in_folder("pipe"), 0600), 0);
@@ -334,7 +334,7 @@ START_TEST(unknown_words_are_counted)
     ck_assert_msg(strstr(warning, "validation target: unknown tokens: 2 of 7 (28.6 %)"), "%s", warning);
     o = small(in_folder("few"), &seen);
     o.config.training.steps = 1;
-    o.config.vocab_size = 6; /* two words */
+    set_key(&o.config, "vocab_size", 6); /* two words */
     o.valid_files = 0;
     o.event = last_warning;
     o.ctx = warning;
@@ -426,7 +426,7 @@ START_TEST(resumes_with_less)
     /* fewer types than were asked for */
     o.out = in_folder("few");
     o.resume = false;
-    o.config.vocab_size = 500;
+    set_key(&o.config, "vocab_size", 500);
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_msg(strstr(warning, "entries, not 500: the training text gives no more"), "%s", warning);
     finish();

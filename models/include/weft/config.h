@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model and its training are made of: one struct of all keys, the same names in the presets, in `--set key=value`
- * and in config.json. A key that a family does not use is refused by name, and its config.json does not hold it. */
+/* The configuration of a model and its training. The keys of the architecture belong to the model's family; training, tokenizer and
+ * generation have keys for all. Names are the same in the presets, in `--set key=value` and in config.json. A key that the model does not
+ * use is refused by name. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
@@ -12,6 +13,8 @@ WF_BEGIN_DECLS
 enum wf_norm_place { WF_NORM_POST, WF_NORM_PRE };
 /* What a token batch of pairs costs: pairs x (longest source + longest target), or pairs x the longer of the two. */
 enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
+
+enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 
 /* How a model is trained. */
 struct wf_training {
@@ -45,81 +48,88 @@ struct wf_generation {
     int64_t extra_tokens;      /* a translation is at most this many tokens longer than its source; 0: no limit */
 };
 
+/* A family of models: "gpt", "rms", "seq2seq", "encoder", "bert". */
+struct wf_family;
+enum { WF_CONFIG_SPACE = 512 }; /* bytes of the largest family's struct */
+
+/* A plain value: assign it to copy it. Begin with wf_config_preset, wf_config_defaults or wf_config_load. */
 struct wf_config {
-    char model[64];  /* the preset that it came from: "nanogpt-char" */
-    char family[32]; /* "gpt", "rms", "seq2seq", "encoder", "bert": which file of models/ builds it */
-
-    /* architecture */
-    int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size; /* kv_heads 0: as heads; vocab_size 0: of the tokenizer */
-    double dropout;
-    enum wf_activation activation;
-    bool tied, bias;
-    /* of "bert", whose config.json is Hugging Face's */
-    int64_t segments;                   /* kinds of segments that have an embedding */
-    double norm_eps, attention_dropout; /* attention_dropout: on the weights of attention; `dropout` is elsewhere */
-    /* of encoder-decoders, and some of encoders */
-    int64_t encoder_layers, decoder_layers;
-    int64_t source_vocab_size;   /* 0: as vocab_size, which is the target's */
-    int64_t max_length;          /* ids of a sentence, marks included; longer pairs are not trained on */
-    int64_t positions;           /* rows of the table of positions; 0: max_length */
-    enum wf_norm_place norm;     /* "post", "pre" */
-    bool final_norm;             /* a norm after each stack */
-    bool shared;                 /* one embedding (and one tokenizer) for source and target; `tied`: for the output too */
-    bool scale_embeddings;       /* by sqrt(d_model) */
-    bool inner_dropout;          /* `dropout` also on attention weights and inside the feed-forward */
-    bool xavier;                 /* Xavier-uniform matrices, zero biases, embeddings N(0, 1/d_model); else PyTorch's defaults */
-    bool source_bos, source_eos; /* marks of the source; a target always has both */
-
+    char model[64];                 /* the preset that it came from, or the family's name */
+    const struct wf_family *family; /* NULL: none yet */
     struct wf_training training;
     struct wf_tokenizer_settings tokenizer;
     struct wf_generation generation;
+    int64_t architecture[WF_CONFIG_SPACE / 8]; /* the family's struct; read and set by key */
 };
 
-/* The zoo's rows. */
+/* A row of the zoo, in its family's file. */
 struct wf_preset {
-    const char *name, *family, *purpose; /* purpose: one line, what it is for */
-    struct wf_config config;
+    const char *name, *purpose; /* purpose: one line */
+    const char *settings;       /* what differs from the defaults: "d_model=384 heads=6 lr=1e-3" */
 };
 WF_API int wf_preset_count(void);
 WF_API const struct wf_preset *wf_preset_at(int index);
 /* A preset's configuration by name. An unknown name is WF_ERR_ARGUMENT, with the nearest name in the message. */
 WF_API wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
+/* The defaults of a family's keys, by the family's name; config->model is that name too. Errors as above. */
+WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family, wf_error *error) WF_CHECKED;
 
-/* Sets one key from text ("dropout", "0.1"). Unknown keys (the nearest is named), keys that the configuration's family has no use for
- * (with those that are meant), text that is no value of the key's kind and values out of the key's range are WF_ERR_ARGUMENT. Numbers
- * are read the same in every locale. */
+/* Sets one key from text ("dropout", "0.1"). Unknown keys (the nearest is named), keys that the model does not use (with those
+ * that it uses instead), text that is not a value of the key's kind and values out of the key's range are WF_ERR_ARGUMENT. Numbers are
+ * read the same in every locale. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
-/* What holds between keys: heads divide d_model, kv_heads divide heads, sizes whose product is a model that no machine
- * holds (2^40 parameters), min_lr <= lr, accumulate <= batch; of encoder-decoders: one source_vocab_size where the embedding is
- * shared, positions for max_length; and every key's range (0 where the family has no use for it) and the family. A warm-up longer than the
- * training is allowed: a preset can be tried for a few steps. */
+/* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
+WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;
+/* Sets the vocabulary sizes, as of the tokenizers. source: of translation models with two tokenizers, else 0. */
+WF_API void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t source);
+/* Every key's range, and what holds between keys: heads divide d_model, min_lr <= lr, accumulate <= batch, at most 2^40 parameters, and
+ * what the family checks. A warmup longer than the training is allowed: a preset can be tried for a few steps. */
 WF_API wf_status wf_config_check(const struct wf_config *config, wf_error *error) WF_CHECKED;
-/* The value of a key as text; false if there is no such key, or the configuration's family has no use for it. */
+/* The value of a key as text; false if there is no such key, or the model does not use it. */
 WF_API bool wf_config_get(const struct wf_config *config, const char *key, char *text, size_t size);
-WF_API int wf_config_key_count(void); /* of all families */
-WF_API const char *wf_config_key_at(int index);
 
-/* What a key is for, as `weft train --help` lists it: kinds of models, as bits. */
-enum wf_config_users {
-    WF_CONFIG_LANGUAGE = 1,
-    WF_CONFIG_PAIRS = 2,
-    WF_CONFIG_ENCODER = 4,
-    WF_CONFIG_TRAINED = 7, /* all that are trained here */
-    WF_CONFIG_READ = 8,    /* those of Hugging Face, which are only read: no key of theirs is set, and their config.json is not ours */
-    WF_CONFIG_ALL = 15
+/* Questions to the configuration's family, which must be known. */
+WF_API const char *wf_config_family(const struct wf_config *config); /* its name; "" without one */
+WF_API enum wf_model_kind wf_config_kind(const struct wf_config *config);
+WF_API bool wf_config_read_only(const struct wf_config *config); /* a model from another library's folder: used here, not trained */
+
+/* What programs that run any model ask of a configuration. */
+struct wf_model_shape {
+    int64_t vocab_size;             /* of the target, for pairs; 0: to be set from the tokenizer */
+    int64_t source_vocab_size;      /* pairs: of the source */
+    int64_t context;                /* maximum tokens in a row; pairs: in a sentence, special tokens included */
+    int64_t width;                  /* d of the hidden states [..,d] */
+    int64_t layers, encoder_layers; /* blocks; pairs: of the decoder, and of the encoder */
+    int64_t heads, kv_width;        /* attention heads of a block; width of a block's cached keys, and of its values */
+    int64_t ffn_weights;            /* elements of the matrices of a block's feed-forward */
+    int64_t segments;               /* segment kinds with an embedding; 0: none */
+    bool shared_tokenizer;          /* pairs: one tokenizer for source and target */
+    bool source_bos, source_eos;    /* special tokens of the source; a target always has both */
 };
+WF_API struct wf_model_shape wf_config_shape(const struct wf_config *config);
+
+/* --- keys, for listings -------------------------------------------------------------------------------------------- */
 struct wf_config_key {
     const char *name, *meaning; /* meaning: one line, with the unit */
-    int users;                  /* the kinds of model that have a use for it */
+    const char *section;        /* "training", "tokenizer", "generation", or the family's name */
+    const char *value;          /* the default */
     char values[80];            /* what it can be: "1 to 1024", "above 0", "post or pre", "true or false" */
+    int kinds;                  /* kinds of model that use it, as bits 1 << enum wf_model_kind; 0: all */
 };
-/* Fills *out for the key at 0 <= index < wf_config_key_count(); false for any other index. */
-WF_API bool wf_config_key_help(int index, struct wf_config_key *out);
+/* The keys of one configuration, in the order of config.json; false past the last. */
+WF_API bool wf_config_key_at(const struct wf_config *config, int index, struct wf_config_key *out);
+/* All sections: the common ones, then the families; NULL past the last. */
+WF_API const char *wf_config_section_at(int index);
+/* The keys of a section; a name can occur twice, for different kinds of model. false past the last. */
+WF_API bool wf_config_section_key(const char *section, int index, struct wf_config_key *out);
 
-/* config.json: every key of the family with its name, model and family, "weft_version", and for readers of Hugging Face's layout
- * "model_type". Reading is strict: a missing or unknown key, a wrong type or range is WF_ERR_FORMAT with file and key. */
+/* config.json: every key with its name, model and family, "weft_version", and for readers of Hugging Face's layout "model_type". A key
+ * that a file lacks has its default. One's own file needs only "model" (a preset, whose values the others then have) or "family". Unknown
+ * keys (the nearest is named), wrong types and values out of range are WF_ERR_FORMAT with file and key. */
 WF_API wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
+/* The keys of such a file over those that *config has; the file needs neither "model" nor "family". */
+WF_API wf_status wf_config_load_over(struct wf_config *config, const char *path, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 

@@ -17,7 +17,7 @@ struct wf_encoder_call {
     const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. "bert" only */
     const int32_t *offsets;  /* [sentences + 1]: sentences end to end, ids [N]; instead of lengths and mask */
     int sentences;
-    wf_tensor **weights;     /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */
+    wf_tensor **weights; /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */
 };
 /* ids [B,T] -> [B,T,d], or with offsets ids [N] -> [N,d]. A row longer than the configuration's context, a model that is no
  * encoder and a call that contradicts itself are errors of the tape. Rows past their length hold what the model makes of their ids:
@@ -37,7 +37,7 @@ WF_API wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, 
 WF_API wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
                                        const int32_t *targets, int64_t count, const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus
-#define wf_encoder_loss(model, ids, call, places, targets, count, ...) \
+#define wf_encoder_loss(model, ids, call, places, targets, count, ...)                                                                     \
     wf_encoder_loss_with(model, ids, call, places, targets, count, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
 

@@ -19,7 +19,8 @@ struct wf_seq2seq_weights {
 };
 /* N target ids of all pairs -> logits [N,V]. weights may be NULL; wanted, there must be one pair. Sets the tape's first row
  * from the pairs, so that dropout does not depend on how a batch is cut. */
-WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights);
+WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
+                                  const struct wf_seq2seq_weights *weights);
 /* Mean cross-entropy over all targets -> [], without holding all logits. */
 WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                      const struct wf_cross_entropy_options *options);

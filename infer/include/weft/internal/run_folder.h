@@ -14,7 +14,6 @@ void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer
 /* The steps of a run's checkpoints, ascending; wf_free. */
 wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
 
-bool wf_config_translates(const struct wf_config *config);
 wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
                              wf_error *error);
 /* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */

@@ -55,6 +55,56 @@ wf_status wf_json_get_object(const json_t *object, const char *where, const char
                              wf_error *error) WF_CHECKED;
 wf_status wf_json_get_array(const json_t *object, const char *where, const char *key, enum wf_json_need need, json_t **out,
                             wf_error *error) WF_CHECKED;
+/* The same for a whole object: the first error wins, and what follows it does nothing, so that one check at the end suffices.
+ *
+ *     struct wf_json_reader r = {.object = object, .where = path, .error = error};
+ *     wf_json_read_int(&r, "layers", WF_JSON_REQUIRED, 1, 1024, &c->layers);
+ *     wf_json_read_double(&r, "eps", WF_JSON_OPTIONAL, 0, 1, &c->eps);
+ *     return r.status; */
+struct wf_json_reader {
+    const json_t *object;
+    const char *where;
+    wf_error *error;
+    wf_status status;
+};
+/* For a check of the caller's: keeps the first failure. */
+static inline void wf_json_read_status(struct wf_json_reader *r, wf_status status)
+{
+    r->status = r->status == WF_OK ? status : r->status;
+}
+static inline void wf_json_read_int(struct wf_json_reader *r, const char *key, enum wf_json_need need, int64_t low, int64_t high,
+                                    int64_t *out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_int(r->object, r->where, key, need, low, high, out, r->error);
+}
+static inline void wf_json_read_double(struct wf_json_reader *r, const char *key, enum wf_json_need need, double low, double high,
+                                       double *out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_double(r->object, r->where, key, need, low, high, out, r->error);
+}
+static inline void wf_json_read_bool(struct wf_json_reader *r, const char *key, enum wf_json_need need, bool *out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_bool(r->object, r->where, key, need, out, r->error);
+}
+static inline void wf_json_read_string(struct wf_json_reader *r, const char *key, enum wf_json_need need, const char **out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_string(r->object, r->where, key, need, out, r->error);
+}
+static inline void wf_json_read_object(struct wf_json_reader *r, const char *key, enum wf_json_need need, json_t **out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_object(r->object, r->where, key, need, out, r->error);
+}
+static inline void wf_json_read_array(struct wf_json_reader *r, const char *key, enum wf_json_need need, json_t **out)
+{
+    if (r->status == WF_OK)
+        r->status = wf_json_get_array(r->object, r->where, key, need, out, r->error);
+}
+
 /* Fails, naming it, on the first key of the object that is not in the list `known`, which ends with NULL. */
 wf_status wf_json_only_keys(const json_t *object, const char *where, const char *const *known, wf_error *error) WF_CHECKED;
 

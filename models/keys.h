@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* One key's value in a struct: read from text and JSON, written, checked. What a struct of all keys does is in config.c. */
+#ifndef WEFT_MODELS_KEYS_H
+#define WEFT_MODELS_KEYS_H
+
+#include <jansson.h>
+
+#include <weft/internal/family.h>
+
+/* A key of a configuration, and the struct that its member is in. */
+struct slot {
+    const struct wf_key *key;
+    void *values;
+    const char *section; /* "training", ..., or the family's name */
+};
+/* The keys that a configuration's kind of model uses: the family's, then those of the sections. false past the last. */
+bool slot_at(const struct wf_config *config, int index, struct slot *out);
+bool slot_find(const struct wf_config *config, const char *name, struct slot *out);
+
+/* The common sections. */
+struct section {
+    const char *name;
+    size_t offset; /* of the struct in wf_config */
+    struct wf_keys keys;
+};
+extern const struct section sections[];
+enum { SECTIONS = 3, MOST_KEYS = 128 };
+
+bool key_used(const struct wf_key *key, enum wf_model_kind kind);
+bool key_is_zero(const struct wf_key *key, const void *values);
+/* Text to value. in_file: words that can't be set are taken too. WF_ERR_ARGUMENT, "name: ..."; *values is then as it was. */
+wf_status key_parse(const struct wf_key *key, void *values, const char *text, bool in_file, wf_error *error) WF_CHECKED;
+void key_text(const struct wf_key *key, const void *values, char *text, size_t size);
+wf_status key_check(const struct wf_key *key, const void *values, wf_error *error) WF_CHECKED; /* the range */
+/* "1 to 64", "above 0", "post or pre": what --set takes. */
+void key_range(const struct wf_key *key, char *text, size_t size);
+wf_status key_from_json(const struct wf_key *key, void *values, const json_t *object, const char *path, wf_error *error) WF_CHECKED;
+wf_status key_to_json(const struct wf_key *key, const void *values, json_t *object, wf_error *error) WF_CHECKED;
+
+#endif

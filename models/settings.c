@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The keys that are not a family's: of training, of the tokenizer that training makes, and of generation. */
+#include <math.h>
+
+#include "keys.h"
+
+#define KINDS(which) .kinds = which
+#define LANGUAGE (1 << WF_MODEL_LANGUAGE)
+#define PAIRS (1 << WF_MODEL_PAIRS)
+#define ENCODER (1 << WF_MODEL_ENCODER)
+#define INT(...) WF_INT_KEY(struct wf_training, __VA_ARGS__)
+#define REAL(...) WF_REAL_KEY(struct wf_training, __VA_ARGS__)
+#define WORD(...) WF_WORD_KEY(struct wf_training, __VA_ARGS__)
+#define MANY WF_KEY_MANY
+#define ABOVE .above = true
+#define BELOW .below = true
+
+/* Enums of rooms that models do not include, wf_schedule_kind and wf_tokenizer_kind: tests compare them. */
+static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
+static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
+static const char *const costs[] = {"both", "side", NULL};
+
+/* clang-format off */
+static const struct wf_key training[] = {
+    INT(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
+    INT(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_cost batch_window"),
+    REAL(mask_rate, "0.15", 0, 1, "share of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
+    INT(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
+    WORD(batch_cost, "both", costs, "tokens of a pair: source + target, or the longer of the two", KINDS(PAIRS)),
+    INT(batch_window, "0", 0, MANY, "pairs sorted by length together; 0: all", KINDS(PAIRS)),
+    INT(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),
+    REAL(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
+    REAL(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
+    INT(warmup, "0", 0, MANY, "updates until the peak learning rate"),
+    WORD(schedule, "constant", schedules, "learning rate after the warmup"),
+    REAL(weight_decay, "0", 0, INFINITY, "decoupled weight decay of matrices (AdamW)"),
+    REAL(beta1, "0.9", 0, 1, "Adam's decay rate of the mean of gradients", ABOVE, BELOW),
+    REAL(beta2, "0.999", 0, 1, "Adam's decay rate of the mean of squared gradients", ABOVE, BELOW),
+    REAL(eps, "1e-08", 0, 1, "Adam's epsilon", ABOVE),
+    REAL(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping"),
+    REAL(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
+    INT(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
+    INT(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
+    INT(keep, "2", 0, 1000000, "latest checkpoints kept; 0: none", .also = "keep_every"),
+    INT(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
+    INT(patience, "0", 0, MANY, "validations without a better loss before training stops; 0: never"),
+};
+
+#undef INT
+#undef REAL
+#undef WORD
+#define INT(...) WF_INT_KEY(struct wf_generation, __VA_ARGS__)
+#define REAL(...) WF_REAL_KEY(struct wf_generation, __VA_ARGS__)
+static const struct wf_key tokenizer[] = {
+    {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "char", .words = tokenizers,
+     .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(LANGUAGE)},
+    {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "bpe", .words = tokenizers,
+     .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(PAIRS | ENCODER)},
+    WF_INT_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "words and merges that occur less often are left out"),
+};
+
+static const struct wf_key generation[] = {
+    REAL(temperature, "1", 0, 1000, "softmax temperature; below 1 less random", ABOVE, KINDS(LANGUAGE)),
+    INT(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam"),
+    REAL(top_p, "1", 0, 1, "sample from the most likely tokens with a total probability of p", ABOVE, KINDS(LANGUAGE)),
+    INT(max_tokens, "500", 1, MANY, "maximum length of a text in tokens", KINDS(LANGUAGE), .also = "extra_tokens"),
+    INT(max_tokens, "0", 0, MANY, "maximum length of a translation in tokens; 0: that of the model", KINDS(PAIRS)),
+    INT(beam, "1", 1, 1024, "beam size; 1: greedy", KINDS(PAIRS), .also = "top_k top_p temperature"),
+    REAL(length_penalty, "0.6", 0, INFINITY, "A in ((5 + length) / 6)^A; higher: longer translations", KINDS(PAIRS)),
+    INT(extra_tokens, "0", 0, MANY, "maximum tokens of a translation beyond the length of its source; 0: no limit", KINDS(PAIRS)),
+};
+/* clang-format on */
+
+const struct section sections[SECTIONS] = {
+    {"tokenizer", offsetof(struct wf_config, tokenizer), WF_KEYS(tokenizer)},
+    {"training", offsetof(struct wf_config, training), WF_KEYS(training)},
+    {"generation", offsetof(struct wf_config, generation), WF_KEYS(generation)},
+};
