@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weft/batches.h>
+#include <weft/internal/spread.h>
 #include <weft/memory.h>
 #include <weft/random.h>
 
@@ -70,8 +70,35 @@ wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int
     return WF_OK;
 }
 
+struct wf_spread wf_spread_of(int64_t limit, int64_t count, int64_t context, int64_t *rows)
+{
+    enum { PIECES = 16 }; /* at least so many, where they are there */
+    if (limit <= 0 || limit >= count)
+        return (struct wf_spread){0};
+    int64_t most = limit / context / PIECES;
+    *rows = most < 1 ? 1 : most < *rows ? most : *rows;
+    struct wf_spread s = {.chosen = limit / (*rows * context), .total = count / (*rows * context)};
+    s.chosen += s.chosen == 0;
+    return s.chosen < s.total ? s : (struct wf_spread){0};
+}
+
+int64_t wf_spread_at(const struct wf_spread *s, int64_t i)
+{
+    return (int64_t)((__int128)(2 * i + 1) * s->total / (2 * s->chosen)); /* in the middle of the i-th share */
+}
+
+void wf_windows_limit(struct wf_windows *windows, int64_t limit)
+{
+    windows->spread = wf_spread_of(limit, windows->ids.count - 1, windows->context, &windows->rows);
+}
+
 bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
 {
+    if (windows->spread.chosen > 0) {
+        if (windows->batch == windows->spread.chosen)
+            return false;
+        windows->position = wf_spread_at(&windows->spread, windows->batch++) * windows->rows * windows->context;
+    }
     int64_t targets = windows->ids.count - 1 - windows->position, whole = targets / windows->context;
     if (targets <= 0)
         return false;

@@ -3,11 +3,13 @@
 #include <math.h>
 
 #include <weft/batches.h>
+#include <weft/internal/run_folder.h>
 #include <weft/run.h>
 
 enum { TOKENS = 4096 }; /* about so many in one pass: enough for the matrix products, little memory */
 
-wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, double *loss, int64_t *tokens, wf_error *error)
+wf_status wf_model_evaluate_some(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, double *loss, int64_t *tokens,
+                                 wf_error *error)
 {
     *loss = NAN;
     *tokens = 0;
@@ -18,6 +20,8 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
     double sum = 0;
     struct wf_windows windows;
     wf_status status = wf_windows_init(&windows, ids, context, rows, error);
+    if (status == WF_OK)
+        wf_windows_limit(&windows, limit);
     for (struct wf_window_batch b; status == WF_OK && wf_windows_next(&windows, &b);) {
         double mean;
         wf_tape_reset(tape, WF_INFER);
@@ -33,4 +37,9 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
     *loss = sum / (double)seen;
     *tokens = seen;
     return WF_OK;
+}
+
+wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, double *loss, int64_t *tokens, wf_error *error)
+{
+    return wf_model_evaluate_some(model, tape, ids, 0, loss, tokens, error);
 }

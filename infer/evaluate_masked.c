@@ -7,6 +7,7 @@
 #include <weft/memory.h>
 
 #include <weft/internal/run_folder.h>
+#include <weft/internal/spread.h>
 #include <weft/run.h>
 
 enum { TOKENS = 4096, SEED = 0 }; /* about so many in one pass: enough for the matrix products, little memory */
@@ -18,7 +19,8 @@ struct walk {
     int64_t context, most; /* of a window; windows of a batch */
     int64_t rows, cols, chosen;
     int32_t *ids, *places, *targets; /* of the batch, [rows,cols] */
-    int64_t row, position;
+    int64_t position, batch;
+    struct wf_spread spread;
 };
 
 static void walk_end(struct walk *w)
@@ -29,12 +31,13 @@ static void walk_end(struct walk *w)
     wf_free(w->targets);
 }
 
-static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids,
+static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                             wf_error *error)
 {
     int64_t context = wf_config_shape(c).context;
     int64_t rows = context < TOKENS ? TOKENS / context : 1, longest = ids.count < rows * context ? ids.count : rows * context;
     *w = (struct walk){.text = ids, .context = context, .most = rows};
+    w->spread = wf_spread_of(limit, ids.count, context, &w->most);
     if (ids.count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there is no token in it, so none to mask: give a text with words in it");
     wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
@@ -49,24 +52,29 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
 
 static bool walk_next(struct walk *w)
 {
+    if (w->spread.chosen > 0) {
+        if (w->batch == w->spread.chosen)
+            return false;
+        w->position = wf_spread_at(&w->spread, w->batch++) * w->most * w->context;
+    }
     int64_t left = w->text.count - w->position, whole = left / w->context;
     if (left <= 0)
         return false;
     w->rows = whole == 0 ? 1 : whole < w->most ? whole : w->most;
     w->cols = whole == 0 ? left : w->context;
     wf_id_view_copy(w->text, w->position, w->rows * w->cols, w->ids);
-    w->chosen = wf_masking_hide(&w->masking, 0, w->row, w->rows, w->cols, w->ids, w->places, w->targets);
-    w->row += w->rows;
+    /* a window's number in the text, so that a part of it has the masks of the whole */
+    w->chosen = wf_masking_hide(&w->masking, 0, w->position / w->context, w->rows, w->cols, w->ids, w->places, w->targets);
     w->position += w->rows * w->cols;
     return true;
 }
 
-wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t *chosen,
-                          wf_error *error)
+wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
+                          int64_t *chosen, wf_error *error)
 {
     struct walk w;
     *chosen = 0;
-    wf_status status = walk_begin(&w, config, tokenizer, ids, error);
+    wf_status status = walk_begin(&w, config, tokenizer, ids, limit, error);
     if (status != WF_OK)
         return status;
     while (walk_next(&w))
@@ -75,8 +83,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
     return WF_OK;
 }
 
-wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
-                             struct wf_masked_evaluation *out, wf_error *error)
+wf_status wf_evaluate_masked_some(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids, int64_t limit,
+                                  struct wf_masked_evaluation *out, wf_error *error)
 {
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_masked_evaluation){.loss = NAN};
@@ -87,7 +95,7 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;
     double sum = 0;
-    wf_status status = walk_begin(&w, c, tokenizer, ids, error);
+    wf_status status = walk_begin(&w, c, tokenizer, ids, limit, error);
     if (status != WF_OK)
         return status;
     while (status == WF_OK && walk_next(&w)) {
@@ -109,4 +117,10 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
     if (status == WF_OK)
         out->loss = sum / (double)out->tokens;
     return status;
+}
+
+wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
+                             struct wf_masked_evaluation *out, wf_error *error)
+{
+    return wf_evaluate_masked_some(model, tokenizer, tape, ids, 0, out, error);
 }

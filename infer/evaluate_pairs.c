@@ -4,13 +4,14 @@
 
 #include <weft/seq2seq.h>
 
+#include <weft/internal/spread.h>
 #include <weft/internal/run_folder.h>
 #include <weft/run.h>
 
 enum { TOKENS = 4096 }; /* positions of both sides in one pass: enough for the matrix products, little memory */
 
-wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
-                            struct wf_pairs_evaluation *out, wf_error *error)
+wf_status wf_evaluate_pairs_some(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
+                                 struct wf_pairs_evaluation *out, wf_error *error)
 {
     *out = (struct wf_pairs_evaluation){.loss = NAN, .smoothed = NAN};
     if (!wf_model_translates(model))
@@ -20,12 +21,17 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
     if (status != WF_OK)
         return status;
     double plain_sum = 0, sum = 0;
-    for (int64_t i = 0, count = wf_pair_batches_count(batches); i < count && status == WF_OK; i++) {
+    int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
+    struct wf_spread spread = {.chosen = count, .total = count}; /* the batches are of about as many tokens each, in the order of lengths */
+    if (limit > 0 && limit < tokens)
+        spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
+    for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {
         struct wf_pairs pairs;
-        if ((status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
+        if ((status = wf_pair_batches_seek(batches, 0, wf_spread_at(&spread, i), error)) != WF_OK ||
+            (status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
             break;
         double plain_mean = 0, mean = 0;
-        int64_t tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
+        tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
         wf_tensor *plain = NULL;
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
@@ -42,4 +48,10 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
         out->smoothed = sum / (double)out->tokens;
     }
     return status;
+}
+
+wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
+                            struct wf_pairs_evaluation *out, wf_error *error)
+{
+    return wf_evaluate_pairs_some(model, tape, bitext, label_smoothing, 0, out, error);
 }

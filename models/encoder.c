@@ -31,7 +31,7 @@ static const struct wf_key keys[] = {
     INT(layers, "6", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
     INT(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
     INT(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
-    WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .also = "inner_dropout"),
+    WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
     WORD(norm, "post", wf_norm_words, "place of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after the last block"),

@@ -28,7 +28,7 @@ static const struct wf_key keys[] = {
     INT(layers, "4", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
     INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
     INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
-    WF_REAL_KEY(struct gpt_config, dropout, "0", 0, 1, "dropout probability", .below = true, .also = "inner_dropout"),
+    WF_REAL_KEY(struct gpt_config, dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
     WF_WORD_KEY(struct gpt_config, activation, "gelu", wf_activation_words, "activation of the feed-forward"),
     BOOL(tied, "true", "the output layer shares the embedding", .also = "shared"),
     BOOL(bias, "false", "linear layers and norms have a bias"),

@@ -41,6 +41,7 @@ static const struct wf_key training[] = {
     REAL(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     INT(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     INT(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
+    INT(valid_tokens, "-1", -1, MANY, "tokens of a validation, evenly spread; 0: all; -1: a third of those trained since the last, 100,000 to a million"),
     INT(keep, "2", 0, 1000000, "latest checkpoints kept; 0: none", .also = "keep_every"),
     INT(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
     INT(patience, "0", 0, MANY, "validations without a better loss before training stops; 0: never"),

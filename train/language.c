@@ -27,6 +27,7 @@ static wf_status open(struct trainer *t, bool resuming)
     if (status != WF_OK)
         return status;
     wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), 0);
+    choose_validation(t, t->config.training.batch * wf_config_shape(&t->config).context);
     l->x = wf_alloc(sequence_room(t) * sizeof *l->x);
     l->y = wf_alloc(sequence_room(t) * sizeof *l->y);
     return l->x && l->y ? WF_OK : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
@@ -60,7 +61,7 @@ static wf_status evaluate(struct trainer *t)
     struct wf_id_view valid = ((struct language *)t->data)->sequence.corpus.valid.ids;
     int64_t tokens;
     t->valid_smoothed = NAN;
-    return wf_model_evaluate(t->model, t->tape, valid, &t->valid, &tokens, t->error);
+    return wf_model_evaluate_some(t->model, t->tape, valid, t->valid_limit, &t->valid, &tokens, t->error);
 }
 
 static bool append(void *ctx, const char *text, int64_t length)

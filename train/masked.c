@@ -34,7 +34,8 @@ static wf_status check_texts(struct trainer *t, struct masked *d)
 {
     const struct wf_corpus *c = &d->sequence.corpus;
     t->train_tokens = wf_masking_ordinary(&d->masking, c->train.ids);
-    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.ids, &t->valid_tokens, t->error);
+    choose_validation(t, t->config.training.batch * wf_config_shape(&t->config).context);
+    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.ids, t->valid_limit, &t->valid_tokens, t->error);
     if (status == WF_OK && t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "
@@ -118,7 +119,7 @@ static wf_status evaluate(struct trainer *t)
 {
     struct wf_id_view valid = ((struct masked *)t->data)->sequence.corpus.valid.ids;
     struct wf_masked_evaluation e;
-    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, t->tape, valid, &e, t->error);
+    wf_status status = wf_evaluate_masked_some(t->model, t->tokenizer, t->tape, valid, t->valid_limit, &e, t->error);
     t->valid = e.loss;
     t->valid_smoothed = NAN;
     return status;

@@ -63,6 +63,7 @@ wf_status state_save(struct trainer *t)
     state_put_number(w, "step", t->step);
     state_put_number(w, "seed", (int64_t)t->options->seed);
     state_put_number(w, "stale", t->stale);
+    state_put_number(w, "valid_limit", t->valid_limit);
     if (t->owes_validation)
         state_put_number(w, "owes_validation", 1);
     put_double(w, "best", t->best);
@@ -183,10 +184,21 @@ wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
+/* The part of the text that was validated on, though other batches would now choose another: its losses are compared. */
+static void keep_validation(struct trainer *t, const struct state *s)
+{
+    char now[96] = "";
+    const char *was = wf_safetensors_metadata(s->file, "config.valid_tokens");
+    wf_config_get(&t->config, "valid_tokens", now, sizeof now);
+    if (strcmp(was ? was : "-1", now) == 0 && state_get_number(s->file, s->path, "valid_limit", &t->kept_limit, NULL) != WF_OK)
+        t->kept_limit = 0; /* an older version's: all of it */
+}
+
 wf_status state_tokenizers(struct trainer *t)
 {
     struct state s;
     if (open_state(&s, t->options->out, t->error) == WF_OK) {
+        keep_validation(t, &s);
         const char *json = wf_safetensors_metadata(s.file, "tokenizer"), *source = wf_safetensors_metadata(s.file, "source_tokenizer");
         if (!json)
             wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", s.path);
@@ -197,22 +209,6 @@ wf_status state_tokenizers(struct trainer *t)
     }
     close_state(&s);
     return t->error->code;
-}
-
-/* What alters neither the model's shape nor the texts nor the tokenizers. mask_rate is part of what is validated: two losses of different
- * rates can't be compared. */
-static bool may_change(const char *key)
-{
-    static const char *const changeable[] = {
-        "steps",          "batch",           "batch_tokens", "batch_cost",   "batch_window", "accumulate", "lr",
-        "min_lr",         "warmup",          "schedule",     "weight_decay", "beta1",        "beta2",      "eps",
-        "clip",           "label_smoothing", "save_every",   "valid_every",  "keep",         "keep_every", "patience",
-        "dropout",        "inner_dropout",   "temperature",  "top_p",        "top_k",        "max_tokens", "beam",
-        "length_penalty", "extra_tokens"};
-    for (size_t i = 0; i < sizeof changeable / sizeof *changeable; i++)
-        if (strcmp(changeable[i], key) == 0)
-            return true;
-    return false;
 }
 
 static wf_status compare_config(struct trainer *t, const struct state *s)
@@ -233,10 +229,11 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
         /* What a tokenizer is to be made like; one that is given is compared itself. */
         if (t->options->tokenizer && (strcmp(name, "tokenizer") == 0 || strcmp(name, "min_frequency") == 0))
             continue;
-        if (!may_change(name))
+        if (!setting.resumable)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,
                                 "%s was trained with %s = %s: a resume cannot change it to %s; leave it out, or choose another --out",
                                 s->path, name, before, now);
+        t->new_validation |= strcmp(name, "valid_tokens") == 0 || strcmp(name, "mask_rate") == 0;
         t->new_batches |= strncmp(name, "batch_", 6) == 0;
         wf_string_format(&t->change, "%s %s %s instead of %s", t->change.length ? "," : "resuming with", name, now, before);
     }
@@ -284,6 +281,10 @@ static wf_status load(struct trainer *t, const struct state *s)
         state_get_number(s->file, s->path, "stale", &t->stale, t->error) || get_double(s->file, s->path, "best", &t->best, t->error) ||
         get_double(s->file, s->path, "loss", &t->loss, t->error))
         return t->error->code;
+    if (t->new_validation) { /* the best was of another part of the text */
+        t->best = NAN;
+        t->stale = 0;
+    }
     int64_t steps = t->config.training.steps;
     if (t->step > steps)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,

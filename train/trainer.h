@@ -39,6 +39,7 @@ struct trainer {
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
     int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
     bool validates;
+    int64_t valid_limit; /* tokens of the validation text that are validated on, evenly spread; 0: all */
 
     /* of the last update and the last validation; NaN where there is none */
     double loss, smoothed, valid, valid_smoothed;
@@ -51,6 +52,8 @@ struct trainer {
     bool owes_validation; /* that of this step was due and is not done */
     struct wf_string change; /* what the resume changes of the configuration, for people; empty: nothing */
     bool new_batches;  /* the batches of pairs are cut in another way than before the resume */
+    int64_t kept_limit; /* valid_limit of the state, so that losses stay comparable; -1: none */
+    bool new_validation; /* valid_tokens differs from the state's: its best loss is of another text */
     bool early;           /* patience has run out */
     bool dropped;         /* the update after this step was begun and cancelled: the place in the data is that of its batch */
     bool saved;           /* the state on disk is that of this step */
@@ -101,6 +104,8 @@ wf_status report_sample(struct trainer *t); /* what the model writes now, where 
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
 /* false: the training was cancelled. */
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
+/* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */
+void choose_validation(struct trainer *t, int64_t tokens);
 bool cancelled(const struct trainer *t);
 double seconds_since(const struct timespec *start);
 

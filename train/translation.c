@@ -123,6 +123,7 @@ static wf_status open(struct trainer *t, bool resuming)
         t->valid_tokens = s->target_tokens;
         t->valid_pairs = s->used;
         t->validates = true;
+        choose_validation(t, t->train_tokens / wf_pair_batches_count(d->batches));
     }
     return WF_OK;
 }
@@ -182,7 +183,8 @@ static wf_status evaluate(struct trainer *t)
 {
     struct translation *d = t->data;
     struct wf_pairs_evaluation e;
-    wf_status status = wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.training.label_smoothing, &e, t->error);
+    wf_status status =
+        wf_evaluate_pairs_some(t->model, t->tape, d->valid, t->config.training.label_smoothing, t->valid_limit, &e, t->error);
     t->valid = e.loss;
     t->valid_smoothed = t->config.training.label_smoothing > 0 ? e.smoothed : NAN;
     return status;

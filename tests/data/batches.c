@@ -190,6 +190,47 @@ START_TEST(windows_cover_every_target_once)
 END_TEST
 
 /* Ids of 16 bits give the batches that those of 32 bits give, the largest of them too. */
+/* A limit chooses batches of the whole walk, spread over all of the text; the same each time. */
+START_TEST(windows_of_a_limit_are_spread)
+{
+    enum { N = 20011, CONTEXT = 16, LIMIT = 2000 };
+    int32_t *ids = malloc(N * sizeof *ids);
+    int seen[N] = {0}, tenth[10] = {0};
+    for (int i = 0; i < N; i++)
+        ids[i] = i;
+    for (int turn = 0; turn < 2; turn++) {
+        struct wf_windows w;
+        int64_t targets = 0;
+        ck_ok(wf_windows_init(&w, wf_id_view_of(ids, N), CONTEXT, 64, error));
+        wf_windows_limit(&w, LIMIT);
+        for (struct wf_window_batch b; wf_windows_next(&w, &b); targets += b.rows * b.cols)
+            for (int64_t i = 0; i < b.rows * b.cols; i++) {
+                ck_assert_int_eq(b.cols, CONTEXT);
+                ck_assert_int_eq(b.x[0] % CONTEXT, 0); /* a window of the whole walk */
+                ck_assert_int_eq(b.y[i], b.x[i] + 1);
+                ck_assert_int_eq(seen[b.x[i]]++, turn);
+                tenth[b.x[i] * INT64_C(10) / N]++;
+            }
+        wf_windows_free(&w);
+        ck_assert(targets <= LIMIT && targets > LIMIT * 3 / 4);
+    }
+    for (int i = 0; i < 10; i++)
+        ck_assert_msg(tenth[i] >= 2 * LIMIT / 20 && tenth[i] <= 2 * LIMIT / 5, "tenth %d has %d", i, tenth[i]);
+    const int64_t all[] = {0, N - 1, N, INT64_MAX};
+    for (int k = 0; k < 4; k++) {
+        struct wf_windows w;
+        int64_t targets = 0;
+        ck_ok(wf_windows_init(&w, wf_id_view_of(ids, N), CONTEXT, 64, error));
+        wf_windows_limit(&w, all[k]);
+        for (struct wf_window_batch b; wf_windows_next(&w, &b);)
+            targets += b.rows * b.cols;
+        ck_assert_int_eq(targets, N - 1);
+        wf_windows_free(&w);
+    }
+    free(ids);
+}
+END_TEST
+
 START_TEST(crops_of_narrow_ids)
 {
     enum { N = 3000 };
@@ -227,4 +268,5 @@ START_TEST(batches_do_not_allocate)
 END_TEST
 
 WF_TEST_MAIN("batches", crops_are_stretches_of_the_text, crops_do_not_depend_on_how_they_are_taken, crops_differ, crops_are_uniform,
-             crops_reach_both_ends, crops_of_too_short_texts, windows_cover_every_target_once, crops_of_narrow_ids, batches_do_not_allocate)
+             crops_reach_both_ends, crops_of_too_short_texts, windows_cover_every_target_once, windows_of_a_limit_are_spread,
+             crops_of_narrow_ids, batches_do_not_allocate)

@@ -182,6 +182,7 @@ static const struct {
     {"char-rms", "label_smoothing", {"0", "0.1", "0.99"}, {"1", "-0.1"}},
     {"char-rms", "save_every", {"0", "250"}, {"-1", "0.5"}},
     {"char-rms", "valid_every", {"0", "250"}, {"-1", "x"}},
+    {"char-rms", "valid_tokens", {"-1", "0", "5000"}, {"-2", "x"}},
     {"char-rms", "keep", {"0", "10"}, {"-1", "1000001"}},
     {"multi30k", "keep_every", {"0", "10000"}, {"-1", "x"}},
     {"char-rms", "patience", {"0", "5"}, {"-1"}},

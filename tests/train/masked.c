@@ -221,11 +221,11 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
     o = tiny(in_folder("broken"), &second);
     o.config.training.accumulate = 4;
     o.resume = true;
-    o.config.training.mask_rate = 0.2;
     wf_error problem = {0};
-    ck_assert_int_eq(wf_train(&o, NULL, &problem), WF_ERR_ARGUMENT);
-    ck_assert_msg(strstr(problem.message, "mask_rate = 0.15"), "%s", problem.message);
-    o.config.training.mask_rate = 0.15;
+    struct wf_train_options other = o;
+    ck_ok(wf_config_set(&other.config, "context", "8", error));
+    ck_assert_int_eq(wf_train(&other, NULL, &problem), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(problem.message, "context = 16"), "%s", problem.message);
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(second.count[WF_EVENT_STEP], 12);
     ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
@@ -250,6 +250,31 @@ START_TEST(accumulation_is_the_large_batch)
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_double_eq_tol(parts.first_loss, whole.first_loss, sizeof(wf_real) == 8 ? 1e-12 : 1e-5);
     ck_assert_double_eq_tol(parts.last_loss, whole.last_loss, sizeof(wf_real) == 8 ? 1e-9 : 1e-3);
+    finish();
+}
+END_TEST
+
+/* The losses of a part of the validation text: of fewer tokens, near that of all, the same after a resume. */
+START_TEST(validates_on_a_part)
+{
+    begin();
+    write_turns("text", 1);
+    struct seen all = {0}, part = {0}, again = {0};
+    struct wf_train_options o = tiny(in_folder("all"), &all);
+    o.config.training.steps = 10;
+    o.config.training.valid_tokens = 0;
+    struct wf_train_result whole, some, same;
+    ck_ok(wf_train(&o, &whole, error));
+    o.out = in_folder("part");
+    o.ctx = &part;
+    o.config.training.valid_tokens = 200;
+    ck_ok(wf_train(&o, &some, error));
+    ck_assert(part.valid_tokens > 5 && part.valid_tokens < 60 && all.valid_tokens > part.valid_tokens); /* 0.15 of 200 */
+    ck_assert(some.loss == whole.loss && some.valid != whole.valid && fabs(some.valid - whole.valid) < 0.5);
+    o.out = in_folder("again");
+    o.ctx = &again;
+    ck_ok(wf_train(&o, &same, error));
+    ck_assert(same.valid == some.valid);
     finish();
 }
 END_TEST
@@ -430,5 +455,5 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("masked", learns_what_stands_around, learns_nothing_from_noise, tells_and_evaluates_the_same,
-             cancel_and_resume_give_the_same_bytes, accumulation_is_the_large_batch, smoothing, batches_without_a_masked_token,
-             bad_input_is_named, given_tokenizers, every_allocation_may_fail)
+             cancel_and_resume_give_the_same_bytes, validates_on_a_part, accumulation_is_the_large_batch, smoothing,
+             batches_without_a_masked_token, bad_input_is_named, given_tokenizers, every_allocation_may_fail)

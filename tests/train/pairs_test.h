@@ -66,6 +66,7 @@ struct seen {
     int count[WF_EVENT_SAMPLE + 1];
     int64_t cancel_at, last_step;
     double first_loss, last_loss, first_valid, last_valid;
+    int64_t valid_tokens;
     char end[128], data[640];
 };
 
@@ -86,6 +87,8 @@ static inline void see(void *ctx, const struct wf_event *e)
             s->first_valid = e->loss;
         s->last_valid = e->loss;
     }
+    if (e->kind == WF_EVENT_START)
+        s->valid_tokens = e->valid_tokens;
     if (e->kind == WF_EVENT_END)
         snprintf(s->end, sizeof s->end, "%s", e->text);
     if (e->kind == WF_EVENT_DATA && s->count[e->kind] == 1)

@@ -42,7 +42,7 @@ static const char *in_folder(const char *name)
 
 struct seen {
     int count[WF_EVENT_SAMPLE + 1];
-    int64_t cancel_at, last_step;
+    int64_t cancel_at, last_step, valid_tokens;
     double first_loss, last_loss, last_lr;
     char end[128];
 };
@@ -60,6 +60,8 @@ static void see(void *ctx, const struct wf_event *e)
         ck_assert(e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0);
         s->last_step = e->step;
     }
+    if (e->kind == WF_EVENT_START)
+        s->valid_tokens = e->valid_tokens;
     if (e->kind == WF_EVENT_END)
         snprintf(s->end, sizeof s->end, "%s", e->text);
 }
@@ -292,6 +294,44 @@ START_TEST(a_resume_changes_what_it_may)
 }
 END_TEST
 
+/* By default 100,000 tokens where a third of those trained between two validations is less; 0: all. A resume keeps to the part. */
+START_TEST(validates_on_a_part)
+{
+    begin();
+    FILE *f = fopen(in_folder("long.txt"), "w");
+    for (int i = 0; i < 4000; i++)
+        fprintf(f, "line %d of the text, %s again\n", i * 37 % 101, i % 3 ? "over" : "and once");
+    fclose(f);
+    const char *longer[1] = {in_folder("long.txt")};
+    struct seen seen = {0};
+    struct wf_train_result part, again, all;
+    struct wf_train_options o = small(in_folder("part"), &seen);
+    o.valid = longer;
+    o.valid_files = 1;
+    o.config.training.steps = 4;
+    ck_ok(wf_train(&o, &part, error));
+    ck_assert_int_eq(seen.valid_tokens, 100000);
+    o.resume = true;
+    o.config.training.steps = 5;
+    o.config.training.batch = 12;
+    o.config.training.valid_every = 100000; /* a third of what is trained now is more than there is */
+    seen = (struct seen){.last_step = 4};
+    ck_ok(wf_train(&o, &again, error));
+    ck_assert_int_eq(seen.valid_tokens, 100000);
+    o = small(in_folder("all"), &seen);
+    o.valid = longer;
+    o.valid_files = 1;
+    o.config.training.steps = 4;
+    o.config.training.valid_tokens = 0;
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, &all, error));
+    ck_assert_int_gt(seen.valid_tokens, 110000);
+    ck_assert(all.loss == part.loss && all.valid != part.valid);
+    ck_assert_double_eq_tol(all.valid, part.valid, 0.01);
+    finish();
+}
+END_TEST
+
 START_TEST(patience_needs_validations)
 {
     begin();
@@ -398,5 +438,6 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
-             accumulation_is_the_large_batch, patience_stops_early, patience_needs_validations, a_resume_changes_what_it_may,
-             weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay, every_allocation_may_fail)
+             accumulation_is_the_large_batch, patience_stops_early, validates_on_a_part, patience_needs_validations,
+             a_resume_changes_what_it_may, weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay,
+             every_allocation_may_fail)

@@ -472,6 +472,39 @@ START_TEST(other_batches_start_the_next_epoch)
 }
 END_TEST
 
+/* Batches of all lengths, whose loss is near that of all pairs; other tokens on a resume measure the best loss anew. */
+START_TEST(validates_on_a_part)
+{
+    begin();
+    write_pairs("many.en", "many.de", 4000, 5);
+    struct seen seen = {0};
+    struct wf_train_options o = small(in_folder("all"), &seen);
+    const char *many[2] = {in_folder("many.en"), in_folder("many.de")};
+    o.valid = many;
+    o.config.training.steps = 20;
+    o.config.training.valid_tokens = 0;
+    struct wf_train_result whole, some;
+    ck_ok(wf_train(&o, &whole, error));
+    o.out = in_folder("part");
+    o.config.training.valid_tokens = 3000;
+    seen = (struct seen){0};
+    ck_ok(wf_train(&o, &some, error));
+    ck_assert_int_eq(seen.valid_tokens, 3000);
+    ck_assert(some.loss == whole.loss && some.valid != whole.valid);
+    ck_assert_double_eq_tol(some.valid, whole.valid, 0.1);
+    o.resume = true;
+    o.event = see_change;
+    o.config.training.valid_tokens = 0;
+    o.config.training.steps = 21;
+    seen = (struct seen){.last_step = 20};
+    change[0] = 0;
+    ck_ok(wf_train(&o, &some, error));
+    ck_assert_ptr_nonnull(strstr(change, "valid_tokens 0 instead of 3000"));
+    ck_assert(some.best == some.valid);
+    finish();
+}
+END_TEST
+
 START_TEST(given_tokenizers)
 {
     begin();
@@ -535,4 +568,5 @@ END_TEST
 WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
              accumulation_is_the_large_batch, patience_stops_early, without_validation, checkpoints_are_kept_as_asked,
              checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named, unknown_words_are_counted,
-             a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch, given_tokenizers)
+             a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch,
+             validates_on_a_part, given_tokenizers)

@@ -41,6 +41,11 @@ WF_API void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t fi
 /* Where row `row` of the batch of `step` starts. */
 WF_API int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row);
 
+/* `chosen` of `total` equal pieces, evenly spread. */
+struct wf_spread {
+    int64_t chosen, total;
+};
+
 /* Evaluation over a whole sequence: windows of `context` side by side, up to `rows` of them a batch, then what is left as one
  * window that may be shorter. Each id but the first is a target exactly once.
  *
@@ -52,7 +57,9 @@ struct wf_windows {
     struct wf_id_view ids;
     int64_t context, rows;
     int64_t position; /* the id after this one is the next target; 0 starts again */
+    int64_t batch;    /* batches that were given, of those that a limit chooses */
     int32_t *buffer;  /* [rows * context + 1]: narrow ids, widened; else NULL */
+    struct wf_spread spread; /* of wf_windows_limit */
 };
 struct wf_window_batch {
     const int32_t *x, *y; /* dense [rows,cols], windows side by side being the sequence itself; valid until the next call */
@@ -61,6 +68,9 @@ struct wf_window_batch {
 
 /* WF_ERR_ARGUMENT when there is no target (fewer than 2 ids), or context or rows is not positive; WF_ERR_MEMORY. */
 WF_API wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int64_t context, int64_t rows, wf_error *error) WF_CHECKED;
+/* Before the first wf_windows_next: about `limit` targets instead of all, in batches evenly spread over the sequence, the same each time.
+ * 0: all. */
+WF_API void wf_windows_limit(struct wf_windows *windows, int64_t limit);
 WF_API bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch); /* false at the end */
 WF_API void wf_windows_free(struct wf_windows *windows); /* also after a failure */
 

@@ -30,6 +30,7 @@ struct wf_training {
     int64_t save_every, valid_every; /* steps; 0: only at the end */
     int64_t keep;                    /* latest checkpoints kept; 0: none */
     int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
+    int64_t valid_tokens;            /* of a validation, about; 0: all; -1: a third of those trained in valid_every updates, 100,000 to a million */
     int64_t patience;                /* validations without a better loss before training stops; 0: never */
 };
 
@@ -114,6 +115,7 @@ struct wf_config_key {
     const char *section;        /* "training", "tokenizer", "generation", or the family's name */
     const char *value;          /* the default */
     char values[80];            /* what it can be: "1 to 1024", "above 0", "post or pre", "true or false" */
+    bool resumable;             /* the resume of a training may change it */
     int kinds;                  /* kinds of model that use it, as bits 1 << enum wf_model_kind; 0: all */
 };
 /* The keys of one configuration, in the order of config.json; false past the last. */

@@ -27,6 +27,7 @@ struct wf_key {
     int kinds;                /* kinds of model that use it, as bits 1 << enum wf_model_kind; 0: all */
     const char *also;         /* what users of other models call it, separated by spaces: named when one of these is set */
     enum wf_key_role role;
+    bool resumable; /* of a family: no parameter depends on it, so that the resume of a training may change it */
 };
 struct wf_keys {
     const struct wf_key *key;
