@@ -11,6 +11,7 @@
 
 #include <weft/file.h>
 #include <weft/internal/event_files.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
@@ -38,13 +39,8 @@ static wf_status append(wf_events *e, const Wf__Event *event, wf_error *error)
 {
     uint64_t length = protobuf_c_message_get_packed_size(&event->base);
     int64_t bytes = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
-    if (bytes > e->room) {
-        unsigned char *grown = wf_realloc(e->record, (size_t)bytes);
-        if (!grown)
-            return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a record of %" PRId64 " bytes", e->path, bytes);
-        e->record = grown;
-        e->room = bytes;
-    }
+    if (!wf_grow(&e->record, &e->room, bytes, 1))
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a record of %" PRId64 " bytes", e->path, bytes);
     unsigned char *content = e->record + WF_RECORD_HEAD;
     protobuf_c_message_pack(&event->base, content);
     memcpy(e->record, &length, sizeof length);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/grow.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
@@ -77,15 +78,7 @@ static int by_bytes(const void *a, const void *b)
 
 static bool add_name(struct wf_names *names, int64_t *room, const char *name)
 {
-    if (names->count == *room) {
-        int64_t more = *room ? *room * 2 : 16;
-        char **grown = wf_realloc(names->name, (size_t)more * sizeof *grown);
-        if (!grown)
-            return false;
-        names->name = grown;
-        *room = more;
-    }
-    if (!(names->name[names->count] = wf_strdup(name)))
+    if (!wf_grow(&names->name, room, names->count + 1, sizeof *names->name) || !(names->name[names->count] = wf_strdup(name)))
         return false;
     names->count++;
     return true;

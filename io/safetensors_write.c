@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/internal/string.h>
 #include <weft/file.h>
 #include <weft/internal/text.h>
@@ -58,15 +59,7 @@ static struct item *add(wf_safetensors_writer *w, struct list *list, const char 
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the name %s is not UTF-8", wf_text_quote(name, quoted));
         return NULL;
     }
-    if (list->count == list->room) {
-        int64_t room = list->room ? 2 * list->room : 64;
-        struct item *grown = wf_realloc(list->item, (size_t)room * sizeof *grown);
-        if (grown) {
-            list->item = grown;
-            list->room = room;
-        }
-    }
-    char *copy = list->count < list->room ? wf_strdup(name) : NULL;
+    char *copy = wf_grow(&list->item, &list->room, list->count + 1, sizeof *list->item) ? wf_strdup(name) : NULL;
     if (!copy) {
         wf_error_set(&w->failure, WF_ERR_MEMORY, "no memory to write the tensor %s", wf_text_quote(name, quoted));
         return NULL;
