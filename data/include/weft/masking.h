@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hiding tokens that an encoder is to find again (Devlin et al. 2019, section 3.1): each ordinary token is chosen with probability
- * `rate`; of the chosen 80 % become the mask token, 10 % an ordinary token drawn at random, 10 % stay as they are. */
+/* Masking for masked-language modelling (Devlin et al. 2019, section 3.1): each ordinary token is selected with probability `rate`; of
+ * the selected tokens 80 % become the mask token, 10 % a random ordinary token, and 10 % stay unchanged. */
 #ifndef WEFT_MASKING_H
 #define WEFT_MASKING_H
 
@@ -9,16 +9,16 @@
 
 WF_BEGIN_DECLS
 
-/* Special tokens are never chosen and never drawn: those that the tokenizer's file calls special, and the marks of beginning, end and
- * padding, the unknown and the mask token. All others are ordinary. */
+/* Special tokens are never selected or drawn: those marked special in the tokenizer's file, and the tokens for beginning, end, padding,
+ * unknown and mask. All others are ordinary. */
 struct wf_masking {
     int32_t mask;           /* the id of the mask token */
     int32_t *ordinary;      /* [ordinary_count] ids, ascending */
     int64_t ordinary_count;
     bool *special;          /* [types] */
-    int64_t types;
-    uint64_t threshold;     /* a token is chosen when 32 random bits are below: rate times 2^32 */
-    uint32_t key[2];        /* of the random numbers, made of the seed */
+    int64_t types;          /* the vocabulary size */
+    uint64_t threshold;     /* rate times 2^32: a token is selected if 32 random bits are below */
+    uint32_t key[2];        /* of the random numbers, derived from the seed */
 };
 
 /* 0 < rate < 1. WF_ERR_FORMAT for a tokenizer without a mask token (<mask> or [MASK]), or without an ordinary token. The tokenizer need
@@ -27,14 +27,13 @@ WF_API wf_status wf_masking_init(struct wf_masking *masking, const wf_tokenizer 
                                  wf_error *error) WF_CHECKED;
 WF_API void wf_masking_free(struct wf_masking *masking); /* leaves it empty */
 
-/* Hides tokens of rows first_row .. first_row+rows-1 of the batch of `step`, in place: ids [rows,cols]. For chosen token i places[i] is its
- * place, counted from 0 over ids, and targets[i] what stood there; places ascend. Returns how many were chosen; both have
- * room for rows * cols. What happens to a token is a function of (seed, step, row, column) alone, as with wf_crops: a run resumes
- * at a step, and a batch is the same whole or in parts. Rows and columns are below 2^32. It allocates nothing. Every id must be one of
- * the tokenizer's. */
+/* Masks rows first_row .. first_row+rows-1 of the batch of `step`, in place: ids [rows,cols]. For selected token i places[i] is its index
+ * into ids, ascending, and targets[i] its original id; both have room for rows * cols. Returns the number of selected tokens. The masks
+ * depend on (seed, step, row, column) only: a run can resume at any step, and a batch may be computed in parts. Rows and columns are below
+ * 2^32. Nothing is allocated. Every id must be in the vocabulary. */
 WF_API int64_t wf_masking_hide(const struct wf_masking *masking, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
                                int32_t *places, int32_t *targets);
-/* How many of them can be chosen at all. */
+/* The number of ordinary tokens. */
 WF_API int64_t wf_masking_ordinary(const struct wf_masking *masking, struct wf_id_view ids);
 
 WF_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mean of a run's last checkpoints, which often translates better than any one of them (Vaswani et al. 2017, 6.1). */
+/* The average of a run's last checkpoints, which often translates better than each of them (Vaswani et al. 2017, 6.1). */
 #ifndef WEFT_AVERAGE_H
 #define WEFT_AVERAGE_H
 
@@ -7,11 +7,11 @@
 
 WF_BEGIN_DECLS
 
-/* Writes the folder `out` with config.json, the tokenizers, and as model.safetensors the mean, taken in double, of the last `last`
- * checkpoints/step-*.safetensors of the run. It can be used as any run, but not be trained on. model.safetensors is written last: a
- * folder in which it is missing was not finished. *step (may be NULL): that of the last checkpoint.
- * Fewer checkpoints than asked for is WF_ERR_ARGUMENT with their number; weights of other names or shapes WF_ERR_FORMAT; an `out` that
- * holds a training's state, or a model that is no mean, WF_ERR_EXISTS. */
+/* Writes the folder `out` with config.json, the tokenizers, and as model.safetensors the mean, computed in double, of the last `last`
+ * checkpoints/step-*.safetensors of the run. It can be used like any run, but training cannot be resumed from it. model.safetensors is
+ * written last: without it the folder is incomplete. *step (may be NULL): that of the last checkpoint.
+ * Fewer checkpoints than `last` are WF_ERR_ARGUMENT with their number; other names or shapes of weights WF_ERR_FORMAT; an `out` with the
+ * state of a training, or with a model that is no average, WF_ERR_EXISTS. */
 WF_API wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scores of translations: BLEU and chrF, as sacreBLEU 2.6 (Post 2018) computes them.
  *
- * A scorer is fed one segment at a time, a hypothesis with its references, and holds counts alone, so that a corpus may be of any
+ * A scorer takes one segment at a time, a hypothesis with its references, and holds only counts, so that a corpus may have any
  * size:
  *
  *   wf_bleu *bleu;
@@ -15,9 +15,9 @@
  *   }
  *   wf_bleu_free(bleu);
  *
- * Counts and the order of the arithmetic are sacreBLEU's. White space is what Python takes for it, lower case is Unicode's with the
- * final sigma. Punctuation and symbols of the tokenizer `intl` are those of the Unicode version of utf8proc. Different scorers may be
- * used by different threads. */
+ * Counts and the order of the arithmetic are sacreBLEU's. White space is that of Python, lower case that of Unicode with the
+ * final sigma. Punctuation and symbols of the tokenizer `intl` follow the Unicode version of utf8proc. Different threads may use
+ * different scorers. */
 #ifndef WEFT_SCORE_H
 #define WEFT_SCORE_H
 
@@ -25,8 +25,8 @@
 
 WF_BEGIN_DECLS
 
-/* A line of text, UTF-8, without its line end. A negative length: up to the NUL. text NULL stands for a reference that is missing,
- * which is not the same as an empty one: an empty line is a reference of no words. */
+/* A line of text, UTF-8, without its line end. A negative length: up to the NUL. text NULL is a missing reference, unlike an
+ * empty line, which is a reference without words. */
 struct wf_segment {
     const char *text;
     int64_t length;
@@ -41,19 +41,19 @@ struct wf_segments {
 enum { WF_BLEU_ORDER = 4 };
 
 enum wf_bleu_tokenizer {
-    WF_BLEU_13A,  /* the default: mteval-v13a, as WMT scores. For text as people write it, not split into tokens */
+    WF_BLEU_13A,  /* the default: mteval-v13a, as used by WMT, for untokenised text */
     WF_BLEU_INTL, /* mteval-v14 --international-tokenization: at every punctuation (but between digits) and symbol of Unicode */
-    WF_BLEU_NONE, /* at white space: for text that is split already */
+    WF_BLEU_NONE, /* at white space: for tokenised text */
     WF_BLEU_CHAR  /* every character is a token */
 };
-/* What replaces a precision of zero (Chen and Cherry 2014). */
+/* Smoothing of zero precisions (Chen and Cherry 2014). */
 enum wf_bleu_smooth {
     WF_SMOOTH_EXP,   /* the default: the k-th order without a match counts 1 / 2^k matches (their method 3, NIST's) */
     WF_SMOOTH_FLOOR, /* `smooth_value` matches, 0.1 (method 1) */
     WF_SMOOTH_ADD_K, /* `smooth_value`, 1, is added to matches and totals of the orders above 1 (method 2) */
-    WF_SMOOTH_NONE   /* nothing: one order without a match makes the score 0 */
+    WF_SMOOTH_NONE   /* none: an order without a match makes the score 0 */
 };
-/* The names that signatures use: "13a", "exp". false, with *out as it was, for a name that there is not. */
+/* The names in signatures: "13a", "exp". false for an unknown name, with *out unchanged. */
 WF_API const char *wf_bleu_tokenizer_name(enum wf_bleu_tokenizer tokenizer);
 WF_API bool wf_bleu_tokenizer_parse(const char *name, enum wf_bleu_tokenizer *out);
 WF_API const char *wf_bleu_smooth_name(enum wf_bleu_smooth smooth);
@@ -62,9 +62,9 @@ WF_API bool wf_bleu_smooth_parse(const char *name, enum wf_bleu_smooth *out);
 struct wf_bleu_options {
     enum wf_bleu_tokenizer tokenizer;
     enum wf_bleu_smooth smooth;
-    double smooth_value; /* of floor and add-k; 0: their default */
+    double smooth_value; /* for floor and add-k; 0: the default */
     bool lowercase;
-    bool effective_order; /* orders that the hypotheses are too short for don't count: for single sentences */
+    bool effective_order; /* ignores orders longer than the hypotheses: for single sentences */
 };
 
 struct wf_bleu_score {
@@ -74,7 +74,7 @@ struct wf_bleu_score {
     int64_t matches[WF_BLEU_ORDER], totals[WF_BLEU_ORDER]; /* of n-grams, before smoothing */
     int64_t hypothesis_length, reference_length;           /* in tokens; of several references the closest length, the shorter of two */
     int64_t segments;
-    int64_t pre_tokenized; /* hypotheses that end in " ."; 100 tell that the text was split already */
+    int64_t pre_tokenized; /* hypotheses that end in " ."; 100 or more suggest tokenised text */
     char signature[128];   /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */
 };
 
@@ -82,21 +82,21 @@ typedef struct wf_bleu wf_bleu;
 /* options NULL: the defaults. WF_ERR_ARGUMENT for a smooth_value that is negative or not finite, WF_ERR_MEMORY. Free with wf_bleu_free. */
 WF_API wf_status wf_bleu_new(const struct wf_bleu_options *options, wf_bleu **out, wf_error *error) WF_CHECKED;
 WF_API void wf_bleu_free(wf_bleu *bleu); /* NULL is fine */
-/* Back to no segments: the next ones are a new corpus, or a single sentence. */
+/* Clears all counts, for a new corpus or a single sentence. */
 WF_API void wf_bleu_reset(wf_bleu *bleu);
-/* Counts a hypothesis against its `count` references. Their number may differ between segments. On an error nothing was counted:
- * WF_ERR_FORMAT where a text is not UTF-8 (segment and byte, both from 1), WF_ERR_ARGUMENT without a hypothesis or without any
+/* Counts a hypothesis against its `count` references. Their number may differ between segments. On an error nothing is counted:
+ * WF_ERR_FORMAT for text that is not UTF-8 (segment and byte, both from 1), WF_ERR_ARGUMENT without a hypothesis or without any
  * reference, WF_ERR_MEMORY. */
 WF_API wf_status wf_bleu_add(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
                              wf_error *error) WF_CHECKED;
 /* The score of the segments so far; more may follow. WF_ERR_STATE when there are none. */
 WF_API wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_error *error) WF_CHECKED;
-/* The whole of a corpus: references[r].line[i] belongs to hypotheses.line[i]. WF_ERR_FORMAT, with both counts, when the numbers of
- * lines differ; the rest as above. */
+/* A whole corpus: references[r].line[i] belongs to hypotheses.line[i]. WF_ERR_FORMAT, with both counts, for different numbers of lines;
+ * otherwise as above. */
 WF_API wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count,
                                 const struct wf_bleu_options *options, struct wf_bleu_score *out, wf_error *error) WF_CHECKED;
 /* "BLEU|nrefs:1|...|version:weft-0.1.0 = 36.03 68.1/43.3/29.5/20.4 (BP = 0.930 ratio = 0.932 hyp_len = 11265 ref_len = 12087)" with
- * `width` (0 .. 15) decimals of the score; signature false: "BLEU = 36.03 68.1/...". 512 bytes are enough. Returns text. */
+ * `width` (0 .. 15) decimals of the score; signature false: "BLEU = 36.03 68.1/...". Returns text, at most 512 bytes. */
 WF_API char *wf_bleu_line(const struct wf_bleu_score *score, bool signature, int width, char *text, size_t size);
 
 /* --- chrF (Popovic 2015), chrF++ (Popovic 2017) ---------------------------------------------------------------------- */
@@ -105,9 +105,9 @@ enum { WF_CHRF_MAX_ORDER = 32 };
 struct wf_chrf_options {
     int char_order; /* longest n-gram of characters. 0: 6 */
     int word_order; /* longest n-gram of words. 0: none; 2 makes it chrF++ */
-    int beta;       /* how many times recall weighs as much as precision. 0: 2 */
+    int beta;       /* weight of recall relative to precision. 0: 2 */
     bool lowercase;
-    bool whitespace;    /* white space counts as characters; else it is left out */
+    bool whitespace;    /* include white space in n-grams of characters */
     bool eps_smoothing; /* the mean of all orders' F scores with 1e-16 for what is undefined, instead of the F of the mean precision and
                            recall of the orders that both sides have */
 };
@@ -120,7 +120,7 @@ struct wf_chrf_score {
 };
 
 typedef struct wf_chrf wf_chrf;
-/* As for BLEU. Orders go up to WF_CHRF_MAX_ORDER, beta to 1000. Of several references each segment counts the one with the best
+/* As for BLEU. Orders go up to WF_CHRF_MAX_ORDER, beta to 1000. With several references each segment counts the one with the best
  * score. */
 WF_API wf_status wf_chrf_new(const struct wf_chrf_options *options, wf_chrf **out, wf_error *error) WF_CHECKED;
 WF_API void wf_chrf_free(wf_chrf *chrf);
@@ -134,8 +134,8 @@ WF_API char *wf_chrf_line(const struct wf_chrf_score *score, bool signature, int
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
 /* Adds the lines of a file of hypotheses (NULL: standard input) and of `count` files of references to the scorers; either may be
- * NULL. The files are read side by side, no more than a line of each is held. Lines end at "\n"; white space at their end, "\r" too, is
- * none of theirs, as sacreBLEU has it. WF_ERR_FORMAT: different numbers of lines (both counts), no lines, bytes that are not UTF-8
+ * NULL. The files are read in parallel, one line of each in memory. Lines end at "\n"; trailing white space, "\r" too, is removed, as
+ * sacreBLEU does. WF_ERR_FORMAT: different numbers of lines (both counts), no lines, bytes that are not UTF-8
  * (file:line:byte); WF_ERR_IO; WF_ERR_MEMORY. */
 WF_API wf_status wf_score_files(const char *hypotheses, const char *const *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
                                 wf_error *error) WF_CHECKED;
