@@ -3,41 +3,42 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/lines.h>
 #include <weft/run.h>
-#include <weft/text.h>
 
 enum { LINES = 1024 }; /* translated at a time: enough to be sorted by length */
 
-static int64_t lines_of(const struct wf_text *text)
+/* All lines of a file, which are UTF-8. */
+static wf_status read_all(struct wf_lines *text, const char *path, wf_error *error)
 {
-    int64_t lines = 0;
-    for (const char *c = text->data, *end = c + text->length; c < end; lines++) {
-        const char *newline = memchr(c, '\n', (size_t)(end - c));
-        c = newline ? newline + 1 : end;
-    }
-    return lines;
+    wf_status status = wf_lines_open(text, path, error);
+    if (status == WF_OK)
+        status = wf_lines_block(text, INT64_MAX / 4, error);
+    if (status == WF_OK && text->length == 0)
+        status = wf_text_empty(path, error);
+    return status == WF_OK ? wf_lines_check(text, error) : status;
 }
 
 /* The end of the line that begins at `at`: past its newline. */
-static int64_t line_end(const struct wf_text *text, int64_t at)
+static int64_t line_end(const struct wf_lines *text, int64_t at)
 {
-    const char *newline = memchr(text->data + at, '\n', (size_t)(text->length - at));
-    return newline ? newline - text->data + 1 : text->length;
+    const char *newline = memchr(text->text + at, '\n', (size_t)(text->length - at));
+    return newline ? newline - text->text + 1 : text->length;
 }
 
 /* The line without its end, and without blanks before it, which count for nothing in either score. */
-static struct wf_segment line_at(const struct wf_text *text, int64_t at, int64_t end)
+static struct wf_segment line_at(const struct wf_lines *text, int64_t at, int64_t end)
 {
-    while (end > at && strchr(" \t\r\n\v\f", text->data[end - 1]))
+    while (end > at && strchr(" \t\r\n\v\f", text->text[end - 1]))
         end--;
-    return (struct wf_segment){text->data + at, end - at};
+    return (struct wf_segment){text->text + at, end - at};
 }
 
 struct scoring {
     wf_translator *translator;
     wf_bleu *bleu;
     wf_chrf *chrf;
-    struct wf_text source, target;
+    struct wf_lines source, target;
     int64_t source_at, target_at, done;
     int64_t total, window; /* lines in all, and those that are translated now */
     bool stopped;
@@ -68,7 +69,7 @@ static wf_status next_lines(struct scoring *s, int64_t n_best, wf_error *error)
     for (s->window = 0; s->window < LINES && end < s->source.length; s->window++)
         end = line_end(&s->source, end);
     struct wf_line_translations lines;
-    wf_status status = wf_translator_lines(s->translator, s->source.data + s->source_at, end - s->source_at, &lines, error);
+    wf_status status = wf_translator_lines(s->translator, s->source.text + s->source_at, end - s->source_at, &lines, error);
     for (int64_t i = 0; status == WF_OK && i < lines.count; i++) {
         const struct wf_line_translation *best = &lines.translation[i * n_best];
         int64_t target_end = line_end(&s->target, s->target_at);
@@ -87,12 +88,12 @@ static wf_status score(struct scoring *s, const struct wf_run *run, const char *
                        const struct wf_translator_options *options, bool (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                        struct wf_translation_scores *out, wf_error *error)
 {
-    wf_status status = wf_text_read(&source, 1, &s->source, error);
+    wf_status status = read_all(&s->source, source, error);
     if (status == WF_OK)
-        status = wf_text_read(&target, 1, &s->target, error);
+        status = read_all(&s->target, target, error);
     if (status != WF_OK)
         return status;
-    int64_t total = lines_of(&s->source), others = lines_of(&s->target);
+    int64_t total = s->source.ends, others = s->target.ends;
     if (total != others)
         return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " lines, %s has %" PRId64 ": they must be aligned line by line", source,
                             total, target, others);
@@ -134,13 +135,13 @@ wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, 
                                   void *ctx, struct wf_translation_scores *out, wf_error *error)
 {
     wf_error local = {0};
-    struct scoring s = {0};
+    struct scoring s = {.source.fd = -1, .target.fd = -1};
     *out = (struct wf_translation_scores){0};
     wf_status status = score(&s, run, source, target, options, progress, ctx, out, error ? error : &local);
     wf_translator_free(s.translator);
     wf_bleu_free(s.bleu);
     wf_chrf_free(s.chrf);
-    wf_text_free(&s.source);
-    wf_text_free(&s.target);
+    wf_lines_close(&s.source);
+    wf_lines_close(&s.target);
     return status;
 }

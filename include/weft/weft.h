@@ -19,7 +19,6 @@
 /* optim */
 #include <weft/optim.h>
 /* text */
-#include <weft/text.h>
 #include <weft/tokenizer.h>
 /* data */
 #include <weft/data.h>

@@ -6,7 +6,6 @@
 #include "build.h"
 #include <weft/internal/json.h>
 #include <weft/memory.h>
-#include <weft/text.h>
 
 #define MARK "\xE2\x96\x81" /* U+2581 */
 
@@ -191,6 +190,8 @@ static wf_status train(const struct tokenizer_source *source, const struct wf_to
                        wf_error *error)
 {
     struct tokenizer_table table = {0};
+    if (options->kind == WF_TOKENIZER_CHAR)
+        return char_train(source, options, out, error);
     wf_status status = options->kind == WF_TOKENIZER_WORD ? tokenizer_train_word(source, options, &table, error)
                                                           : tokenizer_train_bpe(source, options, &table, error);
     if (status == WF_OK)
@@ -206,8 +207,6 @@ wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct
     wf_status status = check_options(options, error);
     if (status != WF_OK)
         return status;
-    if (options->kind == WF_TOKENIZER_CHAR)
-        return char_train(text, length, out, error);
     if (length < 1)
         return wf_error_set(error, WF_ERR_FORMAT, "a tokenizer needs text to be made from, and this one is empty");
     return train(&(struct tokenizer_source){.text = text, .length = length}, options, out, error);
@@ -222,13 +221,5 @@ wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count,
         return status;
     if (count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no text file given; name at least one");
-    if (options->kind != WF_TOKENIZER_CHAR)
-        return train(&(struct tokenizer_source){.path = paths, .count = count}, options, out, error);
-    struct wf_text text;
-    status = wf_text_read(paths, count, &text, error);
-    if (status != WF_OK)
-        return status;
-    status = char_train(text.data, text.length, out, error);
-    wf_text_free(&text);
-    return status;
+    return train(&(struct tokenizer_source){.path = paths, .count = count}, options, out, error);
 }

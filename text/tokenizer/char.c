@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokenizers whose tokens are single code points: trained on the sorted distinct ones of a text, and encoded without the pipeline. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "build.h"
 #include "pattern.h"
+#include "word_counts.h"
 #include <weft/internal/json.h>
+#include <weft/internal/lines.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_error *error)
+static wf_status see(void *ctx, const struct wf_lines *block, wf_error *error)
 {
-    if (length < 1)
-        return wf_error_set(error, WF_ERR_FORMAT, "a tokenizer needs text to be made from, and this one is empty");
+    /* In memory a byte order mark is a character like others. */
+    int64_t mark = block->fd < 0 ? block->mark : 0, length = block->length + mark;
+    const char *text = block->text - mark;
+    uint8_t *seen = ctx;
+    for (int64_t at = 0, size; at < length; at += size) {
+        uint32_t point;
+        size = wf_utf8_decode(text + at, length - at, &point);
+        if (size == 0 || point == 0)
+            return wf_lines_refuse(block, at - mark, error);
+        seen[point] = 1;
+    }
+    return WF_OK;
+}
+
+wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out, wf_error *error)
+{
     uint8_t *seen = wf_alloc_zero(POINT_LIMIT, 1);
     if (!seen)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to count characters");
-    int64_t count = 0;
-    for (int64_t at = 0; at < length;) {
-        uint32_t point;
-        int size = wf_utf8_decode(text + at, length - at, &point);
-        if (size == 0 || point == 0) {
-            wf_free(seen);
-            return wf_error_set(error, WF_ERR_FORMAT, "the text for the tokenizer is not UTF-8 text: byte 0x%02X (offset %" PRId64 "): %s",
-                                (unsigned char)text[at], at, size ? "a NUL" : wf_utf8_fault(text + at, length - at));
-        }
-        count += !seen[point];
-        seen[point] = 1;
-        at += size;
-    }
+    wf_status status = train_read(source, options, see, seen, error);
     struct tokenizer_table table = {0};
-    wf_status status = WF_OK;
     for (uint32_t point = 0; status == WF_OK && point < POINT_LIMIT; point++) {
         char bytes[4];
         if (seen[point] && vocab_add(&table.pieces, bytes, wf_utf8_encode(point, bytes)) < 0)
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of %" PRId64 " characters", count);
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of characters");
     }
     wf_free(seen);
     if (status != WF_OK) {

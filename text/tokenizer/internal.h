@@ -118,7 +118,9 @@ enum { SPECIAL_NAMES = 5 };
 extern const char *const special_names[][SPECIAL_NAMES]; /* by enum wf_special */
 
 /* char.c */
-wf_status char_train(const char *text, int64_t length, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+struct tokenizer_source;
+wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out,
+                     wf_error *error) WF_CHECKED;
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
 
 bool pre_split_is_characters(const struct part *part);           /* Split at [\s\S], Isolated */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What trainers of all kinds share: options, special tokens, progress. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "word_counts.h"
+#include <weft/internal/lines.h>
 #include <weft/internal/text.h>
 
 wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error)
@@ -20,6 +23,71 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     if (clock->options->progress(clock->options->ctx, &(struct wf_tokenizer_progress){phase, done, total}))
         return WF_OK;
     return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was made");
+}
+
+/* The bytes of a source, 0 where one of its files is no regular file; what is missing is said before hours have gone into the files
+ * before it. */
+static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
+{
+    bool known = true;
+    *total = source->count ? 0 : source->length;
+    for (int64_t i = 0; i < source->count; i++) {
+        struct stat info;
+        if (stat(source->path[i], &info) != 0)
+            return wf_file_refused(source->path[i], "opened", errno, error);
+        known = known && S_ISREG(info.st_mode);
+        *total += known ? info.st_size : 0;
+    }
+    *total = known ? *total : 0;
+    return WF_OK;
+}
+
+/* A block is large enough for the threads to share, small enough for progress to move. */
+enum { BLOCK = 4 << 20 };
+
+struct reading {
+    struct train_clock clock;
+    int64_t done, total; /* bytes */
+    wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error);
+    void *ctx;
+};
+
+static wf_status read_file(struct reading *r, struct wf_lines *file, wf_error *error)
+{
+    int64_t before = r->done;
+    wf_status status;
+    while ((status = wf_lines_block(file, BLOCK, error)) == WF_OK && file->text) {
+        if (file->length == 0) /* a byte order mark alone */
+            return wf_text_empty(file->name, error);
+        status = r->block(r->ctx, file, error);
+        r->done = before + file->done;
+        if (status == WF_OK)
+            status = train_tick(&r->clock, "reading", r->done, r->total, false, error);
+        if (status != WF_OK)
+            return status;
+    }
+    if (status == WF_OK && file->done == 0)
+        return wf_text_empty(file->name, error);
+    return status;
+}
+
+wf_status train_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
+                     wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error), void *ctx, wf_error *error)
+{
+    struct reading r = {{options, -1}, .block = block, .ctx = ctx};
+    wf_status status = total_of(source, &r.total, error);
+    struct wf_lines in;
+    for (int64_t i = 0; i < source->count && status == WF_OK; i++) {
+        status = wf_lines_open(&in, source->path[i], error);
+        if (status == WF_OK)
+            status = read_file(&r, &in, error);
+        wf_lines_close(&in);
+    }
+    if (status == WF_OK && source->count == 0) {
+        wf_lines_of(&in, "the text", source->text, source->length);
+        status = read_file(&r, &in, error);
+    }
+    return status == WF_OK ? train_tick(&r.clock, "reading", r.done, r.total, true, error) : status;
 }
 
 wf_status train_specials(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_error *error)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting the words of a text: every block is cut into as many shares as there are threads, each with a table of its own. */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "scratch.h"
 #include "word_counts.h"
@@ -11,8 +9,7 @@
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
 
-/* A block is large enough for the threads to share, small enough for progress to move. */
-enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536, BLOCK = 4 << 20 };
+enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536 };
 
 struct share {
     const struct part *pre_tokenizer;
@@ -60,9 +57,16 @@ static void count_share(void *ctx, int64_t block)
     }
 }
 
+struct counting {
+    struct share share[MOST_SHARES];
+    int shares;
+};
+
 /* Cuts a block at ends of lines and counts it; what is wrong first in the text is what is said. */
-static wf_status count_block(const struct wf_lines *blocks, struct share *share, int shares, wf_error *error)
+static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error *error)
 {
+    struct share *share = ((struct counting *)ctx)->share;
+    int shares = ((struct counting *)ctx)->shares;
     int64_t begin = 0;
     if (blocks->length / SMALLEST_SHARE < shares)
         shares = blocks->length < SMALLEST_SHARE ? 1 : (int)(blocks->length / SMALLEST_SHARE);
@@ -105,78 +109,17 @@ static wf_status join(struct share *share, int shares, wf_error *error)
     return WF_OK;
 }
 
-/* The bytes of a source, 0 where one of its files is no regular file; what is missing is said before hours have gone into the files
- * before it. */
-static wf_status total_of(const struct tokenizer_source *source, int64_t *total, wf_error *error)
-{
-    bool known = true;
-    *total = source->count ? 0 : source->length;
-    for (int64_t i = 0; i < source->count; i++) {
-        struct stat info;
-        if (stat(source->path[i], &info) != 0)
-            return wf_file_refused(source->path[i], "opened", errno, error);
-        known = known && S_ISREG(info.st_mode);
-        *total += known ? info.st_size : 0;
-    }
-    *total = known ? *total : 0;
-    return WF_OK;
-}
-
-struct counting {
-    struct share share[MOST_SHARES];
-    int shares;
-    struct train_clock clock;
-    int64_t done, total; /* bytes */
-};
-
-static wf_status count_file(struct counting *c, struct wf_lines *file, wf_error *error)
-{
-    int64_t before = c->done;
-    wf_status status;
-    while ((status = wf_lines_block(file, BLOCK, error)) == WF_OK && file->text) {
-        if (file->length == 0) /* a byte order mark alone */
-            return wf_text_empty(file->name, error);
-        status = count_block(file, c->share, c->shares, error);
-        c->done = before + file->done;
-        if (status == WF_OK)
-            status = train_tick(&c->clock, "reading", c->done, c->total, false, error);
-        if (status != WF_OK)
-            return status;
-    }
-    if (status == WF_OK && file->done == 0)
-        return wf_text_empty(file->name, error);
-    return status;
-}
-
-static wf_status count_all(struct counting *c, const struct tokenizer_source *source, wf_error *error)
-{
-    wf_status status = total_of(source, &c->total, error);
-    for (int64_t i = 0; i < source->count && status == WF_OK; i++) {
-        struct wf_lines file;
-        status = wf_lines_open(&file, source->path[i], error);
-        if (status == WF_OK)
-            status = count_file(c, &file, error);
-        wf_lines_close(&file);
-    }
-    if (status == WF_OK && source->count == 0) {
-        struct wf_lines text;
-        wf_lines_of(&text, "the text", source->text, source->length);
-        status = count_file(c, &text, error);
-    }
-    return status == WF_OK ? train_tick(&c->clock, "reading", c->done, c->total, true, error) : status;
-}
-
 wf_status word_counts_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct word_counts *out,
                            wf_error *error)
 {
-    struct counting c = {.shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES, .clock = {options, -1}};
+    struct counting c = {.shares = wf_parallel_threads() < MOST_SHARES ? wf_parallel_threads() : MOST_SHARES};
     struct share *share = c.share;
     const struct part *pre_tokenizer = NULL;
     *out = (struct word_counts){0};
     wf_tokenizer *holder = build_cutter(options, &pre_tokenizer, error);
     for (int i = 0; i < c.shares; i++)
         share[i] = (struct share){.pre_tokenizer = pre_tokenizer, .running = build_running_text(options)};
-    wf_status status = holder ? count_all(&c, source, error) : WF_ERR_MEMORY;
+    wf_status status = holder ? train_read(source, options, count_block, &c, error) : WF_ERR_MEMORY;
     wf_tokenizer_free(holder);
     if (status == WF_OK)
         status = join(share, c.shares, error);

@@ -30,6 +30,11 @@ struct train_clock {
 /* WF_ERR_CANCELLED, with its message, when the caller wants to stop. `always` calls it whatever the time: at the end of a phase. */
 wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done, int64_t total, bool always, wf_error *error) WF_CHECKED;
 
+/* Calls block() with whole lines of the source, one block after the other, and the caller's progress function. */
+struct wf_lines;
+wf_status train_read(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
+                     wf_status (*block)(void *ctx, const struct wf_lines *block, wf_error *error), void *ctx, wf_error *error) WF_CHECKED;
+
 /* Checks the numbers in the options and puts the special tokens (the kind's default without any) into an empty vocabulary. */
 wf_status train_specials(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_error *error) WF_CHECKED;
 

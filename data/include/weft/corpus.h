@@ -12,7 +12,6 @@
 #define WEFT_CORPUS_H
 
 #include <weft/batches.h>
-#include <weft/text.h>
 #include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS

@@ -68,7 +68,7 @@ struct wf_tokenizer_options {
  * Free with wf_tokenizer_free. */
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
-/* The same from files, line by line, of any size: what is held is the distinct words (char: the text, as wf_text_read). Line
+/* The same from files, line by line, of any size: what is held is the distinct words (char: the characters). Line
  * ends, "\r\n" too, belong to no word (WF_RUNNING_TEXT: "\n" is one). Bytes that are not UTF-8 are placed as file:line:byte. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                                wf_tokenizer **out, wf_error *error) WF_CHECKED;

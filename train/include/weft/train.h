@@ -12,7 +12,6 @@
 
 #include <weft/bitext.h>
 #include <weft/config.h>
-#include <weft/text.h>
 
 WF_BEGIN_DECLS
 
