@@ -109,9 +109,8 @@ static const struct argp argp = {
 static int check(const struct arguments *a)
 {
     bool words = a->o.kind == WF_TOKENIZER_WORD || a->o.kind == WF_TOKENIZER_BPE;
-    if (a->o.kind == WF_TOKENIZER_CHAR && (a->o.vocab_size || a->o.min_frequency || a->specials))
-        return fail_usage(
-            "--type char takes neither --vocab-size nor --min-frequency nor --specials: its vocabulary is the characters of the text");
+    if (a->o.kind == WF_TOKENIZER_CHAR && (a->o.vocab_size || a->o.min_frequency))
+        return fail_usage("--type char takes neither --vocab-size nor --min-frequency: its vocabulary is the characters of the text");
     if (a->o.other_pre_tokenizer && !words)
         return fail_usage("--pre-tokenizer is for --type word and bpe; %s splits in its own way", a->type);
     return -1;

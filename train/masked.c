@@ -16,16 +16,12 @@ struct masked {
     int64_t chosen;                  /* of the whole batch */
 };
 
-static wf_status check(const struct trainer *t, bool resuming)
+static wf_status check(const struct trainer *t)
 {
     const struct wf_train_options *o = t->options;
     const struct wf_config *c = &t->config;
     if (o->source_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is an encoder: it has one tokenizer, not two", c->model);
-    if (!o->tokenizer && !resuming && (c->tokenizer.kind == WF_TOKENIZER_CHAR || c->tokenizer.kind == WF_TOKENIZER_WORDPIECE))
-        return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                            "an encoder can't make a %s tokenizer, which would have no mask token: set tokenizer=word, bpe or byte-bpe",
-                            wf_tokenizer_kind_name(c->tokenizer.kind));
     return WF_OK;
 }
 
@@ -55,7 +51,7 @@ static wf_status open(struct trainer *t, bool resuming)
     struct masked *d = t->data = wf_alloc_zero(1, sizeof *d);
     if (!d)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
-    wf_status status = check(t, resuming);
+    wf_status status = check(t);
     if (status == WF_OK) /* what only the validation text has is unknown */
         status = sequence_tokenizer(t, &d->sequence, resuming, false);
     if (status == WF_OK && (status = wf_masking_init(&d->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error)) != WF_OK)

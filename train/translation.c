@@ -19,7 +19,7 @@ struct translation {
     bool made;             /* the tokenizers, from the training text */
 };
 
-static wf_status check(const struct trainer *t, bool resuming)
+static wf_status check(const struct trainer *t)
 {
     const struct wf_train_options *o = t->options;
     if (o->train_files != 2)
@@ -39,10 +39,6 @@ static wf_status check(const struct trainer *t, bool resuming)
     if (o->source_tokenizer && !o->tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is given for the source alone: give the target's tokenizer too, or neither",
                             o->source_tokenizer);
-    if (!o->tokenizer && !resuming && (t->config.tokenizer.kind == WF_TOKENIZER_CHAR || t->config.tokenizer.kind == WF_TOKENIZER_WORDPIECE))
-        return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                            "a translation model can't train a %s tokenizer: set tokenizer=word, bpe or byte-bpe",
-                            wf_tokenizer_kind_name(t->config.tokenizer.kind));
     return WF_OK;
 }
 
@@ -85,7 +81,7 @@ static wf_status open(struct trainer *t, bool resuming)
     if (!d)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
     bool missing = false;
-    wf_status status = check(t, resuming);
+    wf_status status = check(t);
     if (status == WF_OK)
         status = tokenizers_find(t, resuming, &missing);
     if (status == WF_OK && missing)

@@ -144,6 +144,38 @@ START_TEST(texts_that_make_no_tokenizer)
 }
 END_TEST
 
+START_TEST(characters_with_specials)
+{
+    static const char *const specials[] = {"<pad>", "<unk>", "</s>"};
+    wf_tokenizer *t, *read;
+    ck_ok(wf_tokenizer_train("b\xC3\xA4 a\n", 6, &t, error, .specials = specials, .special_count = 3));
+    struct wf_string json = {0}, back = {0};
+    ck_ok(wf_tokenizer_json(t, &json, error));
+    ck_ok(wf_tokenizer_parse(json.data, json.length, "file", &read, error));
+    for (int i = 0; i < 2; i++) {
+        const wf_tokenizer *one = i ? read : t;
+        struct wf_tokens ids = {0};
+        int64_t unknown = 0;
+        ck_assert_int_eq(wf_tokenizer_kind_of(one), WF_TOKENIZER_CHAR);
+        ck_assert_int_eq(wf_tokenizer_vocab_size(one), 8);
+        ck_assert_int_eq(wf_tokenizer_special(one, WF_SPECIAL_EOS), 2);
+        ck_ok(wf_tokenizer_encode_with(one, "ab x\xC3\xA4</s>", 10, &(struct wf_encode_options){.unknown = &unknown}, &ids, error));
+        ck_assert_int_eq(ids.count, 6);
+        ck_assert_int_eq(memcmp(ids.id, (int32_t[]){5, 6, 4, 1, 7, 2}, 24), 0);
+        ck_assert_int_eq(unknown, 1);
+        back.length = 0;
+        ck_ok(wf_tokenizer_decode(one, ids.id, ids.count, &back, error));
+        ck_assert_str_eq(back.data, "ab \xC3\xA4");
+        wf_tokens_free(&ids);
+    }
+    ck_assert_uint_eq(wf_tokenizer_hash(t), wf_tokenizer_hash(read));
+    wf_string_free(&json);
+    wf_string_free(&back);
+    wf_tokenizer_free(t);
+    wf_tokenizer_free(read);
+}
+END_TEST
+
 static wf_status train_and_use(void *ctx, wf_error *error)
 {
     const char *text = ctx;
@@ -171,4 +203,4 @@ START_TEST(no_memory)
 END_TEST
 
 WF_TEST_MAIN("tokenizer", vocabulary_is_sorted_and_distinct, the_whole_of_unicode, appends, unknown_characters, ids_outside_the_vocabulary,
-             texts_that_make_no_tokenizer, no_memory)
+             texts_that_make_no_tokenizer, characters_with_specials, no_memory)

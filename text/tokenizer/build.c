@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "build.h"
+#include "pattern.h"
 #include <weft/internal/json.h>
 #include <weft/memory.h>
 
@@ -42,6 +43,9 @@ static json_t *pre_tokenizer(const struct wf_tokenizer_options *options)
     enum wf_pre_tokenizer wanted = pre_tokenizer_of(options);
     if (options->kind == WF_TOKENIZER_BYTE_BPE)
         return byte_level();
+    if (options->kind == WF_TOKENIZER_CHAR)
+        return json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", EVERY_CHARACTER, "behavior", "Isolated", "invert",
+                         0);
     if (wanted == WF_WHITESPACE)
         return json_pack("{s:s}", "type", "Whitespace");
     if (wanted == WF_METASPACE_ALONE)
@@ -77,6 +81,8 @@ static json_t *decoder(const struct wf_tokenizer_options *options)
         json_object_set_new(bytes, "add_prefix_space", json_true());
         return bytes;
     }
+    if (options->kind == WF_TOKENIZER_CHAR)
+        return json_pack("{s:s}", "type", "Fuse");
     return pre_tokenizer_of(options) == WF_WHITESPACE ? json_null() : metaspace(options);
 }
 
@@ -149,7 +155,7 @@ wf_status build_tokenizer(json_t *root, struct tokenizer_table *table, const cha
 static wf_status tokenizer_of_table(const struct wf_tokenizer_options *options, struct tokenizer_table *table, wf_tokenizer **out,
                                     wf_error *error)
 {
-    bool bpe = options->kind != WF_TOKENIZER_WORD;
+    bool bpe = options->kind == WF_TOKENIZER_BPE || options->kind == WF_TOKENIZER_BYTE_BPE;
     const char *unknown = bpe ? NULL : "<unk>"; /* WordLevel must name one, there or not */
     wf_json_init();
     wf_json_memory_clear();
@@ -181,19 +187,18 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
                             wf_tokenizer_kind_name(options->kind));
     if (options->other_pre_tokenizer && (unsigned)options->pre_tokenizer > WF_RUNNING_TEXT)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: pre-tokenizer %d is unknown", (int)options->pre_tokenizer);
-    if (options->kind == WF_TOKENIZER_CHAR && options->special_count > 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: char has no special tokens; use word or bpe");
     return WF_OK;
 }
 
 static wf_status train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                        wf_error *error)
 {
+    wf_status (*const trainer)(const struct tokenizer_source *, const struct wf_tokenizer_options *, struct tokenizer_table *, wf_error *) =
+        options->kind == WF_TOKENIZER_CHAR   ? char_train
+        : options->kind == WF_TOKENIZER_WORD ? tokenizer_train_word
+                                             : tokenizer_train_bpe;
     struct tokenizer_table table = {0};
-    if (options->kind == WF_TOKENIZER_CHAR)
-        return char_train(source, options, out, error);
-    wf_status status = options->kind == WF_TOKENIZER_WORD ? tokenizer_train_word(source, options, &table, error)
-                                                          : tokenizer_train_bpe(source, options, &table, error);
+    wf_status status = trainer(source, options, &table, error);
     if (status == WF_OK)
         return tokenizer_of_table(options, &table, out, error);
     tokenizer_table_free(&table);

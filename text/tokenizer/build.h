@@ -18,7 +18,7 @@ wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const str
 wf_status tokenizer_words(const struct part *pre_tokenizer, struct scratch *s, const char *text, int64_t length,
                           bool (*word)(void *ctx, const char *bytes, int64_t length), void *ctx, int64_t *fault) WF_CHECKED;
 
-/* The trainers (bpe_train.c, word_train.c): from files, or from memory when count is 0. */
+/* The trainers (bpe_train.c, char.c, word_train.c): from files, or from memory when count is 0. */
 struct tokenizer_source {
     const char *const *path;
     int64_t count;
@@ -27,6 +27,8 @@ struct tokenizer_source {
 };
 wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                               struct tokenizer_table *out, wf_error *error) WF_CHECKED;
+wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
+                     wf_error *error) WF_CHECKED;
 wf_status tokenizer_train_word(const struct tokenizer_source *source, const struct wf_tokenizer_options *options,
                                struct tokenizer_table *out, wf_error *error) WF_CHECKED;
 

@@ -2,10 +2,7 @@
 /* Tokenizers whose tokens are single code points: trained on the sorted distinct ones of a text, and encoded without the pipeline. */
 #include <string.h>
 
-#include "build.h"
-#include "pattern.h"
 #include "word_counts.h"
-#include <weft/internal/json.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -26,30 +23,22 @@ static wf_status see(void *ctx, const struct wf_lines *block, wf_error *error)
     return WF_OK;
 }
 
-wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out, wf_error *error)
+wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, struct tokenizer_table *out,
+                     wf_error *error)
 {
     uint8_t *seen = wf_alloc_zero(POINT_LIMIT, 1);
     if (!seen)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to count characters");
     wf_status status = train_read(source, options, see, seen, error);
-    struct tokenizer_table table = {0};
+    if (status == WF_OK && options->special_count > 0)
+        status = train_specials(options, out, error);
     for (uint32_t point = 0; status == WF_OK && point < POINT_LIMIT; point++) {
         char bytes[4];
-        if (seen[point] && vocab_add(&table.pieces, bytes, wf_utf8_encode(point, bytes)) < 0)
+        if (seen[point] && vocab_add(&out->pieces, bytes, wf_utf8_encode(point, bytes)) < 0)
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a tokenizer of characters");
     }
     wf_free(seen);
-    if (status != WF_OK) {
-        tokenizer_table_free(&table);
-        return status;
-    }
-    wf_json_init();
-    wf_json_memory_clear();
-    /* The file asks for the name of a token for unknown characters. This is none of ours, so that encoding them fails there too. */
-    json_t *root = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:{s:s}, s:s, s:b}, s:{s:s}}", "version", "1.0", "model", "type", "WordLevel",
-                             "unk_token", "<unk>", "pre_tokenizer", "type", "Split", "pattern", "Regex", EVERY_CHARACTER, "behavior",
-                             "Isolated", "invert", 0, "decoder", "type", "Fuse");
-    return build_tokenizer(root, &table, "the trained tokenizer", out, error);
+    return status;
 }
 
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault)

@@ -221,7 +221,7 @@ wf_status wf_tokenizer_encode_placed(const wf_tokenizer *t, const char *text, in
 {
     int64_t before = out->count;
     wf_status status;
-    if (t->kind == WF_TOKENIZER_CHAR) {
+    if (t->plain) {
         status = char_encode(t, text, length, out, fault);
         if (status == WF_OK)
             truncate_ids(t, options, out, before);

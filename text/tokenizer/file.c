@@ -81,22 +81,31 @@ static json_t *write_section(const wf_tokenizer *t, const struct key *keys, bool
 
 /* --- the file ------------------------------------------------------------------------------------------------------ */
 
-static wf_tokenizer_kind kind_of(const wf_tokenizer *t)
+static bool is_character(const char *piece, int64_t length)
+{
+    int64_t points = 0;
+    for (int64_t i = 0; i < length; i++)
+        points += (piece[i] & 0xC0) != 0x80;
+    return points == 1;
+}
+
+static wf_tokenizer_kind kind_of(wf_tokenizer *t)
 {
     if (t->model.part.type == &model_wordpiece)
         return WF_TOKENIZER_WORDPIECE;
     if (t->model.part.type == &model_bpe)
         return part_has(t->pre_tokenizer, &pre_byte_level) || part_has(t->normalizer, &normalizer_byte_level) ? WF_TOKENIZER_BYTE_BPE
                                                                                                               : WF_TOKENIZER_BPE;
-    bool characters = t->model.unknown_id < 0 && !t->normalizer && !t->post_processor && t->added_count == 0 && !t->truncation.on &&
-                      !t->padding.on && pre_split_is_characters(t->pre_tokenizer) && t->decoder && t->decoder->type == &decoder_fuse;
+    bool characters = pre_split_is_characters(t->pre_tokenizer) && !t->normalizer && t->decoder && t->decoder->type == &decoder_fuse;
+    int64_t longer = 0, length;
     for (int32_t id = 0; characters && id < t->vocab.count; id++) {
-        int64_t length, points = 0;
         const char *piece = vocab_piece(&t->vocab, id, &length);
-        for (int64_t i = 0; i < length; i++)
-            points += (piece[i] & 0xC0) != 0x80;
-        characters = points == 1;
+        longer += !is_character(piece, length);
     }
+    for (int64_t i = 0; i < t->added_count; i++)
+        longer -= !is_character(t->added[i].content.data, t->added[i].content.length);
+    characters = characters && longer == 0;
+    t->plain = characters && t->model.unknown_id < 0 && !t->post_processor && t->added_count == 0 && !t->truncation.on && !t->padding.on;
     return characters ? WF_TOKENIZER_CHAR : WF_TOKENIZER_WORD;
 }
 

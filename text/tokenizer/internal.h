@@ -54,6 +54,7 @@ struct added_token {
 
 struct wf_tokenizer {
     wf_tokenizer_kind kind;
+    bool plain; /* characters, and nothing else: they need no pipeline */
     struct vocab vocab; /* the model's pieces, then added tokens that it lacks */
     int64_t model_size; /* pieces of the model */
     struct model model;
@@ -118,9 +119,6 @@ enum { SPECIAL_NAMES = 5 };
 extern const char *const special_names[][SPECIAL_NAMES]; /* by enum wf_special */
 
 /* char.c */
-struct tokenizer_source;
-wf_status char_train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out,
-                     wf_error *error) WF_CHECKED;
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
 
 bool pre_split_is_characters(const struct part *part);           /* Split at [\s\S], Isolated */

@@ -190,7 +190,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
         vocab_piece(&t->vocab, ids[i], &length);
         bytes += length;
     }
-    bool characters = t->kind == WF_TOKENIZER_CHAR; /* the same text without the detour */
+    bool characters = t->plain; /* the same text without the detour */
     wf_status status = wf_string_reserve(out, bytes) && wf_string_add(out, "", 0) ? WF_OK : WF_ERR_MEMORY;
     for (int64_t i = 0; characters && i < count; i++) {
         const char *piece = vocab_piece(&t->vocab, ids[i], &length);

@@ -6,8 +6,8 @@
  * vocabulary lacks and no unknown token stands for is an error here where its BPE drops it; characters that came after the Unicode
  * version of the installed utf8proc belong to no class. Kinds, by the file's model:
  *
- * - char: WordLevel, split at every code point; the vocabulary is the sorted distinct code points of the text. Nothing is normalised,
- *   there are no specials; a character that the vocabulary lacks is an error
+ * - char: WordLevel, split at every code point; the vocabulary is the special tokens (by default none) and the sorted distinct code points
+ *   of the text. Nothing is normalised. Without an unknown token a character that the vocabulary lacks is an error
  * - word: WordLevel over words. Without an unknown token in the vocabulary a new word is an error that names it
  * - bpe: byte-pair encoding (Sennrich et al. 2016) over characters, words marked by Metaspace or split by Whitespace
  * - byte-bpe: the same over bytes (Radford et al. 2019): gives back any text
@@ -54,7 +54,7 @@ struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
     int64_t vocab_size;          /* types in all, specials too. 0: bpe 10,000, word as many as there are */
     int64_t min_frequency;       /* of a pair that is merged, of a word. 0: 1 */
-    const char *const *specials; /* ids 0, 1, ...; NULL: word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
+    const char *const *specials; /* ids 0, 1, ...; NULL: char none, word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
     int64_t special_count;
     bool other_pre_tokenizer; /* `pre_tokenizer` instead of the kind's default; word and bpe only */
     enum wf_pre_tokenizer pre_tokenizer;
