@@ -142,9 +142,16 @@ static wf_status set(struct wf_config *config, const char *name, const char *val
     return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
 }
 
+/* What a preset says of min_lr and accumulate is for its own lr and batch. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
-    return set(config, name, value, false, error);
+    struct wf_training *t = &config->training;
+    wf_status status = set(config, name, value, false, error);
+    if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
+        t->min_lr = t->lr;
+    if (status == WF_OK && !strcmp(name, "batch") && t->accumulate > t->batch)
+        t->accumulate = t->batch;
+    return status;
 }
 
 wf_status wf_config_restore(struct wf_config *config, const char *name, const char *value, wf_error *error)

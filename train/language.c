@@ -26,6 +26,10 @@ static wf_status open(struct trainer *t, bool resuming)
         status = sequence_encode(t, &l->sequence);
     if (status != WF_OK)
         return status;
+    if (t->options->tokenizer) { /* config.json says what is, not what would have been made */
+        t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
+        t->config.tokenizer.min_frequency = 0;
+    }
     wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), 0);
     choose_validation(t, t->config.training.batch * wf_config_shape(&t->config).context);
     l->x = wf_alloc(sequence_room(t) * sizeof *l->x);

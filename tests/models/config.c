@@ -479,6 +479,17 @@ START_TEST(what_holds_between_keys)
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "accumulate");
     c = preset("encoder-attention"), c.training.accumulate = c.training.batch + 1;
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "batch (32) must be at least accumulate (33)");
+    /* of a preset they follow: who sets lr or batch alone has not set what they must not be below */
+    c = good;
+    ck_ok(wf_config_set(&c, "lr", "1e-6", error));
+    ck_ok(wf_config_set(&c, "batch", "2", error));
+    ck_assert(c.training.min_lr == 1e-6 && c.training.accumulate <= 2);
+    c = preset("gpt2");
+    ck_ok(wf_config_set(&c, "batch", "2", error));
+    ck_assert_int_eq(c.training.accumulate, 2);
+    ck_ok(wf_config_check(&c, error));
+    ck_ok(wf_config_set(&c, "accumulate", "3", error));
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "batch (2) must be at least accumulate (3)");
     c = good, c.training.steps = 50; /* shorter than the warm-up: a preset can be tried */
     ck_ok(wf_config_check(&c, error));
     c = good, c.family = NULL;

@@ -365,9 +365,6 @@ START_TEST(bad_input_is_named)
     write_text("short", "a1 b1 a1\n");
     struct seen seen = {0};
     struct wf_train_options o = tiny(in_folder("run"), &seen);
-    o.config.tokenizer.kind = WF_TOKENIZER_CHAR;
-    refused(&o, WF_ERR_ARGUMENT, "set tokenizer=word, bpe or byte-bpe");
-    o = tiny(in_folder("run"), &seen);
     o.tokenizer = in_folder("maskless");
     refused(&o, WF_ERR_FORMAT, "maskless: the tokenizer has no mask token: it must have one named <mask> or [MASK]");
     o.tokenizer = in_folder("strange");

@@ -77,7 +77,7 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
 
 /* Sets one key from text ("dropout", "0.1"). Unknown keys (the nearest is named), keys that the model does not use (with those
  * that it uses instead), text that is not a value of the key's kind and values out of the key's range are WF_ERR_ARGUMENT. Numbers are
- * read the same in every locale. */
+ * read the same in every locale. An lr below min_lr lowers min_lr to it, and a batch below accumulate accumulate: set these afterwards. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;
