@@ -7,27 +7,7 @@
 
 #include "cli.h"
 
-enum { KEY_TEXT = 1000, KEY_SOURCE, KEY_TARGET, KEY_KIND, KEY_LAYER, KEY_HEAD, KEY_PICK, KEY_OUT };
 enum { MOST = 1000000 }; /* layers and heads that can be asked for; how many there are the model says */
-
-static const struct argp_option options[] = {
-    {"text", KEY_TEXT, "TEXT", 0, "input of a language model or an encoder", 0},
-    {"source", KEY_SOURCE, "TEXT", 0, "source sentence of a translation model", 0},
-    {"target", KEY_TARGET, "TEXT", 0, "target sentence (default: the model's translation)", 0},
-    {"kind", KEY_KIND, "KIND", 0,
-     "which attention: encoder or decoder, at itself, or cross, the decoder's at the source (default: what the model has, of a translation "
-     "model cross)",
-     0},
-    {"layer", KEY_LAYER, "L", 0, "one head alone, with --head; both count from 1", 0},
-    {"head", KEY_HEAD, "H", 0, "one head alone, with --layer", 0},
-    {"pick", KEY_PICK, "L:H,...", 0, "these heads side by side (default: a grid of all); not for .json", 0},
-    {"out", KEY_OUT, "FILE|DIR", 0,
-     "a picture (.svg or .png), the numbers (.json: of every head, or of one), or a page to look around in (.html: all kinds and heads; "
-     "what is chosen, the first of --pick, is what it opens with); a folder, which is any name without such an end, gets SVGs, the grid "
-     "and each head or only those chosen, of all kinds unless --kind is given",
-     0},
-    {0},
-};
 
 struct arguments {
     struct run_options on;
@@ -39,51 +19,14 @@ struct arguments {
     int64_t count;
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static bool take_kind(const char *option, const char *value, void *to)
 {
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_TEXT:
-        a->request.text = value;
-        break;
-    case KEY_SOURCE:
-        a->request.source = value;
-        break;
-    case KEY_TARGET:
-        a->request.target = value;
-        break;
-    case KEY_KIND:
-        a->kind_name = value;
-        if (!wf_map_kind_parse(value, &a->kind))
-            return fail_usage("--kind: '%s' is neither encoder nor decoder nor cross", value), EINVAL;
-        break;
-    case KEY_LAYER:
-        fine = parse_int("layer", value, 1, MOST, &a->layer);
-        break;
-    case KEY_HEAD:
-        fine = parse_int("head", value, 1, MOST, &a->head);
-        break;
-    case KEY_PICK:
-        a->pick = value;
-        break;
-    case KEY_OUT:
-        a->out = value;
-        break;
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->on;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
+    struct arguments *a = to;
+    a->kind_name = value;
+    if (!wf_map_kind_parse(value, &a->kind))
+        return fail_usage("--%s: '%s' is neither encoder nor decoder nor cross", option, value), false;
+    return true;
 }
-
-static const struct argp argp = {
-    options,      parse_option,
-    "RUN",        "Shows what each token of a text looks at: the weights of a model's attention, of every layer and head.",
-    run_children, NULL,
-    NULL};
 
 /* --- what is asked for --------------------------------------------------------------------------------------------- */
 
@@ -278,9 +221,36 @@ static wf_status attention(const struct arguments *a, wf_error *error)
 
 int run_attention(int argc, char **argv)
 {
-    struct arguments a = {.on.one = "quote the text, --text 'TEXT'"};
+    struct arguments a = {0};
+    const struct option_row options[] = {
+        {"text", "TEXT", "input of a language model or an encoder", .text = &a.request.text},
+        {"source", "TEXT", "source sentence of a translation model", .text = &a.request.source},
+        {"target", "TEXT", "target sentence (default: the model's translation)", .text = &a.request.target},
+        {"kind", "KIND",
+         "which attention: encoder or decoder (self-attention), or cross, the decoder's on the source (default: what the model has; for a "
+         "translation model cross)",
+         .take = take_kind, .to = &a},
+        {"layer", "L", "a single head, with --head; both count from 1", .number = &a.layer, .low = 1, .high = MOST},
+        {"head", "H", "a single head, with --layer", .number = &a.head, .low = 1, .high = MOST},
+        {"pick", "L:H,...", "these heads side by side (default: a grid of all); not for .json", .text = &a.pick},
+        {"out", "FILE|DIR",
+         "a picture (.svg or .png), the numbers (.json: of every head, or of one), or an HTML page (.html: all kinds and heads; it opens "
+         "with "
+         "the chosen head, the first of --pick); a folder, which is any name without such an end, gets SVGs: the grid and each head, or "
+         "only "
+         "the chosen ones, of all kinds unless --kind is given",
+         .text = &a.out},
+        RUN_ROWS(a.on),
+        {0},
+    };
+    const struct command_line line = {.usage = "RUN",
+                                      .help = "Shows the attention weights of a model on a text, of every layer and head.",
+                                      .options = options,
+                                      .argument = &a.on.run,
+                                      .most = 1,
+                                      .too_many = "quote the text, --text 'TEXT'"};
     wf_error error = {0};
-    int code = parse(&argp, argc, argv, &a);
+    int code = parse(&line, argc, argv);
     if (code < 0)
         code = check(&a);
     if (code < 0) {

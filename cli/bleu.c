@@ -6,59 +6,24 @@
 
 #include "cli.h"
 
-/* In the order of the options. */
-enum {
-    KEY_METRIC = 1000,
-    KEY_TOKENIZE,
-    KEY_SMOOTH,
-    KEY_SMOOTH_VALUE,
-    KEY_EFFECTIVE,
-    KEY_LOWERCASE,
-    KEY_CHAR_ORDER,
-    KEY_WORD_ORDER,
-    KEY_BETA,
-    KEY_WHITESPACE,
-    KEY_EPS,
-    KEY_WIDTH,
-    KEY_SCORE_ONLY,
-    KEY_JSON
-};
-
-static const struct argp_option options[] = {
-    {"metric", KEY_METRIC, "bleu|chrf", 0, "what to compute: bleu (the default), chrf, or bleu,chrf", 0},
-    {"tokenize", KEY_TOKENIZE, "13a|intl|none|char", 0, "BLEU: tokenization of the lines", 0},
-    {"smooth", KEY_SMOOTH, "exp|floor|add-k|none", 0, "BLEU: smoothing of precisions that are zero", 0},
-    {"smooth-value", KEY_SMOOTH_VALUE, "X", 0, "BLEU: value for floor (default 0.1) and add-k (default 1)", 0},
-    {"effective-order", KEY_EFFECTIVE, NULL, 0, "BLEU: ignore n-gram orders that all lines are too short for", 0},
-    {"lowercase", KEY_LOWERCASE, NULL, 0, "ignore case", 0},
-    {"chrf-char-order", KEY_CHAR_ORDER, "N", 0, "chrF: longest n-gram of characters (6)", 0},
-    {"chrf-word-order", KEY_WORD_ORDER, "N", 0, "chrF: longest n-gram of words (0); 2 is chrF++", 0},
-    {"chrf-beta", KEY_BETA, "N", 0, "chrF: weight of recall against precision (2)", 0},
-    {"chrf-whitespace", KEY_WHITESPACE, NULL, 0, "chrF: white space counts as characters", 0},
-    {"chrf-eps-smoothing", KEY_EPS, NULL, 0, "chrF: mean of the orders' scores, as chrF++.py", 0},
-    {"width", KEY_WIDTH, "N", 0, "decimals of the score (1)", 0},
-    {"score-only", KEY_SCORE_ONLY, NULL, 0, "print the score alone; not with --json", 0},
-    {"json", KEY_JSON, NULL, 0, "print one JSON object for each metric, on a line", 0},
-    {0},
-};
-
 enum { MOST_REFERENCES = 64 };
 
 struct arguments {
     const char *reference[MOST_REFERENCES];
-    int64_t references, width;
-    bool bleu, chrf, json, score_only;
+    int64_t references, width, char_order, word_order, beta;
+    bool bleu, chrf, json, score_only, lowercase;
     const char *for_bleu, *for_chrf; /* an option that the metric must be asked for */
     struct wf_bleu_options bleu_options;
     struct wf_chrf_options chrf_options;
 };
 
-static bool parse_metrics(const char *text, struct arguments *a)
+static bool take_metrics(const char *option, const char *text, void *arguments)
 {
+    struct arguments *a = arguments;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ",");
         if (length != 4 || (strncmp(at, "bleu", 4) != 0 && strncmp(at, "chrf", 4) != 0)) {
-            fail_usage("--metric: '%s' is not bleu, chrf or bleu,chrf", text);
+            fail_usage("--%s: '%s' is not bleu, chrf or bleu,chrf", option, text);
             return false;
         }
         *(at[0] == 'b' ? &a->bleu : &a->chrf) = true;
@@ -68,87 +33,21 @@ static bool parse_metrics(const char *text, struct arguments *a)
     }
 }
 
-static bool parse_order(const char *option, const char *text, int64_t low, int64_t high, int *out)
+static bool take_tokenizer(const char *option, const char *text, void *to)
 {
-    int64_t value;
-    if (!parse_int(option, text, low, high, &value))
-        return false;
-    *out = (int)value;
-    return true;
+    if (wf_bleu_tokenizer_parse(text, to))
+        return true;
+    fail_usage("--%s: '%s' is not 13a, intl, none or char", option, text);
+    return false;
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static bool take_smooth(const char *option, const char *text, void *to)
 {
-    struct arguments *a = state->input;
-    bool fine = true;
-    if (key >= KEY_TOKENIZE && key <= KEY_EFFECTIVE)
-        a->for_bleu = options[key - KEY_METRIC].name;
-    if (key >= KEY_CHAR_ORDER && key <= KEY_EPS)
-        a->for_chrf = options[key - KEY_METRIC].name;
-    switch (key) {
-    case KEY_METRIC:
-        fine = parse_metrics(value, a);
-        break;
-    case KEY_TOKENIZE:
-        if (!(fine = wf_bleu_tokenizer_parse(value, &a->bleu_options.tokenizer)))
-            fail_usage("--tokenize: '%s' is not 13a, intl, none or char", value);
-        break;
-    case KEY_SMOOTH:
-        if (!(fine = wf_bleu_smooth_parse(value, &a->bleu_options.smooth)))
-            fail_usage("--smooth: '%s' is not exp, floor, add-k or none", value);
-        break;
-    case KEY_SMOOTH_VALUE:
-        fine = parse_real("smooth-value", value, 1e-300, 1e300, &a->bleu_options.smooth_value);
-        break;
-    case KEY_LOWERCASE:
-        a->bleu_options.lowercase = a->chrf_options.lowercase = true;
-        break;
-    case KEY_EFFECTIVE:
-        a->bleu_options.effective_order = true;
-        break;
-    case KEY_CHAR_ORDER:
-        fine = parse_order("chrf-char-order", value, 1, WF_CHRF_MAX_ORDER, &a->chrf_options.char_order);
-        break;
-    case KEY_WORD_ORDER:
-        fine = parse_order("chrf-word-order", value, 0, WF_CHRF_MAX_ORDER, &a->chrf_options.word_order);
-        break;
-    case KEY_BETA:
-        fine = parse_order("chrf-beta", value, 1, 1000, &a->chrf_options.beta);
-        break;
-    case KEY_WHITESPACE:
-        a->chrf_options.whitespace = true;
-        break;
-    case KEY_EPS:
-        a->chrf_options.eps_smoothing = true;
-        break;
-    case KEY_WIDTH:
-        fine = parse_int("width", value, 0, 15, &a->width);
-        break;
-    case KEY_SCORE_ONLY:
-        a->score_only = true;
-        break;
-    case KEY_JSON:
-        a->json = true;
-        break;
-    case ARGP_KEY_ARG:
-        if (a->references == MOST_REFERENCES)
-            return fail_usage("more than %d files of references", MOST_REFERENCES), EINVAL;
-        a->reference[a->references++] = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
+    if (wf_bleu_smooth_parse(text, to))
+        return true;
+    fail_usage("--%s: '%s' is not exp, floor, add-k or none", option, text);
+    return false;
 }
-
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "REFERENCE... < HYPOTHESES",
-                                 "BLEU and chrF of translations, a line each, against files of references, as sacreBLEU computes and "
-                                 "prints them.",
-                                 NULL,
-                                 NULL,
-                                 NULL};
 
 static void print_bleu_json(const struct wf_bleu_score *s)
 {
@@ -206,9 +105,46 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
 int run_bleu(int argc, char **argv)
 {
     struct arguments a = {.width = 1};
-    int code = parse(&argp, argc, argv, &a);
+    struct wf_bleu_options *b = &a.bleu_options;
+    struct wf_chrf_options *c = &a.chrf_options;
+    const struct option_row options[] = {
+        {"metric", "bleu|chrf", "what to compute: bleu (the default), chrf, or bleu,chrf", .take = take_metrics, .to = &a},
+        {"tokenize", "13a|intl|none|char", "BLEU: tokenization of the lines", .take = take_tokenizer, .to = &b->tokenizer,
+         .given = &a.for_bleu},
+        {"smooth", "exp|floor|add-k|none", "BLEU: smoothing of precisions that are zero", .take = take_smooth, .to = &b->smooth,
+         .given = &a.for_bleu},
+        {"smooth-value", "X", "BLEU: value for floor (default 0.1) and add-k (default 1)", .real = &b->smooth_value, .least = 1e-300,
+         .most = 1e300, .given = &a.for_bleu},
+        {"effective-order", NULL, "BLEU: ignore n-gram orders that all lines are too short for", .flag = &b->effective_order,
+         .given = &a.for_bleu},
+        FLAG_ROW("lowercase", &a.lowercase, "ignore case"),
+        {"chrf-char-order", "N", "chrF: longest n-gram of characters (6)", .number = &a.char_order, .low = 1, .high = WF_CHRF_MAX_ORDER,
+         .given = &a.for_chrf},
+        {"chrf-word-order", "N", "chrF: longest n-gram of words (0); 2 is chrF++", .number = &a.word_order, .low = 0,
+         .high = WF_CHRF_MAX_ORDER, .given = &a.for_chrf},
+        {"chrf-beta", "N", "chrF: weight of recall against precision (2)", .number = &a.beta, .low = 1, .high = 1000, .given = &a.for_chrf},
+        {"chrf-whitespace", NULL, "chrF: white space counts as characters", .flag = &c->whitespace, .given = &a.for_chrf},
+        {"chrf-eps-smoothing", NULL, "chrF: mean of the orders' scores, as chrF++.py", .flag = &c->eps_smoothing, .given = &a.for_chrf},
+        {"width", "N", "decimals of the score (1)", .number = &a.width, .low = 0, .high = 15},
+        FLAG_ROW("score-only", &a.score_only, "print only the score; not with --json"),
+        FLAG_ROW("json", &a.json, "print one JSON object for each metric, on a line"),
+        {0},
+    };
+    const struct command_line line = {.usage = "REFERENCE... < HYPOTHESES",
+                                      .help =
+                                          "BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes "
+                                          "and prints them.",
+                                      .options = options,
+                                      .argument = a.reference,
+                                      .most = MOST_REFERENCES,
+                                      .count = &a.references};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
+    b->lowercase = c->lowercase = a.lowercase;
+    c->char_order = (int)a.char_order;
+    c->word_order = (int)a.word_order;
+    c->beta = (int)a.beta;
     if (a.references == 0)
         return fail_usage("against what? weft bleu REFERENCE... < HYPOTHESES, a line each");
     if (a.json && a.score_only)

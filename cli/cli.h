@@ -10,6 +10,8 @@
 #include <weft/internal/text.h>
 #include <weft/weft.h>
 
+#include "options.h"
+
 /* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
@@ -42,29 +44,10 @@ int run_bench(int argc, char **argv);
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 
-/* argp_parse with one-line errors: an unknown option is named with the nearest one. Returns -1 to go on, else the
- * exit code. */
-int parse(const struct argp *argp, int argc, char **argv, void *input);
-
-/* What the commands on a trained model share: RUN, --weights, --threads, as a child of their argp. Its input is set on ARGP_KEY_INIT. */
-struct run_options {
-    const char *run, *weights;
-    int64_t threads; /* 0: the default */
-    const char *one; /* what to do about a second argument */
-};
-extern const struct argp_child run_children[];
-
-#define THREADS_HELP                                                                                                                       \
-    "number of threads (default: the processors that this process may use; OMP_NUM_THREADS is ignored); does not change the result"
-
 /* models.c: the keys of configurations with what they mean, for --help: the text is the caller's to free(), NULL without memory. */
 char *settings_help(void);
 /* "  NAME   TEXT", broken at blanks as argp does, with the lines of the text below each other from column `indent` on. */
 void print_entry(FILE *to, const char *name, int indent, const char *text);
-
-/* Numbers of options: false, with the message printed, when text is none or out of range. */
-bool parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
-bool parse_real(const char *option, const char *text, double low, double high, double *out);
 
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);

@@ -12,20 +12,6 @@
 #include "display.h"
 #include "line_input.h"
 
-enum { KEY_FORMAT = 1000, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_AS_THEY_ARE, KEY_TRUNCATE };
-
-static const struct argp_option options[] = {
-    {"format", KEY_FORMAT, "text|json|npy", 0,
-     "numbers separated by blanks (default), a JSON array per line, or one NumPy file, which is held in memory as a whole", 0},
-    {"similarity", KEY_SIMILARITY, NULL, 0, "print the cosine similarity of each pair of lines instead, one row per line", 0},
-    {"pooling", KEY_POOLING, "mean|cls", 0,
-     "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)", 0},
-    {"normalize", KEY_NORMALIZE, NULL, 0, "scale each vector to length 1 (default: as the model's folder says, else no)", 0},
-    {"no-normalize", KEY_AS_THEY_ARE, NULL, 0, "do not scale the vectors", 0},
-    {"truncate", KEY_TRUNCATE, NULL, 0, "truncate lines longer than the model takes (default: they are an error)", 0},
-    {0},
-};
-
 enum format {
     FORMAT_TEXT, /* numbers with blanks between, a line a row */
     FORMAT_JSON, /* an array a line */
@@ -34,72 +20,10 @@ enum format {
 
 struct arguments {
     struct run_options on;
-    enum format format;
-    bool similarity, truncate;
-    bool other_pooling, other_normalize; /* than the folder's */
-    struct wf_embedder_options embed;
+    int format, pooling;
+    bool similarity, truncate, normalize, as_they_are;
+    const char *pooling_given;
 };
-
-static bool parse_word(const char *option, const char *text, const char *const *words, int count, int *out)
-{
-    char all[64] = "";
-    for (int i = 0; i < count; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            *out = i;
-            return true;
-        }
-        strcat(strcat(all, i == 0 ? "" : i + 1 < count ? ", " : " or "), words[i]);
-    }
-    fail_usage("--%s: '%s' is not %s", option, text, all);
-    return false;
-}
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    static const char *const formats[] = {[FORMAT_TEXT] = "text", [FORMAT_JSON] = "json", [FORMAT_NPY] = "npy"};
-    static const char *const poolings[] = {[WF_POOL_MEAN] = "mean", [WF_POOL_CLS] = "cls"};
-    struct arguments *a = state->input;
-    bool fine = true;
-    int word = 0;
-    switch (key) {
-    case KEY_FORMAT:
-        fine = parse_word("format", value, formats, 3, &word);
-        a->format = (enum format)word;
-        break;
-    case KEY_SIMILARITY:
-        a->similarity = true;
-        break;
-    case KEY_POOLING:
-        fine = parse_word("pooling", value, poolings, 2, &word);
-        a->embed.pooling = (enum wf_pooling)word;
-        a->other_pooling = true;
-        break;
-    case KEY_NORMALIZE:
-    case KEY_AS_THEY_ARE:
-        a->embed.normalize = key == KEY_NORMALIZE;
-        a->other_normalize = true;
-        break;
-    case KEY_TRUNCATE:
-        a->truncate = true;
-        break;
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->on;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
-}
-
-static const struct argp argp = {
-    options,
-    parse_option,
-    "RUN",
-    "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a folder of Hugging "
-    "Face's with a BERT. An empty line has a vector too.",
-    run_children,
-    NULL,
-    NULL};
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 
@@ -166,7 +90,7 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
         return WF_OK;
     }
     display_make_way(&e->display);
-    return print_rows(e->vector, count, e->width, e->a->format, error);
+    return print_rows(e->vector, count, e->width, (enum format)e->a->format, error);
 }
 
 /* One after the other up to the one that can't be, so that what comes before it is printed however the input came. */
@@ -239,7 +163,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
 static wf_status print_cosines(struct embedding *e, wf_error *error)
 {
     wf_status status = WF_OK;
-    enum format format = e->a->format;
+    enum format format = (enum format)e->a->format;
     int64_t n = e->lines, rows = format == FORMAT_NPY || n < COSINE_ROWS ? n : COSINE_ROWS;
     float *out = rows == 0 || n < INT64_MAX / 8 / rows ? wf_alloc((size_t)(rows * n) * sizeof *out) : NULL;
     if (!out && n > 0)
@@ -284,11 +208,9 @@ static wf_status embed(const struct arguments *a, wf_error *error)
         return status;
     struct wf_embedder_options o = run.embed;
     o.truncate = a->truncate;
-    if (a->other_pooling)
-        o.pooling = a->embed.pooling;
-    if (a->other_normalize)
-        o.normalize = a->embed.normalize;
-    o.normalize |= a->similarity; /* cosines don't depend on it */
+    if (a->pooling_given)
+        o.pooling = (enum wf_pooling)a->pooling;
+    o.normalize = (o.normalize && !a->as_they_are) || a->normalize || a->similarity; /* cosines don't depend on it */
     o.name = "standard input";
     if (!(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
         status = error->code;
@@ -300,7 +222,7 @@ static wf_status embed(const struct arguments *a, wf_error *error)
         if (status == WF_OK && a->similarity)
             status = print_cosines(&e, error);
         else if (status == WF_OK && a->format == FORMAT_NPY)
-            status = print_rows(e.vector, e.lines, e.width, a->format, error);
+            status = print_rows(e.vector, e.lines, e.width, FORMAT_NPY, error);
         report(&e, o.max_length > 0 ? o.max_length : wf_config_shape(&run.config).context);
     }
     wf_embedder_free(e.embedder);
@@ -312,8 +234,32 @@ static wf_status embed(const struct arguments *a, wf_error *error)
 
 int run_embed(int argc, char **argv)
 {
-    struct arguments a = {.on.one = "the lines come from standard input, < FILE"};
-    int code = parse(&argp, argc, argv, &a);
+    static const char *const formats[] = {[FORMAT_TEXT] = "text", [FORMAT_JSON] = "json", [FORMAT_NPY] = "npy"};
+    static const char *const poolings[] = {[WF_POOL_MEAN] = "mean", [WF_POOL_CLS] = "cls"};
+    struct arguments a = {0};
+    struct word_option format = {formats, 3, &a.format}, pooling = {poolings, 2, &a.pooling};
+    const struct option_row options[] = {
+        {"format", "text|json|npy",
+         "numbers separated by blanks (default), a JSON array per line, or one NumPy file, which is held in memory as a whole",
+         .take = take_word, .to = &format},
+        FLAG_ROW("similarity", &a.similarity, "print the cosine similarity of each pair of lines instead, one row per line"),
+        {"pooling", "mean|cls", "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)",
+         .take = take_word, .to = &pooling, .given = &a.pooling_given},
+        FLAG_ROW("normalize", &a.normalize, "scale each vector to length 1 (default: as the model's folder says, else no)"),
+        FLAG_ROW("no-normalize", &a.as_they_are, "do not scale the vectors"),
+        FLAG_ROW("truncate", &a.truncate, "truncate lines longer than the model takes (default: they are an error)"),
+        RUN_ROWS(a.on),
+        {0},
+    };
+    const struct command_line line = {
+        .usage = "RUN",
+        .help = "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
+                "folder of Hugging Face's with a BERT. An empty line has a vector too.",
+        .options = options,
+        .argument = &a.on.run,
+        .most = 1,
+        .too_many = "the lines come from standard input, < FILE"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (!a.on.run)

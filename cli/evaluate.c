@@ -8,60 +8,12 @@
 #include "display.h"
 #include <weft/internal/encode.h>
 
-enum { KEY_DATA = 1000, KEY_JSON, KEY_BEAM, KEY_NO_BLEU };
-
-static const struct argp_option options[] = {
-    {"data", KEY_DATA, "FILE[,FILE]", 0, "text to evaluate on, UTF-8; for translation: source and target, aligned by line", 0},
-    {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
-    {"beam", KEY_BEAM, "N", 0, "hypotheses that are followed, 1: greedy (default: the model's)", 0},
-    {"no-bleu", KEY_NO_BLEU, NULL, 0, "of translations the loss alone, which is fast", 0},
-    {0},
-};
-
 struct arguments {
     struct run_options on;
     const char *data;
     int64_t beam;
     bool json, no_bleu;
 };
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_DATA:
-        a->data = value;
-        break;
-    case KEY_JSON:
-        a->json = true;
-        break;
-    case KEY_BEAM:
-        fine = parse_int("beam", value, 1, 1024, &a->beam);
-        break;
-    case KEY_NO_BLEU:
-        a->no_bleu = true;
-        break;
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->on;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
-}
-
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "RUN --data FILE",
-                                 "Loss in nats a token, perplexity and bits a character of a run's model on a text; of an encoder the loss "
-                                 "and perplexity of finding masked tokens again, the same ones each time; of a translation model the loss "
-                                 "in nats a target token, perplexity, BLEU (13a, cased) and chrF on two files. The "
-                                 "loss is that of the pairs that training would use; BLEU and chrF are of all lines, those that the loss "
-                                 "leaves out (empty or too long) too.",
-                                 run_children,
-                                 NULL,
-                                 NULL};
 
 struct figures {
     double loss, perplexity, bits;
@@ -205,8 +157,26 @@ static void print_json(const struct figures *f)
 
 int run_evaluate(int argc, char **argv)
 {
-    struct arguments a = {.on.one = "the text is given by --data FILE"};
-    int code = parse(&argp, argc, argv, &a);
+    struct arguments a = {0};
+    const struct option_row options[] = {
+        {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data},
+        FLAG_ROW("json", &a.json, "print one JSON object"),
+        {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
+        FLAG_ROW("no-bleu", &a.no_bleu, "for translation: only the loss, which is fast"),
+        RUN_ROWS(a.on),
+        {0},
+    };
+    const struct command_line line = {
+        .usage = "RUN --data FILE",
+        .help = "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
+                "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
+                "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
+                "would use, BLEU and chrF on all lines, including empty and too long ones.",
+        .options = options,
+        .argument = &a.on.run,
+        .most = 1,
+        .too_many = "the text is given by --data FILE"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (!a.on.run)

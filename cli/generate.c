@@ -7,19 +7,6 @@
 
 #include "cli.h"
 
-enum { KEY_PROMPT = 1000, KEY_MAX, KEY_TEMPERATURE, KEY_TOP_K, KEY_TOP_P, KEY_GREEDY, KEY_SEED };
-
-static const struct argp_option options[] = {
-    {"prompt", KEY_PROMPT, "TEXT", 0, "the text to continue (default: the beginning of a text)", 0},
-    {"max-tokens", KEY_MAX, "N", 0, "tokens to add", 0},
-    {"temperature", KEY_TEMPERATURE, "X", 0, "below 1 more certain, above 1 more varied", 0},
-    {"top-k", KEY_TOP_K, "K", 0, "draw from the K most likely tokens; 0: from all", 0},
-    {"top-p", KEY_TOP_P, "P", 0, "draw from the most likely tokens that have P of the probability together", 0},
-    {"greedy", KEY_GREEDY, NULL, 0, "always the most likely token", 0},
-    {"seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0},
-    {0},
-};
-
 struct arguments {
     struct run_options on;
     const char *prompt;
@@ -27,44 +14,6 @@ struct arguments {
     double temperature, top_p;
     bool greedy;
 };
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_PROMPT:
-        a->prompt = value;
-        break;
-    case KEY_MAX:
-        fine = parse_int("max-tokens", value, 0, INT64_C(1000000000), &a->max_tokens);
-        break;
-    case KEY_TEMPERATURE:
-        fine = parse_real("temperature", value, 1e-6, 1e6, &a->temperature);
-        break;
-    case KEY_TOP_K:
-        fine = parse_int("top-k", value, 0, INT32_MAX, &a->top_k);
-        break;
-    case KEY_TOP_P:
-        fine = parse_real("top-p", value, 1e-9, 1, &a->top_p);
-        break;
-    case KEY_GREEDY:
-        a->greedy = true;
-        break;
-    case KEY_SEED:
-        fine = parse_int("seed", value, 0, INT64_MAX, &a->seed);
-        break;
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->on;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
-}
-
-static const struct argp argp = {options,      parse_option, "RUN", "Prints a prompt and the text with which the model continues it.",
-                                 run_children, NULL,         NULL};
 
 static bool print(void *unused, const char *text, int64_t length)
 {
@@ -128,8 +77,26 @@ static wf_status generate(const struct arguments *a, wf_error *error)
 
 int run_generate(int argc, char **argv)
 {
-    struct arguments a = {.on.one = "quote the prompt, --prompt 'TEXT'", .max_tokens = -1, .top_k = -1, .seed = 1};
-    int code = parse(&argp, argc, argv, &a);
+    struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1};
+    const struct option_row options[] = {
+        {"prompt", "TEXT", "the text to continue (default: the beginning of a text)", .text = &a.prompt},
+        {"max-tokens", "N", "tokens to add", .number = &a.max_tokens, .low = 0, .high = 1000000000},
+        {"temperature", "X", "below 1 more certain, above 1 more varied", .real = &a.temperature, .least = 1e-6, .most = 1e6},
+        {"top-k", "K", "draw from the K most likely tokens; 0: from all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
+        {"top-p", "P", "draw from the most likely tokens that have P of the probability together", .real = &a.top_p, .least = 1e-9,
+         .most = 1},
+        FLAG_ROW("greedy", &a.greedy, "always the most likely token"),
+        {"seed", "N", "of the draws (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
+        RUN_ROWS(a.on),
+        {0},
+    };
+    const struct command_line line = {.usage = "RUN",
+                                      .help = "Prints a prompt and the text with which the model continues it.",
+                                      .options = options,
+                                      .argument = &a.on.run,
+                                      .most = 1,
+                                      .too_many = "quote the prompt, --prompt 'TEXT'"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (!a.on.run)

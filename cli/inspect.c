@@ -7,29 +7,6 @@
 
 #include "cli.h"
 
-struct arguments {
-    const char *what;
-};
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
-    if (a->what)
-        return fail_usage("'%s' is one argument too many: weft inspect takes one run or file", value), EINVAL;
-    a->what = value;
-    return 0;
-}
-
-static const struct argp argp = {NULL,
-                                 parse_option,
-                                 "RUN|FILE.safetensors",
-                                 "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
-                                 NULL,
-                                 NULL,
-                                 NULL};
-
 /* A name or a value of a file as a terminal may be sent it: what is not printable as an escape, a long text cut, with its size. */
 static const char *shown(const char *text, char out[WF_QUOTE_SIZE + 32])
 {
@@ -100,13 +77,18 @@ static wf_status inspect_run(const char *folder, wf_error *error)
 
 int run_inspect(int argc, char **argv)
 {
-    struct arguments a = {0};
-    int code = parse(&argp, argc, argv, &a);
+    const char *what = NULL;
+    const struct command_line line = {.usage = "RUN|FILE.safetensors",
+                                      .help = "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
+                                      .argument = &what,
+                                      .most = 1,
+                                      .too_many = "weft inspect takes one run or file"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
-    if (!a.what)
+    if (!what)
         return fail_usage("what? weft inspect RUN or weft inspect FILE.safetensors");
     wf_error error = {0};
-    wf_status status = wf_folder_exists(a.what) ? inspect_run(a.what, &error) : inspect_file(a.what, &error);
+    wf_status status = wf_folder_exists(what) ? inspect_run(what, &error) : inspect_file(what, &error);
     return status == WF_OK ? EXIT_DONE : fail(&error);
 }

@@ -100,23 +100,15 @@ static int print_model(const char *name)
 
 /* --- the zoo ------------------------------------------------------------------------------------------------------- */
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    const char **model = state->input;
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
-    if (*model)
-        return fail_usage("'%s' is one argument too many: weft models takes one model, or none", value), EINVAL;
-    *model = value;
-    return 0;
-}
-
-static const struct argp argp = {NULL, parse_option, "[MODEL]", "Lists the models of the zoo, or the settings of one.", NULL, NULL, NULL};
-
 int run_models(int argc, char **argv)
 {
     const char *name = NULL;
-    int code = parse(&argp, argc, argv, &name);
+    const struct command_line line = {.usage = "[MODEL]",
+                                      .help = "Lists the models of the zoo, or the settings of one.",
+                                      .argument = &name,
+                                      .most = 1,
+                                      .too_many = "weft models takes one model, or none"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (name)

@@ -7,48 +7,12 @@
 
 #include "cli.h"
 
-enum { KEY_LOG = 1000, KEY_OUT };
-
-static const struct argp_option options[] = {
-    {"log", KEY_LOG, NULL, 0, "logarithmic axis for the losses", 0},
-    {"out", KEY_OUT, "FILE", 0, "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", 0},
-    {0},
-};
-
 struct arguments {
     const char **run;
     int64_t count;
     const char *out;
     bool log;
 };
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    switch (key) {
-    case KEY_LOG:
-        a->log = true;
-        return 0;
-    case KEY_OUT:
-        a->out = value;
-        return 0;
-    case ARGP_KEY_ARG:
-        a->run[a->count++] = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "RUN...",
-                                 "Plots the losses of one or more runs over the steps, and below them the learning rate: in the "
-                                 "terminal, or with --out as a picture.\v"
-                                 "Needs the program gnuplot (on Debian the package gnuplot-nox).",
-                                 NULL,
-                                 NULL,
-                                 NULL};
 
 /* Of the terminal, less the line of the prompt; elsewhere 80 by 24. */
 static void window(struct wf_plot_options *plot)
@@ -80,7 +44,21 @@ int run_plot(int argc, char **argv)
     if (!a.run)
         return fail(&(wf_error){WF_ERR_MEMORY, "no memory for the names of runs"});
     wf_error error = {0};
-    int code = parse(&argp, argc, argv, &a);
+    const struct option_row options[] = {
+        FLAG_ROW("log", &a.log, "logarithmic axis for the losses"),
+        {"out", "FILE", "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", .text = &a.out},
+        {0},
+    };
+    const struct command_line line = {.usage = "RUN...",
+                                      .help =
+                                          "Plots the losses of one or more runs over the steps, and below them the learning rate: in the "
+                                          "terminal, or with --out as a picture.\v"
+                                          "Needs the program gnuplot (on Debian the package gnuplot-nox).",
+                                      .options = options,
+                                      .argument = a.run,
+                                      .most = argc,
+                                      .count = &a.count};
+    int code = parse(&line, argc, argv);
     if (code < 0 && a.count == 0)
         code = fail_usage("which run? weft plot RUN... takes the --out of weft train");
     if (code < 0)

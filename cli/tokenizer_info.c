@@ -8,39 +8,6 @@
 
 #include <weft/internal/json.h>
 
-enum { KEY_JSON = 1000 };
-
-static const struct argp_option options[] = {
-    {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
-    {0},
-};
-
-struct arguments {
-    const char *tokenizer;
-    bool json;
-};
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    switch (key) {
-    case KEY_JSON:
-        a->json = true;
-        break;
-    case ARGP_KEY_ARG:
-        if (a->tokenizer)
-            return fail_usage("'%s' is one argument too many: weft tokenizer info takes one file", value), EINVAL;
-        a->tokenizer = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-static const struct argp argp = {
-    options, parse_option, "TOKENIZER.json", "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.", NULL, NULL, NULL};
-
 json_t *tokenizer_file(const wf_tokenizer *tokenizer, wf_error *error)
 {
     struct wf_string text = {0};
@@ -134,19 +101,26 @@ static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error 
 
 int run_tokenizer_info(int argc, char **argv)
 {
-    struct arguments a = {0};
-    int code = parse(&argp, argc, argv, &a);
+    const char *name = NULL;
+    bool json = false;
+    const struct command_line line = {.usage = "TOKENIZER.json",
+                                      .help = "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.",
+                                      .options = (const struct option_row[]){FLAG_ROW("json", &json, "print one JSON object"), {0}},
+                                      .argument = &name,
+                                      .most = 1,
+                                      .too_many = "weft tokenizer info takes one file"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
-    if (!a.tokenizer)
+    if (!name)
         return fail_usage("which tokenizer? weft tokenizer info TOKENIZER.json");
     wf_error error = {0};
     wf_tokenizer *t;
     json_t *file = NULL;
-    wf_status status = wf_tokenizer_load(a.tokenizer, &t, &error);
+    wf_status status = wf_tokenizer_load(name, &t, &error);
     if (status == WF_OK && !(file = tokenizer_file(t, &error)))
         status = error.code;
-    if (status == WF_OK && a.json)
+    if (status == WF_OK && json)
         status = print_json(t, file, &error);
     else if (status == WF_OK)
         print(t, file);

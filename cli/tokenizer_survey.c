@@ -11,76 +11,15 @@
 #include "display.h"
 #include "line_input.h"
 
-enum { KEY_MODEL = 1000, KEY_MAX, KEY_BATCH, KEY_COST, KEY_BOS, KEY_EOS, KEY_THREADS, CACHED_WORDS = 1 << 16, WINDOW = 4096 };
-
-static const struct argp_option options[] = {
-    {"model", KEY_MODEL, "NAME", 0,
-     "of two files: with the max_length, batch_tokens, batch_cost, batch_window and special tokens of this preset's training; the "
-     "options below override them",
-     0},
-    {"max-length", KEY_MAX, "N", 0, "maximum length of a side in tokens; longer pairs are left out", 0},
-    {"batch-tokens", KEY_BATCH, "N", 0, "of two files: share of padding in batches of at most N tokens", 0},
-    {"batch-cost", KEY_COST, "both|side", 0,
-     "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", 0},
-    {"source-bos", KEY_BOS, NULL, 0, "of two files: the source begins with <s> (default: no)", 0},
-    {"source-eos", KEY_EOS, NULL, 0, "of two files: the source ends with </s> (default: no)", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
-    {0},
-};
+enum { CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 
 struct arguments {
-    const char *tokenizer, *text, *model;
-    int64_t max_length, batch_tokens, window, threads;
-    bool bos, eos, side, has_cost;
+    const char *file[2]; /* tokenizer, text */
+    const char *model, *cost_given;
+    int64_t files, max_length, batch_tokens, window, threads;
+    int side; /* 1: a batch costs pairs x the longer of the two */
+    bool bos, eos;
 };
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_MODEL:
-        a->model = value;
-        break;
-    case KEY_MAX:
-        fine = parse_int("max-length", value, 1, INT32_MAX, &a->max_length);
-        break;
-    case KEY_BATCH:
-        fine = parse_int("batch-tokens", value, 1, INT32_MAX, &a->batch_tokens);
-        break;
-    case KEY_COST:
-        a->has_cost = true;
-        a->side = strcmp(value, "side") == 0;
-        if (!a->side && strcmp(value, "both") != 0)
-            return fail_usage("--batch-cost: '%s' is neither both nor side", value), EINVAL;
-        break;
-    case KEY_BOS:
-        a->bos = true;
-        break;
-    case KEY_EOS:
-        a->eos = true;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->text)
-            return fail_usage("'%s' is one argument too many: two texts that belong together are given as FILE,FILE", value), EINVAL;
-        *(a->tokenizer ? &a->text : &a->tokenizer) = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
-}
-
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
-                                 "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.",
-                                 NULL,
-                                 NULL,
-                                 NULL};
 
 /* What the options leave open is the preset's. */
 static wf_status take_model(struct arguments *a, wf_error *error)
@@ -97,7 +36,7 @@ static wf_status take_model(struct arguments *a, wf_error *error)
     struct wf_model_shape shape = wf_config_shape(&c); /* zeros without a model */
     a->max_length = a->max_length ? a->max_length : shape.context;
     a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.training.batch_tokens;
-    a->side = a->has_cost ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
+    a->side = a->cost_given ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
     a->window = c.training.batch_window;
     a->bos = a->bos || shape.source_bos;
     a->eos = a->eos || shape.source_eos;
@@ -288,18 +227,18 @@ static wf_status survey(struct arguments *a, wf_error *error)
 {
     struct file_list files = {0}, names = {0};
     wf_tokenizer *t[2] = {NULL, NULL};
-    wf_status status = file_list_parse(a->text, &files, error);
+    wf_status status = file_list_parse(a->file[1], &files, error);
     if (status == WF_OK)
-        status = file_list_parse(a->tokenizer, &names, error);
+        status = file_list_parse(a->file[0], &names, error);
     if (status == WF_OK && (files.count > 2 || names.count > files.count))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizer%s for %lld text%s: give one text, or two with one tokenizer or two",
                               (long long)names.count, names.count == 1 ? "" : "s", (long long)files.count, files.count == 1 ? "" : "s");
-    if (status == WF_OK && files.count < 2 && (a->model || a->batch_tokens || a->has_cost || a->bos || a->eos))
+    if (status == WF_OK && files.count < 2 && (a->model || a->batch_tokens || a->cost_given || a->bos || a->eos))
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "--model, --batch-tokens, --batch-cost, --source-bos and --source-eos are for two texts, FILE,FILE");
     if (status == WF_OK)
         status = take_model(a, error);
-    if (status == WF_OK && a->has_cost && !a->batch_tokens)
+    if (status == WF_OK && a->cost_given && !a->batch_tokens)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-cost is what --batch-tokens counts: give both");
     for (int64_t i = 0; status == WF_OK && i < names.count; i++)
         status = wf_tokenizer_load(names.path[i], &t[i], error);
@@ -316,13 +255,39 @@ static wf_status survey(struct arguments *a, wf_error *error)
 
 int run_tokenizer_survey(int argc, char **argv)
 {
+    static const char *const costs[] = {"both", "side"};
     struct arguments a = {0};
-    int code = parse(&argp, argc, argv, &a);
+    struct word_option cost = {costs, 2, &a.side};
+    const struct option_row options[] = {
+        {"model", "NAME",
+         "of two files: with the max_length, batch_tokens, batch_cost, batch_window and special tokens of this preset's training; the "
+         "options below override them",
+         .text = &a.model},
+        {"max-length", "N", "maximum length of a side in tokens; longer pairs are left out", .number = &a.max_length, .low = 1,
+         .high = INT32_MAX},
+        {"batch-tokens", "N", "of two files: share of padding in batches of at most N tokens", .number = &a.batch_tokens, .low = 1,
+         .high = INT32_MAX},
+        {"batch-cost", "both|side",
+         "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", .take = take_word,
+         .to = &cost, .given = &a.cost_given},
+        FLAG_ROW("source-bos", &a.bos, "of two files: the source begins with <s> (default: no)"),
+        FLAG_ROW("source-eos", &a.eos, "of two files: the source ends with </s> (default: no)"),
+        THREADS_ROW(&a.threads),
+        {0},
+    };
+    const struct command_line line = {
+        .usage = "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+        .help = "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.",
+        .options = options,
+        .argument = a.file,
+        .most = 2,
+        .count = &a.files,
+        .too_many = "two texts of a translation are given as FILE,FILE"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
-    if (!a.text)
-        return fail_usage("which %s? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
-                          a.tokenizer ? "text" : "tokenizer");
+    if (!a.file[1])
+        return fail_usage("which %s? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]", a.file[0] ? "text" : "tokenizer");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);
     return survey(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);

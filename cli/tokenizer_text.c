@@ -10,61 +10,12 @@
 
 #include "line_input.h"
 
-enum { KEY_SPECIALS = 1000, KEY_TOKENS, CACHED_WORDS = 1 << 16 };
-
-static const struct argp_option encode_options[] = {
-    {"specials", KEY_SPECIALS, NULL, 0, "add the special tokens of the template, such as <s> and </s>", 0},
-    {"tokens", KEY_TOKENS, NULL, 0, "print the pieces, a JSON array a line, instead of ids", 0},
-    {0},
-};
-static const struct argp_option decode_options[] = {
-    {"specials", KEY_SPECIALS, NULL, 0, "print special tokens too", 0},
-    {0},
-};
+enum { CACHED_WORDS = 1 << 16 };
 
 struct arguments {
     const char *tokenizer;
     bool specials, tokens;
 };
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    switch (key) {
-    case KEY_SPECIALS:
-        a->specials = true;
-        break;
-    case KEY_TOKENS:
-        a->tokens = true;
-        break;
-    case ARGP_KEY_ARG:
-        if (a->tokenizer)
-            return fail_usage("'%s' is one argument too many: what to convert comes from standard input", value), EINVAL;
-        a->tokenizer = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-static const struct argp encode_argp = {
-    encode_options,
-    parse_option,
-    "TOKENIZER.json",
-    "Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an empty line.",
-    NULL,
-    NULL,
-    NULL};
-static const struct argp decode_argp = {
-    decode_options,
-    parse_option,
-    "TOKENIZER.json",
-    "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a "
-    "line end among the tokens becomes a blank.",
-    NULL,
-    NULL,
-    NULL};
 
 struct state {
     const struct arguments *arguments;
@@ -171,17 +122,23 @@ static wf_status stream(struct state *s, wf_status (*line)(struct state *, wf_er
     return status;
 }
 
-static int run(const struct argp *argp, int argc, char **argv, wf_status (*line)(struct state *, wf_error *))
+static int run(const char *help, const struct option_row *options, struct arguments *a, int argc, char **argv,
+               wf_status (*line)(struct state *, wf_error *))
 {
-    struct arguments a = {0};
-    int code = parse(argp, argc, argv, &a);
+    const struct command_line command = {.usage = "TOKENIZER.json",
+                                         .help = help,
+                                         .options = options,
+                                         .argument = &a->tokenizer,
+                                         .most = 1,
+                                         .too_many = "what to convert comes from standard input"};
+    int code = parse(&command, argc, argv);
     if (code >= 0)
         return code;
-    if (!a.tokenizer)
+    if (!a->tokenizer)
         return fail_usage("which tokenizer? %s TOKENIZER.json, with what to convert on standard input", argv[0]);
     wf_error error = {0};
-    struct state s = {.arguments = &a};
-    wf_status status = wf_tokenizer_load(a.tokenizer, &s.tokenizer, &error);
+    struct state s = {.arguments = a};
+    wf_status status = wf_tokenizer_load(a->tokenizer, &s.tokenizer, &error);
     if (status == WF_OK && line == encode_line && !(s.cache = wf_token_cache_new(s.tokenizer, CACHED_WORDS, &error)))
         status = error.code;
     if (status == WF_OK)
@@ -198,10 +155,23 @@ static int run(const struct argp *argp, int argc, char **argv, wf_status (*line)
 
 int run_tokenizer_encode(int argc, char **argv)
 {
-    return run(&encode_argp, argc, argv, encode_line);
+    struct arguments a = {0};
+    const struct option_row options[] = {
+        FLAG_ROW("specials", &a.specials, "add the special tokens of the template, such as <s> and </s>"),
+        FLAG_ROW("tokens", &a.tokens, "print the pieces, a JSON array a line, instead of ids"),
+        {0},
+    };
+    return run("Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an "
+               "empty line.",
+               options, &a, argc, argv, encode_line);
 }
 
 int run_tokenizer_decode(int argc, char **argv)
 {
-    return run(&decode_argp, argc, argv, decode_line);
+    struct arguments a = {0};
+    const struct option_row options[] = {FLAG_ROW("specials", &a.specials, "print special tokens too"), {0}};
+    return run(
+        "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a line end among the tokens "
+        "becomes a blank.",
+        options, &a, argc, argv, decode_line);
 }

@@ -7,27 +7,6 @@
 
 #include "display.h"
 
-enum { KEY_TYPE = 1000, KEY_SIZE, KEY_FREQUENCY, KEY_SPECIALS, KEY_SPLIT, KEY_OUT, KEY_THREADS };
-
-static const struct argp_option options[] = {
-    {"type", KEY_TYPE, "char|word|bpe|byte-bpe", 0, "kind of tokenizer", 0},
-    {"vocab-size", KEY_SIZE, "N", 0, "vocabulary size, including special tokens (default: bpe 10000, word unlimited)", 0},
-    {"min-frequency", KEY_FREQUENCY, "K", 0, "leave out words, or merges of pairs, that occur less often", 0},
-    {"specials", KEY_SPECIALS, "LIST", 0,
-     "special tokens, separated by commas; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
-     "byte-bpe <s>,<pad>,</s>)",
-     0},
-    {"pre-tokenizer", KEY_SPLIT, "KIND", 0,
-     "how text is split into words: metaspace (at spaces, punctuation by itself; gives back the text; bpe's default), metaspace-alone (at "
-     "spaces "
-     "only), running-text (metaspace with the line end as a token, for language models) or whitespace (runs of letters, runs of signs; "
-     "word's default)",
-     0},
-    {"out", KEY_OUT, "FILE", 0, "the tokenizer.json to write", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
-    {0},
-};
-
 struct arguments {
     struct wf_tokenizer_options o;
     const char *type, *out, *specials;
@@ -35,75 +14,27 @@ struct arguments {
     int64_t files, threads;
 };
 
-static bool parse_split(const char *value, struct arguments *a)
+static bool take_split(const char *option, const char *value, void *arguments)
 {
-    static const char *const names[] = {[WF_METASPACE] = "metaspace",
-                                        [WF_WHITESPACE] = "whitespace",
-                                        [WF_METASPACE_ALONE] = "metaspace-alone",
-                                        [WF_RUNNING_TEXT] = "running-text"};
+    static const char *const names[] = {
+        [WF_METASPACE] = "metaspace", [WF_WHITESPACE] = "whitespace", [WF_METASPACE_ALONE] = "metaspace-alone"};
+    struct arguments *a = arguments;
+    int kind = 0;
     a->o.other_pre_tokenizer = true;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(value, names[i]) == 0) {
-            a->o.pre_tokenizer = (enum wf_pre_tokenizer)i;
-            return true;
-        }
-    fail_usage("--pre-tokenizer: '%s' is none of metaspace, metaspace-alone, running-text and whitespace", value);
-    return false;
+    bool fine = take_word(option, value, &(struct word_option){names, sizeof names / sizeof *names, &kind});
+    a->o.pre_tokenizer = (enum wf_pre_tokenizer)kind;
+    return fine;
 }
 
-static bool parse_type(const char *value, struct arguments *a)
+static bool take_type(const char *option, const char *value, void *arguments)
 {
+    struct arguments *a = arguments;
     a->type = value;
     if (wf_tokenizer_kind_parse(value, &a->o.kind) && a->o.kind != WF_TOKENIZER_WORDPIECE)
         return true;
-    fail_usage("--type: '%s' is none of char, word, bpe and byte-bpe", value);
+    fail_usage("--%s: '%s' is none of char, word, bpe and byte-bpe", option, value);
     return false;
 }
-
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_TYPE:
-        fine = parse_type(value, a);
-        break;
-    case KEY_SIZE:
-        fine = parse_int("vocab-size", value, 1, INT32_MAX, &a->o.vocab_size);
-        break;
-    case KEY_FREQUENCY:
-        fine = parse_int("min-frequency", value, 1, INT64_MAX, &a->o.min_frequency);
-        break;
-    case KEY_SPECIALS:
-        a->specials = value;
-        break;
-    case KEY_SPLIT:
-        fine = parse_split(value, a);
-        break;
-    case KEY_OUT:
-        a->out = value;
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        a->file[a->files++] = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
-}
-
-static const struct argp argp = {
-    options,
-    parse_option,
-    "--type TYPE --out FILE TEXT...",
-    "Trains a tokenizer on text files of any size: only their distinct words are held in memory (char: the text). "
-    "The same files and options give the same tokenizer.",
-    NULL,
-    NULL,
-    NULL};
 
 /* What one kind has no use for would be ignored in silence. */
 static int check(const struct arguments *a)
@@ -208,7 +139,34 @@ static wf_status train(struct arguments *a, wf_error *error)
 int run_tokenizer_train(int argc, char **argv)
 {
     struct arguments a = {.file = wf_alloc((size_t)argc * sizeof *a.file)};
-    int code = a.file ? parse(&argp, argc, argv, &a) : EXIT_FAILED;
+    const struct option_row options[] = {
+        {"type", "char|word|bpe|byte-bpe", "kind of tokenizer", .take = take_type, .to = &a},
+        {"vocab-size", "N", "vocabulary size, including special tokens (default: bpe 10000, word unlimited)", .number = &a.o.vocab_size,
+         .low = 1, .high = INT32_MAX},
+        {"min-frequency", "K", "leave out words, or merges of pairs, that occur less often", .number = &a.o.min_frequency, .low = 1,
+         .high = INT64_MAX},
+        {"specials", "LIST",
+         "special tokens, separated by commas; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
+         "byte-bpe <s>,<pad>,</s>)",
+         .text = &a.specials},
+        {"pre-tokenizer", "KIND",
+         "how text is split into words: metaspace (at spaces, with each punctuation mark a word; gives back the text; bpe's default), "
+         "metaspace-alone (at spaces only) or whitespace (runs of letters, runs of signs; word's default)",
+         .take = take_split, .to = &a},
+        {"out", "FILE", "the tokenizer.json to write", .text = &a.out},
+        THREADS_ROW(&a.threads),
+        {0},
+    };
+    const struct command_line line = {
+        .usage = "--type TYPE --out FILE TEXT...",
+        .help =
+            "Trains a tokenizer on text files of any size: only their distinct words are held in memory (char: the text). The same files "
+            "and options give the same tokenizer.",
+        .options = options,
+        .argument = a.file,
+        .most = argc,
+        .count = &a.files};
+    int code = a.file ? parse(&line, argc, argv) : EXIT_FAILED;
     if (code < 0 && !a.type)
         code = fail_usage("weft tokenizer train needs --type char, word, bpe or byte-bpe");
     if (code < 0 && !a.out)

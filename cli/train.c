@@ -7,22 +7,6 @@
 #include "cli.h"
 #include "progress.h"
 
-enum { KEY_TRAIN = 1000, KEY_VALID, KEY_OUT, KEY_TOKENIZER, KEY_SET, KEY_STEPS, KEY_RESUME, KEY_SEED, KEY_THREADS };
-
-static const struct argp_option options[] = {
-    {"train", KEY_TRAIN, "FILE[,FILE]", 0, "text to train on, UTF-8; to translate: source and target, aligned by line", 0},
-    {"valid", KEY_VALID, "FILE[,FILE]", 0, "text to validate on (default: the last tenth of the training text; to translate: none)", 0},
-    {"out", KEY_OUT, "RUN", 0, "folder for what comes of it", 0},
-    {"tokenizer", KEY_TOKENIZER, "FILE[,FILE]", 0,
-     "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below", 0},
-    {"steps", KEY_STEPS, "N", 0, "updates in all (default: the model's)", 0},
-    {"resume", KEY_RESUME, NULL, 0, "go on with the run in RUN: give it the same texts; settings and seed are those that it has", 0},
-    {"seed", KEY_SEED, "N", 0, "of the weights, the batches, the masks and dropout (default 1; with --resume the run's)", 0},
-    {"threads", KEY_THREADS, "N", 0, THREADS_HELP, 0},
-    {0},
-};
-
 enum { MOST_SETTINGS = 64 };
 struct arguments {
     const char *model, *train, *valid, *out, *tokenizer;
@@ -32,61 +16,14 @@ struct arguments {
     bool resume;
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static bool take_setting(const char *option, const char *value, void *arguments)
 {
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_TRAIN:
-        a->train = value;
-        break;
-    case KEY_VALID:
-        a->valid = value;
-        break;
-    case KEY_OUT:
-        a->out = value;
-        break;
-    case KEY_TOKENIZER:
-        a->tokenizer = value;
-        break;
-    case KEY_SET:
-        if (a->settings == MOST_SETTINGS)
-            return fail_usage("--set can be given %d times at most", MOST_SETTINGS), EINVAL;
-        a->setting[a->settings++] = value;
-        break;
-    case KEY_STEPS:
-        fine = parse_int("steps", value, 1, INT64_C(1000000000), &a->steps);
-        break;
-    case KEY_RESUME:
-        a->resume = true;
-        break;
-    case KEY_SEED:
-        fine = parse_int("seed", value, 0, INT64_MAX, &a->seed);
-        break;
-    case KEY_THREADS:
-        fine = parse_int("threads", value, 1, 256, &a->threads);
-        break;
-    case ARGP_KEY_ARG:
-        if (a->model)
-            return fail_usage("'%s' is one argument too many: weft train takes one model", value), EINVAL;
-        a->model = value;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
+    struct arguments *a = arguments;
+    if (a->settings == MOST_SETTINGS)
+        return fail_usage("--%s can be given %d times at most", option, MOST_SETTINGS), false;
+    a->setting[a->settings++] = value;
+    return true;
 }
-
-/* --help ends with the settings. */
-static char *help_filter(int key, const char *text, void *input)
-{
-    (void)input;
-    char *list = key == ARGP_KEY_HELP_POST_DOC ? settings_help() : NULL;
-    return list ? list : (char *)text;
-}
-
-static const struct argp argp = {
-    options, parse_option, "MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).", NULL, help_filter, NULL};
 
 /* What a tokenizer is made like is no setting where one is given. */
 static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
@@ -144,7 +81,31 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
 int run_train(int argc, char **argv)
 {
     struct arguments a = {.seed = -1};
-    int code = parse(&argp, argc, argv, &a);
+    const struct option_row options[] = {
+        {"train", "FILE[,FILE]", "text to train on, UTF-8; to translate: source and target, aligned by line", .text = &a.train},
+        {"valid", "FILE[,FILE]", "text to validate on (default: the last tenth of the training text; to translate: none)",
+         .text = &a.valid},
+        {"out", "RUN", "folder for what comes of it", .text = &a.out},
+        {"tokenizer", "FILE[,FILE]",
+         "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)",
+         .text = &a.tokenizer},
+        {"set", "KEY=VALUE", "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below",
+         .take = take_setting, .to = &a},
+        {"steps", "N", "updates in all (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
+        FLAG_ROW("resume", &a.resume, "go on with the run in RUN: give it the same texts; settings and seed are those that it has"),
+        {"seed", "N", "of the weights, the batches, the masks and dropout (default 1; with --resume the run's)", .number = &a.seed,
+         .low = 0, .high = INT64_MAX},
+        THREADS_ROW(&a.threads),
+        {0},
+    };
+    const struct command_line line = {.usage = "MODEL --train FILE --out RUN",
+                                      .help = "Trains a model of the zoo (weft models lists them).",
+                                      .options = options,
+                                      .argument = &a.model,
+                                      .most = 1,
+                                      .too_many = "weft train takes one model",
+                                      .more_help = settings_help};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (!a.model)

@@ -8,89 +8,23 @@
 #include "display.h"
 #include "line_input.h"
 
-enum { KEY_BEAM = 1000, KEY_PENALTY, KEY_N_BEST, KEY_MAX, KEY_BATCH, KEY_TOO_LONG, KEY_LANGUAGE, KEY_TOKENS };
-
-static const struct argp_option options[] = {
-    {"beam", KEY_BEAM, "N", 0, "beam width; 1 is greedy (default: beam of the run's config.json)", 0},
-    {"length-penalty", KEY_PENALTY, "A", 0,
-     "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)", 0},
-    {"n-best", KEY_N_BEST, "N", 0,
-     "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam; of an empty line one, without "
-     "text",
-     0},
-    {"max-tokens", KEY_MAX, "N", 0,
-     "the most tokens of a translation (default: max_tokens of the run's config.json, where that is 0 max_length); nor has it more than "
-     "extra_tokens beyond its source",
-     0},
-    {"batch", KEY_BATCH, "N", 0, "sentences per batch (default 64); does not change the result", 0},
-    {"too-long", KEY_TOO_LONG, "truncate|error", 0, "a line longer than the model takes is truncated (default), or an error", 0},
-    {"language", KEY_LANGUAGE, "LANG", 0,
-     "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, such "
-     "as de, have the common rules (default)",
-     0},
-    {"keep-tokens", KEY_TOKENS, NULL, 0, "leave blanks between the words of a word-level model", 0},
-    {0},
-};
-
 struct arguments {
     struct run_options on;
     const char *language;
     int64_t beam, n_best, max_tokens, batch; /* 0: as the run says */
-    bool has_penalty, refuse, keep_tokens;
+    const char *penalty_given;
+    int too_long; /* 1: an error */
+    bool keep_tokens;
     double penalty;
 };
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static bool take_language(const char *option, const char *value, void *to)
 {
-    struct arguments *a = state->input;
-    bool fine = true;
-    switch (key) {
-    case KEY_BEAM:
-        fine = parse_int("beam", value, 1, 1024, &a->beam);
-        break;
-    case KEY_PENALTY:
-        fine = parse_real("length-penalty", value, 0, 100, &a->penalty);
-        a->has_penalty = true;
-        break;
-    case KEY_N_BEST:
-        fine = parse_int("n-best", value, 1, 1024, &a->n_best);
-        break;
-    case KEY_MAX:
-        fine = parse_int("max-tokens", value, 1, INT64_C(1000000000), &a->max_tokens);
-        break;
-    case KEY_BATCH:
-        fine = parse_int("batch", value, 1, 65536, &a->batch);
-        break;
-    case KEY_TOO_LONG:
-        a->refuse = strcmp(value, "error") == 0;
-        if (!a->refuse && strcmp(value, "truncate") != 0)
-            return fail_usage("--too-long: '%s' is neither truncate nor error", value), EINVAL;
-        break;
-    case KEY_LANGUAGE:
-        a->language = value;
-        if (strspn(value, "abcdefghijklmnopqrstuvwxyz") != strlen(value) || strlen(value) < 2 || strlen(value) > 3)
-            return fail_usage("--language: '%s' is no code of a language, such as en or de", value), EINVAL;
-        break;
-    case KEY_TOKENS:
-        a->keep_tokens = true;
-        break;
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->on;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return fine ? 0 : EINVAL;
+    if (strspn(value, "abcdefghijklmnopqrstuvwxyz") != strlen(value) || strlen(value) < 2 || strlen(value) > 3)
+        return fail_usage("--%s: '%s' is not a language code, such as en or de", option, value), false;
+    *(const char **)to = value;
+    return true;
 }
-
-static const struct argp argp = {options,
-                                 parse_option,
-                                 "RUN",
-                                 "Translates standard input to standard output, line for line; an empty line gives an empty line. What is "
-                                 "there is translated at once, so that it works in a conversation too.",
-                                 run_children,
-                                 NULL,
-                                 NULL};
 
 enum { WINDOW_LINES = 2048 /* are sorted by length together */, WINDOW_BYTES = 1 << 22 };
 
@@ -205,7 +139,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
     }
     struct wf_translator_options o = {
         .search = {.beam = a->beam,
-                   .has_length_penalty = a->has_penalty,
+                   .has_length_penalty = a->penalty_given != NULL,
                    .length_penalty = a->penalty,
                    .max_tokens = a->max_tokens,
                    .n_best = a->n_best,
@@ -213,7 +147,7 @@ static wf_status translate(const struct arguments *a, wf_error *error)
                    .cancelled = interrupted,
                    .progress = show,
                    .ctx = &s},
-        .truncate = !a->refuse,
+        .truncate = !a->too_long,
         .keep_tokens = a->keep_tokens,
         .language = a->language,
         .name = "standard input",
@@ -236,8 +170,44 @@ static wf_status translate(const struct arguments *a, wf_error *error)
 
 int run_translate(int argc, char **argv)
 {
-    struct arguments a = {.on.one = "the text comes from standard input, < FILE"};
-    int code = parse(&argp, argc, argv, &a);
+    static const char *const too_long[] = {"truncate", "error"};
+    struct arguments a = {0};
+    struct word_option long_lines = {too_long, 2, &a.too_long};
+    const struct option_row options[] = {
+        {"beam", "N", "beam width; 1 is greedy (default: beam of the run's config.json)", .number = &a.beam, .low = 1, .high = 1024},
+        {"length-penalty", "A", "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)",
+         .real = &a.penalty, .least = 0, .most = 100, .given = &a.penalty_given},
+        {"n-best", "N",
+         "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam width; an empty line gives "
+         "one, "
+         "without text",
+         .number = &a.n_best, .low = 1, .high = 1024},
+        {"max-tokens", "N",
+         "maximum length of a translation in tokens (default: max_tokens of the run's config.json; where that is 0, max_length); it is "
+         "also "
+         "limited to extra_tokens beyond its source",
+         .number = &a.max_tokens, .low = 1, .high = 1000000000},
+        {"batch", "N", "sentences per batch (default 64); does not change the result", .number = &a.batch, .low = 1, .high = 65536},
+        {"too-long", "truncate|error", "a line longer than the model takes is truncated (default), or an error", .take = take_word,
+         .to = &long_lines},
+        {"language", "LANG",
+         "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, "
+         "such "
+         "as de, have the common rules (default)",
+         .take = take_language, .to = &a.language},
+        FLAG_ROW("keep-tokens", &a.keep_tokens, "print the tokens of a word-level model separated by blanks"),
+        RUN_ROWS(a.on),
+        {0},
+    };
+    const struct command_line line = {.usage = "RUN",
+                                      .help =
+                                          "Translates standard input to standard output line by line; an empty line gives an empty line. "
+                                          "Lines are translated as they arrive, so that it works in a conversation too.",
+                                      .options = options,
+                                      .argument = &a.on.run,
+                                      .most = 1,
+                                      .too_many = "the text comes from standard input, < FILE"};
+    int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
     if (!a.on.run)

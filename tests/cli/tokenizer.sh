@@ -90,7 +90,7 @@ expect 2 'is a language model' tokenizer survey bpe.json a.txt,b.txt --model cha
 expect 2 'encoder-attention is an encoder' tokenizer survey bpe.json a.txt,b.txt --model encoder-attention
 expect 2 'multi30k' tokenizer survey bpe.json a.txt,b.txt --model multi30
 expect 2 'are for two texts' tokenizer survey bpe.json text.txt --model multi30k
-expect 2 'neither both nor side' tokenizer survey bpe.json a.txt,b.txt --batch-tokens 40 --batch-cost none
+expect 2 "'none' is not both or side" tokenizer survey bpe.json a.txt,b.txt --batch-tokens 40 --batch-cost none
 expect 2 'give both' tokenizer survey bpe.json a.txt,b.txt --batch-cost side
 
 # --- usage
@@ -99,7 +99,7 @@ expect 2 'needs --type' tokenizer train --out t.json text.txt
 expect 2 'needs --out' tokenizer train --type bpe text.txt
 expect 2 'needs files of text' tokenizer train --type bpe --out t.json
 expect 2 'none of char, word, bpe and byte-bpe' tokenizer train --type wordpiece --out t.json text.txt
-expect 2 'none of metaspace' tokenizer train --type bpe --pre-tokenizer x --out t.json text.txt
+expect 2 "'x' is not metaspace" tokenizer train --type bpe --pre-tokenizer x --out t.json text.txt
 expect 2 '--pre-tokenizer is for' tokenizer train --type byte-bpe --pre-tokenizer whitespace --out t.json text.txt
 expect 2 '--type char takes neither' tokenizer train --type char --vocab-size 9 --out t.json text.txt
 expect 2 '--vocab-size' tokenizer train --type bpe --vocab-size 0 --out t.json text.txt
