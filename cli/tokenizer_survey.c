@@ -16,7 +16,7 @@ enum { CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 struct arguments {
     const char *file[2]; /* tokenizer, text */
     const char *model, *cost_given;
-    int64_t files, max_length, batch_tokens, window, threads;
+    int64_t files, max_length, batch_tokens, tolerance, window, threads;
     int side; /* 1: a batch costs pairs x the longer of the two */
     bool bos, eos;
 };
@@ -37,6 +37,7 @@ static wf_status take_model(struct arguments *a, wf_error *error)
     a->max_length = a->max_length ? a->max_length : shape.context;
     a->batch_tokens = a->batch_tokens ? a->batch_tokens : c.training.batch_tokens;
     a->side = a->cost_given ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
+    a->tolerance = c.training.batch_tolerance;
     a->window = c.training.batch_window;
     a->bos = a->bos || shape.source_bos;
     a->eos = a->eos || shape.source_eos;
@@ -167,7 +168,7 @@ static wf_status print_lengths(const wf_bitext *bitext, wf_error *error)
 static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_error *error)
 {
     wf_pair_batches *batches;
-    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .side = a->side, .window = a->window, .seed = 1};
+    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .tolerance = a->tolerance, .side = a->side, .window = a->window, .seed = 1};
     wf_status status = wf_pair_batches_new(bitext, &o, &batches, error);
     int64_t count = 0, positions = 0, most = 0, tokens = wf_bitext_survey(bitext)->source_tokens + wf_bitext_survey(bitext)->target_tokens;
     for (int64_t epoch = 0, index = 0; status == WF_OK; count++) {
@@ -260,7 +261,7 @@ int run_tokenizer_survey(int argc, char **argv)
     struct word_option cost = {costs, 2, &a.side};
     const struct option_row options[] = {
         {"model", "NAME",
-         "of two files: with the max_length, batch_tokens, batch_cost, batch_window and special tokens of this preset's training; the "
+         "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's training; the "
          "options below override them",
          .text = &a.model},
         {"max-length", "N", "maximum length of a side in tokens; longer pairs are left out", .number = &a.max_length, .low = 1,

@@ -249,7 +249,7 @@ static wf_status seq2seq_check(const void *config, wf_error *error)
 /* What both sizes of Vaswani et al. 2017 have. */
 #define VASWANI_2017                                                                                                                       \
     "encoder_layers=6 decoder_layers=6 vocab_size=37000 norm=post shared=true tied=true scale_embeddings=true xavier=true "                \
-    "source_bos=true source_eos=true min_frequency=2 batch_tokens=24000 batch_window=4096 warmup=4000 "                                    \
+    "source_bos=true source_eos=true min_frequency=2 batch_tokens=24000 batch_tolerance=512 batch_window=4096 warmup=4000 "                \
     "schedule=inverse_sqrt beta2=0.98 eps=1e-9 label_smoothing=0.1 save_every=100 valid_every=200 keep=10 beam=4 extra_tokens=50 "
 
 /* clang-format off */

@@ -23,9 +23,10 @@ static const char *const costs[] = {"both", "side", NULL};
 /* clang-format off */
 static const struct wf_key training[] = {
     INT(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
-    INT(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_cost batch_window"),
+    INT(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
     REAL(mask_rate, "0.15", 0, 1, "share of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
     INT(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
+    INT(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
     WORD(batch_cost, "both", costs, "tokens of a pair: source + target, or the longer of the two", KINDS(PAIRS)),
     INT(batch_window, "0", 0, MANY, "pairs sorted by length together; 0: all", KINDS(PAIRS)),
     INT(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),

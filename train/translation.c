@@ -103,6 +103,7 @@ static wf_status open(struct trainer *t, bool resuming)
     if (status == WF_OK)
         status = wf_pair_batches_new(d->train,
                                      &(struct wf_pair_batches_options){.tokens = t->config.training.batch_tokens,
+                                                                       .tolerance = t->config.training.batch_tolerance,
                                                                        .side = t->config.training.batch_cost == WF_BATCH_SIDE,
                                                                        .window = t->config.training.batch_window,
                                                                        .seed = o->seed},

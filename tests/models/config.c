@@ -62,6 +62,7 @@ START_TEST(presets_are_zoo_rows)
               key_of(&c, "scale_embeddings") && key_of(&c, "xavier") && key_of(&c, "max_length") == 512);
     ck_assert(fabs(c.training.lr - 1 / sqrt(512.0 * 4000)) < 1e-9 && c.training.warmup == 4000 &&
               c.training.schedule == WF_SCHEDULE_INVERSE_SQRT && c.training.eps == 1e-9);
+    ck_assert(c.training.batch_tolerance == 512);
     ck_assert(c.training.batch_tokens == 24000 && c.training.batch_cost == WF_BATCH_BOTH && c.training.batch_window == 4096 &&
               c.training.beta2 == 0.98 && c.training.clip == 1);
     ck_assert(key_of(&c, "source_bos") && key_of(&c, "source_eos") && c.tokenizer.min_frequency == 2 && c.training.label_smoothing == 0.1 &&
@@ -86,7 +87,7 @@ START_TEST(presets_are_zoo_rows)
     ck_assert(real_key(&c, "dropout") == 0.2 && !key_of(&c, "inner_dropout") && key_of(&c, "shared") && key_of(&c, "tied") &&
               key_of(&c, "scale_embeddings") && key_of(&c, "xavier") && c.training.lr == 2e-3);
     ck_assert(c.training.warmup == 400 && c.training.batch_tokens == 4096 && c.training.batch_cost == WF_BATCH_SIDE &&
-              c.training.batch_window == 0 && key_of(&c, "vocab_size") == 10000);
+              c.training.batch_window == 0 && c.training.batch_tolerance == 0 && key_of(&c, "vocab_size") == 10000);
     ck_assert(!key_of(&c, "source_bos") && key_of(&c, "source_eos") && c.training.keep == 10 && c.training.save_every == 100 &&
               c.generation.beam == 5 && c.generation.length_penalty == 0.6);
 }
@@ -167,6 +168,7 @@ static const struct {
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
     {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
     {"multi30k", "batch_tokens", {"0", "24000"}, {"-1", "1e12"}},
+    {"multi30k", "batch_tolerance", {"0", "512"}, {"-1", "1e12"}},
     {"multi30k", "batch_cost", {"both", "side"}, {"sides", "", "0"}},
     {"multi30k", "batch_window", {"0", "4096"}, {"-1"}},
     {"char-rms", "accumulate", {"1", "40"}, {"0", "1048577"}},

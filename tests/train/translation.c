@@ -472,6 +472,27 @@ START_TEST(other_batches_start_the_next_epoch)
 }
 END_TEST
 
+/* Batches may exceed batch_tokens by so much, and are those of the sum. */
+START_TEST(batches_over_their_size)
+{
+    begin();
+    static const int64_t keys[3][2] = {{120, 0}, {120, 60}, {180, 0}};
+    struct wf_train_result result[3];
+    for (int i = 0; i < 3; i++) {
+        char name[] = "run0";
+        name[3] = (char)('0' + i);
+        struct seen seen = {0};
+        struct wf_train_options o = small(in_folder(name), &seen);
+        o.config.training.steps = 5;
+        set_key(&o.config, "batch_tokens", keys[i][0]);
+        set_key(&o.config, "batch_tolerance", keys[i][1]);
+        ck_ok(wf_train(&o, &result[i], error));
+    }
+    ck_assert(result[1].loss == result[2].loss && result[0].loss != result[1].loss);
+    finish();
+}
+END_TEST
+
 /* Batches of all lengths, whose loss is near that of all pairs; other tokens on a resume measure the best loss anew. */
 START_TEST(validates_on_a_part)
 {
@@ -568,5 +589,5 @@ END_TEST
 WF_TEST_MAIN("translation", learns_and_leaves_a_run, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
              accumulation_is_the_large_batch, patience_stops_early, without_validation, checkpoints_are_kept_as_asked,
              checkpoints_of_a_lost_run_are_set_aside, numbers_that_go_bad_name_the_tensor, bad_input_is_named, unknown_words_are_counted,
-             a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch,
+             a_resume_with_something_else_is_refused, resumes_with_less, other_batches_start_the_next_epoch, batches_over_their_size,
              validates_on_a_part, given_tokenizers)

@@ -20,6 +20,7 @@ enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 struct wf_training {
     int64_t steps, batch, accumulate; /* `batch` rows a step, in `accumulate` micro-batches */
     int64_t batch_tokens;             /* pairs: padded positions a step, instead of `batch`; 0: all pairs at once */
+    int64_t batch_tolerance;          /* positions by which a step may exceed batch_tokens */
     enum wf_batch_cost batch_cost;    /* "both", "side" */
     int64_t batch_window;             /* pairs sorted by length together; 0: all. Used with batch_tokens, as is batch_cost */
     double lr, min_lr;                /* the peak, and where "cosine" ends; the other schedules do not use min_lr */

@@ -86,7 +86,7 @@ struct wf_train_result {
 /* Errors: WF_ERR_EXISTS, a run with a state without .resume; WF_ERR_BUSY, another process trains it; WF_ERR_NUMERIC, a loss
  * or a gradient that is not finite: names the step and, by replaying it with checks on, the first tensor that went bad; nothing
  * of that step is saved. A resume may change what alters neither the model's shape nor texts nor tokenizers: the keys of training (but
- * mask_rate) and generation, and dropout; WF_EVENT_CHANGE says what differs. Other batches of pairs (batch_tokens, batch_cost, batch_window)
+ * mask_rate) and generation, and dropout; WF_EVENT_CHANGE says what differs. Other batches of pairs (the keys batch_...)
  * start the next epoch. Anything else that differs from the run's, its seed too, is WF_ERR_ARGUMENT and says what; so are fewer steps than
  * were made. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
