@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Writes tales by the rules in tales.rules, the same ones each time: awk -f tales.awk tales.rules > tales.txt
-BEGIN { seed = 20; tales = 240; width = 76 }
+BEGIN { seed = 20; tales = 300; width = 76 }
 
 /^#/ || /^$/ { next }
 /^[a-z_]+:/ { name = $0; sub(/:.*/, "", name); sub(/^[a-z_]+:/, "") }
@@ -54,8 +54,8 @@ function expand(text,    out, tag, low, at) {
 function line_of(text,    line, at, tries) {
     do {
         line = expand(text)
-        while (match(line, /(^|[ "])[Aa] [aeiouAEIOU]/)) {
-            at = RSTART + RLENGTH - 3
+        while (match(line, /(^|[ "])[Aa] ([aeiouAEIOU]|honest)/)) {
+            at = RSTART + (substr(line, RSTART, 1) !~ /[Aa]/)
             line = substr(line, 1, at) "n" substr(line, at + 1)
         }
         at = 1 + (line ~ /^"/)
@@ -75,7 +75,7 @@ END {
         n = split(deal("tale"), part, " / ")
         if (tale > 1)
             print ""
-        print line_of("<title>") "\n"
+        print line_of("<title>")
         for (i = 1; i <= n; i++)
             print line_of(part[i])
     }

@@ -32,15 +32,9 @@ LC_ALL=C awk '
     }' "$text" || failed 'the text repeats itself'
 
 # The script, with the command that is there and 60 updates.
-mkdir -p demo/tools demo/build/cli demo/data bin
-cp "$source/demo" demo/
-ln -s "$embedded" demo/data/embedded
-ln -s "$weft" demo/build/cli/weft
-: >demo/build/build.ninja
-printf '#!/bin/sh\n' | tee demo/tools/setup >bin/ninja
-chmod +x demo/tools/setup bin/ninja
+demo_folder
 for run in demo demo-2; do
-    PATH=$work/bin:$PATH demo/demo --steps 60 --set valid_every=20 >out 2>err || failed "demo: $(tail -3 err)"
+    demo/demo --steps 60 --set valid_every=20 >out 2>err || failed "demo: $(tail -3 err)"
     [ -f "demo/runs/$run/best.safetensors" ] || failed "no runs/$run"
     sed -n 's/.*"event":"valid".*"loss\/valid":\([0-9.]*\).*/\1/p' "demo/runs/$run/metrics.jsonl" >losses
     awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(NR == 3 && last < first - 0.3) }' losses || failed "validation: $(cat losses)"

@@ -33,6 +33,19 @@ expect()
     [ "$lines" = 1 ] || failed "$lines lines of error: $* ($(head -c 500 message))"
 }
 
+# A folder demo/ with ./demo and its text, in which nothing is built: it takes the command that is there.
+demo_folder()
+{
+    mkdir -p demo/tools demo/build/cli demo/data bin
+    cp "$source/demo" demo/
+    ln -s "$source/data/embedded" demo/data/embedded
+    ln -s "$weft" demo/build/cli/weft
+    : >demo/build/build.ninja
+    printf '#!/bin/sh\n' | tee demo/tools/setup >bin/ninja
+    chmod +x demo/tools/setup bin/ninja
+    PATH=$work/bin:$PATH
+}
+
 finish()
 {
     [ "$failures" = 0 ] || { echo "$failures failed"; exit 1; }
