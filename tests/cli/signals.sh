@@ -18,6 +18,7 @@ stopped()
 {
     signal=$1 code=$2 log=$3 pattern=$4
     shift 4
+    : >"$log" # not that of the command before
     "$@" >out 2>"$log" <&3 &
     child=$!
     tries=0
@@ -73,6 +74,8 @@ stopped INT 130 log 'parameters' "$weft" train char-rms --train "$story" --valid
 awk 'BEGIN { srand(1); for (i = 0; i < 100000; i++) { s = ""; for (k = 0; k < 12; k++) s = s sprintf("%c%d%c ", 97 + int(26 * rand()), int(1e6 * rand()), 97 + int(26 * rand())); print s } }' >words.txt
 stopped INT 130 log thread "$weft" train encoder-attention --train words.txt --out ready --set vocab_size=60000
 [ ! -f ready/state.safetensors ] || failed 'a training that had not begun was saved'
+for i in 1 2 3 4 5 6 7 8; do cat words.txt; done >many.txt
+XDG_CACHE_HOME=$work/other stopped TERM 143 log thread "$weft" train char-rms --train many.txt --out ready # characters, or encoding
 stopped TERM 143 log thread "$weft" tokenizer train --type bpe --vocab-size 100000 --out bpe.json words.txt words.txt
 [ ! -f bpe.json ] || failed 'half a tokenizer'
 stopped INT 130 log thread "$weft" train seq2seq-tiny --train words.txt,words.txt --out pairs --set vocab_size=30000
