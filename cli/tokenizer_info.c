@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <weft/internal/json.h>
+#include <weft/internal/string.h>
 
 json_t *tokenizer_file(const wf_tokenizer *tokenizer, wf_error *error)
 {
@@ -61,42 +62,45 @@ static void print(const wf_tokenizer *t, const json_t *file)
     printf("hash: %016" PRIx64 "\n", wf_tokenizer_hash(t));
 }
 
+/* {"<s>":0,...} of the added tokens that are special, or of those that are not. */
+static void add_tokens(struct wf_string *s, const char *key, const json_t *file, bool special)
+{
+    size_t i;
+    json_t *token;
+    const char *comma = "";
+    wf_string_format(s, ",\"%s\":{", key);
+    json_array_foreach(json_object_get(file, "added_tokens"), i, token)
+    {
+        const json_t *content = json_object_get(token, "content");
+        if (json_is_true(json_object_get(token, "special")) != special)
+            continue;
+        wf_string_text(s, comma);
+        wf_string_json(s, json_string_value(content), (int64_t)json_string_length(content));
+        wf_string_format(s, ":%lld", (long long)json_integer_value(json_object_get(token, "id")));
+        comma = ",";
+    }
+    wf_string_char(s, '}');
+}
+
 static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error *error)
 {
     char text[256];
-    size_t i;
-    json_t *token, *object = json_object(), *specials = json_object(), *added = json_object();
-    wf_status status = wf_json_set_string(object, "kind", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)), error);
-    if (status == WF_OK)
-        status = wf_json_set_int(object, "vocab_size", wf_tokenizer_vocab_size(t), error);
-    if (status == WF_OK)
-        status = wf_json_set_int(object, "merges", tokenizer_merges(file), error);
-    for (int p = 0; status == WF_OK && p < PARTS; p++) {
+    struct wf_string s = {0};
+    wf_string_format(&s, "{\"kind\":\"%s\",\"vocab_size\":%" PRId64 ",\"merges\":%" PRId64, wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
+                     wf_tokenizer_vocab_size(t), tokenizer_merges(file));
+    for (int p = 0; p < PARTS; p++) {
         describe(json_object_get(file, parts[p][0]), text, sizeof text);
-        status = wf_json_set_string(object, parts[p][0], text, error);
+        wf_string_format(&s, ",\"%s\":", parts[p][0]);
+        wf_string_json(&s, text, (int64_t)strlen(text));
     }
-    json_array_foreach(json_object_get(file, "added_tokens"), i, token)
-    {
-        if (status == WF_OK)
-            status = wf_json_set_int(json_is_true(json_object_get(token, "special")) ? specials : added,
-                                     json_string_value(json_object_get(token, "content")), json_integer_value(json_object_get(token, "id")),
-                                     error);
-    }
-    if (status == WF_OK)
-        status = wf_json_set_new(object, "specials", json_incref(specials), error);
-    if (status == WF_OK)
-        status = wf_json_set_new(object, "added", json_incref(added), error);
-    snprintf(text, sizeof text, "%016" PRIx64, wf_tokenizer_hash(t));
-    if (status == WF_OK)
-        status = wf_json_set_string(object, "hash", text, error);
-    char *line = status == WF_OK ? wf_json_text(object, 0, NULL, error) : NULL;
-    if (line)
-        puts(line);
-    wf_free(line);
-    json_decref(object);
-    json_decref(specials);
-    json_decref(added);
-    return line ? WF_OK : error->code;
+    add_tokens(&s, "specials", file, true);
+    add_tokens(&s, "added", file, false);
+    wf_string_format(&s, ",\"hash\":\"%016" PRIx64 "\"}", wf_tokenizer_hash(t));
+    bool fine = !s.failed;
+    if (fine)
+        puts(s.data);
+    wf_string_free(&s);
+    return fine ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for JSON");
 }
 
 int run_tokenizer_info(int argc, char **argv)

@@ -6,21 +6,16 @@
 #include <weft/models.h>
 
 #include "../golden/formula.h"
-#include "models_test.h"
+#include "gradients_test.h"
 
 enum { ROWS = 6, T = 16, V = 11 };
-
-struct result {
-    double loss, *gradient;
-    int64_t count;
-};
 
 /* A batch of ROWS rows in micro-batches of the given numbers of rows. */
 static struct result run(wf_model *m, wf_tape *tape, const int *rows, bool ignore, bool shifted)
 {
     int32_t x[ROWS * T], y[ROWS * T];
     wf_registry *registry = wf_model_registry(m);
-    struct result r = {.count = wf_registry_slab(registry)};
+    struct result r = {0};
     int64_t targets = 0;
     for (int i = 0; i < ROWS * T; i++) {
         x[i] = formula_id(formula_name("accumulate", NULL), i, V);
@@ -38,23 +33,8 @@ static struct result run(wf_model *m, wf_tape *tape, const int *rows, bool ignor
         ck_assert_msg(wf_backward(l) == WF_OK && wf_item(l, &loss) == WF_OK, "%s", wf_tape_error(tape)->message);
         r.loss += loss;
     }
-    r.gradient = calloc((size_t)r.count, sizeof *r.gradient);
-    for (int i = 0; i < wf_registry_count(registry); i++) {
-        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
-        for (int64_t k = 0; !wf_registry_is_buffer(registry, i) && k < wf_array_count(&info->value); k++)
-            r.gradient[info->offset + k] = (double)wf_registry_grads(registry)->slab[info->offset + k];
-    }
+    result_take(&r, registry);
     return r;
-}
-
-static double distance(const struct result *a, const struct result *b)
-{
-    double difference = 0, norm = 0;
-    for (int64_t i = 0; i < a->count; i++) {
-        difference += (a->gradient[i] - b->gradient[i]) * (a->gradient[i] - b->gradient[i]);
-        norm += a->gradient[i] * a->gradient[i];
-    }
-    return sqrt(difference / norm);
 }
 
 static void compare(const char *name, double dropout, bool ignore)
@@ -67,10 +47,7 @@ static void compare(const char *name, double dropout, bool ignore)
     wf_tape *tape = new_tape();
     struct result whole = run(m, tape, (int[]){ROWS}, ignore, false);
     for (int i = 0; i < (int)(sizeof splits / sizeof *splits); i++) {
-        struct result parts = run(m, tape, splits[i], ignore, false);
-        ck_assert_msg(fabs(parts.loss - whole.loss) <= tolerance * whole.loss, "%s: loss %.12g, not %.12g", name, parts.loss, whole.loss);
-        ck_assert_msg(distance(&whole, &parts) <= tolerance, "%s, split %d: the gradients differ by %g", name, i, distance(&whole, &parts));
-        free(parts.gradient);
+        ck_same(name, i, &whole, run(m, tape, splits[i], ignore, false), tolerance);
     }
     if (dropout > 0) { /* other rows, other masks: the comparison would see them */
         struct result other = run(m, tape, splits[0], ignore, true);
