@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include "labels.h"
@@ -79,9 +80,19 @@ static void add_linear_tics(const struct axis *a, char name, bool labels, int mo
     if (name == 'x')
         step = fmax(step, 1);
     int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+    if (name == 'x' && labels && a->high < 1e15) { /* 1,500,000 */
+        const char *comma = "";
+        wf_string_text(s, "set format x \"%g\"\nset xtics (");
+        for (double tic = ceil(a->low / step) * step; tic <= a->high; tic += step, comma = ", ") {
+            char number[WF_NUMBER_SIZE];
+            wf_string_format(s, "%s\"%s\" %.15g", comma, wf_text_count((int64_t)tic, number), tic);
+        }
+        wf_string_text(s, ")\n");
+        return;
+    }
     if (!labels)
         wf_string_format(s, "set format %c \"\"\n", name);
-    else if (decimals > 6 || (name != 'x' && a->high / a->unit >= 1e6))
+    else if (decimals > 6 || a->high / a->unit >= 1e6)
         wf_string_format(s, "set format %c \"%%g\"\n", name);
     else
         wf_string_format(s, "set format %c \"%%.%df\"\n", name, decimals);
@@ -108,7 +119,7 @@ void axis_script(const struct axis *a, char name, bool labels, int most, struct 
 
 int axis_fit(const struct axis *a, int letters)
 {
-    int most = letters / (4 + (int)log10(fmax(a->high, 1)));
+    int digits = 1 + (int)log10(fmax(a->high, 1)), most = letters / (digits + (digits - 1) / 3 + 3);
     return most < 2 ? 2 : most < 10 ? most : 10;
 }
 

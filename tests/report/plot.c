@@ -23,7 +23,7 @@ START_TEST(drawings)
     ck_ok(wf_plot_text(NAMED(long_run), 1, NULL, &out, error));
     ck_assert_int_eq(check_lines(out.data, 80), 24);
     ck_assert_msg(strncmp(out.data, "loss (nats per token): * training  o validation  long\n", 54) == 0, "%s", out.data);
-    static const char *const parts[] = {"\n     10 +", "\nlearning rate (1e-4)\n", "         0         500       1000       1500",
+    static const char *const parts[] = {"\n     10 +", "\nlearning rate (1e-4)\n", "         0         500       1,000      1,500",
                                         "\n                                        step\n", "*o"};
     for (int i = 0; i < 5; i++)
         ck_assert_msg(strstr(out.data, parts[i]) != NULL, "no \"%s\" in\n%s", parts[i], out.data);
@@ -101,7 +101,7 @@ START_TEST(pictures)
     ck_assert_ptr_nonnull(svg);
     static const char *const shown[] = {"&lt;a>&amp;_{b}\"<",      ">two<",        ">three<", ">training (running mean)<",
                                         ">training (as logged)<",  ">validation<", ">step<",  ">learning rate (1e-4)<",
-                                        ">loss (nats per token)<", ">3000<",       ">1.0<"};
+                                        ">loss (nats per token)<", ">3,000<",      ">1.0<"};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         ck_assert_msg(count_of(svg, shown[i]) == 1, "%lld of %s", (long long)count_of(svg, shown[i]), shown[i]);
     ck_assert_int_eq(count_of(svg, "</svg>"), 1);

@@ -131,7 +131,7 @@ START_TEST(means)
         ck_assert_double_lt(fabs(r->mean.point[i].value / loss - 1), 0.05);
     }
     plot_finish(&p, 0.03);
-    ck_assert_int_eq(axis_fit(&p.x, 40), 40 / (4 + 3)); /* "3000", and some space */
+    ck_assert_int_eq(axis_fit(&p.x, 40), 40 / (5 + 3)); /* "3,000", and some space */
     plot_free(&p);
     run = make_long("few", 390, 0); /* is drawn as it is */
     ck_ok(plot_load(&run, 1, false, 10000, &p, error));
