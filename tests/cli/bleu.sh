@@ -26,7 +26,7 @@ done <"$golden/commands.txt"
 # --- nothing depends on the locale, on the size of pieces that a pipe gives, or on the order of arguments
 one=$golden/plain.reference1.txt
 hypotheses=$golden/plain.hypotheses.txt
-"$weft" bleu "$one" --width 6 <"$hypotheses" >want
+"$weft" bleu "$one" --width 6 <"$hypotheses" >want && [ -s want ] || failed '--width 6'
 LC_ALL=$comma "$weft" bleu --width=6 "$one" <"$hypotheses" | cmp -s - want || failed 'the locale or the order changes the output'
 dd if="$hypotheses" bs=7 2>/dev/null | "$weft" bleu "$one" --width 6 | cmp -s - want || failed 'a slow pipe changes the output'
 

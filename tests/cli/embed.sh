@@ -70,11 +70,11 @@ exec 4<&-
 # --- pooling and length
 embed --pooling mean --no-normalize <lines | cmp -s - text || failed 'not the mean, or not as long as it was'
 embed --pooling cls <lines >out && ! cmp -s out text || failed 'cls is mean'
-printf 'The\n' | embed --pooling cls >out
+printf 'The\n' | embed --pooling cls >out && [ -s out ] || failed "cls: $(cat err)"
 embed --pooling mean <<'LINE' | cmp -s - out || failed 'of one token cls is the mean'
 The
 LINE
-embed --normalize <lines >out
+embed --normalize <lines >out && [ "$(wc -l <out)" = 5 ] || failed "normalize: $(cat err)"
 awk 'NR != 3 {s = 0; for (i = 1; i <= NF; i++) s += $i * $i; if (s < 0.99999 || s > 1.00001) bad = 1} END {exit bad}' out || failed 'not 1 long'
 
 # --- cosines

@@ -48,6 +48,7 @@ grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "tokens": [0-9]*, "unknown": 
 # shellcheck disable=SC2086
 "$weft" train encoder-attention --train "$story" --valid "$story" --out whole --steps 3 $small 2>log || failed "whole: $(tail -1 log)"
 valid=$(sed -n 's/.*"loss\/valid":\([0-9.]*\).*/\1/p' whole/metrics.jsonl | tail -1)
+[ -n "$valid" ] || failed 'no validation loss in metrics.jsonl'
 "$weft" evaluate whole --data "$story" --json 2>/dev/null | grep -qF "{\"loss\": $(printf '%.10s' "$valid")" || failed "evaluate says other than $valid"
 
 # --- what an encoder does not do, and what it needs

@@ -60,7 +60,7 @@ expect 2 'did you mean multi30k?' "$weft" models multi3k
 "$weft" bench --help | grep -q '^  transformer-base ' || failed 'bench --help names no case'
 expect 2 'bench --help' "$weft" bench nope
 "$weft" help train | cmp - help || failed 'weft help train is not weft train --help'
-"$weft" tokenizer train --help >help
+"$weft" tokenizer train --help >help && [ -s help ] || failed 'tokenizer train --help'
 "$weft" help tokenizer train | cmp - help || failed 'weft help tokenizer train is not weft tokenizer train --help'
 "$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
 expect 2 "unknown command 'weft nope'" "$weft" help nope

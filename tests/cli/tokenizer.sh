@@ -36,7 +36,7 @@ tokenizer train --type word --out word.json text.txt 2>err || failed "word: $(ta
 [ "$(printf 'low\n' | tokenizer encode bpe.json --tokens)" = '["▁low"]' ] || failed 'tokens of bpe'
 [ "$(printf 'low\n' | tokenizer encode bpe.json --specials --tokens)" = '["<s>", "▁low", "</s>"]' ] || failed 'special tokens'
 [ "$(printf 'low\n' | tokenizer encode bpe.json --specials | tokenizer decode bpe.json)" = low ] || failed 'special tokens are printed'
-[ "$(printf 'low\n' | tokenizer encode bpe.json --specials | tokenizer decode --specials bpe.json)" != low ] || failed 'special tokens are not printed'
+[ "$(printf 'low\n' | tokenizer encode bpe.json --specials | tokenizer decode --specials bpe.json)" = '<s> low</s>' ] || failed 'special tokens are not printed'
 printf 'low\r\nlow' | tokenizer encode bpe.json >ids
 [ "$(sort -u ids | wc -l)" = 1 ] && [ "$(wc -l <ids)" = 2 ] || failed 'DOS lines, or a last line without its end'
 printf '\357\273\277low\n' | tokenizer encode bpe.json >ids2
@@ -59,7 +59,8 @@ expect 2 "--specials: '  c' begins or ends with a blank" tokenizer train --type 
 : >'<a>,<b>'
 tokenizer train --type bpe --specials '<a>,<b>' --out small2.json text.txt 2>err || failed "options: $(tail -1 err)"
 tokenizer info small2.json | grep -q '^special token: <b> 1$' || failed 'a file of that name is taken for a special token'
-tokenizer info none.json | grep -q 'special token' && failed 'special tokens that nobody asked for'
+tokenizer info none.json >info && [ -s info ] || failed 'info of a tokenizer without special tokens'
+grep -q 'special token' info && failed 'special tokens that nobody asked for'
 for n in 1 2; do
     tokenizer train --type bpe --threads $n --vocab-size 2000 --out threads$n.json "$story" text.txt 2>/dev/null || failed "$n threads"
 done
@@ -82,7 +83,7 @@ grep -q '^2 pairs' out && grep -q '% of the positions' out && grep -q '^target: 
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k >out 2>err || failed "survey --model: $(tail -1 err)"
 grep -q '^batches of [0-9,]* a side: .*% of the positions' out || failed "survey --model: $(cat out)"
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --source-eos --batch-tokens 40 --batch-cost side >side 2>err || failed "survey: $(tail -1 err)"
-like_line() { [ "$(grep "^$1" out)" = "$(grep "^$1" side)" ] || failed "survey --model counts the $1 otherwise: $(cat out side)"; }
+like_line() { grep "^$1" out >line && [ "$(cat line)" = "$(grep "^$1" side)" ] || failed "survey --model counts the $1 otherwise: $(cat out side)"; }
 like_line source && like_line target
 XDG_CACHE_HOME=$work tokenizer survey bpe.json a.txt,b.txt --model multi30k --batch-tokens 40 --max-length 2 >out 2>err && failed 'survey --model over-rules an option'
 grep -q 'longer than 2' err || failed "survey --model over-rules --max-length: $(cat err)"

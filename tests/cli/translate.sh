@@ -125,7 +125,8 @@ head -1 train.en | "$weft" translate pieces --max-tokens 3 >out 2>err || failed 
 [ "$(grep -c 'warning: the tokenizer of pieces has no decoder' err)" = 1 ] || failed "pieces without a warning: $(cat err)"
 "$weft" evaluate pieces --data train.en,train.de >out 2>err || failed "evaluate pieces: $(cat err)"
 [ "$(grep -c 'warning: the tokenizer of pieces has no decoder' err)" = 1 ] || failed "evaluate: pieces without a warning: $(cat err)"
-"$weft" evaluate pieces --no-bleu --data train.en,train.de 2>&1 | grep -q 'warning' && failed 'the loss alone has no need of text'
+"$weft" evaluate pieces --no-bleu --data train.en,train.de >out 2>err || failed "evaluate --no-bleu: $(cat err)"
+grep -q 'warning' err && failed 'the loss alone has no need of text'
 expect 2 '--language is about models whose tokens are words; those of pieces are bpe' "$weft" translate pieces --language de <train.en
 expect 2 '--keep-tokens is about models whose tokens are words' "$weft" translate pieces --keep-tokens <train.en
 # Ctrl-C ends it with a message
