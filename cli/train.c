@@ -9,7 +9,7 @@
 
 enum { MOST_SETTINGS = 64 };
 struct arguments {
-    const char *model, *train, *valid, *out, *tokenizer;
+    const char *model, *train, *valid, *out, *tokenizer, *config;
     const char *setting[MOST_SETTINGS];
     int settings;
     int64_t steps, seed, threads;
@@ -37,43 +37,73 @@ static wf_status check_setting(const struct arguments *a, const char *key, wf_er
     return WF_OK;
 }
 
-/* A resume starts from what the run was made with, a new run from the model's row of the zoo; --set comes on top, and --seed. */
-static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
+/* --set KEY=VALUE; all but the one at `without`. */
+static wf_status apply_settings(const struct arguments *a, int without, struct wf_config *config, wf_error *error)
 {
-    *seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
-    wf_status status = wf_config_preset(config, a->model, error);
-    char *state = wf_format("%s/state.safetensors", a->out);
-    if (status == WF_OK && !state)
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
-    if (status == WF_OK && a->resume && wf_file_exists(state)) {
-        struct wf_config was;
-        status = wf_train_config(a->out, &was, error);
-        if (status == WF_OK && strcmp(was.model, config->model) != 0)
-            status =
-                wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
-                             a->out, was.model, config->model);
-        if (status == WF_OK && a->seed < 0)
-            status = wf_train_seed(a->out, seed, error);
-        *config = was;
-    }
-    for (int i = 0; i < a->settings && status == WF_OK; i++) {
+    for (int i = 0; i < a->settings; i++) {
         char key[64];
         const char *equals = strchr(a->setting[i], '=');
-        if (!equals || equals == a->setting[i] || equals - a->setting[i] >= (ptrdiff_t)sizeof key) {
-            status = wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: a KEY=VALUE is wanted, such as lr=1e-3", a->setting[i]);
-            break;
-        }
+        if (i == without)
+            continue;
+        if (!equals || equals == a->setting[i] || equals - a->setting[i] >= (ptrdiff_t)sizeof key)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not a KEY=VALUE, such as lr=1e-3", a->setting[i]);
         snprintf(key, sizeof key, "%.*s", (int)(equals - a->setting[i]), a->setting[i]);
-        if ((status = check_setting(a, key, error)) != WF_OK)
-            break;
-        status = wf_config_set(config, key, equals + 1, error);
-        if (status != WF_OK)
+        wf_status status = check_setting(a, key, error);
+        if (status == WF_OK && (status = wf_config_set(config, key, equals + 1, error)) != WF_OK)
             wf_error_prefix(error, "--set %s", a->setting[i]);
+        if (status != WF_OK)
+            return status;
     }
     if (a->steps > 0)
         config->training.steps = a->steps;
+    return WF_OK;
+}
+
+/* The settings on top of a configuration. What does not hold between keys is said of the setting without which it would. */
+static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
+{
+    const struct wf_config before = *config;
+    wf_status status = apply_settings(a, -1, config, error);
+    if (status != WF_OK || (status = wf_config_check(config, error)) == WF_OK)
+        return status;
+    for (int i = 0; i < a->settings; i++) {
+        struct wf_config less = before;
+        if (apply_settings(a, i, &less, NULL) == WF_OK && wf_config_check(&less, NULL) == WF_OK) {
+            wf_error_prefix(error, "--set %s", a->setting[i]);
+            break;
+        }
+    }
+    return status;
+}
+
+/* What the run was made with. */
+static wf_status configure_resume(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
+{
+    wf_status status = wf_train_config(a->out, config, error);
+    if (status == WF_OK && a->model && strcmp(config->model, a->model) != 0)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
+                              a->out, config->model, a->model);
+    if (status == WF_OK && a->config)
+        status = wf_config_load_over(config, a->config, error);
+    return status == WF_OK && a->seed < 0 ? wf_train_seed(a->out, seed, error) : status;
+}
+
+/* A resume starts from what the run was made with, a new run from the model's preset; --config comes on top, then --set. */
+static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
+{
+    char *state = wf_format("%s/state.safetensors", a->out);
+    wf_status status = state ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    *seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
+    if (status == WF_OK && a->resume && wf_file_exists(state))
+        status = configure_resume(a, config, seed, error);
+    else if (status == WF_OK && a->model) {
+        status = wf_config_preset(config, a->model, error);
+        if (status == WF_OK && a->config)
+            status = wf_config_load_over(config, a->config, error);
+    } else if (status == WF_OK)
+        status = wf_config_load(config, a->config, error);
     if (status == WF_OK)
-        status = wf_config_check(config, error);
+        status = configure_further(a, config, error);
     wf_free(state);
     return status;
 }
@@ -89,6 +119,8 @@ int run_train(int argc, char **argv)
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)",
          .text = &a.tokenizer},
+        {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be left out",
+         .text = &a.config},
         {"set", "KEY=VALUE", "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below",
          .take = take_setting, .to = &a},
         {"steps", "N", "updates in all (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
@@ -108,7 +140,7 @@ int run_train(int argc, char **argv)
     int code = parse(&line, argc, argv);
     if (code >= 0)
         return code;
-    if (!a.model)
+    if (!a.model && !a.config)
         return fail_usage("which model? weft train MODEL --train FILE --out RUN; weft models lists them");
     if (!a.train)
         return fail_usage("weft train needs --train FILE: the text to train on");

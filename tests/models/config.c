@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "models_test.h"
+#include <weft/internal/family.h>
 #include <weft/internal/text.h>
 #include <weft/tokenizer.h>
 
@@ -224,6 +225,31 @@ START_TEST(all_keys_are_tested)
     ck_assert_int_ge(sections, 4);
     ck_assert_ptr_null(wf_config_section_at(-1));
     ck_assert(!wf_config_section_key("gpt", -1, &key) && !wf_config_section_key("no such", 0, &key));
+}
+END_TEST
+
+/* Descriptors, and what is wrong with broken ones. */
+START_TEST(families_are_checked)
+{
+    for (int i = 0; wf_families[i]; i++)
+        ck_ok(wf_family_check(wf_families[i], error));
+    const struct wf_family *gpt = wf_family_find("gpt", NULL);
+    struct wf_family f = *gpt;
+    f.abi -= 8;
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "another version of Weft");
+    f = *gpt, f.forward = NULL;
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt lacks a function");
+    f = *gpt, f.config_size = 8;
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: key heads lies outside its struct");
+    struct wf_key keys[2] = {gpt->keys.key[0], gpt->keys.key[0]};
+    f = *gpt, f.keys.key = keys, f.keys.count = 2;
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: two keys are named d_model");
+    f.keys.count = 1;
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt has no key for the vocabulary size");
+    keys[0].value = "0";
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: default of: d_model: 0 is out of range");
+    keys[0].name = "lr";
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: the key lr is taken by the section training");
 }
 END_TEST
 
@@ -522,6 +548,6 @@ START_TEST(numbers_are_the_same_in_every_locale)
 END_TEST
 
 WF_TEST_MAIN("models/config", presets_are_zoo_rows, an_unknown_model_names_the_nearest, nearest_names, all_keys_are_tested,
-             every_key_takes_good_values_and_refuses_bad_ones, keys_reach_their_fields, words_are_those_of_nn_and_optim,
-             unknown_keys_name_the_nearest, keys_say_what_they_mean, what_holds_between_keys, keys_of_other_families,
-             what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)
+             families_are_checked, every_key_takes_good_values_and_refuses_bad_ones, keys_reach_their_fields,
+             words_are_those_of_nn_and_optim, unknown_keys_name_the_nearest, keys_say_what_they_mean, what_holds_between_keys,
+             keys_of_other_families, what_holds_between_keys_of_pairs, numbers_are_the_same_in_every_locale)

@@ -238,6 +238,13 @@ START_TEST(files_of_the_users_own)
         refused(bad[i][0]);
         ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, bad[i][1]);
     }
+    /* a kind of tokenizer that is given, not trained: files have it, --set does not take it */
+    c = preset("encoder-attention");
+    c.tokenizer.kind = 4;
+    ck_ok(wf_config_save(&c, path, error));
+    ck_ok(wf_config_load(&c, path, error));
+    ck_assert(key_is(&c, "tokenizer", "wordpiece"));
+    ck_refused(wf_config_set(&c, "tokenizer", "wordpiece", error), WF_ERR_ARGUMENT, "is not one of char, word, bpe or byte-bpe");
     c = preset("char-rms");
     write_file("{\"layers\": 3}", 13);
     ck_ok(wf_config_load_over(&c, path, error));
