@@ -67,7 +67,7 @@ START_TEST(what_does_not_belong_together)
     ck_ok(wf_tokenizer_save(small_one, in_folder("run/tokenizer.source.json"), error));
     open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "7 types");
     /* of the right size, without marks */
-    ck_ok(wf_tokenizer_train("abcdefghi", 9, &letters, error));
+    ck_ok(wf_tokenizer_train("abcdefghij", 10, &letters, error));
     ck_ok(wf_tokenizer_save(letters, in_folder("run/tokenizer.target.json"), error));
     copy(in_folder("source"), in_folder("run/tokenizer.source.json"));
     open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "no token for the start");
