@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -13,8 +14,11 @@
 #include <weft/memory.h>
 
 enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
-/* Steps of one match: enough for a pattern that goes over a long text some times, not for one that tries all ways to cut it. */
-enum { MATCH_STEPS = 1000000, MATCH_STEPS_A_BYTE = 16 };
+/* A match is looked for in a window of the text first, in few steps, so that hostile patterns cost little at each position. Where that is
+ * not enough, positions are tried one by one with a larger window or more steps, up to a limit of time for the text: steps alone do not
+ * tell the cost, for one may go over all of the window. Real patterns take no part of it. No JIT: its count of steps leaves out most. */
+enum { WINDOW = 256, STEPS = 64, MOST_STEPS = 1000000, MOST_STEPS_A_BYTE = 16 };
+static const double most_seconds = 1, most_seconds_a_byte = 5e-6;
 
 static void *allocate(size_t bytes, void *ctx)
 {
@@ -91,12 +95,9 @@ static wf_status read_pattern(struct reader *r, const struct key *key, json_t *o
     p->every = p->regex && !strcmp(p->text.data, EVERY_CHARACTER);
     if (!p->regex || p->every)
         return WF_OK;
-    status = compile(r, p);
-    if (p->code) {
-        p->next = r->t->pattern;
-        r->t->pattern = p;
-    }
-    return status;
+    p->next = r->t->pattern;
+    r->t->pattern = p;
+    return compile(r, p);
 }
 
 static json_t *write_pattern(const wf_tokenizer *t, const struct key *key, const void *field)
@@ -151,32 +152,97 @@ static wf_status find_every(struct scratch *s, const char *data, int64_t begin, 
     return WF_OK;
 }
 
-/* As the crate `onig` goes through a text: an empty match right after the last one is passed over by a character. */
-static wf_status find_regex(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end,
-                            pcre2_match_context *context)
+struct search {
+    const struct pattern *pattern;
+    struct scratch *s;
+    const char *text;
+    int64_t length, window, steps;
+    int64_t careful; /* positions before this are tried one by one */
+    double end;      /* of the time for it; 0: it did not begin */
+};
+
+/* Looks for a match from text[at] on, or at text[at] only: its bounds are in the match data, or PCRE2's error. */
+static int attempt(struct search *q, int64_t at, bool here)
 {
-    const char *text = data + begin;
-    int64_t length = end - begin, last = -1;
-    PCRE2_SIZE *found = pcre2_get_ovector_pointer(s->match_data);
-    for (int64_t at = 0; at <= length;) {
-        int code = pcre2_match(p->code, (PCRE2_SPTR)text, (PCRE2_SIZE)length, (PCRE2_SIZE)at, PCRE2_NO_UTF_CHECK, s->match_data, context);
+    int64_t stop = q->length - at > q->window ? at + q->window : q->length;
+    while (stop < q->length && (q->text[stop] & 0xC0) == 0x80)
+        stop++;
+    pcre2_set_match_limit(q->s->match_context, (uint32_t)q->steps);
+    return pcre2_match(q->pattern->code, (PCRE2_SPTR)q->text, (PCRE2_SIZE)stop, (PCRE2_SIZE)at,
+                       PCRE2_NO_UTF_CHECK | (here ? PCRE2_ANCHORED : 0) | (stop < q->length ? PCRE2_PARTIAL_HARD : 0), q->s->match_data,
+                       q->s->match_context);
+}
+
+/* Whether the next attempt may take more. */
+static bool grow(struct search *q, bool window)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    double time = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    if (q->end == 0)
+        q->end = time + most_seconds + most_seconds_a_byte * (double)q->length;
+    q->window *= window ? 2 : 1;
+    q->steps *= window ? 1 : 2;
+    return time < q->end && q->steps / 2 <= MOST_STEPS + MOST_STEPS_A_BYTE * q->length && q->steps <= UINT32_MAX;
+}
+
+/* The next match from *at on: PCRE2's code; *at is then where it was found. */
+static int next_match(struct search *q, int64_t *at)
+{
+    q->window = WINDOW;
+    q->steps = STEPS;
+    for (;;) {
+        bool here = *at < q->careful;
+        int code = attempt(q, *at, here), size = 1;
+        if (code == PCRE2_ERROR_NOMATCH) {
+            if (!here && q->length - *at <= q->window)
+                return code;
+            if (here && *at < q->length)
+                unicode_at(q->text, *at, &size);
+            for (*at += here ? size : q->window; *at < q->length && (q->text[*at] & 0xC0) == 0x80;)
+                ++*at;
+            if (*at > q->length)
+                return code;
+            q->window = WINDOW;
+            q->steps = STEPS;
+        } else if (code == PCRE2_ERROR_PARTIAL || code == PCRE2_ERROR_MATCHLIMIT) {
+            bool partial = code == PCRE2_ERROR_PARTIAL;
+            if (!here && partial)
+                *at = (int64_t)pcre2_get_startchar(q->s->match_data);
+            if (!here)
+                q->careful = partial ? *at + 1 : *at + q->window;
+            if ((here || partial) && !grow(q, partial))
+                return PCRE2_ERROR_MATCHLIMIT;
+        } else {
+            return code;
+        }
+    }
+}
+
+/* As the crate `onig` goes through a text: an empty match right after the last one is passed over by a character. */
+static wf_status find_regex(struct search *q, int64_t begin)
+{
+    int64_t last = -1;
+    PCRE2_SIZE *found = pcre2_get_ovector_pointer(q->s->match_data);
+    for (int64_t at = 0; at <= q->length;) {
+        int code = next_match(q, &at);
         if (code == PCRE2_ERROR_NOMATCH)
             return WF_OK;
         if (code == PCRE2_ERROR_NOMEMORY)
             return WF_ERR_MEMORY;
         if (code < 0 || found[0] > found[1]) { /* \K in a look-ahead can turn them around */
-            s->fault = begin + at;
+            q->s->fault = begin + at;
             return WF_ERR_FORMAT;
         }
         int64_t from = (int64_t)found[0], to = (int64_t)found[1];
         int size = 1;
         if (from == to && to == last) {
-            if (at < length)
-                unicode_at(text, at, &size);
-            at += size;
+            if (to < q->length)
+                unicode_at(q->text, to, &size);
+            at = to + size;
             continue;
         }
-        if (!spans_add(&s->matches, begin + from, begin + to))
+        if (!spans_add(&q->s->matches, begin + from, begin + to))
             return WF_ERR_MEMORY;
         at = last = to;
     }
@@ -199,9 +265,8 @@ wf_status pattern_find(const struct pattern *p, struct scratch *s, const char *d
             return WF_ERR_MEMORY;
         pcre2_set_heap_limit(s->match_context, HEAP_KIB);
     }
-    int64_t steps = end - begin > INT32_MAX / MATCH_STEPS_A_BYTE ? INT32_MAX : (end - begin) * MATCH_STEPS_A_BYTE;
-    pcre2_set_match_limit(s->match_context, (uint32_t)steps + MATCH_STEPS);
-    return find_regex(p, s, data, begin, end, s->match_context);
+    struct search q = {.pattern = p, .s = s, .text = data + begin, .length = end - begin};
+    return find_regex(&q, begin);
 }
 
 void pattern_free(struct pattern *p)

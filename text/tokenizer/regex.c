@@ -113,7 +113,6 @@ static const struct escape {
     {'A', NULL, ""},
     {'Z', NULL, ""},
     {'z', NULL, ""},
-    {'G', NULL, ""},
     {'K', NULL, ""},
     {'k', NULL, ""},
     {'t', NULL, NULL},

@@ -147,7 +147,8 @@ struct wf_encode_options {
  * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first
  * character or word that is not there, as U+00E9 and itself if it can be printed, with line and column (in characters, from 1) and offset
  * (in bytes, from 0). Bytes that are not UTF-8 are named the same way. Both are WF_ERR_FORMAT, as is a pattern of the file that takes too
- * many steps for one match (over a whole text a hostile one may still cost the square of its length). Added tokens that stand in the
+ * many steps for one match, or more than a second and 5 microseconds a byte for the text, and a text that the file's steps make more than 32
+ * times as long. Added tokens that stand in the
  * text ("</s>") are recognised, as `tokenizers` does. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
