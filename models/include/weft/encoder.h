@@ -14,7 +14,7 @@ struct wf_encoder_call {
     const int32_t *lengths;  /* [B]: row b holds lengths[b] tokens, the rest is padding, whose keys get a weight of exactly 0 */
     wf_tensor *mask;         /* bool, broadcasts to [B,H,T,T]; true = may attend */
     bool causal;             /* token t attends to tokens 0 .. t */
-    const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. "bert" only */
+    const int32_t *segments; /* one for each id, below the configuration's `segments`; NULL: all 0. For models with segment embeddings */
     const int32_t *offsets;  /* [sentences + 1]: packed sentences, ids [N]; excludes lengths and mask */
     int sentences;
     wf_tensor **weights; /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */

@@ -61,11 +61,11 @@ struct wf_train_options {
      * number is about; who has a handful of pairs wants all of them trained.) */
     const char *const *valid;
     int64_t valid_files;
-    /* A tokenizer.json; NULL: one is made from the training text, of config.tokenizer's kind and at most config.vocab_size types.
+    /* A tokenizer.json; NULL: one is trained on the training text, of config.tokenizer.kind and at most the vocabulary size of config.
      * An encoder's has the special tokens <pad> <unk> <mask>; one that is given needs a mask token, <mask> or [MASK].
      * Either way the run's config.json then has the actual sizes; of a given one also its kind, and min_frequency 0. */
     const char *tokenizer;
-    /* Of translations: the source's, where it has its own (config.shared false); `tokenizer` is the target's then. NULL:
+    /* Of translations: the source's, with shared=false; `tokenizer` is the target's then. NULL:
      * `tokenizer` serves both. */
     const char *source_tokenizer;
     /* A folder for ids and surveys of the texts, such as wf_cache_folder(), so that they are encoded once; NULL: none. */
