@@ -61,7 +61,9 @@ expect 1 'maskless.json: the tokenizer has no mask token: it must have one named
     "$weft" train encoder-attention --train "$story" --out refused --tokenizer maskless.json
 echo 'a few words' >short.txt
 expect 2 'use a longer text or a smaller context' "$weft" train encoder-attention --train short.txt --out refused --steps 1 --set vocab_size=0
-expect 2 'set tokenizer=word, bpe or byte-bpe' "$weft" train encoder-attention --train "$story" --out refused --set tokenizer=char
+# shellcheck disable=SC2086
+"$weft" train encoder-attention --train "$story" --out chars --steps 2 $small --set tokenizer=char 2>log || failed "characters: $(tail -1 log)"
+grep -q '"<mask>"' chars/tokenizer.json || failed 'no mask token among the characters'
 expect 2 'mask_rate' "$weft" train encoder-attention --train "$story" --out refused --set mask_rate=1
 "$weft" inspect straight >out 2>err || failed 'inspect'
 grep -q '^mask_rate: 0.15$' out || failed "inspect: $(head -30 out)"
