@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "sequence.h"
 
-#include <sys/stat.h>
-
 #include <weft/memory.h>
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
 {
     return report_progress(ctx, "encoding the text", done, total);
-}
-
-/* A tokenizer is made in one reading of the texts, and the ids in another. */
-static wf_status check_files(struct trainer *t, const char *const *paths, int64_t count)
-{
-    struct stat info;
-    for (int64_t i = 0; i < count; i++)
-        if (stat(paths[i], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-            return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                                "%s is a pipe or a device, which can be read once, and training a tokenizer takes one reading more: write "
-                                "it to a file first, or give a tokenizer",
-                                paths[i]);
-    return WF_OK;
 }
 
 static wf_status make_tokenizer(struct trainer *t, bool both)
@@ -32,9 +17,7 @@ static wf_status make_tokenizer(struct trainer *t, bool both)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
     for (int64_t i = 0; i < count; i++)
         paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
-    wf_status status = check_files(t, paths, count);
-    if (status == WF_OK)
-        status = tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
+    wf_status status = tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
     wf_free(paths);
     return status;
 }

@@ -250,4 +250,36 @@ START_TEST(several_processes)
 }
 END_TEST
 
-WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, the_oldest_go, done_without, several_processes)
+/* Blocks go to the file as they are done, and the file is mapped, not read: while a text is encoded and after it. */
+START_TEST(memory_does_not_grow_with_the_text)
+{
+    enum { BYTES = 64 << 20 };
+    const char *sanitize = getenv("WEFT_SANITIZE");
+    if (sanitize && strcmp(sanitize, "none") != 0) /* they need memory themselves */
+        return;
+    begin();
+    wf_tokenizer *t = characters();
+    ck_ok(wf_set_threads(2, error));
+    FILE *f = fopen(test_file("large", "", 0), "wb");
+    char line[1024];
+    for (int i = 0; i < 1024; i++)
+        line[i] = i % 50 == 49 ? '\n' : 'a';
+    for (int64_t i = 0; f && i < BYTES / 1024; i++)
+        fwrite(line, 1, sizeof line, f);
+    ck_assert(f && fclose(f) == 0);
+    struct rusage before, after;
+    for (int round = 0; round < 2; round++) {
+        getrusage(RUSAGE_SELF, &before);
+        struct wf_text_ids ids = opened(test_file("large", NULL, 0), t);
+        getrusage(RUSAGE_SELF, &after);
+        ck_assert(ids.cached == (round == 1) && ids.ids.count == BYTES);
+        wf_text_ids_close(&ids);
+        ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, BYTES / 1024 / 4); /* KiB */
+    }
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, the_oldest_go, done_without, several_processes,
+             memory_does_not_grow_with_the_text)
