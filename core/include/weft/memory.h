@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one allocator. */
+/* The library's allocator. */
 #ifndef WEFT_MEMORY_H
 #define WEFT_MEMORY_H
 
@@ -7,13 +7,13 @@
 
 WF_BEGIN_DECLS
 
-/* All memory of the library comes from here, 64-byte aligned; NULL when there is none. wf_free(NULL) does nothing. */
+/* All memory of the library is allocated here, aligned to 64 bytes. NULL if out of memory. wf_free(NULL) does nothing. */
 WF_API void *wf_alloc(size_t bytes);
 WF_API void *wf_alloc_zero(size_t count, size_t size); /* checks count * size for overflow */
-WF_API void *wf_realloc(void *old, size_t bytes);      /* the old block stays when NULL comes back */
+WF_API void *wf_realloc(void *old, size_t bytes);      /* if it returns NULL, the old block is unchanged */
 WF_API void wf_free(void *block);
 WF_API char *wf_strdup(const char *text);
-/* A formatted string, freed with wf_free; NULL without memory. */
+/* A formatted string, to be freed with wf_free; NULL if out of memory. */
 WF_API char *wf_format(const char *format, ...) WF_PRINTF(1, 2);
 
 WF_END_DECLS

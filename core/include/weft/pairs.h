@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The batch of pairs of sequences that data/ makes and encoder-decoders take. */
+/* A batch of sentence pairs, as data/ produces it and encoder-decoders take it. */
 #ifndef WEFT_PAIRS_H
 #define WEFT_PAIRS_H
 
 #include <weft/base.h>
 
-/* Pairs of sentences as a model takes them: packed, end to end, without padding. Sentence i of the source is
- * source[source_offsets[i] .. source_offsets[i+1]-1]; the target's offsets hold for input (<s> y1 .. yn) and target
- * (y1 .. yn </s>) alike. */
+/* Sentence pairs, packed end to end without padding. Sentence i of the source is source[source_offsets[i] .. source_offsets[i+1]-1];
+ * target_offsets applies to both the decoder's input (<s> y1 .. yn) and the target (y1 .. yn </s>). */
 struct wf_pairs {
     int64_t count;
     const int32_t *source, *source_offsets; /* offsets [count + 1] */
     const int32_t *input, *target, *target_offsets;
-    int64_t first_source, first_target; /* ids of the whole batch that stand before these: of micro-batches */
+    int64_t first_source, first_target; /* of a micro-batch: number of ids of the whole batch before it */
 };
 
 #endif

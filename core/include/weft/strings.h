@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that grows. */
+/* A growing string. */
 #ifndef WEFT_STRINGS_H
 #define WEFT_STRINGS_H
 
@@ -7,13 +7,13 @@
 
 WF_BEGIN_DECLS
 
-/* Start it as {0}, free it with wf_string_free. */
+/* Initialize it with {0}, free it with wf_string_free. */
 struct wf_string {
-    char *data; /* a NUL follows at data[length] once something was appended */
+    char *data; /* NUL-terminated at data[length] after the first append; NULL before */
     int64_t length, capacity;
-    bool failed; /* an append found no memory; everything after it was dropped */
+    bool failed; /* an append ran out of memory; that append and all later ones were dropped */
 };
-WF_API void wf_string_free(struct wf_string *string); /* leaves it empty; NULL and empty strings are fine */
+WF_API void wf_string_free(struct wf_string *string); /* leaves it empty; NULL is allowed */
 
 WF_END_DECLS
 

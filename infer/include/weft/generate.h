@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sampling from language models. */
+/* Text generation with language models. */
 #ifndef WEFT_GENERATE_H
 #define WEFT_GENERATE_H
 
@@ -8,8 +8,8 @@
 
 WF_BEGIN_DECLS
 
-/* How the next token is drawn from logits: divided by the temperature, cut to the k largest, then to the smallest set of
- * probability >= p (Holtzman et al. 2020), then drawn. The draw is a function of (seed, position) alone. */
+/* Sampling of the next token: the logits are divided by the temperature and restricted to the k largest, then to the smallest set with
+ * probability >= p (nucleus sampling, Holtzman et al. 2020). The random number depends on (seed, position) only. */
 struct wf_sampler {
     double temperature; /* > 0; 0: 1 */
     int64_t top_k;      /* 0: all */
@@ -17,31 +17,30 @@ struct wf_sampler {
     bool greedy;        /* the largest logit; of equal ones the smallest id */
     uint64_t seed;
 };
-/* The id drawn from logits [n] for place `position`. order is scratch for n ids. WF_ERR_NUMERIC: a NaN among the logits,
- * or none that is finite. */
+/* Samples *id from logits [n]. order: scratch memory for n ids. WF_ERR_NUMERIC: a logit is NaN, or none is finite. */
 WF_API wf_status wf_sample(const struct wf_sampler *sampler, const wf_real *logits, int64_t n, uint64_t position, int32_t *order,
                            int32_t *id, wf_error *error) WF_CHECKED;
 
 struct wf_generate_options {
     struct wf_sampler sampler;
     int64_t max_tokens;
-    bool no_cache; /* computes the whole window again for every token: for tests; the same ids, bit for bit */
+    bool no_cache; /* recomputes the whole window for every token, for tests; gives the same ids */
     /* Called with each new id; false ends the generation (not an error). May be NULL. */
     bool (*token)(void *ctx, int32_t id);
     void *ctx;
-    const int32_t *end; /* the token that ends a text: drawn, it ends the generation and is not part of it. NULL: none does */
+    const int32_t *end; /* end-of-text token: when it is sampled, generation stops without returning it. NULL: none */
 };
-/* Continues prompt[length] (at least one id) by up to max_tokens ids, written to out (room for max_tokens; may be NULL), *count
- * of them. When the context is full the window slides: the oldest quarter is dropped and the rest computed anew, so each
- * token sees between three quarters of a context and a whole one. The tape is reset. */
+/* Continues prompt[length] (at least one id) by up to max_tokens ids: *count ids in out[max_tokens], which may be NULL. When the context
+ * is full, its oldest quarter is dropped and the rest recomputed, so that each token sees at least three quarters of a context. The tape
+ * is reset. */
 WF_API wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                                   const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error) WF_CHECKED;
 
-/* The same as text: `text` gets it in parts, in UTF-8 and NUL-terminated, after the prompt and after each token (length may be 0: a part
- * that a later token may still change waits for it, as in wf_decoder_push); false ends the generation. The parts are what
- * wf_tokenizer_decode gives for prompt and new ids at once. The generation ends at the tokenizer's end-of-text token
- * (WF_SPECIAL_EOS), where it has one. An empty prompt starts a text: after a line end, or where the tokenizer has none after the token for
- * the end or the beginning of a text, or id 0; it is not part of the text. options->token, ctx and end are not used. */
+/* The same as text: the callback `text` is called after the prompt and after each token with the next part of the text, in UTF-8 and
+ * NUL-terminated; it returns false to stop. length may be 0: text that a later token may still change is held back, as in wf_decoder_push.
+ * Together the parts are what wf_tokenizer_decode gives for the prompt and all new ids. Generation stops at the tokenizer's end-of-text
+ * token (WF_SPECIAL_EOS), if it has one. An empty prompt is replaced by one token that is not printed: a line end, or if the tokenizer has
+ * none its end-of-text token, its BOS, or id 0. options->token, ctx and end are ignored. */
 WF_API wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, const int32_t *prompt,
                                   int64_t length, const struct wf_generate_options *options,
                                   bool (*text)(void *ctx, const char *text, int64_t length), void *ctx, wf_error *error) WF_CHECKED;

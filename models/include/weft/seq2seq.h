@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder-decoder of the zoo (Vaswani et al. 2017) behind wf_model: training on pairs, and decoding step by step. Sentences are
- * packed end to end everywhere, so that padding costs nothing. For whole translations see <weft/translate.h>. */
+/* The encoder-decoder of the zoo (Vaswani et al. 2017) as a wf_model: training on pairs, and stepwise decoding. Sentences are packed end to
+ * end without padding. For beam search see <weft/translate.h>. */
 #ifndef WEFT_SEQ2SEQ_H
 #define WEFT_SEQ2SEQ_H
 
@@ -9,19 +9,19 @@
 
 WF_BEGIN_DECLS
 
-/* Whether the model translates, and takes the functions below. Those of a model of one kind on a model of another are an error of the
- * tape that says so. */
+/* Whether the model is an encoder-decoder, as the functions below require. Called with a model of another kind they are an error of the
+ * tape. */
 WF_API bool wf_model_translates(const wf_model *model);
 
 /* Attention weights of every layer, for one pair: encoder [1,H,S,S], decoder [1,H,T,T] and cross [1,H,T,S], [layers] tensors each. */
 struct wf_seq2seq_weights {
-    wf_tensor **encoder, **decoder, **cross; /* arrays of the caller's, of encoder_layers and decoder_layers; NULL: not wanted */
+    wf_tensor **encoder, **decoder, **cross; /* the caller's arrays: [encoder_layers], [decoder_layers], [decoder_layers]; NULL: skipped */
 };
-/* N target ids of all pairs -> logits [N,V]. weights may be NULL; wanted, there must be one pair. Sets the tape's first row
- * from the pairs, so that dropout does not depend on how a batch is cut. */
+/* The N target ids of all pairs -> logits [N,V]. weights may be NULL; otherwise there must be exactly one pair. Sets the tape's first row
+ * from the pairs, so that dropout does not depend on the division into micro-batches. */
 WF_API wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                   const struct wf_seq2seq_weights *weights);
-/* Mean cross-entropy over all targets -> [], without holding all logits. */
+/* Mean cross-entropy over all targets -> [], without storing all logits. */
 WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                                      const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus
@@ -29,13 +29,13 @@ WF_API wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const
 #endif
 
 /* --- decoding, in WF_INFER ----------------------------------------------------------------------------------------- */
-/* Source sentences, end to end -> memory [M,d]. */
+/* `count` source sentences, packed: sentence i is ids[offsets[i] .. offsets[i+1]-1] -> encoder output ("memory") [M,d]. */
 WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count);
-/* Keys and values of every decoder layer's cross-attention, kv[decoder_layers], computed once for a whole translation. */
+/* Keys and values of every decoder layer's cross-attention, kv[decoder_layers]; computed once per translation. */
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
-/* Ids [R,T] that continue the R rows of the cache -> logits of the last of each, [R,V]. Row r translates the sentence i with
- * row_offsets[i] <= r < row_offsets[i+1]; a sentence may have no rows. source_offsets are those of wf_model_encode. The cache is that of
- * wf_model_cache, or one for fewer ids of the same widths (wf_cache_init of decoder_layers, d_model, d_model); it is advanced. */
+/* Ids [R,T] that continue the R rows of the cache -> logits of the last id of each row, [R,V]. Row r is a translation of sentence i with
+ * row_offsets[i] <= r < row_offsets[i+1]; a sentence may have no rows. source_offsets: the offsets given to wf_model_encode. The cache is
+ * made by wf_model_cache, or for fewer ids by wf_cache_init with decoder_layers, d_model, d_model; it advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
                                   const int32_t *row_offsets, const int32_t *source_offsets, int64_t count);
 
