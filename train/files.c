@@ -67,13 +67,10 @@ wf_status checkpoint_save(struct trainer *t)
     char name[64];
     snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)t->step);
     char *folder = wf_run_path(t->options->out, "checkpoints", t->error);
-    wf_status status = folder ? wf_folder_make(folder, t->error) : WF_ERR_MEMORY;
-    if (status == WF_OK)
-        status = weights_save(t, name);
-    if (status == WF_OK)
-        status = drop_old(t);
+    if (folder && !wf_folder_make(folder, t->error) && !weights_save(t, name))
+        drop_old(t);
     wf_free(folder);
-    return status;
+    return t->error->code;
 }
 
 wf_status set_aside(struct trainer *t, const char *name, const char *as, const char *why)

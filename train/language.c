@@ -21,11 +21,8 @@ static wf_status open(struct trainer *t, bool resuming)
     if (t->options->source_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a language model: it has one tokenizer, not two", t->config.model);
     /* Of both texts: a character that only the validation text has must not end the run. */
-    wf_status status = sequence_tokenizer(t, &l->sequence, resuming, true);
-    if (status == WF_OK)
-        status = sequence_encode(t, &l->sequence);
-    if (status != WF_OK)
-        return status;
+    if (sequence_tokenizer(t, &l->sequence, resuming, true) || sequence_encode(t, &l->sequence))
+        return t->error->code;
     if (t->options->tokenizer) { /* config.json says what is, not what would have been made */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;

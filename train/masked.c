@@ -31,18 +31,19 @@ static wf_status check_texts(struct trainer *t, struct masked *d)
     const struct wf_corpus *c = &d->sequence.corpus;
     t->train_tokens = wf_masking_ordinary(&d->masking, c->train.ids);
     choose_validation(t, t->config.training.batch * wf_config_shape(&t->config).context);
-    wf_status status = wf_masked_count(&t->config, t->tokenizer, c->valid.ids, t->valid_limit, &t->valid_tokens, t->error);
-    if (status == WF_OK && t->train_tokens == 0)
+    if (wf_masked_count(&t->config, t->tokenizer, c->valid.ids, t->valid_limit, &t->valid_tokens, t->error))
+        return t->error->code;
+    if (t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "
                             "another text or another tokenizer",
                             (long long)c->train.ids.count);
-    if (status == WF_OK && t->valid_tokens == 0)
+    if (t->valid_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
                             "of the %lld tokens to validate on none is masked: there are too few that the tokenizer knows, or mask_rate=%g "
                             "is too small for them",
                             (long long)c->valid.ids.count, t->config.training.mask_rate);
-    return status;
+    return WF_OK;
 }
 
 static wf_status open(struct trainer *t, bool resuming)
@@ -51,17 +52,12 @@ static wf_status open(struct trainer *t, bool resuming)
     struct masked *d = t->data = wf_alloc_zero(1, sizeof *d);
     if (!d)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
-    wf_status status = check(t);
-    if (status == WF_OK) /* what only the validation text has is unknown */
-        status = sequence_tokenizer(t, &d->sequence, resuming, false);
-    if (status == WF_OK && (status = wf_masking_init(&d->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error)) != WF_OK)
+    if (check(t) || sequence_tokenizer(t, &d->sequence, resuming, false)) /* what only the validation text has is unknown */
+        return t->error->code;
+    if (wf_masking_init(&d->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error))
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : o->out);
-    if (status == WF_OK)
-        status = sequence_encode(t, &d->sequence);
-    if (status == WF_OK)
-        status = check_texts(t, d);
-    if (status != WF_OK)
-        return status;
+    if (t->error->code || sequence_encode(t, &d->sequence) || check_texts(t, d))
+        return t->error->code;
     if (o->tokenizer) { /* config.json says what is, not what would have been made */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;

@@ -18,26 +18,41 @@ double seconds_since(const struct timespec *start)
 
 enum { LOG_EVERY = 10 };
 
-static wf_status set_survey(json_t *line, const struct wf_bitext_survey *s, wf_status status, wf_error *error)
+/* The numbers of a line that are whole. */
+struct count {
+    const char *key;
+    int64_t value;
+};
+
+static wf_status put_counts(json_t *line, const struct count *count, size_t n, wf_error *error)
 {
-    const struct {
-        const char *key;
-        int64_t value;
-    } number[] = {{"lines", s->lines},
-                  {"used", s->used},
-                  {"empty_source", s->empty_source},
-                  {"empty_target", s->empty_target},
-                  {"empty_both", s->empty_both},
-                  {"long_source", s->long_source},
-                  {"long_target", s->long_target},
-                  {"long_both", s->long_both},
-                  {"source_tokens", s->source_tokens},
-                  {"target_tokens", s->target_tokens},
-                  {"source_unknown", s->source_unknown},
-                  {"target_unknown", s->target_unknown}};
-    for (size_t i = 0; status == WF_OK && i < sizeof number / sizeof *number; i++)
-        status = wf_json_set_int(line, number[i].key, number[i].value, error);
-    return status;
+    for (size_t i = 0; i < n; i++)
+        if (wf_json_set_int(line, count[i].key, count[i].value, error))
+            return error->code;
+    return WF_OK;
+}
+
+static wf_status put_survey(json_t *line, const struct wf_bitext_survey *s, wf_error *error)
+{
+    const struct count of[] = {{"lines", s->lines},
+                               {"used", s->used},
+                               {"empty_source", s->empty_source},
+                               {"empty_target", s->empty_target},
+                               {"empty_both", s->empty_both},
+                               {"long_source", s->long_source},
+                               {"long_target", s->long_target},
+                               {"long_both", s->long_both},
+                               {"source_tokens", s->source_tokens},
+                               {"target_tokens", s->target_tokens},
+                               {"source_unknown", s->source_unknown},
+                               {"target_unknown", s->target_unknown}};
+    return put_counts(line, of, sizeof of / sizeof *of, error);
+}
+
+static wf_status put_start(json_t *line, const struct wf_event *e, wf_error *error)
+{
+    const struct count of[] = {{"parameters", e->parameters}, {"train_tokens", e->train_tokens}, {"valid_tokens", e->valid_tokens}};
+    return put_counts(line, of, sizeof of / sizeof *of, error);
 }
 
 /* The curves: in metrics.jsonl and in the event file under the same names. */
@@ -63,36 +78,28 @@ static int numbers_of(const struct wf_event *e, struct number out[NUMBERS])
     return used;
 }
 
-static wf_status write_line(struct trainer *t, const struct wf_event *e, const char *name)
+static wf_status put_numbers(json_t *line, const struct wf_event *e, wf_error *error)
 {
     struct number number[NUMBERS];
-    int numbers = numbers_of(e, number);
+    for (int i = 0, n = numbers_of(e, number); i < n; i++)
+        if (wf_json_set_double(line, number[i].tag, number[i].value, error))
+            return error->code;
+    return WF_OK;
+}
+
+static wf_status write_line(struct trainer *t, const struct wf_event *e, const char *name)
+{
     wf_json_init();
     json_t *line = json_object();
     if (!line)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a line of metrics.jsonl");
-    wf_status status = wf_json_set_string(line, "event", name, t->error);
-    if (status == WF_OK)
-        status = wf_json_set_int(line, "step", e->step, t->error);
-    for (int i = 0; i < numbers && status == WF_OK; i++)
-        status = wf_json_set_double(line, number[i].tag, number[i].value, t->error);
-    if (e->kind == WF_EVENT_START && status == WF_OK) {
-        status = wf_json_set_int(line, "parameters", e->parameters, t->error);
-        if (status == WF_OK)
-            status = wf_json_set_int(line, "train_tokens", e->train_tokens, t->error);
-        if (status == WF_OK)
-            status = wf_json_set_int(line, "valid_tokens", e->valid_tokens, t->error);
-    }
-    if (e->kind == WF_EVENT_DATA)
-        status = set_survey(line, e->survey, status, t->error);
-    if (status == WF_OK && e->text)
-        status = wf_json_set_string(line, "text", e->text, t->error);
-    if (status == WF_OK)
-        status = wf_json_set_double(line, "seconds", e->seconds, t->error);
-    if (status == WF_OK)
-        status = wf_jsonl_append(t->metrics, line, t->error);
+    bool failed = wf_json_set_string(line, "event", name, t->error) || wf_json_set_int(line, "step", e->step, t->error) ||
+                  put_numbers(line, e, t->error) || (e->kind == WF_EVENT_START && put_start(line, e, t->error)) ||
+                  (e->survey && put_survey(line, e->survey, t->error)) ||
+                  (e->text && wf_json_set_string(line, "text", e->text, t->error)) ||
+                  wf_json_set_double(line, "seconds", e->seconds, t->error) || wf_jsonl_append(t->metrics, line, t->error);
     json_decref(line);
-    return status;
+    return failed ? t->error->code : WF_OK;
 }
 
 static wf_status write_events(struct trainer *t, const struct wf_event *e)
@@ -193,66 +200,53 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
 
 /* --- the files ----------------------------------------------------------------------------------------------------- */
 
-/* What a killed process logged after its last save will be done, and logged, again. */
+/* What a killed process logged after its last save will be done, and logged, again. A log that can't be read is no reason not to train: the
+ * state has all that is needed. */
 static wf_status open_lines(struct trainer *t, bool resuming)
 {
+    wf_error damage = {0};
     char *path = wf_run_path(t->options->out, "metrics.jsonl", t->error);
-    wf_status status = path ? WF_OK : WF_ERR_MEMORY;
-    if (status == WF_OK && resuming) {
-        wf_error damage = {0};
-        status = wf_jsonl_drop_after(path, "step", t->step, &damage);
-        if (status == WF_ERR_FORMAT) /* a log that can't be read is no reason not to train: the state has all that is needed */
-            status = set_aside(t, "metrics.jsonl", NULL, damage.message);
-        else if (status != WF_OK)
-            wf_error_set(t->error, status, "%s", damage.message);
-    } else if (status == WF_OK) {
-        status = set_aside(t, "metrics.jsonl", NULL, WOULD_REPLACE);
-    }
-    if (status == WF_OK && !(t->metrics = wf_jsonl_open(path, t->error)))
-        status = t->error->code;
+    if (path && resuming && wf_jsonl_drop_after(path, "step", t->step, &damage) != WF_OK && damage.code != WF_ERR_FORMAT)
+        wf_error_set(t->error, damage.code, "%s", damage.message);
+    if (path && !t->error->code && (!resuming || damage.code))
+        set_aside(t, "metrics.jsonl", NULL, resuming ? damage.message : WOULD_REPLACE);
+    if (path && !t->error->code)
+        t->metrics = wf_jsonl_open(path, t->error);
     wf_free(path);
-    return status;
+    return t->error->code;
 }
 
 /* Under a name that TensorBoard does not look at. */
 static wf_status set_events_aside(struct trainer *t, const struct wf_names *names, const char *why)
 {
-    wf_status status = WF_OK;
-    for (int64_t i = 0; i < names->count && status == WF_OK; i++)
-        status = set_aside(t, names->name[i], "events", why);
-    return status;
+    for (int64_t i = 0; i < names->count && !t->error->code; i++)
+        set_aside(t, names->name[i], "events", why);
+    return t->error->code;
 }
 
-static wf_status go_on_with_events(struct trainer *t, const struct wf_names *names)
+static wf_status open_events(struct trainer *t, const struct wf_names *names)
 {
     wf_error damage = {0};
     t->events = wf_events_open(t->options->out, t->step, &damage);
     if (t->events || damage.code != WF_ERR_FORMAT)
         return t->events ? WF_OK : wf_error_set(t->error, damage.code, "%s", damage.message);
-    wf_status status = set_events_aside(t, names, damage.message);
-    if (status == WF_OK && !(t->events = wf_events_open(t->options->out, t->step, t->error)))
-        status = t->error->code;
-    return status;
-}
-
-static wf_status open_events(struct trainer *t, bool resuming)
-{
-    struct wf_names names;
-    wf_status status = wf_event_files(t->options->out, &names, t->error);
-    if (status == WF_OK && !resuming)
-        status = set_events_aside(t, &names, WOULD_REPLACE);
-    if (status == WF_OK && wf_events_available())
-        status = go_on_with_events(t, &names);
-    else if (status == WF_OK && resuming && names.count > 0)
-        status = report(t, WF_EVENT_WARNING, 0, "this build has no protobuf-c: TensorBoard will not see what follows");
-    wf_names_free(&names);
-    return status;
+    if (!set_events_aside(t, names, damage.message))
+        t->events = wf_events_open(t->options->out, t->step, t->error);
+    return t->error->code;
 }
 
 wf_status metrics_open(struct trainer *t, bool resuming)
 {
-    wf_status status = open_lines(t, resuming);
-    return status == WF_OK ? open_events(t, resuming) : status;
+    struct wf_names names = {0};
+    if (!open_lines(t, resuming) && !wf_event_files(t->options->out, &names, t->error) &&
+        (resuming || !set_events_aside(t, &names, WOULD_REPLACE))) {
+        if (wf_events_available())
+            open_events(t, &names);
+        else if (resuming && names.count > 0)
+            report(t, WF_EVENT_WARNING, 0, "this build has no protobuf-c: TensorBoard will not see what follows");
+    }
+    wf_names_free(&names);
+    return t->error->code;
 }
 
 void metrics_close(struct trainer *t)

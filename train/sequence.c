@@ -17,15 +17,16 @@ static wf_status make_tokenizer(struct trainer *t, bool both)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
     for (int64_t i = 0; i < count; i++)
         paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
-    wf_status status = tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
+    tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
     wf_free(paths);
-    return status;
+    return t->error->code;
 }
 
 wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resuming, bool both)
 {
-    wf_status status = tokenizers_find(t, resuming, &s->made);
-    return status == WF_OK && s->made ? make_tokenizer(t, both) : status;
+    if (tokenizers_find(t, resuming, &s->made) || (s->made && make_tokenizer(t, both)))
+        return t->error->code;
+    return WF_OK;
 }
 
 wf_status sequence_encode(struct trainer *t, struct sequence *s)
@@ -33,11 +34,9 @@ wf_status sequence_encode(struct trainer *t, struct sequence *s)
     const struct wf_train_options *o = t->options;
     int64_t context = wf_config_shape(&t->config).context;
     const struct wf_corpus_options options = {.tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t};
-    wf_status status = wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error);
-    if (status == WF_OK)
-        status = wf_crops_init(&s->crops, s->corpus.train.ids, context, o->seed, t->error);
-    if (status != WF_OK)
-        return status;
+    if (wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error) ||
+        wf_crops_init(&s->crops, s->corpus.train.ids, context, o->seed, t->error))
+        return t->error->code;
     t->train_hash = s->corpus.train.hash;
     t->valid_hash = s->corpus.valid.hash;
     t->train_tokens = s->corpus.train.ids.count;
@@ -49,10 +48,10 @@ wf_status sequence_encode(struct trainer *t, struct sequence *s)
 wf_status sequence_tell(struct trainer *t, const struct sequence *s)
 {
     const struct wf_text_ids *train = &s->corpus.train, *valid = &s->corpus.valid;
-    wf_status status = s->made ? tokenizer_tell(t, "tokenizer", wf_config_shape(&t->options->config).vocab_size, t->tokenizer) : WF_OK;
-    if (status == WF_OK)
-        status = unknown_tell(t, "training text", train->unknown, train->ids.count);
-    return status == WF_OK ? unknown_tell(t, "validation text", valid->unknown, valid->ids.count) : status;
+    if ((s->made && tokenizer_tell(t, "tokenizer", wf_config_shape(&t->options->config).vocab_size, t->tokenizer)) ||
+        unknown_tell(t, "training text", train->unknown, train->ids.count))
+        return t->error->code;
+    return unknown_tell(t, "validation text", valid->unknown, valid->ids.count);
 }
 
 void sequence_free(struct sequence *s)

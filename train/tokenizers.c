@@ -17,35 +17,28 @@ static wf_status same_as(struct trainer *t, const char *path, const wf_tokenizer
     if (!path)
         return WF_OK;
     wf_tokenizer *given = NULL;
-    wf_status status = wf_tokenizer_load(path, &given, t->error);
-    if (status == WF_OK && wf_tokenizer_hash(given) != wf_tokenizer_hash(own))
-        status =
-            wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with another tokenizer than %s: leave it out, or choose another --out",
-                         t->options->out, path);
+    if (!wf_tokenizer_load(path, &given, t->error) && wf_tokenizer_hash(given) != wf_tokenizer_hash(own))
+        wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with another tokenizer than %s: leave it out, or choose another --out",
+                     t->options->out, path);
     wf_tokenizer_free(given);
-    return status;
+    return t->error->code;
 }
 
 wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
 {
     const struct wf_train_options *o = t->options;
-    wf_status status = WF_OK;
+    bool pairs = wf_config_kind(&t->config) == WF_MODEL_PAIRS;
     *missing = !resuming && !o->tokenizer;
     if (resuming) {
-        status = state_tokenizers(t);
-        if (status == WF_OK)
-            status = same_as(t, o->tokenizer, t->tokenizer);
-        if (status == WF_OK && wf_config_kind(&t->config) == WF_MODEL_PAIRS)
-            status = same_as(t, o->source_tokenizer, t->source_tokenizer);
-        return status;
+        if (!state_tokenizers(t) && !same_as(t, o->tokenizer, t->tokenizer) && pairs)
+            same_as(t, o->source_tokenizer, t->source_tokenizer);
+    } else if (!(o->tokenizer && wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error))) {
+        if (o->source_tokenizer)
+            (void)!wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
+        else if (pairs)
+            t->source_tokenizer = t->tokenizer;
     }
-    if (o->tokenizer)
-        status = wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error);
-    if (status == WF_OK && o->source_tokenizer)
-        status = wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
-    else if (status == WF_OK && wf_config_kind(&t->config) == WF_MODEL_PAIRS)
-        t->source_tokenizer = t->tokenizer;
-    return status;
+    return t->error->code;
 }
 
 static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)

@@ -171,12 +171,18 @@ static wf_status nothing_to_resume(struct trainer *t)
     return report(t, WF_EVENT_WARNING, 0, text);
 }
 
+/* To fill a large model takes seconds, and a state of it is long to write. */
+static wf_status not_begun(struct trainer *t)
+{
+    return cancelled(t) ? wf_error_set(t->error, WF_ERR_CANCELLED, "interrupted before the training began; nothing was saved") : WF_OK;
+}
+
 static wf_status run(struct trainer *t)
 {
     if (enter_folder(t))
         return t->error->code;
     bool resuming = state_exists(t);
-    if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) ||
+    if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) || not_begun(t) ||
         (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) ||
         (t->change.length && what_now(t, state_save(t))) || metrics_open(t, resuming) ||
         (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) || (t->task->tell && t->task->tell(t)) ||

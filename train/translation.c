@@ -51,8 +51,9 @@ static wf_status make_tokenizers(struct trainer *t)
         t->source_tokenizer = t->tokenizer;
         return status;
     }
-    wf_status status = tokenizer_make(t, files, 1, c.source_vocab_size, &t->source_tokenizer);
-    return status == WF_OK ? tokenizer_make(t, files + 1, 1, c.vocab_size, &t->tokenizer) : status;
+    if (tokenizer_make(t, files, 1, c.source_vocab_size, &t->source_tokenizer))
+        return t->error->code;
+    return tokenizer_make(t, files + 1, 1, c.vocab_size, &t->tokenizer);
 }
 
 static bool survey_progress(void *ctx, int64_t done, int64_t total)
@@ -81,15 +82,9 @@ static wf_status open(struct trainer *t, bool resuming)
     if (!d)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
     bool missing = false;
-    wf_status status = check(t);
-    if (status == WF_OK)
-        status = tokenizers_find(t, resuming, &missing);
-    if (status == WF_OK && missing)
-        status = make_tokenizers(t);
-    if (status == WF_OK && o->tokenizer)
-        status = wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error);
-    if (status != WF_OK)
-        return status;
+    if (check(t) || tokenizers_find(t, resuming, &missing) || (missing && make_tokenizers(t)) ||
+        (o->tokenizer && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error)))
+        return t->error->code;
     d->made = missing;
     if (o->tokenizer) { /* config.json says what is, not what would have been made */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
@@ -97,19 +92,15 @@ static wf_status open(struct trainer *t, bool resuming)
     }
     bool shared = wf_config_shape(&t->config).shared_tokenizer;
     wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer));
-    status = read_pairs(t, o->train, &d->train);
-    if (status == WF_OK && o->valid_files > 0)
-        status = read_pairs(t, o->valid, &d->valid);
-    if (status == WF_OK)
-        status = wf_pair_batches_new(d->train,
-                                     &(struct wf_pair_batches_options){.tokens = t->config.training.batch_tokens,
-                                                                       .tolerance = t->config.training.batch_tolerance,
-                                                                       .side = t->config.training.batch_cost == WF_BATCH_SIDE,
-                                                                       .window = t->config.training.batch_window,
-                                                                       .seed = o->seed},
-                                     &d->batches, t->error);
-    if (status != WF_OK)
-        return status;
+    const struct wf_training *c = &t->config.training;
+    const struct wf_pair_batches_options batches = {.tokens = c->batch_tokens,
+                                                    .tolerance = c->batch_tolerance,
+                                                    .side = c->batch_cost == WF_BATCH_SIDE,
+                                                    .window = c->batch_window,
+                                                    .seed = o->seed};
+    if (read_pairs(t, o->train, &d->train) || (o->valid_files > 0 && read_pairs(t, o->valid, &d->valid)) ||
+        wf_pair_batches_new(d->train, &batches, &d->batches, t->error))
+        return t->error->code;
     const struct wf_bitext_survey *s = wf_bitext_survey(d->train);
     t->train_hash = s->hash;
     t->train_tokens = s->target_tokens;
@@ -130,12 +121,13 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
     const struct wf_bitext_survey *s = wf_bitext_survey(bitext);
     char line[512], text[640];
     snprintf(text, sizeof text, "%s: %s", what, wf_bitext_describe(s, line, sizeof line));
-    wf_status status = report_data(t, s, text);
+    if (report_data(t, s, text))
+        return t->error->code;
     snprintf(text, sizeof text, "%s source", what);
-    if (status == WF_OK)
-        status = unknown_tell(t, text, s->source_unknown, s->source_tokens);
+    if (unknown_tell(t, text, s->source_unknown, s->source_tokens))
+        return t->error->code;
     snprintf(text, sizeof text, "%s target", what);
-    return status == WF_OK ? unknown_tell(t, text, s->target_unknown, s->target_tokens) : status;
+    return unknown_tell(t, text, s->target_unknown, s->target_tokens);
 }
 
 static wf_status tell(struct trainer *t)
@@ -143,12 +135,11 @@ static wf_status tell(struct trainer *t)
     struct translation *d = t->data;
     struct wf_model_shape asked = wf_config_shape(&t->options->config);
     const char *whose = asked.shared_tokenizer ? "tokenizer" : "target's tokenizer";
-    wf_status status = d->made ? tokenizer_tell(t, whose, asked.vocab_size, t->tokenizer) : WF_OK;
-    if (status == WF_OK && d->made && !asked.shared_tokenizer)
-        status = tokenizer_tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer);
-    if (status == WF_OK)
-        status = tell_one(t, "training", d->train);
-    return status == WF_OK && d->valid ? tell_one(t, "validation", d->valid) : status;
+    if ((d->made && tokenizer_tell(t, whose, asked.vocab_size, t->tokenizer)) ||
+        (d->made && !asked.shared_tokenizer && tokenizer_tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer)) ||
+        tell_one(t, "training", d->train))
+        return t->error->code;
+    return d->valid ? tell_one(t, "validation", d->valid) : WF_OK;
 }
 
 static wf_status next(struct trainer *t)
@@ -203,17 +194,16 @@ static wf_status get(struct trainer *t, const wf_safetensors *file, const char *
 {
     struct translation *d = t->data;
     int64_t epoch = 0, index = 0;
-    wf_status status = state_get_number(file, path, "epoch", &epoch, t->error);
-    if (status == WF_OK)
-        status = state_get_number(file, path, "batch_index", &index, t->error);
+    if (state_get_number(file, path, "epoch", &epoch, t->error) || state_get_number(file, path, "batch_index", &index, t->error))
+        return t->error->code;
     if (t->new_batches && index > 0) { /* there is no such place among the new ones */
         epoch++;
         index = 0;
         wf_string_format(&t->change, "; epoch %lld begins", (long long)epoch + 1);
     }
-    if (status == WF_OK && (status = wf_pair_batches_seek(d->batches, epoch, index, t->error)) != WF_OK)
+    if (wf_pair_batches_seek(d->batches, epoch, index, t->error))
         wf_error_prefix(t->error, "%s", path);
-    return status;
+    return t->error->code;
 }
 
 static void end(struct trainer *t)
