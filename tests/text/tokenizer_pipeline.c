@@ -155,6 +155,7 @@ START_TEST(options_that_cannot_be)
     ck_fails(wf_tokenizer_train("ab", 2, &t, error, .kind = WF_TOKENIZER_BYTE_BPE, .other_pre_tokenizer = true), WF_ERR_ARGUMENT,
              "byte-bpe");
     ck_fails(wf_tokenizer_train("ab", 2, &t, error, .other_pre_tokenizer = true), WF_ERR_ARGUMENT, "char");
+    ck_fails(wf_tokenizer_train("ab", 2, &t, error, .special_count = 1), WF_ERR_ARGUMENT, "specials is NULL");
     ck_fails(wf_tokenizer_train("", 0, &t, error, .kind = WF_TOKENIZER_BPE), WF_ERR_FORMAT, "empty");
     ck_fails(wf_tokenizer_train_files(NULL, 0, &t, error, .kind = WF_TOKENIZER_BPE), WF_ERR_ARGUMENT, "no text file");
     ck_assert_ptr_null(wf_token_cache_new(other, 0, &problem));

@@ -187,6 +187,9 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
                             wf_tokenizer_kind_name(options->kind));
     if (options->other_pre_tokenizer && (unsigned)options->pre_tokenizer > WF_RUNNING_TEXT)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: pre-tokenizer %d is unknown", (int)options->pre_tokenizer);
+    if (options->special_count > 0 && !options->specials)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: special_count is %" PRId64 ", and specials is NULL",
+                            options->special_count);
     return WF_OK;
 }
 
