@@ -29,6 +29,7 @@ while read -r line; do
     case $line in
     *'train '*--out\ RUN*)
         steps=12
+        [ ! -f RUN/config.json ] || cp RUN/config.json config.json
         case $line in *--resume*) steps=14 ;; *) rm -rf RUN ;; esac
         more="--steps $steps --set save_every=1 --set valid_every=20"
         case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *) more="$more $lm" ;; esac
@@ -36,7 +37,7 @@ while read -r line; do
     'weft bench'*) more='char-rms --seconds 0.1 --steps 2' ;;
     'weft generate'*) more='--max-tokens 10' ;;
     esac
-    command=$(echo "$line" | sed "s/FILE\.\.\./train.en train.de/; s/FILE/text.txt/g; s/TEXT/'The '/; s/RUN\.\.\./RUN/; s/\[.*\]//; s/ < / $more < /; t; s/\$/ $more/")
+    command=$(echo "$line" | sed "s/FILE\.\.\./train.en train.de/; s/FILE\.json/config.json/; s/FILE/text.txt/g; s/TEXT/'The '/; s/RUN\.\.\./RUN/; s/\[.*\]//; s/ < / $more < /; t; s/\$/ $more/")
     case $command in *"$more"*) ;; *) command="$command $more" ;; esac
     echo "$command" | sed "s|^weft|'$weft'|" >script
     sh ./script >out 2>err </dev/null || failed "README: $line: $command: $(tail -2 err)"
