@@ -5,8 +5,9 @@
 #include <weft/encoder.h>
 #include <weft/seq2seq.h>
 
+#include "page_test.h" /* before check_weft.h: it says what is done after each test */
+
 #include "config_test.h"
-#include "page_test.h"
 
 static const char english[] = "a man in a hat reads a book .\ntwo dogs run on the grass , quickly\nthe woman sings\n";
 static const char german[] = "ein Mann mit Hut liest ein Buch .\nzwei Hunde laufen im Gras , schnell\ndie Frau singt\n";
