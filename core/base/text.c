@@ -5,41 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weft/internal/text.h>
-
 #include <weft/internal/locale_c.h>
-
-/* The length of the well-formed character at text, or 0. Table 3-7 of the Unicode standard: only the second byte's range
- * depends on the first. */
-static int character(const unsigned char *text, int64_t bytes)
-{
-    unsigned char c = text[0];
-    if (c < 0x80)
-        return 1;
-    int length = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
-    if (length == 0 || length > bytes)
-        return 0;
-    unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-    unsigned char high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (int i = 2; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
+#include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 
 int64_t wf_utf8_check(const char *text, int64_t bytes)
 {
-    const unsigned char *s = (const unsigned char *)text;
     int64_t i = 0;
     while (i < bytes) {
+        uint32_t point;
         uint64_t eight;
-        if (bytes - i >= 8 && (memcpy(&eight, s + i, 8), !(eight & 0x8080808080808080u))) {
+        if (bytes - i >= 8 && (memcpy(&eight, text + i, 8), !(eight & 0x8080808080808080u))) {
             i += 8;
             continue;
         }
-        int length = character(s + i, bytes - i);
+        int length = wf_utf8_decode(text + i, bytes - i, &point);
         if (!length)
             return i;
         i += length;
@@ -53,8 +33,9 @@ char *wf_text_quote(const char *text, char out[WF_QUOTE_SIZE])
     int64_t bytes = (int64_t)strlen(text);
     int used = 0;
     out[used++] = '"';
+    uint32_t point;
     for (int64_t i = 0; i < bytes;) {
-        int length = character(s + i, bytes - i);
+        int length = wf_utf8_decode(text + i, bytes - i, &point);
         /* U+0080 to U+009F and the line separators U+2028, U+2029 are no printable part of a line either. */
         bool plain = length > 0 && s[i] >= 0x20 && s[i] != 0x7f && s[i] != '"' && s[i] != '\\' && !(s[i] == 0xc2 && s[i + 1] < 0xa0) &&
                      !(s[i] == 0xe2 && s[i + 1] == 0x80 && (s[i + 2] == 0xa8 || s[i + 2] == 0xa9));

@@ -9,6 +9,7 @@
 #include "unicode.h"
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 
 /* The longest in use are some dozen bytes. */
 enum { MOST_BYTES = 1000 };
@@ -140,12 +141,12 @@ wf_status added_tokens_index(struct reader *r)
 static unsigned class_before(const char *data, int64_t at)
 {
     int size;
-    return at > 0 ? unicode_class(unicode_at(data, at - unicode_before(data, at), &size)) : 0;
+    return at > 0 ? unicode_class(wf_utf8_at(data, at - wf_utf8_before(data, at), &size)) : 0;
 }
 
 static unsigned class_at(const char *data, int64_t length, int64_t at, int *size)
 {
-    return at < length ? unicode_class(unicode_at(data, at, size)) : 0;
+    return at < length ? unicode_class(wf_utf8_at(data, at, size)) : 0;
 }
 
 const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
@@ -164,7 +165,7 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
             continue;
         if (token->lstrip)
             while (*begin > 0 && class_before(data, *begin) & CHAR_SPACE)
-                *begin -= unicode_before(data, *begin);
+                *begin -= wf_utf8_before(data, *begin);
         if (*begin < from)
             *begin = from; /* what the one before took stays with it */
         if (token->rstrip)

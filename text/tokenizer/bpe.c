@@ -6,11 +6,11 @@
 
 #include "internal.h"
 #include "scratch.h"
-#include "unicode.h"
 #include <weft/internal/grow.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 
 struct symbol {
     int32_t id, previous, next; /* the neighbours' places, -1 at the ends; id -1: it was merged away */
@@ -173,7 +173,7 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
     bool unknown = false; /* one waits: fused with the next, or put before the next known piece */
     for (int64_t at = 0, next; at < length; at = next) {
         int size;
-        uint32_t point = unicode_at(word, at, &size);
+        uint32_t point = wf_utf8_at(word, at, &size);
         const char *bytes = word + at;
         int64_t bytes_length = size;
         int32_t id;

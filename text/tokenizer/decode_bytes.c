@@ -54,7 +54,7 @@ static wf_status byte_level(struct stage *s, struct scratch *scratch, struct pie
         int64_t length, before = s->bytes.length;
         const char *text = pieces_get(&s->in, i, &length);
         for (int64_t at = 0; at < length;) {
-            int size, byte = unicode_to_byte(unicode_at(text, at, &size));
+            int size, byte = unicode_to_byte(wf_utf8_at(text, at, &size));
             if (byte < 0) { /* not a piece of bytes, such as a special token: it stands for itself */
                 s->bytes.length = before;
                 ok = wf_string_add(&s->bytes, text, length);

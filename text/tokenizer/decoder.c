@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "decoder.h"
-#include "unicode.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/utf8.h>
 
 bool pieces_begin(struct pieces *pieces)
 {
@@ -60,7 +60,7 @@ bool pieces_add_replaced(struct pieces *out, const char *data, int64_t length, c
 {
     int64_t to_length = (int64_t)strlen(to);
     for (int size; from->length == 0 && length > 0; data += size, length -= size) {
-        unicode_at(data, 0, &size);
+        wf_utf8_at(data, 0, &size);
         if (!pieces_add(out, to, to_length) || !pieces_add(out, data, size))
             return false;
     }

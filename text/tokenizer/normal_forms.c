@@ -5,6 +5,7 @@
 #include "normal_forms.h"
 #include "unicode.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/utf8.h>
 
 /* Whether what stands before a character cannot change what becomes of it, and the other way round: then the text may be cut there.
  * Not so: marks, which are reordered and composed; second halves of Hangul syllables and of Kirat Rai vowels; and what decomposes into one
@@ -70,7 +71,7 @@ static bool put_stretch(struct scratch *s, struct flow *out, const struct view *
     int64_t count = 0, origin = view_origin(text, begin);
     for (int64_t at = begin; at < end;) {
         int size, boundary = 0;
-        uint32_t point = unicode_at(text->data, at, &size);
+        uint32_t point = wf_utf8_at(text->data, at, &size);
         /* Twice: the second half is what reordering writes to. */
         if (!wf_grow(&s->point, &s->points_room, 2 * (count + LONGEST), sizeof *s->point))
             return false;
@@ -114,8 +115,8 @@ wf_status normal_form(struct scratch *s, struct view *text, bool compatible, boo
                 return WF_ERR_MEMORY;
             continue;
         }
-        unicode_at(text->data, at, &size);
-        for (end = at + size; end < text->length && !starts_afresh(unicode_at(text->data, end, &size));)
+        wf_utf8_at(text->data, at, &size);
+        for (end = at + size; end < text->length && !starts_afresh(wf_utf8_at(text->data, end, &size));)
             end += size;
         if (!put_stretch(s, out, text, at, end, compatible, compose))
             return WF_ERR_MEMORY;

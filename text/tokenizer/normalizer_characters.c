@@ -5,6 +5,7 @@
 #include "normal_forms.h"
 #include "unicode.h"
 #include <weft/internal/json.h>
+#include <weft/internal/utf8.h>
 
 /* What becomes of one character, put to `out`. */
 typedef bool put_point(struct flow *out, uint32_t point, int64_t origin);
@@ -14,7 +15,7 @@ static wf_status map(struct scratch *s, struct view *text, put_point *put)
     struct flow *out = scratch_normalized(s);
     for (int64_t at = 0; at < text->length;) {
         int size;
-        uint32_t point = unicode_at(text->data, at, &size);
+        uint32_t point = wf_utf8_at(text->data, at, &size);
         if (!put(out, point, view_origin(text, at)))
             return WF_ERR_MEMORY;
         at += size;

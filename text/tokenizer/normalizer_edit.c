@@ -2,6 +2,7 @@
 /* Normalizers that take away or put in: Strip, Prepend, Replace. */
 #include "pattern.h"
 #include "unicode.h"
+#include <weft/internal/utf8.h>
 
 struct strip {
     struct part part;
@@ -13,14 +14,14 @@ static wf_status strip(const void *part, struct scratch *s, struct view *text)
     const struct strip *n = part;
     int size;
     (void)s;
-    while (n->left && text->length > 0 && unicode_class(unicode_at(text->data, 0, &size)) & CHAR_SPACE) {
+    while (n->left && text->length > 0 && unicode_class(wf_utf8_at(text->data, 0, &size)) & CHAR_SPACE) {
         text->data += size;
         text->length -= size;
         text->base += size;
         text->origin += text->origin ? size : 0;
     }
     while (n->right && text->length > 0 &&
-           unicode_class(unicode_at(text->data, text->length - unicode_before(text->data, text->length), &size)) & CHAR_SPACE)
+           unicode_class(wf_utf8_at(text->data, text->length - wf_utf8_before(text->data, text->length), &size)) & CHAR_SPACE)
         text->length -= size;
     return WF_OK;
 }

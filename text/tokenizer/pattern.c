@@ -8,9 +8,9 @@
 
 #include "pattern.h"
 #include "regex.h"
-#include "unicode.h"
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 enum { MOST_BYTES = 65536, HEAP_KIB = 256 * 1024 };
@@ -134,7 +134,7 @@ static wf_status find_empty(struct scratch *s, const char *data, int64_t begin, 
         if (!spans_add(&s->matches, at, at))
             return WF_ERR_MEMORY;
         if (at < end)
-            unicode_at(data, at, &size);
+            wf_utf8_at(data, at, &size);
         at += size;
     }
     return WF_OK;
@@ -144,7 +144,7 @@ static wf_status find_every(struct scratch *s, const char *data, int64_t begin, 
 {
     for (int64_t at = begin; at < end;) {
         int size;
-        unicode_at(data, at, &size);
+        wf_utf8_at(data, at, &size);
         if (!spans_add(&s->matches, at, at + size))
             return WF_ERR_MEMORY;
         at += size;
@@ -198,7 +198,7 @@ static int next_match(struct search *q, int64_t *at)
             if (!here && q->length - *at <= q->window)
                 return code;
             if (here && *at < q->length)
-                unicode_at(q->text, *at, &size);
+                wf_utf8_at(q->text, *at, &size);
             for (*at += here ? size : q->window; *at < q->length && (q->text[*at] & 0xC0) == 0x80;)
                 ++*at;
             if (*at > q->length)
@@ -238,7 +238,7 @@ static wf_status find_regex(struct search *q, int64_t begin)
         int size = 1;
         if (from == to && to == last) {
             if (to < q->length)
-                unicode_at(q->text, to, &size);
+                wf_utf8_at(q->text, to, &size);
             at = to + size;
             continue;
         }

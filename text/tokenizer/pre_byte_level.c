@@ -20,17 +20,17 @@ static int64_t gpt2_match(const char *data, int64_t at, int64_t end)
     }
     int size;
     int64_t next = at + (data[at] == ' ' && at + 1 < end);
-    unsigned kind = unicode_class(unicode_at(data, next, &size)) & KINDS;
+    unsigned kind = unicode_class(wf_utf8_at(data, next, &size)) & KINDS;
     if (kind == CHAR_SPACE) {
         int64_t last = next = at;
-        while (next < end && unicode_class(unicode_at(data, next, &size)) & CHAR_SPACE) {
+        while (next < end && unicode_class(wf_utf8_at(data, next, &size)) & CHAR_SPACE) {
             last = next;
             next += size;
         }
         /* Before a word the last space stays for it, unless it is the only one. */
         return next < end && last > at ? last : next;
     }
-    while (next < end && (unicode_class(unicode_at(data, next, &size)) & KINDS) == kind)
+    while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind)
         next += size;
     return next;
 }

@@ -3,6 +3,7 @@
 #include "internal.h"
 #include "split.h"
 #include "unicode.h"
+#include <weft/internal/utf8.h>
 
 /* \w+|[^\w\s]+: runs of one kind, without the spaces. */
 static wf_status cut_runs(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
@@ -12,7 +13,7 @@ static wf_status cut_runs(const void *part, struct scratch *s, struct splitter *
     (void)part;
     for (int64_t at = begin; at < end;) {
         int size;
-        unsigned now = unicode_class(unicode_at(s->words.text.data, at, &size)) & (CHAR_WORD | CHAR_SPACE);
+        unsigned now = unicode_class(wf_utf8_at(s->words.text.data, at, &size)) & (CHAR_WORD | CHAR_SPACE);
         if (now != last) {
             if (last != CHAR_SPACE)
                 split_put(sp, run, at, false);
@@ -39,7 +40,7 @@ static wf_status cut_bert(const void *part, struct scratch *s, struct splitter *
     (void)part;
     for (int64_t at = begin; at < end;) {
         int size;
-        unsigned class = unicode_class(unicode_at(s->words.text.data, at, &size));
+        unsigned class = unicode_class(wf_utf8_at(s->words.text.data, at, &size));
         if (class & (CHAR_SPACE | CHAR_PUNCTUATION)) {
             if (run < at)
                 split_put(sp, run, at, false);
@@ -66,7 +67,7 @@ static wf_status cut_class(struct scratch *s, struct splitter *sp, int64_t begin
     int64_t run = begin;
     for (int64_t at = begin; at < end;) {
         int size;
-        if (unicode_class(unicode_at(s->words.text.data, at, &size)) & class) {
+        if (unicode_class(wf_utf8_at(s->words.text.data, at, &size)) & class) {
             if (run < at)
                 split_put(sp, run, at, false);
             split_put(sp, at, at + size, true);

@@ -7,7 +7,7 @@
 
 #include "internal.h"
 #include "regex.h"
-#include "unicode.h"
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 /* Members of a class, as Oniguruma 6.9 has them (found by trying every code point): outside of brackets \w holds the six numbers of Latin-1
@@ -50,7 +50,7 @@ static void literal(struct translation *t, bool inside)
     static const char pairs[][2] = {{'s', 's'}, {'s', 't'}, {'f', 'f'}, {'f', 'i'}, {'f', 'l'}};
     int size, boundary = 0;
     utf8proc_int32_t folded[8];
-    uint32_t point = unicode_at(t->text, t->at, &size);
+    uint32_t point = wf_utf8_at(t->text, t->at, &size);
     char letter = (point | 32) >= 'a' && (point | 32) <= 'z' && !inside ? (char)(point | 32) : 0;
     bool several = point >= 0x80 && utf8proc_decompose_char((utf8proc_int32_t)point, folded, 8, UTF8PROC_CASEFOLD, &boundary) > 1;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)

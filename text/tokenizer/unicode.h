@@ -20,35 +20,6 @@ static inline unsigned unicode_class(uint32_t point)
     return point < 0x80 ? unicode_ascii[point] : unicode_class_of(point);
 }
 
-/* The character at data[at], which is well-formed UTF-8; *size is its bytes. */
-static inline uint32_t unicode_at(const char *data, int64_t at, int *size)
-{
-    const unsigned char *p = (const unsigned char *)data + at;
-    if (p[0] < 0x80) {
-        *size = 1;
-        return p[0];
-    }
-    if (p[0] < 0xE0) {
-        *size = 2;
-        return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-    }
-    if (p[0] < 0xF0) {
-        *size = 3;
-        return (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
-    }
-    *size = 4;
-    return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
-}
-
-/* The bytes of the last character before data[at], at > 0. */
-static inline int unicode_before(const char *data, int64_t at)
-{
-    int size = 1;
-    while (size < at && size < 4 && (data[at - size] & 0xC0) == 0x80)
-        size++;
-    return size;
-}
-
 /* What BERT's normalizer drops or turns into a space, and what it strips as an accent. */
 bool unicode_is_control(uint32_t point);    /* Cc, Cf, Co but tab and line ends */
 bool unicode_is_nonspacing(uint32_t point); /* Mn */

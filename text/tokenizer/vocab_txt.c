@@ -22,8 +22,8 @@ struct vocab_file {
 static int64_t trimmed(const char *line, int64_t length)
 {
     while (length > 0) {
-        int size = unicode_before(line, length), point_size;
-        if (!(unicode_class(unicode_at(line, length - size, &point_size)) & CHAR_SPACE))
+        int size = wf_utf8_before(line, length), point_size;
+        if (!(unicode_class(wf_utf8_at(line, length - size, &point_size)) & CHAR_SPACE))
             break;
         length -= size;
     }

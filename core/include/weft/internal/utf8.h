@@ -7,6 +7,34 @@
 
 /* Decodes the character at data[0 .. length-1]: its bytes (1 to 4) and the code point; 0 when none starts there. length > 0. */
 int wf_utf8_decode(const char *data, int64_t length, uint32_t *point);
+/* The character at data[at] of well-formed text; *size is its bytes. */
+static inline uint32_t wf_utf8_at(const char *data, int64_t at, int *size)
+{
+    const unsigned char *p = (const unsigned char *)data + at;
+    if (p[0] < 0x80) {
+        *size = 1;
+        return p[0];
+    }
+    if (p[0] < 0xE0) {
+        *size = 2;
+        return (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+    }
+    if (p[0] < 0xF0) {
+        *size = 3;
+        return (p[0] & 0xFu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+    }
+    *size = 4;
+    return (p[0] & 7u) << 18 | (p[1] & 0x3Fu) << 12 | (p[2] & 0x3Fu) << 6 | (p[3] & 0x3Fu);
+}
+
+/* The bytes of the last character before data[at], at > 0. */
+static inline int wf_utf8_before(const char *data, int64_t at)
+{
+    int size = 1;
+    while (size < at && size < 4 && (data[at - size] & 0xC0) == 0x80)
+        size++;
+    return size;
+}
 /* Writes the character and returns its bytes (1 to 4); the code point must be valid. */
 int wf_utf8_encode(uint32_t point, char *out);
 /* Why no character starts at data[0], in words: "an overlong form", "a surrogate", ... */
