@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of the room data: texts in, batches out. */
+/* All headers of data/, which turns texts into batches. */
 #ifndef WEFT_DATA_H
 #define WEFT_DATA_H
 #include <weft/batches.h>

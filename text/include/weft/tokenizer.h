@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokenizers: text to token ids and back. A tokenizer does not change once it is made, so that threads may share one.
+/* Tokenizers: text to token ids and back. A tokenizer is immutable, so that threads may share it.
  *
- * The file is Hugging Face's tokenizer.json and means the same here as in the package `tokenizers`: normalizer, splitting into
- * words, model, added tokens, template, truncation and padding, decoder. Ids are those of the package, with two exceptions: what the
- * vocabulary lacks and no unknown token stands for is an error here where its BPE drops it; characters that came after the Unicode
- * version of the installed utf8proc belong to no class. Kinds, by the file's model:
+ * The file format is Hugging Face's tokenizer.json: normalizer, pre-tokenizer, model, added tokens, template, truncation, padding and
+ * decoder. Ids are the same as those of the Python package `tokenizers`, with two exceptions: a character outside the vocabulary of a BPE
+ * tokenizer without an unknown token is an error here, while the package drops it; characters that are newer than the Unicode version of
+ * the installed utf8proc have no character class. Kinds:
  *
- * - char: WordLevel, split at every code point; the vocabulary is the special tokens (by default none) and the sorted distinct code points
- *   of the text. Nothing is normalised. Without an unknown token a character that the vocabulary lacks is an error
- * - word: WordLevel over words. Without an unknown token in the vocabulary a new word is an error that names it
- * - bpe: byte-pair encoding (Sennrich et al. 2016) over characters, words marked by Metaspace or split by Whitespace
- * - byte-bpe: the same over bytes (Radford et al. 2019): gives back any text
- * - wordpiece: BERT's (read, not trained) */
+ * - char: every code point is a token. The vocabulary is the special tokens (by default none) and the sorted distinct code points of the
+ *   text. No normalisation. Without an unknown token a character outside the vocabulary is an error
+ * - word: every word is a token. Without an unknown token a word outside the vocabulary is an error that names it
+ * - bpe: byte-pair encoding (Sennrich et al. 2016) over characters, with the pre-tokenizer Metaspace or Whitespace
+ * - byte-bpe: byte-pair encoding over bytes (Radford et al. 2019); every text can be encoded and is restored exactly
+ * - wordpiece: BERT's subwords; can be loaded, but not trained */
 #ifndef WEFT_TOKENIZER_H
 #define WEFT_TOKENIZER_H
 
@@ -30,8 +30,8 @@ typedef enum wf_tokenizer_kind {
     WF_TOKENIZER_WORDPIECE
 } wf_tokenizer_kind;
 
-/* Growing lists that encoding and decoding append to. Start them as {0}; free them with wf_tokens_free and
- * wf_string_free. To reuse the memory set count or length back to 0. */
+/* A growing list of ids. Initialize it with {0}, free it with wf_tokens_free; to reuse its memory set count to 0. (Decoding appends to a
+ * wf_string in the same way: <weft/strings.h>.) */
 struct wf_tokens {
     int32_t *id;
     int64_t count, capacity;
@@ -39,12 +39,12 @@ struct wf_tokens {
 WF_API void wf_tokens_free(struct wf_tokens *tokens);
 
 enum wf_pre_tokenizer {
-    WF_METASPACE,  /* the default of bpe: a space becomes U+2581 at the front of a word, so that decoding gives back the text; punctuation
-                      stands by itself, or many types would be words with a full stop (of 10,000 for Multi30k 1,325) */
-    WF_WHITESPACE, /* the default of word: runs of letters or digits, runs of other signs (\w+|[^\w\s]+) */
-    WF_METASPACE_ALONE, /* cut at spaces only: what `tokenizers` calls Metaspace */
-    WF_RUNNING_TEXT     /* as WF_METASPACE, with the line end as a token, and nothing before the first word: decoding gives back every text.
-                           For language models, which see lines one after the other */
+    WF_METASPACE,       /* default of bpe: a space becomes U+2581 at the beginning of the next word, so that decoding restores the text;
+                           punctuation is split off, or many entries would be words with a full stop (1,325 of 10,000 for Multi30k) */
+    WF_WHITESPACE,      /* default of word: runs of letters or digits, runs of other characters (\w+|[^\w\s]+) */
+    WF_METASPACE_ALONE, /* splits at spaces only: Metaspace of `tokenizers` */
+    WF_RUNNING_TEXT     /* for language models, which see consecutive lines: as WF_METASPACE, but the line end is a token and the first word
+                           has no U+2581, so that decoding restores every text */
 };
 struct wf_tokenizer_progress {
     const char *phase;   /* "reading", "merging" */
@@ -52,24 +52,25 @@ struct wf_tokenizer_progress {
 };
 struct wf_tokenizer_options {
     wf_tokenizer_kind kind;
-    int64_t vocab_size;          /* types in all, specials too. 0: bpe 10,000, word as many as there are */
-    int64_t min_frequency;       /* of a pair that is merged, of a word. 0: 1 */
-    const char *const *specials; /* ids 0, 1, ...; NULL: char none, word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
+    int64_t vocab_size;    /* maximum vocabulary size, special tokens included. 0: bpe 10,000, word no limit */
+    int64_t min_frequency; /* bpe: of a merged pair; word: of a word. 0: 1 */
+    const char *const
+        *specials; /* ids 0, 1, ...; NULL: char none, word <pad> <bos> <eos>, bpe <s> <pad> </s> <unk>, byte-bpe <s> <pad> </s> */
     int64_t special_count;
-    bool other_pre_tokenizer; /* `pre_tokenizer` instead of the kind's default; word and bpe only */
+    bool other_pre_tokenizer; /* use `pre_tokenizer` instead of the kind's default; word and bpe only */
     enum wf_pre_tokenizer pre_tokenizer;
-    bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress); /* some times a second; false: WF_ERR_CANCELLED */
+    bool (*progress)(void *ctx, const struct wf_tokenizer_progress *progress); /* a few times a second; false: WF_ERR_CANCELLED */
     void *ctx;
 };
 
-/* Makes a tokenizer from `length` bytes of text and puts it into *out (NULL on an error). The same text and options give the
- * same tokenizer; for bpe that of `tokenizers`' trainer. WF_ERR_FORMAT when the text is empty, is not UTF-8 or holds NUL;
- * WF_ERR_ARGUMENT for options that can't be, such as a vocabulary smaller than specials and characters need (says how many).
- * Free with wf_tokenizer_free. */
+/* Trains a tokenizer on `length` bytes of text. The same text and options give the same tokenizer; for bpe it is that of the trainer of
+ * `tokenizers`. WF_ERR_FORMAT: the text is empty, is not UTF-8 or contains a NUL. WF_ERR_ARGUMENT: invalid options, such as a vocab_size
+ * that is too small for the special tokens and characters (the message has the minimum). *out is NULL on an error; free it with
+ * wf_tokenizer_free. */
 WF_API wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                          wf_error *error) WF_CHECKED;
-/* The same from files, line by line, of any size: what is held is the distinct words (char: the characters). Line
- * ends, "\r\n" too, belong to no word (WF_RUNNING_TEXT: "\n" is one). Bytes that are not UTF-8 are placed as file:line:byte. */
+/* The same from files of any size, read line by line; only the distinct words (char: the characters) are kept in memory. Line ends ("\n"
+ * and "\r\n") are not part of words (WF_RUNNING_TEXT: "\n" is a token). Errors in the text give file:line:byte. */
 WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                                wf_tokenizer **out, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
@@ -79,105 +80,104 @@ WF_API wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t
     wf_tokenizer_train_files_with(paths, count, &(struct wf_tokenizer_options){__VA_ARGS__}, out, error)
 #endif
 
-/* Reads a tokenizer.json. Nothing in it is trusted; what this library does not do is refused by name ("model Unigram", "normalizer Nmt", a
- * pattern that PCRE2 cannot match as Oniguruma would), never ignored. WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. */
+/* Loads a tokenizer.json. Files from untrusted sources are safe to load. Unsupported parts are errors that name them ("model Unigram",
+ * "normalizer Nmt", a pattern that PCRE2 would match differently from Oniguruma). WF_ERR_IO, WF_ERR_FORMAT, WF_ERR_MEMORY. */
 WF_API wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error) WF_CHECKED;
-/* The same from memory; `name` stands for the file in messages. */
+/* The same from memory; `name` is used in messages instead of the path. */
 WF_API wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
-/* BERT's vocab.txt: a token a line, the first with id 0; white space at the end of a line does not belong to it. The tokenizer is that of
- * `tokenizers`' BertWordPieceTokenizer: text cleaned, spaces around ideographs, words split at spaces and punctuation, pieces inside a
- * word marked by ##, [CLS] ... [SEP] around what is encoded with its specials. */
+/* BERT's vocab.txt: one token per line, the first with id 0; white space at the end of a line is ignored. The tokenizer is the same as
+ * BertWordPieceTokenizer of `tokenizers`: it cleans the text, puts spaces around ideographs, splits words at spaces and punctuation, and
+ * prefixes subwords inside a word with ##; special tokens are [CLS] ... [SEP]. */
 struct wf_vocab_options {
-    bool cased;         /* keeps capitals; default: lower case */
+    bool cased;         /* keeps upper case; default: converts to lower case */
     bool whole_scripts; /* no spaces around ideographs (tokenize_chinese_chars false) */
-    enum wf_accents { WF_ACCENTS_BY_CASE, WF_ACCENTS_STRIP, WF_ACCENTS_KEEP } accents; /* the default strips them unless cased */
-    const char *unknown, *begin, *end, *pad, *mask; /* NULL: [UNK], [CLS], [SEP], [PAD], [MASK]; the first three must be there */
+    enum wf_accents { WF_ACCENTS_BY_CASE, WF_ACCENTS_STRIP, WF_ACCENTS_KEEP } accents; /* default: strips them unless cased */
+    const char *unknown, *begin, *end, *pad, *mask; /* NULL: [UNK], [CLS], [SEP], [PAD], [MASK]; the first three are required */
 };
-/* WF_ERR_IO, WF_ERR_FORMAT (file:line: not UTF-8, an empty line, a token twice; no [UNK], [CLS] or [SEP]), WF_ERR_MEMORY. */
+/* WF_ERR_IO, WF_ERR_FORMAT (file:line: not UTF-8, an empty line, a duplicate token; missing [UNK], [CLS] or [SEP]), WF_ERR_MEMORY. */
 WF_API wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_options *options, wf_tokenizer **out,
                                               wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
-#define wf_tokenizer_load_vocab(path, out, error, ...) \
+#define wf_tokenizer_load_vocab(path, out, error, ...)                                                                                     \
     wf_tokenizer_load_vocab_with(path, &(struct wf_vocab_options){__VA_ARGS__}, out, error)
 #endif
 
-/* Writes a tokenizer.json: to a temporary name, synced, renamed. The bytes are those that `tokenizers` writes for it. */
+/* Saves a tokenizer.json: written under a temporary name, synced and renamed. The bytes are the same as those that `tokenizers` writes. */
 WF_API wf_status wf_tokenizer_save(const wf_tokenizer *tokenizer, const char *path, wf_error *error) WF_CHECKED;
-/* The same, appended to *out. */
+/* The same text, appended to *out. */
 WF_API wf_status wf_tokenizer_json(const wf_tokenizer *tokenizer, struct wf_string *out, wf_error *error) WF_CHECKED;
 
-WF_API void wf_tokenizer_free(wf_tokenizer *tokenizer); /* NULL is fine */
+WF_API void wf_tokenizer_free(wf_tokenizer *tokenizer); /* NULL is allowed */
 
 WF_API wf_tokenizer_kind wf_tokenizer_kind_of(const wf_tokenizer *tokenizer);
-WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind); /* "char": as the command spells it */
+WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind); /* "char", as in the command and in config.json */
 WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out);
-/* The same for the same pipeline, vocabulary and merges, whatever the file's layout: tells whether a tokenizer is the one that
- * something was made with. */
+/* A hash of pipeline, vocabulary and merges that does not depend on the file's formatting; identifies the tokenizer that weights or ids
+ * were made with. */
 WF_API uint64_t wf_tokenizer_hash(const wf_tokenizer *tokenizer);
 
-/* The id of the token that plays a part, found by its usual names (<s> <bos> [CLS]; </s> <eos> [SEP] <|endoftext|> <|end_of_text|>; <pad> [PAD];
- * the model's unknown token; <mask> [MASK]), or -1. */
+/* The id of a special token, found by its usual names, or -1. BOS: <s> <bos> [CLS]; EOS: </s> <eos> [SEP] <|endoftext|> <|end_of_text|>;
+ * PAD: <pad> [PAD]; UNKNOWN: the model's unknown token; MASK: <mask> [MASK]. */
 enum wf_special { WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK };
 WF_API int32_t wf_tokenizer_special(const wf_tokenizer *tokenizer, enum wf_special special);
 WF_API int64_t wf_tokenizer_vocab_size(const wf_tokenizer *tokenizer);
 
-/* The token's piece of text as the vocabulary holds it, NUL-terminated, *length bytes (length may be NULL); it belongs to
- * the tokenizer. NULL for an id outside 0 .. vocab_size-1. */
+/* The token as the vocabulary stores it, NUL-terminated, *length bytes (length may be NULL); owned by the tokenizer. NULL for an id outside
+ * 0 .. vocab_size-1. */
 WF_API const char *wf_tokenizer_token(const wf_tokenizer *tokenizer, int32_t id, int64_t *length);
-/* The id of a piece of `length` bytes, -1 when the vocabulary lacks it. */
+/* The id of a token of `length` bytes; -1 if it is not in the vocabulary. */
 WF_API int32_t wf_tokenizer_id(const wf_tokenizer *tokenizer, const char *piece, int64_t length);
 
-/* Ids of words that were met before, so that they need not be found again: for callers that encode much. One thread at a time;
- * of fixed size (about `words` of them; of two words with the same place the later stays), so that encoding does not allocate. */
+/* A cache of the ids of about `words` words, for callers that encode much text. Its size is fixed, so that encoding does not allocate; a
+ * word replaces another one in the same slot. Use it from one thread at a time. */
 typedef struct wf_token_cache wf_token_cache;
 WF_API wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error) WF_CHECKED;
 WF_API void wf_token_cache_free(wf_token_cache *cache);
 
 struct wf_encode_options {
-    bool specials;         /* adds what the template says, such as <s> ... </s> */
+    bool specials;         /* adds the template's special tokens, such as <s> ... </s> */
     int64_t *unknown;      /* if not NULL: the number of unknown tokens is added to it */
     wf_token_cache *cache; /* may be NULL */
-    bool whole;            /* leaves out the file's truncation and padding */
-    int64_t most;          /* above 0: a longer text loses ids, at the side that the file's truncation says (the end), until with its
-                              specials so many are left; the file's own length is then not used */
-    int64_t *cut;          /* if not NULL: the number of ids that `most` cost is added */
+    bool whole;            /* ignores the file's truncation and padding */
+    int64_t most;          /* above 0: maximum number of ids, special tokens included, instead of the file's maximum; longer texts are
+                              truncated at the side given in the file (default: the end) */
+    int64_t *cut;          /* if not NULL: the number of ids removed because of `most` is added to it */
 };
-/* Appends the ids of `length` bytes of text to *out; an empty text appends nothing but the template's specials. On an error *out keeps
- * what it had before the call. What the vocabulary lacks becomes the unknown token, where there is one; else the message names the first
- * character or word that is not there, as U+00E9 and itself if it can be printed, with line and column (in characters, from 1) and offset
- * (in bytes, from 0). Bytes that are not UTF-8 are named the same way. Both are WF_ERR_FORMAT, as is a pattern of the file that takes too
- * many steps for one match, or more than a second and 5 microseconds a byte for the text, and a text that the file's steps make more than 32
- * times as long. Added tokens that stand in the
- * text ("</s>") are recognised, as `tokenizers` does. */
+/* Appends the ids of `length` bytes of text to *out; for an empty text only the template's special tokens. Added tokens in the text
+ * ("</s>") are recognised, as in `tokenizers`. A word or character outside the vocabulary becomes the unknown token; without an unknown
+ * token it is an error that names the first one (as U+00E9, and itself if it is printable) with line and column (in characters, from 1) and
+ * offset (in bytes, from 0). Bytes that are not UTF-8 are reported in the same way. Both are WF_ERR_FORMAT. So are, against malicious
+ * files: a pattern that exceeds the limit of steps for one match, or for a text the limit of one second plus 5 microseconds per byte; and
+ * normalisation that makes a text more than 32 times as long. On an error *out is unchanged. */
 WF_API wf_status wf_tokenizer_encode_with(const wf_tokenizer *tokenizer, const char *text, int64_t length,
                                           const struct wf_encode_options *options, struct wf_tokens *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_encode(const wf_tokenizer *tokenizer, const char *text, int64_t length, struct wf_tokens *out,
                                      wf_error *error) WF_CHECKED; /* with the defaults */
 
 struct wf_decode_options {
-    bool specials; /* prints them; else they are left out */
+    bool specials; /* prints special tokens; otherwise they are omitted */
 };
-/* Appends the text of `count` ids to *out, as the file's decoder says; without one tokens are joined by spaces. Bytes that make no
- * character become U+FFFD. On an error (an id outside the vocabulary, WF_ERR_ARGUMENT) *out keeps what it had. */
+/* Appends the text of `count` ids to *out, by the file's decoder; without a decoder tokens are joined by spaces. Invalid UTF-8 becomes
+ * U+FFFD. An id outside the vocabulary is WF_ERR_ARGUMENT. On an error *out is unchanged. */
 WF_API wf_status wf_tokenizer_decode_with(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count,
                                           const struct wf_decode_options *options, struct wf_string *out, wf_error *error) WF_CHECKED;
 WF_API wf_status wf_tokenizer_decode(const wf_tokenizer *tokenizer, const int32_t *ids, int64_t count, struct wf_string *out,
                                      wf_error *error) WF_CHECKED; /* with the defaults */
-/* The same for ids that come one by one, as from a model that generates: the texts that the pushes and the finish give are, one after the
- * other, that of wf_tokenizer_decode_with for all ids. Text that a later id may still change is held back: an unfinished character of
- * byte-level tokenizers, a run of byte-fallback tokens, the end of a word. */
+/* A streaming decoder, for ids that arrive one by one, as in generation. The concatenated texts of all pushes and the finish are the text
+ * of wf_tokenizer_decode_with for all ids. Text that a later id may still change is held back: an incomplete character of a byte-level
+ * tokenizer, a run of byte-fallback tokens, the end of a word. */
 typedef struct wf_decoder wf_decoder;
-/* options: NULL for the defaults. The tokenizer must outlive the decoder. NULL without memory. */
+/* options: NULL for the defaults. The tokenizer must outlive the decoder. NULL if out of memory. */
 WF_API wf_decoder *wf_decoder_new(const wf_tokenizer *tokenizer, const struct wf_decode_options *options, wf_error *error) WF_CHECKED;
-/* Takes an id; *text (UTF-8, *length bytes, which may be 0, and a NUL) stays valid until the next call. An id outside the vocabulary is
- * WF_ERR_ARGUMENT and changes nothing; after another error the decoder can only be freed. */
+/* Decodes one more id into *text: UTF-8, NUL-terminated, *length bytes (which may be 0), valid until the next call. An id outside the
+ * vocabulary is WF_ERR_ARGUMENT and has no effect; after any other error the decoder can only be freed. */
 WF_API wf_status wf_decoder_push(wf_decoder *decoder, int32_t id, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
-/* What was held back. The next push starts a new text. */
+/* Gives the text that was held back. The next push starts a new text. */
 WF_API wf_status wf_decoder_finish(wf_decoder *decoder, const char **text, int64_t *length, wf_error *error) WF_CHECKED;
-WF_API void wf_decoder_free(wf_decoder *decoder); /* NULL is fine */
-/* Whether decoding gives words: the file has a decoder, or its tokens are whole words or characters. False for pieces of words (bpe,
- * byte-bpe, wordpiece) without a decoder: they come out as pieces with spaces between, and nothing tells which of them belong together. */
+WF_API void wf_decoder_free(wf_decoder *decoder); /* NULL is allowed */
+/* Whether decoding restores words: the file has a decoder, or its tokens are whole words or characters. False for subwords (bpe, byte-bpe,
+ * wordpiece) without a decoder, which are decoded to subwords separated by spaces. */
 WF_API bool wf_tokenizer_gives_text(const wf_tokenizer *tokenizer);
 
 WF_END_DECLS
