@@ -376,7 +376,7 @@ START_TEST(bad_input_is_named)
     refused(&o, WF_ERR_ARGUMENT, "a smaller context");
     set_key(&o.config, "context", 16);
     set_key(&o.config, "vocab_size", 3);
-    refused(&o, WF_ERR_ARGUMENT, "a vocabulary of 3 types is too small");
+    refused(&o, WF_ERR_ARGUMENT, "a vocabulary of 3 entries is too small");
     o = tiny(in_folder("run"), &seen);
     text_files[0] = in_folder("short");
     refused(&o, WF_ERR_ARGUMENT, "needs at least 17");

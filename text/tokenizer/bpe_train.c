@@ -210,7 +210,7 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
     const int64_t specials = t.table.specials, pieces = t.table.pieces.count;
     if (status == WF_OK && vocab_size < pieces)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " types is too small: %" PRId64 " special token%s and %" PRId64
+                              "a vocabulary of %" PRId64 " entries is too small: %" PRId64 " special token%s and %" PRId64
                               " %s need at least %" PRId64,
                               vocab_size, specials, specials == 1 ? "" : "s", pieces - specials,
                               options->kind == WF_TOKENIZER_BYTE_BPE ? "bytes" : "characters", pieces);

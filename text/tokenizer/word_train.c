@@ -77,7 +77,7 @@ wf_status tokenizer_train_word(const struct tokenizer_source *source, const stru
     int64_t specials = out->specials;
     if (status == WF_OK && options->vocab_size && options->vocab_size <= specials)
         status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " types is too small: with %" PRId64
+                              "a vocabulary of %" PRId64 " entries is too small: with %" PRId64
                               " special tokens and a word it needs at least %" PRId64,
                               options->vocab_size, specials, specials + 1);
     if (status == WF_OK)
