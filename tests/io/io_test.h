@@ -43,7 +43,7 @@ __attribute__((constructor)) static void make_folder_of_all(void)
 }
 
 /* After each test, also when all run in one process. */
-static void remove_folder(void)
+__attribute__((unused)) static void remove_folder(void)
 {
     if (getpid() != folder_owner) /* a child that a test forked ends without it */
         return;
