@@ -12,9 +12,9 @@ struct check_input {
     wf_shape shape;
     enum wf_fill fill;
     int32_t limit;
-    wf_real *value;  /* reals */
-    void *other;     /* ids or bools */
-    wf_real *grad;   /* analytic, dense */
+    wf_real *value; /* reals */
+    void *other;    /* ids or bools */
+    wf_real *grad;  /* analytic, dense */
     int64_t count;
 };
 

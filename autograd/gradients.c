@@ -229,8 +229,15 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         ends[0] = x->base;
         ends[1] = x;
         gradient_root(x->base)->uses++;
-        *node = (struct node){.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = ends, .out = ends + 1, .saved = saved,
-                              .saved_buffer = buffers, .need = 1, .previous = tape->last};
+        *node = (struct node){.op = &op_retained_view,
+                              .inputs = 1,
+                              .outputs = 1,
+                              .in = ends,
+                              .out = ends + 1,
+                              .saved = saved,
+                              .saved_buffer = buffers,
+                              .need = 1,
+                              .previous = tape->last};
         tape->last = node;
         tape->nodes++;
     }

@@ -239,8 +239,8 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         }
     }
     if (x->generation != tape->generation || !tape->backward_done || !x->has_grad) {
-        wf_tape_fail(tape, WF_ERR_STATE, "wf_grad: '%s' holds no gradient: call wf_backward, and wf_retain_grad before it for inner tensors",
-                     wf_name_of(x));
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "wf_grad: '%s' holds no gradient: call wf_backward, and wf_retain_grad before it for inner tensors", wf_name_of(x));
         return WF_ERR_STATE;
     }
     *view = x->grad;

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include <weft/core.h>
-#include <weft/internal/testing.h>
 #include <weft/internal/gemm.h>
 #include <weft/internal/parallel.h>
+#include <weft/internal/testing.h>
 
 /* Many short samples: on a busy machine some of them find it free. */
 enum { SAMPLES = 101 };

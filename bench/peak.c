@@ -8,22 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weft/runtime.h>
 #include <weft/internal/testing.h>
+#include <weft/runtime.h>
 
 enum { SAMPLES = 7, CHAINS = 12 };
 
 /* Twelve chains hide a latency of four cycles at two and three instructions a cycle. */
 #define TWELVE(F) F(x0) F(x1) F(x2) F(x3) F(x4) F(x5) F(x6) F(x7) F(x8) F(x9) F(xa) F(xb)
-#define LOOP(type, F)                                                                                                          \
-    type b, c;                                                                                                                 \
-    for (int i = 0; i < (int)(sizeof(type) / sizeof(float)); i++)                                                              \
-        b[i] = 0.999999f, c[i] = 1e-7f;                                                                                        \
-    type x0 = c, x1 = c, x2 = c, x3 = c, x4 = c, x5 = c, x6 = c, x7 = c, x8 = c, x9 = c, xa = c, xb = c;                       \
-    for (long k = 0; k < n; k++) {                                                                                             \
-        TWELVE(F)                                                                                                              \
-    }                                                                                                                          \
-    x0 += x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + xa + xb;                                                                \
+#define LOOP(type, F)                                                                                                                      \
+    type b, c;                                                                                                                             \
+    for (int i = 0; i < (int)(sizeof(type) / sizeof(float)); i++)                                                                          \
+        b[i] = 0.999999f, c[i] = 1e-7f;                                                                                                    \
+    type x0 = c, x1 = c, x2 = c, x3 = c, x4 = c, x5 = c, x6 = c, x7 = c, x8 = c, x9 = c, xa = c, xb = c;                                   \
+    for (long k = 0; k < n; k++) {                                                                                                         \
+        TWELVE(F)                                                                                                                          \
+    }                                                                                                                                      \
+    x0 += x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + xa + xb;                                                                            \
     return x0[0];
 
 typedef float v4 __attribute__((vector_size(16)));
@@ -33,12 +33,21 @@ typedef float v8 __attribute__((vector_size(32)));
 #define FMA512(x) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(x) : "v"(b), "v"(c));
 #define FMA256(x) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+x"(x) : "x"(b), "x"(c));
 #define FMA128(x) __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(x) : "x"(b), "x"(c));
-__attribute__((target("avx512f"), noinline)) static float loop_avx512(long n) { LOOP(v16, FMA512) }
-__attribute__((target("avx2,fma"), noinline)) static float loop_avx2(long n) { LOOP(v8, FMA256) }
+__attribute__((target("avx512f"), noinline)) static float loop_avx512(long n)
+{
+    LOOP(v16, FMA512)
+}
+__attribute__((target("avx2,fma"), noinline)) static float loop_avx2(long n)
+{
+    LOOP(v8, FMA256)
+}
 #else
 #define FMA128(x) x = x * b + c;
 #endif
-__attribute__((noinline)) static float loop_base(long n) { LOOP(v4, FMA128) }
+__attribute__((noinline)) static float loop_base(long n)
+{
+    LOOP(v4, FMA128)
+}
 
 int main(int argc, char **argv)
 {

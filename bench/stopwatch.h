@@ -11,15 +11,15 @@
 WF_BEGIN_DECLS
 
 struct wf_bench_case {
-    const char *name;    /* "nanogpt-char-small", "generate-nanogpt-char" */
-    const char *preset;  /* the model's row in the zoo */
-    const char *purpose; /* one line: sizes and what is measured */
+    const char *name;                  /* "nanogpt-char-small", "generate-nanogpt-char" */
+    const char *preset;                /* the model's row in the zoo */
+    const char *purpose;               /* one line: sizes and what is measured */
     int64_t batch, length, vocab_size; /* rows and tokens a row of a step; generation: 1 and the new tokens */
-    bool generate;       /* tokens with a cache, the most likely one each time, instead of training steps */
-    bool decoupled;      /* AdamW, else Adam */
+    bool generate;                     /* tokens with a cache, the most likely one each time, instead of training steps */
+    bool decoupled;                    /* AdamW, else Adam */
     /* `batch` pairs of sentences of `length` ids a side, for a model that translates */
     bool pairs;
-    int64_t shortest;    /* lengths are drawn from shortest .. length instead; 0: all are alike */
+    int64_t shortest; /* lengths are drawn from shortest .. length instead; 0: all are alike */
     double label_smoothing;
 };
 int wf_bench_count(void);
@@ -29,29 +29,29 @@ const struct wf_bench_case *wf_bench_find(const char *name); /* NULL: there is n
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
-    double seconds;  /* how long to measure; at least three steps, or `steps`. 0: 4 */
-    int64_t steps;   /* at most that many; 0: as many as fit */
-    double dropout;  /* 0 <= p < 1, wherever the model has dropout */
+    double seconds; /* how long to measure; at least three steps, or `steps`. 0: 4 */
+    int64_t steps;  /* at most that many; 0: as many as fit */
+    double dropout; /* 0 <= p < 1, wherever the model has dropout */
     uint64_t seed;
     bool (*cancelled)(void *ctx); /* looked at after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
 };
 struct wf_bench_result {
     const char *name;
-    int64_t parameters, tokens;  /* of the model; of a step (of pairs: both sides), or generated */
-    int64_t steps;               /* measured, after two that were not */
-    double ms, ms_min, ms_max;   /* of a step, or of generating all tokens: median, least, most */
-    double gflop;                /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention; of
-                                    pairs of different lengths those that are done, not what padding would add */
-    double gflops;               /* gflop a second, at the median */
-    double peak_rss_mib;         /* of the process while this case ran, where the system tells; else since its start */
-    double loss;                 /* of the last step; generation: 0 */
+    int64_t parameters, tokens; /* of the model; of a step (of pairs: both sides), or generated */
+    int64_t steps;              /* measured, after two that were not */
+    double ms, ms_min, ms_max;  /* of a step, or of generating all tokens: median, least, most */
+    double gflop;               /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention; of
+                                   pairs of different lengths those that are done, not what padding would add */
+    double gflops;              /* gflop a second, at the median */
+    double peak_rss_mib;        /* of the process while this case ran, where the system tells; else since its start */
+    double loss;                /* of the last step; generation: 0 */
     int threads;
     const char *isa;
 };
 /* Runs a case. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result,
-                              wf_error *error) WF_CHECKED;
+                       wf_error *error) WF_CHECKED;
 /* A result as one line of JSON, an object without a newline: the keys case, parameters, tokens, ms, ms_min, ms_max, gflops,
  * peak_rss_mib, threads, isa, and steps, tokens_per_second, loss. Returns text; 512 bytes hold any. The same in every locale. */
 char *wf_bench_json(const struct wf_bench_result *result, char *text, size_t size);

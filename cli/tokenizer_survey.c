@@ -168,7 +168,8 @@ static wf_status print_lengths(const wf_bitext *bitext, wf_error *error)
 static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_error *error)
 {
     wf_pair_batches *batches;
-    const struct wf_pair_batches_options o = {.tokens = a->batch_tokens, .tolerance = a->tolerance, .side = a->side, .window = a->window, .seed = 1};
+    const struct wf_pair_batches_options o = {
+        .tokens = a->batch_tokens, .tolerance = a->tolerance, .side = a->side, .window = a->window, .seed = 1};
     wf_status status = wf_pair_batches_new(bitext, &o, &batches, error);
     int64_t count = 0, positions = 0, most = 0, tokens = wf_bitext_survey(bitext)->source_tokens + wf_bitext_survey(bitext)->target_tokens;
     for (int64_t epoch = 0, index = 0; status == WF_OK; count++) {
@@ -261,7 +262,8 @@ int run_tokenizer_survey(int argc, char **argv)
     struct word_option cost = {costs, 2, &a.side};
     const struct option_row options[] = {
         {"model", "NAME",
-         "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's training; the "
+         "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's "
+         "training; the "
          "options below override them",
          .text = &a.model},
         {"max-length", "N", "maximum length of a side in tokens; longer pairs are left out", .number = &a.max_length, .low = 1,

@@ -48,7 +48,8 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 
 /* --- survey.c --- */
 /* Encodes every line: sets bitext->pair and the survey's counts. */
-wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress, wf_error *error) WF_CHECKED;
+wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress,
+                        wf_error *error) WF_CHECKED;
 
 /* --- survey_cache.c --- */
 /* Sets *found, the survey and the pairs, when the folder holds those of this content, these tokenizers and options; what is damaged or in

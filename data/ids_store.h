@@ -12,10 +12,10 @@ bool ids_store_find(const char *path, uint64_t key, int64_t most, struct wf_text
 struct ids_writer {
     struct wf_file_writer *file; /* NULL: they are kept in memory */
     bool narrow;
-    char *memory; /* all of them, or those that are not yet in the file */
+    char *memory;                  /* all of them, or those that are not yet in the file */
     int64_t count, capacity, held; /* capacity and held: bytes */
-    uint64_t hash; /* FNV-1a over the ids */
-    uint64_t check; /* of the chunks that went to the file */
+    uint64_t hash;                 /* FNV-1a over the ids */
+    uint64_t check;                /* of the chunks that went to the file */
 };
 /* path: NULL for memory, and nothing is written where it can't be: then writer->file is NULL. */
 wf_status ids_writer_begin(struct ids_writer *writer, const char *path, bool narrow, wf_error *error) WF_CHECKED;

@@ -4,8 +4,8 @@
 
 #include <weft/seq2seq.h>
 
-#include <weft/internal/spread.h>
 #include <weft/internal/run_folder.h>
+#include <weft/internal/spread.h>
 #include <weft/run.h>
 
 enum { TOKENS = 4096 }; /* positions of both sides in one pass: enough for the matrix products, little memory */

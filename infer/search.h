@@ -26,14 +26,14 @@ struct ending {
     bool finished;
 };
 struct sentence {
-    int64_t place;          /* in the caller's order */
-    const int32_t *ids;     /* of the source */
-    int32_t length, limit;  /* ids of the source; the most tokens of a hypothesis */
-    int32_t rows;           /* live hypotheses; 0: done */
-    int32_t used;           /* nodes */
-    int64_t ended, kept;    /* hypotheses that have ended, and the best of them in ending */
-    struct node *node;      /* [limit * beam] */
-    struct ending *ending;  /* [beam], best first */
+    int64_t place;         /* in the caller's order */
+    const int32_t *ids;    /* of the source */
+    int32_t length, limit; /* ids of the source; the most tokens of a hypothesis */
+    int32_t rows;          /* live hypotheses; 0: done */
+    int32_t used;          /* nodes */
+    int64_t ended, kept;   /* hypotheses that have ended, and the best of them in ending */
+    struct node *node;     /* [limit * beam] */
+    struct ending *ending; /* [beam], best first */
 };
 
 /* Everything that batches of sentences need, made once for all of them. */
@@ -41,26 +41,26 @@ struct search {
     const wf_model *model;
     wf_tape *tape;
     int64_t beam, n_best, batch, types;
-    int64_t picks, most;                      /* continuations that a step looks at: of a sentence, and of a row */
-    int64_t layers, source_ids, limit;        /* source_ids: of a batch; limit: the greatest of all sentences */
+    int64_t picks, most;               /* continuations that a step looks at: of a sentence, and of a row */
+    int64_t layers, source_ids, limit; /* source_ids: of a batch; limit: the greatest of all sentences */
     double length_penalty;
     int32_t bos, eos;
     bool (*cancelled)(void *ctx);
     void *ctx;
 
     struct wf_cache cache;
-    wf_tensor **kv;                       /* [layers] */
-    struct sentence *sentence;            /* [batch] */
+    wf_tensor **kv;            /* [layers] */
+    struct sentence *sentence; /* [batch] */
     struct node *nodes;
     struct ending *endings;
     int32_t *source, *source_offsets, *row_offsets;
     /* live rows, and what they become: [batch * beam] each */
     int32_t *id, *node, *from, *next_id, *next_node;
     double *total, *next_total;
-    int32_t *numbers;                     /* the memory of those two lines; they change places */
+    int32_t *numbers; /* the memory of those two lines; they change places */
     double *totals;
-    struct candidate *candidate;          /* [batch * beam, most] */
-    int32_t *head;                        /* [beam] */
+    struct candidate *candidate; /* [batch * beam, most] */
+    int32_t *head;               /* [beam] */
 };
 /* The sizes and options stand in *s. On an error nothing is left to free. */
 wf_status search_make(struct search *s, wf_error *error) WF_CHECKED;

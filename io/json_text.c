@@ -4,12 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/internal/string.h>
 #include <weft/file.h>
 #include <weft/internal/json.h>
+#include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
-
 
 struct writer {
     struct wf_string out;

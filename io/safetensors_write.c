@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/file.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/string.h>
-#include <weft/file.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/safetensors.h>

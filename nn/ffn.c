@@ -4,8 +4,8 @@
 
 #include "layers.h"
 
-static const char *const names[] = {[WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_tanh", [WF_SILU] = "silu",
-                                    [WF_SWIGLU] = "swiglu"};
+static const char *const names[] = {
+    [WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_tanh", [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu"};
 
 bool wf_activation_parse(const char *name, enum wf_activation *out)
 {

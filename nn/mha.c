@@ -2,12 +2,14 @@
 /* Attention with several heads, its projections and its cache. */
 #include <string.h>
 
-
 #include "layers.h"
 
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
 {
-    *m = (struct wf_mha){.heads = heads, .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads, .cross = o->cross, .no_output = o->no_output,
+    *m = (struct wf_mha){.heads = heads,
+                         .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads,
+                         .cross = o->cross,
+                         .no_output = o->no_output,
                          .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0};
     if (heads < 1 || (o->d_key == 0 && d % heads != 0)) {
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "%d heads don't divide a width of %lld: choose heads that do", heads, (long long)d);
@@ -49,8 +51,8 @@ static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_arra
 /* The first `length` tokens of every row of one side, as a tensor [B,length,width]. */
 static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *side, int64_t width, int64_t length)
 {
-    wf_array a = {.data = side, .dtype = WF_REAL, .ndim = 3, .dim = {cache->rows, length, width},
-                  .stride = {cache->capacity * width, width, 1}};
+    wf_array a = {
+        .data = side, .dtype = WF_REAL, .ndim = 3, .dim = {cache->rows, length, width}, .stride = {cache->capacity * width, width, 1}};
     return wf_borrow(tape, &a);
 }
 
@@ -142,9 +144,9 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     }
     if (call->cache && !through_cache(m, tape, call->cache, &a))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache can't be used");
-    wf_tensor *y = wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal,
-                                .key_lengths = call->key_lengths, .mask = a.mask, .q_offsets = call->q_offsets,
-                                .k_offsets = call->k_offsets, .sequences = call->sequences, .dropout = m->dropout,
-                                .weights = call->weights); /* [B,T,HF] */
-    return m->no_output ? y : wf_linear_forward(&m->out, y); /* [B,T,d] */
+    wf_tensor *y =
+        wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal, .key_lengths = call->key_lengths,
+                     .mask = a.mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
+                     .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
+    return m->no_output ? y : wf_linear_forward(&m->out, y);           /* [B,T,d] */
 }

@@ -149,9 +149,14 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if (!grow(registry))
         out_of_memory(registry);
     else {
-        registry->entry[registry->count++] = (struct entry){.name = info.name, .shape = *shape, .count = count, .offset = registry->slab,
-                                                            .init = options->init, .buffer = options->buffer,
-                                                            .frozen = info.frozen, .tensor = tensor};
+        registry->entry[registry->count++] = (struct entry){.name = info.name,
+                                                            .shape = *shape,
+                                                            .count = count,
+                                                            .offset = registry->slab,
+                                                            .init = options->init,
+                                                            .buffer = options->buffer,
+                                                            .frozen = info.frozen,
+                                                            .tensor = tensor};
         registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
     }
     return tensor;
@@ -164,7 +169,9 @@ static void connect(wf_registry *registry)
         struct entry *e = &registry->entry[i];
         wf_parameter_init(e->tensor, &(struct wf_parameter_info){.name = e->name,
                                                                  .value = wf_array_dense(registry->values + e->offset, WF_REAL, &e->shape),
-                                                                 .index = i, .offset = e->offset, .frozen = e->frozen,
+                                                                 .index = i,
+                                                                 .offset = e->offset,
+                                                                 .frozen = e->frozen,
                                                                  .grads = registry->grads});
     }
 }

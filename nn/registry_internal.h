@@ -16,13 +16,13 @@ struct entry {
 };
 
 struct wf_registry {
-    wf_arena *arena;  /* names, tensors, slabs */
+    wf_arena *arena; /* names, tensors, slabs */
     struct entry *entry;
     int count, capacity;
     int64_t slab;
     wf_real *values;
     wf_grads *grads;
-    void *spare;      /* a tensor for a parameter that memory was lacking for */
+    void *spare; /* a tensor for a parameter that memory was lacking for */
     wf_error error;
 };
 

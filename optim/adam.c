@@ -26,7 +26,10 @@ static wf_status check(const struct wf_adam_options *o, wf_error *error)
     const struct {
         const char *name;
         double value, below;
-    } range[] = {{"lr", o->lr, INFINITY}, {"beta1", o->beta1, 1}, {"beta2", o->beta2, 1}, {"eps", o->eps, INFINITY},
+    } range[] = {{"lr", o->lr, INFINITY},
+                 {"beta1", o->beta1, 1},
+                 {"beta2", o->beta2, 1},
+                 {"eps", o->eps, INFINITY},
                  {"weight_decay", o->weight_decay, INFINITY}};
     for (int i = 0; i < (int)(sizeof range / sizeof *range); i++)
         if (!(range[i].value >= 0 && range[i].value < range[i].below))
@@ -72,7 +75,8 @@ wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const st
     opt->partial = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->partial);
     if (!opt->m || !opt->v || !opt->decay || !opt->lr_scale || !opt->steps || !opt->correction || !opt->block || !opt->partial) {
         wf_adam_free(opt);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters", (long long)wf_registry_parameters(registry));
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters",
+                            (long long)wf_registry_parameters(registry));
     }
     make_blocks(registry, opt->block);
     for (size_t i = 0; i < parameters; i++) {
@@ -177,7 +181,8 @@ wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
         return wf_error_set(error, WF_ERR_STATE, "the last backward failed, so its gradients are not used: see wf_tape_error");
     opt->grad_norm = wf_grad_norm(opt);
     if (!isfinite(opt->grad_norm))
-        return wf_error_set(error, WF_ERR_NUMERIC, "the norm of the gradients is %g in update %lld", opt->grad_norm, (long long)opt->step + 1);
+        return wf_error_set(error, WF_ERR_NUMERIC, "the norm of the gradients is %g in update %lld", opt->grad_norm,
+                            (long long)opt->step + 1);
     opt->step++;
     struct update u = {.opt = opt, .grad_scale = 1};
     if (clip > 0)

@@ -5,8 +5,8 @@
 
 #include <weft/optim.h>
 
-static const char *const names[] = {[WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine",
-                                    [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt"};
+static const char *const names[] = {
+    [WF_SCHEDULE_CONSTANT] = "constant", [WF_SCHEDULE_COSINE] = "cosine", [WF_SCHEDULE_INVERSE_SQRT] = "inverse_sqrt"};
 
 double wf_schedule_lr(const struct wf_schedule *s, int64_t step)
 {

@@ -34,19 +34,19 @@ static inline int run_tests(const char *name, const TTest *const *tests, int cou
 }
 
 /* Check's tests are pointers since 0.15. The parent opens no parallel region: each test forks and initialises for itself. */
-#define WF_TEST_MAIN(name, ...)                                                          \
-    int main(void)                                                                       \
-    {                                                                                    \
-        const TTest *const tests[] = {__VA_ARGS__};                                      \
-        return run_tests(name, tests, (int)(sizeof tests / sizeof *tests));              \
+#define WF_TEST_MAIN(name, ...)                                                                                                            \
+    int main(void)                                                                                                                         \
+    {                                                                                                                                      \
+        const TTest *const tests[] = {__VA_ARGS__};                                                                                        \
+        return run_tests(name, tests, (int)(sizeof tests / sizeof *tests));                                                                \
     }
 
 /* A call that must succeed; prints its message otherwise. */
-#define ck_ok(call)                                                                      \
-    do {                                                                                 \
-        wf_error ck_error = {0};                                                         \
-        wf_error *error = &ck_error;                                                     \
-        ck_assert_msg((call) == WF_OK, "%s: %s", #call, ck_error.message);               \
+#define ck_ok(call)                                                                                                                        \
+    do {                                                                                                                                   \
+        wf_error ck_error = {0};                                                                                                           \
+        wf_error *error = &ck_error;                                                                                                       \
+        ck_assert_msg((call) == WF_OK, "%s: %s", #call, ck_error.message);                                                                 \
     } while (0)
 
 /* Switches to a locale with a decimal comma, in which nothing that Weft reads or writes may differ; the build makes one

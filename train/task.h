@@ -24,8 +24,8 @@ struct task {
     wf_tensor *(*forward)(struct trainer *t, int64_t micro, wf_tensor **plain);
     /* t->valid and t->valid_smoothed over the validation text. */
     wf_status (*evaluate)(struct trainer *t);
-    /* Appends a text that the model writes now, for people to look at: the same for the same weights. Changes nothing of the training but the
-     * tape. May be NULL. */
+    /* Appends a text that the model writes now, for people to look at: the same for the same weights. Changes nothing of the training but
+     * the tape. May be NULL. */
     wf_status (*sample)(struct trainer *t, struct wf_string *text, wf_error *error);
     /* The place in the data, into the state and out of it. May be NULL: the step says it all. */
     void (*put)(const struct trainer *t, wf_safetensors_writer *w);

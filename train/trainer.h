@@ -46,18 +46,18 @@ struct trainer {
     int64_t step_tokens;
 
     /* what a resume restores */
-    int64_t step;         /* updates done */
-    double best;          /* NaN: no validation yet */
-    int64_t stale;        /* validations since the best */
-    bool owes_validation; /* that of this step was due and is not done */
+    int64_t step;            /* updates done */
+    double best;             /* NaN: no validation yet */
+    int64_t stale;           /* validations since the best */
+    bool owes_validation;    /* that of this step was due and is not done */
     struct wf_string change; /* what the resume changes of the configuration, for people; empty: nothing */
-    bool new_batches;  /* the batches of pairs are cut in another way than before the resume */
-    int64_t kept_limit; /* valid_limit of the state, so that losses stay comparable; -1: none */
-    bool new_validation; /* valid_tokens differs from the state's: its best loss is of another text */
-    bool early;           /* patience has run out */
-    bool dropped;         /* the update after this step was begun and cancelled: the place in the data is that of its batch */
-    bool saved;           /* the state on disk is that of this step */
-    int64_t on_disk;      /* the step of the state on disk; -1: there is none */
+    bool new_batches;        /* the batches of pairs are cut in another way than before the resume */
+    int64_t kept_limit;      /* valid_limit of the state, so that losses stay comparable; -1: none */
+    bool new_validation;     /* valid_tokens differs from the state's: its best loss is of another text */
+    bool early;              /* patience has run out */
+    bool dropped;            /* the update after this step was begun and cancelled: the place in the data is that of its batch */
+    bool saved;              /* the state on disk is that of this step */
+    int64_t on_disk;         /* the step of the state on disk; -1: there is none */
 };
 
 /* state.c: state.safetensors, which alone is enough to go on. */
@@ -91,7 +91,7 @@ wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, co
 /* Warns of unknown tokens in the text, where there are any. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
 /* step.c */
-wf_status train_step(struct trainer *t); /* one update; t->loss */
+wf_status train_step(struct trainer *t);             /* one update; t->loss */
 const char *numeric_advice(const struct trainer *t); /* what to do where numbers are not finite */
 /* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
 const char *first_bad(const struct trainer *t, const wf_real *slab);

@@ -29,13 +29,12 @@ static wf_array temp_like_out(wf_call *c)
     return wf_call_temp(c, WF_REAL, &shape);
 }
 
-#define BINARY_CASES                                                                                                         \
-    WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}}, {"row", {{4, 5}, {5}}}, {"column", {{4, 5}, {4, 1}}},                    \
-             {"column on the left", {{4, 1}, {4, 5}}}, {"row on the left", {{5}, {3, 4, 5}}}, {"outer", {{4, 1}, {1, 5}}},   \
-             {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}}, {"scalar", {{3, 7}, {-2}}}, {"scalar on the left", {{-2}, {3, 7}}}, \
-             {"scalars", {{-2}, {-2}}}, {"ones", {{1, 1}, {1}}}, {"empty", {{-1, 3}, {1, 3}}},                               \
-             {"repeated to nothing", {{-1, 3}, {3}}}, {"odd", {{13, 17}, {13, 17}}}, {"long", {{3, 701}, {701}}},            \
-             {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}})
+#define BINARY_CASES                                                                                                                       \
+    WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}}, {"row", {{4, 5}, {5}}}, {"column", {{4, 5}, {4, 1}}},                                  \
+             {"column on the left", {{4, 1}, {4, 5}}}, {"row on the left", {{5}, {3, 4, 5}}}, {"outer", {{4, 1}, {1, 5}}},                 \
+             {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}}, {"scalar", {{3, 7}, {-2}}}, {"scalar on the left", {{-2}, {3, 7}}},               \
+             {"scalars", {{-2}, {-2}}}, {"ones", {{1, 1}, {1}}}, {"empty", {{-1, 3}, {1, 3}}}, {"repeated to nothing", {{-1, 3}, {3}}},    \
+             {"odd", {{13, 17}, {13, 17}}}, {"long", {{3, 701}, {701}}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}})
 
 /* add: y = a + b, so dy reaches both as it is (it is shared, not copied). */
 static wf_status add_forward(wf_call *c)
@@ -52,8 +51,12 @@ static wf_status add_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_add = {.name = "add", .keeps_inputs_away = true, .shape = binary_shape, .forward = add_forward,
-                         .backward = add_backward, .cases = BINARY_CASES};
+const wf_op wf_op_add = {.name = "add",
+                         .keeps_inputs_away = true,
+                         .shape = binary_shape,
+                         .forward = add_forward,
+                         .backward = add_backward,
+                         .cases = BINARY_CASES};
 
 wf_tensor *wf_add(wf_tensor *a, wf_tensor *b)
 {
@@ -81,8 +84,12 @@ static wf_status sub_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_sub = {.name = "sub", .keeps_inputs_away = true, .shape = binary_shape, .forward = sub_forward,
-                         .backward = sub_backward, .cases = BINARY_CASES};
+const wf_op wf_op_sub = {.name = "sub",
+                         .keeps_inputs_away = true,
+                         .shape = binary_shape,
+                         .forward = sub_forward,
+                         .backward = sub_backward,
+                         .cases = BINARY_CASES};
 
 wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b)
 {
@@ -109,8 +116,7 @@ static wf_status mul_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_mul = {.name = "mul", .shape = binary_shape, .forward = mul_forward, .backward = mul_backward,
-                         .cases = BINARY_CASES};
+const wf_op wf_op_mul = {.name = "mul", .shape = binary_shape, .forward = mul_forward, .backward = mul_backward, .cases = BINARY_CASES};
 
 wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b)
 {
@@ -150,14 +156,18 @@ static wf_status div_backward(wf_call *c)
 }
 
 #define DIVISOR .fill = {WF_FILL_NORMAL, WF_FILL_POSITIVE}
-const wf_op wf_op_div = {
-    .name = "div", .reads_inputs = 1u << 1, .reads_outputs = true, .shape = binary_shape, .forward = div_forward,
-    .backward = div_backward,
-    .cases = WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}, DIVISOR}, {"row", {{4, 5}, {5}}, DIVISOR},
-                      {"column", {{4, 5}, {4, 1}}, DIVISOR}, {"row on the left", {{5}, {3, 4, 5}}, DIVISOR},
-                      {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}, DIVISOR}, {"scalar", {{3, 7}, {-2}}, DIVISOR},
-                      {"scalar on the left", {{-2}, {3, 7}}, DIVISOR}, {"scalars", {{-2}, {-2}}, DIVISOR},
-                      {"ones", {{1, 1}, {1}}, DIVISOR}, {"empty", {{-1, 3}, {3}}, DIVISOR}, {"odd", {{13, 17}, {13, 17}}, DIVISOR})};
+const wf_op wf_op_div = {.name = "div",
+                         .reads_inputs = 1u << 1,
+                         .reads_outputs = true,
+                         .shape = binary_shape,
+                         .forward = div_forward,
+                         .backward = div_backward,
+                         .cases = WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}, DIVISOR}, {"row", {{4, 5}, {5}}, DIVISOR},
+                                           {"column", {{4, 5}, {4, 1}}, DIVISOR}, {"row on the left", {{5}, {3, 4, 5}}, DIVISOR},
+                                           {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}, DIVISOR}, {"scalar", {{3, 7}, {-2}}, DIVISOR},
+                                           {"scalar on the left", {{-2}, {3, 7}}, DIVISOR}, {"scalars", {{-2}, {-2}}, DIVISOR},
+                                           {"ones", {{1, 1}, {1}}, DIVISOR}, {"empty", {{-1, 3}, {3}}, DIVISOR},
+                                           {"odd", {{13, 17}, {13, 17}}, DIVISOR})};
 
 wf_tensor *wf_div(wf_tensor *a, wf_tensor *b)
 {
@@ -199,12 +209,20 @@ static wf_status affine_backward(wf_call *c)
     return WF_OK;
 }
 
-#define AFFINE(s, t) .attr = &(const struct affine){s, t}
-const wf_op wf_op_affine = {
-    .name = "affine", .attr_size = sizeof(struct affine), .keeps_inputs_away = true, .shape = affine_shape,
-    .forward = affine_forward, .backward = affine_backward,
-    .cases = WF_CASES({"both", {{2, 3, 5}}, AFFINE(-2.5, 0.75)}, {"shift alone", {{7}}, AFFINE(1, 3)}, {"zero", {{2, 3}}, AFFINE(0, 1)},
-                      {"scalar", {{-2}}, AFFINE(3, -1)}, {"empty", {{2, -1}}, AFFINE(3, -1)}, {"odd", {{13, 17}}, AFFINE(-1, 0)})};
+#define AFFINE(s, t)                                                                                                                       \
+    .attr = &(const struct affine)                                                                                                         \
+    {                                                                                                                                      \
+        s, t                                                                                                                               \
+    }
+const wf_op wf_op_affine = {.name = "affine",
+                            .attr_size = sizeof(struct affine),
+                            .keeps_inputs_away = true,
+                            .shape = affine_shape,
+                            .forward = affine_forward,
+                            .backward = affine_backward,
+                            .cases = WF_CASES({"both", {{2, 3, 5}}, AFFINE(-2.5, 0.75)}, {"shift alone", {{7}}, AFFINE(1, 3)},
+                                              {"zero", {{2, 3}}, AFFINE(0, 1)}, {"scalar", {{-2}}, AFFINE(3, -1)},
+                                              {"empty", {{2, -1}}, AFFINE(3, -1)}, {"odd", {{13, 17}}, AFFINE(-1, 0)})};
 
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift)
 {

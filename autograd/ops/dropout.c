@@ -28,7 +28,7 @@ struct dropout {
     const wf_call *c;
     const wf_array *x; /* [rows, d] */
     wf_real *y;
-    uint64_t first;    /* row of the global batch that row 0 is */
+    uint64_t first; /* row of the global batch that row 0 is */
     uint32_t threshold;
     wf_real scale;
 };
@@ -80,12 +80,16 @@ static wf_status dropout_backward(wf_call *c)
 }
 
 #define P(x) .attr = &(const struct dropout_attr){x}, .train = true
-const wf_op wf_op_dropout = {
-    .name = "dropout", .attr_size = sizeof(struct dropout_attr), .random = true, .keeps_inputs_away = true, .shape = dropout_shape,
-    .forward = dropout_forward, .backward = dropout_backward,
-    .cases = WF_CASES({"half", {{3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}}, P(0.1)}, {"zero", {{3, 5}}, P(0)}, {"vector", {{33}}, P(0.3)},
-                      {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)}, {"empty", {{-1, 4}}, P(0.5)},
-                      {"odd", {{7, 131}}, P(0.9)})};
+const wf_op wf_op_dropout = {.name = "dropout",
+                             .attr_size = sizeof(struct dropout_attr),
+                             .random = true,
+                             .keeps_inputs_away = true,
+                             .shape = dropout_shape,
+                             .forward = dropout_forward,
+                             .backward = dropout_backward,
+                             .cases = WF_CASES({"half", {{3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}}, P(0.1)}, {"zero", {{3, 5}}, P(0)},
+                                               {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
+                                               {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
 wf_tensor *wf_dropout(wf_tensor *x, double p)
 {

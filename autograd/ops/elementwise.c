@@ -15,14 +15,14 @@ struct map {
     wf_binary_kernel *binary;
     wf_grad_kernel *grad;
     wf_real scale, shift;
-    bool broadcasts;               /* the kernel takes steps of 0 */
+    bool broadcasts; /* the kernel takes steps of 0 */
     bool gathers;
     const wf_real *in[2];
     wf_real *out;
-    int ndim;                      /* merged dimensions, the innermost first */
+    int ndim; /* merged dimensions, the innermost first */
     int64_t dim[WF_MAX_DIMS];
     int64_t stride[2][WF_MAX_DIMS];
-    int64_t pieces;                /* of the innermost dimension */
+    int64_t pieces; /* of the innermost dimension */
 };
 
 static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[2], const int step[2], wf_real *out)

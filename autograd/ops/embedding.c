@@ -137,12 +137,15 @@ static wf_status embedding_backward(wf_call *c)
 }
 
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
-const wf_op wf_op_embedding = {
-    .name = "embedding", .reads_inputs = 1u << 1, .shape = embedding_shape, .forward = embedding_forward,
-    .backward = embedding_backward,
-    .cases = WF_CASES({"matrix", {{5, 4}, {2, 3}}, IDS(5)}, {"repeated ids", {{2, 3}, {11}}, IDS(2)}, {"one row", {{1, 1}, {3}}, IDS(1)},
-                      {"one id", {{5, 4}, {-2}}, IDS(5)}, {"no ids", {{5, 4}, {2, -1}}, IDS(5)}, {"no columns", {{5, -1}, {3}}, IDS(5)},
-                      {"odd", {{7, 33}, {3, 1, 5}}, IDS(7)}, {"wide", {{3, 70}, {9}}, IDS(3)})};
+const wf_op wf_op_embedding = {.name = "embedding",
+                               .reads_inputs = 1u << 1,
+                               .shape = embedding_shape,
+                               .forward = embedding_forward,
+                               .backward = embedding_backward,
+                               .cases = WF_CASES({"matrix", {{5, 4}, {2, 3}}, IDS(5)}, {"repeated ids", {{2, 3}, {11}}, IDS(2)},
+                                                 {"one row", {{1, 1}, {3}}, IDS(1)}, {"one id", {{5, 4}, {-2}}, IDS(5)},
+                                                 {"no ids", {{5, 4}, {2, -1}}, IDS(5)}, {"no columns", {{5, -1}, {3}}, IDS(5)},
+                                                 {"odd", {{7, 33}, {3, 1, 5}}, IDS(7)}, {"wide", {{3, 70}, {9}}, IDS(3)})};
 
 wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids)
 {

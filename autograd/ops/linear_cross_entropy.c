@@ -61,20 +61,53 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
 {
     const wf_real *x = (const wf_real *)f->x.data + begin * f->x.stride[0];
     bool later = begin > 0;
-    wf_gemm(&(struct wf_gemm){.m = rows, .n = f->v, .k = f->d, .alpha = 1, .a = x, .a_rs = f->x.stride[0], .a_cs = f->x.stride[1],
-                              .b = f->w.data, .b_rs = f->w.stride[1], .b_cs = f->w.stride[0], .c = f->logits, .c_rs = f->v, .c_cs = 1,
-                              .bias = f->bias, .rows_alone = c->rows_alone});
+    wf_gemm(&(struct wf_gemm){.m = rows,
+                              .n = f->v,
+                              .k = f->d,
+                              .alpha = 1,
+                              .a = x,
+                              .a_rs = f->x.stride[0],
+                              .a_cs = f->x.stride[1],
+                              .b = f->w.data,
+                              .b_rs = f->w.stride[1],
+                              .b_cs = f->w.stride[0],
+                              .c = f->logits,
+                              .c_rs = f->v,
+                              .c_cs = 1,
+                              .bias = f->bias,
+                              .rows_alone = c->rows_alone});
     if (!wf_loss_rows(c, rows, f->v, f->logits, f->target + begin, f->scale, c->grad ? f->logits : NULL, &f->sums))
         return false;
     if (!c->grad)
         return true;
     if (c->need[0])
-        wf_gemm(&(struct wf_gemm){.m = rows, .n = f->d, .k = f->v, .alpha = 1, .a = f->logits, .a_rs = f->v, .a_cs = 1, .b = f->w.data,
-                                  .b_rs = f->w.stride[0], .b_cs = f->w.stride[1], .c = (wf_real *)f->dx.data + begin * f->d,
-                                  .c_rs = f->d, .c_cs = 1});
+        wf_gemm(&(struct wf_gemm){.m = rows,
+                                  .n = f->d,
+                                  .k = f->v,
+                                  .alpha = 1,
+                                  .a = f->logits,
+                                  .a_rs = f->v,
+                                  .a_cs = 1,
+                                  .b = f->w.data,
+                                  .b_rs = f->w.stride[0],
+                                  .b_cs = f->w.stride[1],
+                                  .c = (wf_real *)f->dx.data + begin * f->d,
+                                  .c_rs = f->d,
+                                  .c_cs = 1});
     if (c->need[1])
-        wf_gemm(&(struct wf_gemm){.m = f->v, .n = f->d, .k = rows, .alpha = 1, .beta = later, .a = f->logits, .a_rs = 1, .a_cs = f->v,
-                                  .b = x, .b_rs = f->x.stride[0], .b_cs = f->x.stride[1], .c = c->saved[DW].data, .c_rs = f->d,
+        wf_gemm(&(struct wf_gemm){.m = f->v,
+                                  .n = f->d,
+                                  .k = rows,
+                                  .alpha = 1,
+                                  .beta = later,
+                                  .a = f->logits,
+                                  .a_rs = 1,
+                                  .a_cs = f->v,
+                                  .b = x,
+                                  .b_rs = f->x.stride[0],
+                                  .b_cs = f->x.stride[1],
+                                  .c = c->saved[DW].data,
+                                  .c_rs = f->d,
                                   .c_cs = 1});
     if (c->need[2]) {
         wf_array dz = wf_array_dense(f->logits, WF_REAL, &(wf_shape){2, {rows, f->v}});
@@ -168,20 +201,28 @@ static wf_status fused_backward(wf_call *c)
 
 #define TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, 0, 0, n}
 #define NO_BIAS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT, WF_FILL_IDS}, .limit = {0, 0, 0, n}, .inputs = 4
-#define HOW(...) .attr = &(const struct loss_attr){__VA_ARGS__}
+#define HOW(...)                                                                                                                           \
+    .attr = &(const struct loss_attr)                                                                                                      \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
 const wf_op wf_op_linear_cross_entropy = {
-    .name = "linear_cross_entropy", .attr_size = sizeof(struct loss_attr), .outputs = 2, .keeps_inputs_away = true,
-    .shape = fused_shape, .forward = fused_forward, .backward = fused_backward,
-    .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, TARGETS(5), HOW(0)},
-                      {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), HOW(0)},
-                      {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, TARGETS(6), HOW(.smoothing = 0.1)},
-                      {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, TARGETS(4), HOW(.has_ignore = true, .ignore = 1)},
-                      {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, TARGETS(5), HOW(.smoothing = 0.2, .normalizer = 17)},
-                      {"one row", {{4}, {5, 4}, {5}, {-2}}, TARGETS(5), HOW(0)},
-                      {"one class", {{3, 2}, {1, 2}, {1}, {3}}, TARGETS(1), HOW(0)},
-                      {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, TARGETS(1), HOW(.has_ignore = true, .ignore = 0)},
-                      {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, TARGETS(5), HOW(0)},
-                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, TARGETS(17), HOW(0)})}; /* several chunks: tests/autograd/ops.c */
+    .name = "linear_cross_entropy",
+    .attr_size = sizeof(struct loss_attr),
+    .outputs = 2,
+    .keeps_inputs_away = true,
+    .shape = fused_shape,
+    .forward = fused_forward,
+    .backward = fused_backward,
+    .cases = WF_CASES(
+        {"rows", {{3, 4}, {5, 4}, {5}, {3}}, TARGETS(5), HOW(0)}, {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), HOW(0)},
+        {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, TARGETS(6), HOW(.smoothing = 0.1)},
+        {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, TARGETS(4), HOW(.has_ignore = true, .ignore = 1)},
+        {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, TARGETS(5), HOW(.smoothing = 0.2, .normalizer = 17)},
+        {"one row", {{4}, {5, 4}, {5}, {-2}}, TARGETS(5), HOW(0)}, {"one class", {{3, 2}, {1, 2}, {1}, {3}}, TARGETS(1), HOW(0)},
+        {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, TARGETS(1), HOW(.has_ignore = true, .ignore = 0)},
+        {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, TARGETS(5), HOW(0)},
+        {"odd", {{70, 9}, {17, 9}, {17}, {70}}, TARGETS(17), HOW(0)})}; /* several chunks: tests/autograd/ops.c */
 
 wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                         const struct wf_cross_entropy_options *options)

@@ -78,8 +78,14 @@ bool wf_loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, co
                   struct loss_sums *sums)
 {
     const struct loss_attr *a = c->attr;
-    struct loss s = {.v = v, .logits = logits, .target = target, .ignore = a->has_ignore ? a->ignore : -1,
-                     .smoothing = (wf_real)a->smoothing, .scale = (wf_real)scale, .dlogits = dlogits, .block_rows = wf_block_rows(v)};
+    struct loss s = {.v = v,
+                     .logits = logits,
+                     .target = target,
+                     .ignore = a->has_ignore ? a->ignore : -1,
+                     .smoothing = (wf_real)a->smoothing,
+                     .scale = (wf_real)scale,
+                     .dlogits = dlogits,
+                     .block_rows = wf_block_rows(v)};
     int64_t blocks = (rows + s.block_rows - 1) / s.block_rows;
     if (sums) {
         s.sums = wf_call_temp(c, WF_F64, &(wf_shape){2, {blocks, 2}}).data;
@@ -160,16 +166,24 @@ static wf_status cross_entropy_backward(wf_call *c)
 }
 
 #define TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
-#define HOW(...) .attr = &(const struct loss_attr){__VA_ARGS__}
+#define HOW(...)                                                                                                                           \
+    .attr = &(const struct loss_attr)                                                                                                      \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
 const wf_op wf_op_cross_entropy = {
-    .name = "cross_entropy", .attr_size = sizeof(struct loss_attr), .outputs = 2, .shape = cross_entropy_shape,
-    .forward = cross_entropy_forward, .backward = cross_entropy_backward,
+    .name = "cross_entropy",
+    .attr_size = sizeof(struct loss_attr),
+    .outputs = 2,
+    .shape = cross_entropy_shape,
+    .forward = cross_entropy_forward,
+    .backward = cross_entropy_backward,
     .cases = WF_CASES({"rows", {{3, 5}, {3}}, TARGETS(5), HOW(0)}, {"three dims", {{2, 3, 7}, {2, 3}}, TARGETS(7), HOW(0)},
                       {"smoothed", {{4, 6}, {4}}, TARGETS(6), HOW(.smoothing = 0.1)},
                       {"ignored", {{9, 4}, {9}}, TARGETS(4), HOW(.has_ignore = true, .ignore = 1)},
                       {"ignored and smoothed", {{9, 3}, {9}}, TARGETS(3), HOW(.smoothing = 0.3, .has_ignore = true, .ignore = 2)},
-                      {"normalised", {{3, 5}, {3}}, TARGETS(5), HOW(.normalizer = 17)},
-                      {"one row", {{5}, {-2}}, TARGETS(5), HOW(0)}, {"one class", {{3, 1}, {3}}, TARGETS(1), HOW(0)},
+                      {"normalised", {{3, 5}, {3}}, TARGETS(5), HOW(.normalizer = 17)}, {"one row", {{5}, {-2}}, TARGETS(5), HOW(0)},
+                      {"one class", {{3, 1}, {3}}, TARGETS(1), HOW(0)},
                       {"all ignored", {{3, 1}, {3}}, TARGETS(1), HOW(.has_ignore = true, .ignore = 0)},
                       {"no rows", {{-1, 5}, {-1}}, TARGETS(5), HOW(0)}, {"odd", {{70, 17}, {70}}, TARGETS(17), HOW(.smoothing = 0.1)})};
 

@@ -47,8 +47,8 @@ static wf_status norm_shape(wf_call *c)
         rows *= x->dim[i];
     c->out[0] = wf_call_like(c, x);
     if (c->grad) {
-        c->saved[0] = wf_call_shape(WF_REAL, &(wf_shape){1, {rows}});                          /* rstd */
-        c->saved[1] = wf_call_shape(WF_REAL, &(wf_shape){1, {c->inputs == 3 ? rows : 0}});     /* mean */
+        c->saved[0] = wf_call_shape(WF_REAL, &(wf_shape){1, {rows}});                      /* rstd */
+        c->saved[1] = wf_call_shape(WF_REAL, &(wf_shape){1, {c->inputs == 3 ? rows : 0}}); /* mean */
     }
     return status;
 }
@@ -185,10 +185,18 @@ static wf_status layer_backward(wf_call *c)
     return backward(c, true);
 }
 
-#define EPS(e) .attr = &(const struct norm_attr){e}
+#define EPS(e)                                                                                                                             \
+    .attr = &(const struct norm_attr)                                                                                                      \
+    {                                                                                                                                      \
+        e                                                                                                                                  \
+    }
 #define ABSENT(g, b) .inputs = 3, .fill = {WF_FILL_NORMAL, g, b}
 const wf_op wf_op_layer_norm = {
-    .name = "layer_norm", .attr_size = sizeof(struct norm_attr), .reads_inputs = 3, .shape = norm_shape, .forward = layer_forward,
+    .name = "layer_norm",
+    .attr_size = sizeof(struct norm_attr),
+    .reads_inputs = 3,
+    .shape = norm_shape,
+    .forward = layer_forward,
     .backward = layer_backward,
     .cases = WF_CASES({"gain and bias", {{2, 3, 8}, {8}, {8}}, EPS(1e-5)},
                       {"gain", {{3, 5}, {5}}, EPS(1e-5), ABSENT(WF_FILL_NORMAL, WF_FILL_ABSENT)},
@@ -215,14 +223,18 @@ static wf_status rms_backward(wf_call *c)
     return backward(c, false);
 }
 
-const wf_op wf_op_rms_norm = {
-    .name = "rms_norm", .attr_size = sizeof(struct norm_attr), .reads_inputs = 3, .shape = norm_shape, .forward = rms_forward,
-    .backward = rms_backward,
-    .cases = WF_CASES({"gain", {{2, 3, 8}, {8}}, EPS(1e-5)},
-                      {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
-                      {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)}, {"one", {{1, 1}, {1}}, EPS(1e-2)},
-                      {"no rows", {{-1, 5}, {5}}, EPS(1e-5)}, {"no columns", {{3, -1}, {-1}}, EPS(1e-5)},
-                      {"odd", {{13, 17}, {17}}, EPS(1.19e-7)}, {"several blocks", {{150, 3}, {3}}, EPS(1e-1)})};
+const wf_op wf_op_rms_norm = {.name = "rms_norm",
+                              .attr_size = sizeof(struct norm_attr),
+                              .reads_inputs = 3,
+                              .shape = norm_shape,
+                              .forward = rms_forward,
+                              .backward = rms_backward,
+                              .cases = WF_CASES({"gain", {{2, 3, 8}, {8}}, EPS(1e-5)},
+                                                {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
+                                                {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)},
+                                                {"one", {{1, 1}, {1}}, EPS(1e-2)}, {"no rows", {{-1, 5}, {5}}, EPS(1e-5)},
+                                                {"no columns", {{3, -1}, {-1}}, EPS(1e-5)}, {"odd", {{13, 17}, {17}}, EPS(1.19e-7)},
+                                                {"several blocks", {{150, 3}, {3}}, EPS(1e-1)})};
 
 wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps)
 {

@@ -16,10 +16,20 @@ static wf_array swap_last(const wf_array *a)
 static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
 {
     int p = a->ndim - 2, q = b->ndim - 2, r = out->ndim - 2;
-    return (struct wf_gemm){.m = out->dim[r], .n = out->dim[r + 1], .k = a->dim[p + 1], .alpha = 1, .beta = add ? 1 : 0,
-                            .a = a->data, .a_rs = a->stride[p], .a_cs = a->stride[p + 1],
-                            .b = b->data, .b_rs = b->stride[q], .b_cs = b->stride[q + 1],
-                            .c = out->data, .c_rs = out->stride[r], .c_cs = out->stride[r + 1]};
+    return (struct wf_gemm){.m = out->dim[r],
+                            .n = out->dim[r + 1],
+                            .k = a->dim[p + 1],
+                            .alpha = 1,
+                            .beta = add ? 1 : 0,
+                            .a = a->data,
+                            .a_rs = a->stride[p],
+                            .a_cs = a->stride[p + 1],
+                            .b = b->data,
+                            .b_rs = b->stride[q],
+                            .b_cs = b->stride[q + 1],
+                            .c = out->data,
+                            .c_rs = out->stride[r],
+                            .c_cs = out->stride[r + 1]};
 }
 
 /* a [..., m, k] as [rows, k] when that is a view. */
@@ -181,7 +191,10 @@ static wf_status matmul_backward(wf_call *c)
 }
 
 const wf_op wf_op_matmul = {
-    .name = "matmul", .shape = matmul_shape, .forward = matmul_forward, .backward = matmul_backward,
+    .name = "matmul",
+    .shape = matmul_shape,
+    .forward = matmul_forward,
+    .backward = matmul_backward,
     .cases = WF_CASES({"matrices", {{3, 4}, {4, 5}}}, {"ones", {{1, 1}, {1, 1}}}, {"a row, a column", {{1, 7}, {7, 1}}},
                       {"one matrix for a batch", {{2, 3, 4}, {4, 5}}}, {"batch", {{2, 3, 4}, {2, 4, 5}}},
                       {"batch on the right", {{3, 4}, {2, 4, 5}}}, {"both repeat", {{2, 1, 3, 4}, {3, 4, 2}}},
@@ -284,7 +297,11 @@ static wf_status linear_backward(wf_call *c)
 
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_linear = {
-    .name = "linear", .reads_inputs = 3, .shape = linear_shape, .forward = linear_forward, .backward = linear_backward,
+    .name = "linear",
+    .reads_inputs = 3,
+    .shape = linear_shape,
+    .forward = linear_forward,
+    .backward = linear_backward,
     .cases = WF_CASES({"bias", {{3, 4}, {5, 4}, {5}}}, {"no bias", {{3, 4}, {5, 4}}, NO_BIAS}, {"three dims", {{2, 3, 4}, {5, 4}, {5}}},
                       {"four dims", {{2, 1, 3, 4}, {2, 4}, {2}}}, {"a vector", {{4}, {5, 4}, {5}}}, {"one", {{1, 1}, {1, 1}, {1}}},
                       {"no rows", {{-1, 4}, {5, 4}, {5}}}, {"no columns", {{3, -1}, {5, -1}, {5}}}, {"no result", {{3, 4}, {-1, 4}, {-1}}},

@@ -63,11 +63,15 @@ static wf_status softmax_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_softmax = {
-    .name = "softmax", .keeps_inputs_away = true, .reads_outputs = true, .shape = softmax_shape, .forward = softmax_forward,
-    .backward = softmax_backward,
-    .cases = WF_CASES({"rows", {{3, 5}}}, {"three dims", {{2, 3, 4}}}, {"vector", {{7}}}, {"one column", {{4, 1}}}, {"one", {{1, 1}}},
-                      {"no rows", {{-1, 5}}}, {"no columns", {{3, -1}}}, {"odd", {{13, 17}}}, {"long", {{2, 70}}})};
+const wf_op wf_op_softmax = {.name = "softmax",
+                             .keeps_inputs_away = true,
+                             .reads_outputs = true,
+                             .shape = softmax_shape,
+                             .forward = softmax_forward,
+                             .backward = softmax_backward,
+                             .cases = WF_CASES({"rows", {{3, 5}}}, {"three dims", {{2, 3, 4}}}, {"vector", {{7}}}, {"one column", {{4, 1}}},
+                                               {"one", {{1, 1}}}, {"no rows", {{-1, 5}}}, {"no columns", {{3, -1}}}, {"odd", {{13, 17}}},
+                                               {"long", {{2, 70}}})};
 
 wf_tensor *wf_softmax(wf_tensor *x)
 {

@@ -141,10 +141,18 @@ static wf_status sum_backward(wf_call *c)
     return WF_OK;
 }
 
-#define OVER(...) .attr = &(const struct sum_attr){__VA_ARGS__}
+#define OVER(...)                                                                                                                          \
+    .attr = &(const struct sum_attr)                                                                                                       \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
 const wf_op wf_op_sum_dim = {
-    .name = "sum_dim", .attr_size = sizeof(struct sum_attr), .keeps_inputs_away = true, .shape = sum_shape,
-    .forward = sum_forward, .backward = sum_backward,
+    .name = "sum_dim",
+    .attr_size = sizeof(struct sum_attr),
+    .keeps_inputs_away = true,
+    .shape = sum_shape,
+    .forward = sum_forward,
+    .backward = sum_backward,
     .cases = WF_CASES({"last", {{3, 5}}, OVER(-1, false, false)}, {"first", {{5, 3}}, OVER(0, false, false)},
                       {"middle, kept", {{2, 3, 5}}, OVER(1, true, false)}, {"mean of the last, kept", {{4, 7}}, OVER(1, true, true)},
                       {"mean of the first", {{4, 7}}, OVER(0, false, true)}, {"size 1", {{3, 1, 2}}, OVER(1, false, true)},

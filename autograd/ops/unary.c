@@ -28,30 +28,30 @@ static wf_status give(wf_call *c, wf_grad_kernel *f, const wf_array *value, doub
     return WF_OK;
 }
 
-#define UNARY_CASES(how)                                                                                                    \
-    WF_CASES({"matrix", {{3, 5}}, {how}}, {"scalar", {{-2}}, {how}}, {"one", {{1, 1}}, {how}}, {"empty", {{2, -1, 3}}, {how}}, \
+#define UNARY_CASES(how)                                                                                                                   \
+    WF_CASES({"matrix", {{3, 5}}, {how}}, {"scalar", {{-2}}, {how}}, {"one", {{1, 1}}, {how}}, {"empty", {{2, -1, 3}}, {how}},             \
              {"odd", {{13, 17}}, {how}}, {"six dims", {{2, 1, 3, 1, 2, 3}}, {how}}, {"long", {{1031}}, {how}})
 
-#define FORWARD(name, cost)                                                   \
-    static wf_status name##_forward(wf_call *c)                               \
-    {                                                                         \
-        wf_map_unary(wf_kernel->name, &c->in[0], &c->out[0], cost);           \
-        return WF_OK;                                                         \
+#define FORWARD(name, cost)                                                                                                                \
+    static wf_status name##_forward(wf_call *c)                                                                                            \
+    {                                                                                                                                      \
+        wf_map_unary(wf_kernel->name, &c->in[0], &c->out[0], cost);                                                                        \
+        return WF_OK;                                                                                                                      \
     }
-#define BACKWARD(name, kernel, value, cost)                                   \
-    static wf_status name##_backward(wf_call *c)                              \
-    {                                                                         \
-        return give(c, kernel, &c->value[0], cost);                           \
+#define BACKWARD(name, kernel, value, cost)                                                                                                \
+    static wf_status name##_backward(wf_call *c)                                                                                           \
+    {                                                                                                                                      \
+        return give(c, kernel, &c->value[0], cost);                                                                                        \
     }
 /* The result serves the backward, or the operand does. */
 #define OF_RESULT .keeps_inputs_away = true, .reads_outputs = true
 #define OF_OPERAND .reads_inputs = 1
-#define UNARY(op, how, reads)                                                                                         \
-    const wf_op wf_op_##op = {.name = #op, reads, .shape = same_shape, .forward = op##_forward, .backward = op##_backward, \
-                              .cases = UNARY_CASES(how)};                                                             \
-    wf_tensor *wf_##op(wf_tensor *x)                                                                                  \
-    {                                                                                                                 \
-        return wf_apply(&wf_op_##op, NULL, 1, &x);                                                                    \
+#define UNARY(op, how, reads)                                                                                                              \
+    const wf_op wf_op_##op = {                                                                                                             \
+        .name = #op, reads, .shape = same_shape, .forward = op##_forward, .backward = op##_backward, .cases = UNARY_CASES(how)};           \
+    wf_tensor *wf_##op(wf_tensor *x)                                                                                                       \
+    {                                                                                                                                      \
+        return wf_apply(&wf_op_##op, NULL, 1, &x);                                                                                         \
     }
 
 /* exp: y' = y. */

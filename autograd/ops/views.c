@@ -108,8 +108,8 @@ static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, in
         return view_fail(op, x, "there is no dimension %d", dim);
     int64_t from = start < 0 ? start + a.dim[d] : start;
     if (from < 0 || length < 0 || from > a.dim[d] || length > a.dim[d] - from)
-        return view_fail(op, x, "%lld elements from %lld reach outside dimension %d, which has %lld", (long long)length,
-                         (long long)start, dim, (long long)a.dim[d]);
+        return view_fail(op, x, "%lld elements from %lld reach outside dimension %d, which has %lld", (long long)length, (long long)start,
+                         dim, (long long)a.dim[d]);
     if (wf_array_count(&a) > 0 && length > 0)
         a = wf_array_slice(a, d, from, length);
     a.dim[d] = length;
@@ -158,10 +158,13 @@ static wf_status dense_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_dense = {
-    .name = "dense", .keeps_inputs_away = true, .shape = dense_shape, .forward = dense_forward, .backward = dense_backward,
-    .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}}, {"odd", {{7, 1, 13}}},
-                      {"six dims", {{2, 1, 3, 1, 2, 3}}})};
+const wf_op wf_op_dense = {.name = "dense",
+                           .keeps_inputs_away = true,
+                           .shape = dense_shape,
+                           .forward = dense_forward,
+                           .backward = dense_backward,
+                           .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}},
+                                             {"odd", {{7, 1, 13}}}, {"six dims", {{2, 1, 3, 1, 2, 3}}})};
 
 wf_tensor *wf_dense(wf_tensor *x)
 {
@@ -237,14 +240,22 @@ static wf_status concat_backward(wf_call *c)
     return WF_OK;
 }
 
-#define ALONG(d) .attr = &(const struct concat){d}
+#define ALONG(d)                                                                                                                           \
+    .attr = &(const struct concat)                                                                                                         \
+    {                                                                                                                                      \
+        d                                                                                                                                  \
+    }
 const wf_op wf_op_concat = {
-    .name = "concat", .attr_size = sizeof(struct concat), .keeps_inputs_away = true, .shape = concat_shape,
-    .forward = concat_forward, .backward = concat_backward,
+    .name = "concat",
+    .attr_size = sizeof(struct concat),
+    .keeps_inputs_away = true,
+    .shape = concat_shape,
+    .forward = concat_forward,
+    .backward = concat_backward,
     .cases = WF_CASES({"rows", {{2, 5}, {3, 5}}, ALONG(0)}, {"columns", {{3, 2}, {3, 1}, {3, 4}}, ALONG(-1)},
-                      {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)},
-                      {"vectors", {{1}, {7}}, ALONG(0)}, {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)},
-                      {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)}, {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
+                      {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)}, {"vectors", {{1}, {7}}, ALONG(0)},
+                      {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)}, {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)},
+                      {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
                       {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2), .inputs = 8})};
 
 wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim)

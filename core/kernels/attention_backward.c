@@ -24,8 +24,8 @@ struct work {
 };
 
 /* From S and dP: s becomes P', ds becomes dS. */
-V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV],
-                           const vr d[QV], const int qv)
+V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV], const vr d[QV],
+                           const int qv)
 {
     for (int64_t i = 0; i < keys; i++)
 #pragma GCC unroll 16

@@ -149,8 +149,8 @@ START_TEST(targets_out_of_range)
     wf_tape_reset(t, WF_GRADIENTS);
     z = normal(t, 1, WF_SHAPE(6, 5));
     wf_tensor *ids = wf_ids_of(t, (int32_t[]){0, 1, 4, -1, -100, 2}, WF_SHAPE(6));
-    expect_error(wf_linear_cross_entropy(z, normal(t, 2, WF_SHAPE(7, 5)), NULL, ids, .has_ignore = true, .ignore = -100),
-                 WF_ERR_ARGUMENT, "targets[3] = -1 is not in 0 .. 6");
+    expect_error(wf_linear_cross_entropy(z, normal(t, 2, WF_SHAPE(7, 5)), NULL, ids, .has_ignore = true, .ignore = -100), WF_ERR_ARGUMENT,
+                 "targets[3] = -1 is not in 0 .. 6");
     wf_tape_reset(t, WF_GRADIENTS);
     z = normal(t, 1, WF_SHAPE(6, 5));
     expect_error(wf_cross_entropy(z, wf_ids(t, (int32_t[]){0, 1, 2, 3, 4, 0}, 2, 3)), WF_ERR_SHAPE, "ids [2,3]");

@@ -91,8 +91,8 @@ static const struct wf_case product_cases[] = {{.in = {{2, 3, 4}, {2, 3, 4}}}, {
 
 static wf_op product_op(void)
 {
-    return (wf_op){.name = "product", .shape = like_first, .forward = product_forward, .backward = product_backward,
-                   .cases = {product_cases, 2}};
+    return (wf_op){
+        .name = "product", .shape = like_first, .forward = product_forward, .backward = product_backward, .cases = {product_cases, 2}};
 }
 
 static wf_status check_with(enum fault f, wf_error *error)

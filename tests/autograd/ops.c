@@ -20,12 +20,30 @@ START_TEST(arithmetic_broadcasts)
 }
 END_TEST
 
-static double phi(double x) { return 0.5 * (1 + erf(x / sqrt(2))); }
-static double f_sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double f_relu(double x) { return x > 0 ? x : 0; }
-static double f_gelu(double x) { return x * phi(x); }
-static double f_gelu_tanh(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); }
-static double f_silu(double x) { return x / (1 + exp(-x)); }
+static double phi(double x)
+{
+    return 0.5 * (1 + erf(x / sqrt(2)));
+}
+static double f_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static double f_relu(double x)
+{
+    return x > 0 ? x : 0;
+}
+static double f_gelu(double x)
+{
+    return x * phi(x);
+}
+static double f_gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+}
+static double f_silu(double x)
+{
+    return x / (1 + exp(-x));
+}
 
 START_TEST(functions_of_an_element)
 {
@@ -34,9 +52,15 @@ START_TEST(functions_of_an_element)
         wf_tensor *(*op)(wf_tensor *);
         double (*f)(double);
         bool positive;
-    } list[] = {{"exp", wf_exp, exp, false}, {"log", wf_log, log, true}, {"sqrt", wf_sqrt, sqrt, true}, {"tanh", wf_tanh, tanh, false},
-                {"sigmoid", wf_sigmoid, f_sigmoid, false}, {"relu", wf_relu, f_relu, false}, {"gelu", wf_gelu, f_gelu, false},
-                {"gelu_tanh", wf_gelu_tanh, f_gelu_tanh, false}, {"silu", wf_silu, f_silu, false}};
+    } list[] = {{"exp", wf_exp, exp, false},
+                {"log", wf_log, log, true},
+                {"sqrt", wf_sqrt, sqrt, true},
+                {"tanh", wf_tanh, tanh, false},
+                {"sigmoid", wf_sigmoid, f_sigmoid, false},
+                {"relu", wf_relu, f_relu, false},
+                {"gelu", wf_gelu, f_gelu, false},
+                {"gelu_tanh", wf_gelu_tanh, f_gelu_tanh, false},
+                {"silu", wf_silu, f_silu, false}};
     wf_tape *t = tape_in(WF_GRADIENTS);
     for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
         wf_real x[7 * 11], y[7 * 11], yt[7 * 11];
@@ -289,7 +313,7 @@ START_TEST(dropout_keeps_its_word)
     }
     ck_assert_int_ge(zeros, 16000 - 500); /* 4.5 standard deviations */
     ck_assert_int_le(zeros, 16000 + 500);
-    ck_assert_int_lt(equal, 42000);       /* another call, another mask: 0.625 agree */
+    ck_assert_int_lt(equal, 42000); /* another call, another mask: 0.625 agree */
     ck_assert(wf_backward(wf_sum(y)) == WF_OK);
     wf_real *g = gradient(x);
     ck_assert_msg(memcmp(g, v, 64000 * sizeof *g) == 0, "the backward has another mask");

@@ -36,25 +36,64 @@ START_TEST(errors_name_op_operands_and_shapes)
                   *ids = wf_ids(t, (int32_t[]){0, 1, 2, -1}, 2, 2), *y = NULL, *part[2];
         wf_split(a, 0, 2, part);
         switch (i) {
-        case 0: y = wf_add(a, b); break;
-        case 1: y = wf_matmul(a, b); break;
-        case 2: y = wf_matmul(a, a); break;
-        case 3: y = wf_linear(a, w, NULL); break;
-        case 4: y = wf_linear(a, a, b); break;
-        case 5: y = wf_embedding(a, ids); break;
-        case 6: y = wf_embedding(a, b); break;
-        case 7: y = wf_mul(a, ids); break;
-        case 8: y = wf_layer_norm(a, b, NULL, 1e-5); break;
-        case 9: y = wf_rms_norm(a, NULL, -1); break;
-        case 10: y = wf_sum_dim(a, 2, false); break;
-        case 11: y = wf_concat((wf_tensor *[]){a, b}, 2, 0); break;
-        case 12: y = wf_reshape(a, 4, -1); break;
-        case 13: y = wf_reshape(a, -1, -1); break;
-        case 14: y = wf_transpose(a, 0, 2); break;
-        case 15: y = wf_slice(a, 1, 2, 2); break;
-        case 16: y = wf_slice(a, -3, 0, 1); break;
-        case 17: wf_split(a, 1, 2, part); y = part[1]; break;
-        case 18: y = wf_softmax(wf_sum(a)); break;
+        case 0:
+            y = wf_add(a, b);
+            break;
+        case 1:
+            y = wf_matmul(a, b);
+            break;
+        case 2:
+            y = wf_matmul(a, a);
+            break;
+        case 3:
+            y = wf_linear(a, w, NULL);
+            break;
+        case 4:
+            y = wf_linear(a, a, b);
+            break;
+        case 5:
+            y = wf_embedding(a, ids);
+            break;
+        case 6:
+            y = wf_embedding(a, b);
+            break;
+        case 7:
+            y = wf_mul(a, ids);
+            break;
+        case 8:
+            y = wf_layer_norm(a, b, NULL, 1e-5);
+            break;
+        case 9:
+            y = wf_rms_norm(a, NULL, -1);
+            break;
+        case 10:
+            y = wf_sum_dim(a, 2, false);
+            break;
+        case 11:
+            y = wf_concat((wf_tensor *[]){a, b}, 2, 0);
+            break;
+        case 12:
+            y = wf_reshape(a, 4, -1);
+            break;
+        case 13:
+            y = wf_reshape(a, -1, -1);
+            break;
+        case 14:
+            y = wf_transpose(a, 0, 2);
+            break;
+        case 15:
+            y = wf_slice(a, 1, 2, 2);
+            break;
+        case 16:
+            y = wf_slice(a, -3, 0, 1);
+            break;
+        case 17:
+            wf_split(a, 1, 2, part);
+            y = part[1];
+            break;
+        case 18:
+            y = wf_softmax(wf_sum(a));
+            break;
         }
         expect_error(y, expected[i].code, expected[i].words);
         ck_assert_ptr_eq(wf_gelu(wf_linear(wf_reshape(y, 1, -1), w, NULL)), y); /* poison stays what it is */

@@ -85,7 +85,7 @@ START_TEST(views_of_views)
     for (int i = 0; i < 24; i++)
         v[i] = (wf_real)i;
     wf_tensor *x = wf_input(tape, v, &(wf_shape){2, {4, 6}}, true), *part[3];
-    wf_split(wf_scale(x, 2), 1, 3, part); /* three [4,2] */
+    wf_split(wf_scale(x, 2), 1, 3, part);                          /* three [4,2] */
     wf_tensor *t = wf_transpose(wf_slice(part[1], 0, 1, 2), 0, 1); /* [2,2] */
     wf_tensor *loss = wf_add(wf_sum(wf_mul(t, t)), wf_sum(wf_scale(part[0], 5)));
     ck_assert_int_eq(wf_backward(loss), WF_OK);
@@ -221,8 +221,13 @@ static wf_tensor *parameter(int index, bool frozen)
     memory[index] = malloc(wf_parameter_size());
     for (int i = 0; i < 16; i++)
         values[16 * index + i] = (wf_real)(i + 1) / 8;
-    return wf_parameter_init(memory[index], &(struct wf_parameter_info){.name = names[index], .index = index, .offset = 16 * index,
-                             .value = wf_array_dense(values + 16 * index, WF_REAL, &(wf_shape){2, {2, 4}}), .frozen = frozen, .grads = &grads});
+    return wf_parameter_init(memory[index],
+                             &(struct wf_parameter_info){.name = names[index],
+                                                         .index = index,
+                                                         .offset = 16 * index,
+                                                         .value = wf_array_dense(values + 16 * index, WF_REAL, &(wf_shape){2, {2, 4}}),
+                                                         .frozen = frozen,
+                                                         .grads = &grads});
 }
 
 static int ready_count[4];

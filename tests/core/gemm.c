@@ -482,4 +482,5 @@ START_TEST(blis_settings)
 END_TEST
 
 /* blis_settings comes first: where all tests run in one process, the library must not be up yet. */
-WF_TEST_MAIN("gemm", blis_settings, all_edges, strides_and_scales, not_finite, threads_do_not_matter, rows_alone_and_together, batches, no_memory)
+WF_TEST_MAIN("gemm", blis_settings, all_edges, strides_and_scales, not_finite, threads_do_not_matter, rows_alone_and_together, batches,
+             no_memory)

@@ -77,7 +77,7 @@ static inline void golden_near(const wf_safetensors *file, const char *key, cons
 /* --- one module or op on its own ----------------------------------------------------------------------------------- */
 
 struct rig {
-    const char *name;      /* of the case: keys and streams begin with it */
+    const char *name; /* of the case: keys and streams begin with it */
     wf_safetensors *file;
     wf_registry *registry; /* declare in wf_root(rig.registry), then rig_start */
     wf_tape *tape;

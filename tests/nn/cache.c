@@ -57,7 +57,8 @@ static wf_tensor *forward(struct rig *r, wf_tensor *x, struct wf_cache *cache)
 {
     x = wf_positions_forward(&r->positions, x, cache);
     for (int i = 0; i < LAYERS; i++)
-        x = wf_add(x, wf_mha_forward(&r->attn[i], wf_rms_norm_forward(&r->norm, x), .causal = true, .cache = cache ? &cache->layer[i] : NULL));
+        x = wf_add(x,
+                   wf_mha_forward(&r->attn[i], wf_rms_norm_forward(&r->norm, x), .causal = true, .cache = cache ? &cache->layer[i] : NULL));
     return x;
 }
 
@@ -261,7 +262,8 @@ static void refused(struct rig *r, wf_mode mode, int64_t rows, int64_t T, struct
 {
     wf_real x[MOST * D] = {0};
     wf_tape_reset(r->tape, mode);
-    wf_tensor *y = wf_mha_forward(&r->attn[0], wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), .causal = true, .cache = &cache->layer[0]);
+    wf_tensor *y =
+        wf_mha_forward(&r->attn[0], wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), .causal = true, .cache = &cache->layer[0]);
     ck_assert(wf_is_poison(y));
     ck_assert_str_eq(wf_tape_error(r->tape)->message, message);
     for (int64_t b = 0; b < cache->rows; b++)

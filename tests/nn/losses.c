@@ -48,8 +48,7 @@ END_TEST
 START_TEST(linear_cross_entropy)
 {
     check("linear_ce", 11, 4, 6, 9, true, (struct wf_cross_entropy_options){0});
-    check("linear_ce_both", 5, 4, 6, 9, false,
-          (struct wf_cross_entropy_options){.has_ignore = true, .ignore = 2, .label_smoothing = 0.2});
+    check("linear_ce_both", 5, 4, 6, 9, false, (struct wf_cross_entropy_options){.has_ignore = true, .ignore = 2, .label_smoothing = 0.2});
     check("linear_ce_wide", 700, 3, 11, 8, true,
           (struct wf_cross_entropy_options){.has_ignore = true, .ignore = 7, .label_smoothing = 0.1, .normalizer = 50});
 }

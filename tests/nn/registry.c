@@ -7,12 +7,12 @@
 
 #include "check_weft.h"
 
-#define ck_refused(call, wanted, text)                                                                \
-    do {                                                                                              \
-        wf_error ck_error = {0};                                                                      \
-        wf_error *error = &ck_error;                                                                  \
-        ck_assert_int_eq((call), wanted);                                                             \
-        ck_assert_str_eq(ck_error.message, text);                                                     \
+#define ck_refused(call, wanted, text)                                                                                                     \
+    do {                                                                                                                                   \
+        wf_error ck_error = {0};                                                                                                           \
+        wf_error *error = &ck_error;                                                                                                       \
+        ck_assert_int_eq((call), wanted);                                                                                                  \
+        ck_assert_str_eq(ck_error.message, text);                                                                                          \
     } while (0)
 
 static wf_registry *new_registry(void)
@@ -54,10 +54,20 @@ static void declare(wf_scope s, struct model *m)
     m->frozen = wf_parameter(s, "scale", WF_SHAPE(3), .init = {WF_INIT_CONSTANT, 0.5}, .frozen = true);
 }
 
-static const char *const all_names[] = {
-    "embed.weight", "positions.table", "blocks.0.attn.qkv.weight", "blocks.0.attn.qkv.bias", "blocks.0.attn.out.weight",
-    "blocks.0.attn.out.bias", "blocks.1.attn.qkv.weight", "blocks.1.attn.qkv.bias", "blocks.1.attn.out.weight", "blocks.1.attn.out.bias",
-    "norm.weight", "norm.bias", "head.bias", "scale"};
+static const char *const all_names[] = {"embed.weight",
+                                        "positions.table",
+                                        "blocks.0.attn.qkv.weight",
+                                        "blocks.0.attn.qkv.bias",
+                                        "blocks.0.attn.out.weight",
+                                        "blocks.0.attn.out.bias",
+                                        "blocks.1.attn.qkv.weight",
+                                        "blocks.1.attn.qkv.bias",
+                                        "blocks.1.attn.out.weight",
+                                        "blocks.1.attn.out.bias",
+                                        "norm.weight",
+                                        "norm.bias",
+                                        "head.bias",
+                                        "scale"};
 enum { NAMES = sizeof all_names / sizeof *all_names };
 
 START_TEST(names_and_counts)
@@ -478,8 +488,8 @@ START_TEST(other_dtypes)
     double wide[] = {1, -2.5, 0.125, 3};
     uint16_t half[] = {0x3c00, 0xc100, 0x3000, 0x4200}, brain[] = {0x3f80, 0xc020, 0x3e00, 0x4040};
     wf_shape shape = {2, {2, 2}};
-    const wf_array in[] = {wf_array_dense(single, WF_F32, &shape), wf_array_dense(wide, WF_F64, &shape), wf_array_dense(half, WF_F16, &shape),
-                           wf_array_dense(brain, WF_BF16, &shape)};
+    const wf_array in[] = {wf_array_dense(single, WF_F32, &shape), wf_array_dense(wide, WF_F64, &shape),
+                           wf_array_dense(half, WF_F16, &shape), wf_array_dense(brain, WF_BF16, &shape)};
     for (int i = 0; i < 4; i++) {
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_safetensors_put(w, "w", &in[i]);
@@ -584,6 +594,6 @@ START_TEST(separate_gradients)
 }
 END_TEST
 
-WF_TEST_MAIN("registry", names_and_counts, ties_share_a_gradient, freezing, values_depend_on_seed_and_name_alone, initialisers, rules_of_a_scope,
-             errors_of_declaring, saved_and_loaded, loading_is_strict, long_lists_are_counted, other_dtypes, without_memory,
-             loading_without_memory, separate_gradients)
+WF_TEST_MAIN("registry", names_and_counts, ties_share_a_gradient, freezing, values_depend_on_seed_and_name_alone, initialisers,
+             rules_of_a_scope, errors_of_declaring, saved_and_loaded, loading_is_strict, long_lists_are_counted, other_dtypes,
+             without_memory, loading_without_memory, separate_gradients)

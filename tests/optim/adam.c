@@ -31,8 +31,8 @@ static void gradients(struct rig *r, int t, unsigned which)
         char key[16];
         snprintf(key, sizeof key, "g%d.%s", t, declared[i].name);
         if (which >> i & 1)
-            sum = wf_add(sum, wf_sum(wf_mul(wf_registry_at(r->registry, i),
-                                            rig_tensor(r, key, &declared[i].shape, t == 3 ? 0.05 : 2.0, false))));
+            sum = wf_add(
+                sum, wf_sum(wf_mul(wf_registry_at(r->registry, i), rig_tensor(r, key, &declared[i].shape, t == 3 ? 0.05 : 2.0, false))));
     }
     ck_assert_msg(wf_backward(sum) == WF_OK, "%s", wf_tape_error(r->tape)->message);
 }
@@ -378,5 +378,6 @@ START_TEST(schedules)
 }
 END_TEST
 
-WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, updates_are_counted_by_parameter, frozen_parameters_stay, refuses_bad_gradients,
-             options_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)
+WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, updates_are_counted_by_parameter,
+             frozen_parameters_stay, refuses_bad_gradients, options_are_checked, without_memory, state_goes_on, threads_do_not_matter,
+             schedules)

@@ -41,7 +41,7 @@ START_TEST(rules)
     expect(NULL, "it 's", "it 's");
     expect("en", "I do n't know", "I don't know");
     expect("en", "( n't", "(n't");
-    expect("en", "한국어 는 어렵다 . 東京 は", "한국어 는 어렵다. 東京は");        /* Korean has spaces */
+    expect("en", "한국어 는 어렵다 . 東京 は", "한국어 는 어렵다. 東京は"); /* Korean has spaces */
     expect("xx", "a\tb\nc \r d", "a b c d");
     expect("en", "", "");
     expect("en", " ", "");

@@ -327,7 +327,11 @@ START_TEST(hash_of_the_content)
     static const struct {
         const char *file;
         uint64_t hash;
-    } golden_hashes[] = {{"bpe_metaspace", 0x1C054ABCA75CCCD0}, {"byte_gpt4", 0x5F6814345DC6A00D}, {"wordpiece", 0x98CD663057E5845F}, {"word_delimiter", 0xC7D281BBA2F8F5D2}, {"limited", 0x9C02AFEBA15DA683}};
+    } golden_hashes[] = {{"bpe_metaspace", 0x1C054ABCA75CCCD0},
+                         {"byte_gpt4", 0x5F6814345DC6A00D},
+                         {"wordpiece", 0x98CD663057E5845F},
+                         {"word_delimiter", 0xC7D281BBA2F8F5D2},
+                         {"limited", 0x9C02AFEBA15DA683}};
     for (size_t i = 0; i < sizeof golden_hashes / sizeof *golden_hashes; i++) {
         wf_tokenizer *t, *compact;
         int64_t bytes;

@@ -54,7 +54,7 @@ struct added_token {
 
 struct wf_tokenizer {
     wf_tokenizer_kind kind;
-    bool plain; /* characters, and nothing else: they need no pipeline */
+    bool plain;         /* characters, and nothing else: they need no pipeline */
     struct vocab vocab; /* the model's pieces, then added tokens that it lacks */
     int64_t model_size; /* pieces of the model */
     struct model model;

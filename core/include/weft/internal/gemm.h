@@ -9,16 +9,16 @@
 /* Row i, column j of a matrix lies at data[i * rs + j * cs]; any strides, 0 and negative included (not 0 for C). */
 struct wf_gemm {
     int64_t m, n, k;
-    wf_real alpha, beta;      /* beta 0: C is written, never read (NaN in it does not matter) */
-    const wf_real *a;         /* [m, k] */
+    wf_real alpha, beta; /* beta 0: C is written, never read (NaN in it does not matter) */
+    const wf_real *a;    /* [m, k] */
     int64_t a_rs, a_cs;
-    const wf_real *b;         /* [k, n] */
+    const wf_real *b; /* [k, n] */
     int64_t b_rs, b_cs;
-    wf_real *c;               /* [m, n]; overlaps neither a nor b */
+    wf_real *c; /* [m, n]; overlaps neither a nor b */
     int64_t c_rs, c_cs;
-    const wf_real *bias;      /* [n], added to every row after alpha A B + beta C; may be NULL */
-    bool rows_alone;          /* the row rule: bits of row i of C depend on row i of A, B, n and k alone, never on m or i.
-                                 Set by every product in no-gradient mode. */
+    const wf_real *bias; /* [n], added to every row after alpha A B + beta C; may be NULL */
+    bool rows_alone;     /* the row rule: bits of row i of C depend on row i of A, B, n and k alone, never on m or i.
+                            Set by every product in no-gradient mode. */
 };
 
 /* In parallel; from inside a parallel body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias). */

@@ -15,11 +15,11 @@ struct wf_encode_fault {
 
 /* Encodes with the place of a fault instead of a message. WF_ERR_FORMAT means that *fault is set; WF_ERR_MEMORY leaves the message to the
  * caller. On an error *out keeps what it had. */
-wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_options *options,
-                           struct wf_tokens *out, struct wf_encode_fault *fault);
+wf_status wf_tokenizer_encode_placed(const wf_tokenizer *tokenizer, const char *text, int64_t length,
+                                     const struct wf_encode_options *options, struct wf_tokens *out, struct wf_encode_fault *fault);
 /* The message for a fault at `place`. */
 wf_status wf_tokenizer_fault(const wf_tokenizer *tokenizer, const char *text, int64_t length, const struct wf_encode_fault *fault,
-                          const char *place, wf_error *error);
+                             const char *place, wf_error *error);
 
 /* "unknown tokens: 12 of 3,456 (0.3 %)", for warnings. Returns text. */
 char *wf_unknown_describe(int64_t unknown, int64_t tokens, char *text, size_t size);
