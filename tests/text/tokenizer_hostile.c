@@ -294,6 +294,35 @@ START_TEST(windows_change_nothing)
 }
 END_TEST
 
+/* Nor does what would match where a text ends. */
+START_TEST(windows_are_no_ends)
+{
+    static const char *const regex[] = {"$", "(?!x)", "b*(?!x)", "(?<=x)(?=b|$)", "x{500}b", "(?<!x)$|b\\b"};
+    for (size_t i = 0; i < sizeof regex / sizeof *regex; i++) {
+        wf_tokenizer *t;
+        struct wf_string value = {0}, text = {0};
+        int64_t words[2];
+        wf_string_format(&value, "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\"}", regex[i]);
+        ck_ok(parse_with(WORDS, "pre_tokenizer", &value, &t, error));
+        for (int k = 0; k < 2; k++) { /* a word is an id, known or not */
+            struct wf_tokens ids = {0};
+            text.length = 0;
+            for (int line = 0; line < 3; line++) {
+                repeat(&text, "x", k ? 3000 : 600, "");
+                wf_string_text(&text, line == 1 ? "b" : "bb\n");
+            }
+            ck_ok(encode(t, text.data, text.length, &ids, error));
+            words[k] = ids.count;
+            wf_tokens_free(&ids);
+        }
+        ck_assert_msg(words[0] == words[1] && words[0] < 20, "%s: %d and %d words", regex[i], (int)words[0], (int)words[1]);
+        wf_string_free(&value);
+        wf_string_free(&text);
+        wf_tokenizer_free(t);
+    }
+}
+END_TEST
+
 /* Places in a word are 32 bits. */
 START_TEST(words_that_are_too_long)
 {
@@ -354,4 +383,5 @@ START_TEST(hash_of_the_content)
 END_TEST
 
 WF_TEST_MAIN("tokenizer_hostile", templates_that_double, long_words_of_wordpiece, many_steps, steps_that_double, added_tokens_times_steps,
-             long_added_tokens, patterns, windows_change_nothing, words_that_are_too_long, keys_of_tables, hash_of_the_content)
+             long_added_tokens, patterns, windows_change_nothing, windows_are_no_ends, words_that_are_too_long, keys_of_tables,
+             hash_of_the_content)
