@@ -23,17 +23,17 @@ typedef struct wf_op wf_op;
 typedef struct wf_call {
     const wf_op *op;
     wf_tape *tape;
-    const void *attr;             /* the op's attributes, a copy that lives as long as the record */
+    const void *attr; /* the op's attributes, a copy that lives as long as the record */
     int inputs, outputs;
     wf_array in[WF_MAX_INPUTS];
-    wf_array out[WF_MAX_OUTPUTS]; /* `shape` sets dtype and dims; in forward dense, not cleared */
-    wf_array saved[WF_MAX_SAVED]; /* `shape` sets dims of buffers that forward fills for backward; allocated if `grad` */
-    bool grad;                    /* forward: a backward may follow */
-    bool rows_alone;              /* WF_INFER: a row's bits may not depend on the rows beside it */
-    bool need[WF_MAX_INPUTS];     /* whether this input needs a gradient */
-    wf_array dout[WF_MAX_OUTPUTS];/* backward: gradients of the outputs, any strides, read-only; data NULL where there is none */
+    wf_array out[WF_MAX_OUTPUTS];  /* `shape` sets dtype and dims; in forward dense, not cleared */
+    wf_array saved[WF_MAX_SAVED];  /* `shape` sets dims of buffers that forward fills for backward; allocated if `grad` */
+    bool grad;                     /* forward: a backward may follow */
+    bool rows_alone;               /* WF_INFER: a row's bits may not depend on the rows beside it */
+    bool need[WF_MAX_INPUTS];      /* whether this input needs a gradient */
+    wf_array dout[WF_MAX_OUTPUTS]; /* backward: gradients of the outputs, any strides, read-only; data NULL where there is none */
     uint64_t seed, step, first_row;
-    uint32_t dropout_call;        /* number of this call among the ops with .random in this pass */
+    uint32_t dropout_call; /* number of this call among the ops with .random in this pass */
     void *internal;
 } wf_call;
 
@@ -47,32 +47,32 @@ enum wf_fill {
     WF_FILL_ABSENT    /* NULL */
 };
 struct wf_case {
-    const char *what;         /* for messages; may be NULL */
+    const char *what;                       /* for messages; may be NULL */
     int64_t in[WF_MAX_INPUTS][WF_MAX_DIMS]; /* dims, ended by 0; -1 stands for a size of 0; {-2} for a scalar */
     enum wf_fill fill[WF_MAX_INPUTS];
     int32_t limit[WF_MAX_INPUTS];
-    int inputs;               /* 0: up to the first without dims */
+    int inputs; /* 0: up to the first without dims */
     const void *attr;
-    double bound;             /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
-    bool train;               /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
+    double bound; /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
+    bool train;   /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
 };
 struct wf_cases {
     const struct wf_case *list;
     int count;
 };
-#define WF_CASES(...)                                                                                          \
-    {                                                                                                          \
-        (const struct wf_case[]){__VA_ARGS__}, (int)(sizeof((const struct wf_case[]){__VA_ARGS__}) / sizeof(struct wf_case)) \
+#define WF_CASES(...)                                                                                                                      \
+    {                                                                                                                                      \
+        (const struct wf_case[]){__VA_ARGS__}, (int)(sizeof((const struct wf_case[]){__VA_ARGS__}) / sizeof(struct wf_case))               \
     }
 
 struct wf_op {
     const char *name;
     size_t attr_size;
-    int outputs;              /* 0: 1 */
-    bool random;              /* uses dropout_call, so that each call has its own */
-    bool keeps_inputs_away;   /* backward reads no input value (it may be reused) ... */
-    unsigned reads_inputs;    /* ... or exactly these (bit i: in[i]); when keeps_inputs_away is false and this is 0: all */
-    bool reads_outputs;       /* backward reads output values */
+    int outputs;            /* 0: 1 */
+    bool random;            /* uses dropout_call, so that each call has its own */
+    bool keeps_inputs_away; /* backward reads no input value (it may be reused) ... */
+    unsigned reads_inputs;  /* ... or exactly these (bit i: in[i]); when keeps_inputs_away is false and this is 0: all */
+    bool reads_outputs;     /* backward reads output values */
     wf_status (*shape)(wf_call *c);
     wf_status (*forward)(wf_call *c);
     wf_status (*backward)(wf_call *c); /* NULL: no gradients (all outputs are constants) */
@@ -89,7 +89,10 @@ WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *
 /* --- for shape, forward and backward ------------------------------------------------------------------------------- */
 /* Fails the call: the tape's error reads "op(a [2,3], b [4]): message". Returns code. */
 WF_API wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
-static inline bool wf_has(const wf_call *c, int input) { return input < c->inputs && c->in[input].data != NULL; }
+static inline bool wf_has(const wf_call *c, int input)
+{
+    return input < c->inputs && c->in[input].data != NULL;
+}
 /* In `shape`: an output of this dtype and shape; wf_call_like: WF_REAL with the shape of a. */
 WF_API wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape);
 WF_API wf_array wf_call_like(const wf_call *c, const wf_array *a);
@@ -117,21 +120,21 @@ WF_API void wf_grad_give(wf_call *c, int input, const wf_array *g);
 /* A parameter is a tensor without a tape: a value that outlives steps and an index into gradient slabs. Immutable to
  * tapes, so several tapes in several threads may use it. */
 struct wf_grads {
-    wf_real *slab;     /* all gradients end to end; offsets are the parameters' */
-    int64_t count;     /* elements of the slab */
-    bool *valid;       /* [parameters]: a gradient was written since the last zero; otherwise the region counts as 0 */
+    wf_real *slab; /* all gradients end to end; offsets are the parameters' */
+    int64_t count; /* elements of the slab */
+    bool *valid;   /* [parameters]: a gradient was written since the last zero; otherwise the region counts as 0 */
     int parameters;
-    bool broken;       /* a backward failed: the gradients are invalid */
+    bool broken;                             /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called when a parameter's gradient is complete in a backward; may be NULL */
     void *ready_ctx;
 };
 struct wf_parameter_info {
-    const char *name;  /* outlives the parameter */
-    wf_array value;    /* dense */
-    int index;         /* in wf_grads.valid */
-    int64_t offset;    /* in wf_grads.slab, elements; a multiple of 16 */
-    bool frozen;       /* needs no gradient */
-    wf_grads *grads;   /* the default slab; NULL: no gradients */
+    const char *name; /* outlives the parameter */
+    wf_array value;   /* dense */
+    int index;        /* in wf_grads.valid */
+    int64_t offset;   /* in wf_grads.slab, elements; a multiple of 16 */
+    bool frozen;      /* needs no gradient */
+    wf_grads *grads;  /* the default slab; NULL: no gradients */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
 WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without writing the slab; clears `broken` */

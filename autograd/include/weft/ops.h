@@ -86,17 +86,17 @@ WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
  * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
  * each begins; sentence i of q attends to sentence i of k. */
 struct wf_attention_options {
-    int heads;                     /* H; 0: 1 */
-    int kv_heads;                  /* G, divides H; 0: H */
-    double scale;                  /* 0: 1 / sqrt(E) */
+    int heads;    /* H; 0: 1 */
+    int kv_heads; /* G, divides H; 0: H */
+    double scale; /* 0: 1 / sqrt(E) */
     bool causal;
-    const int32_t *key_lengths;    /* [B]: keys s < key_lengths[b] only; copied */
-    wf_tensor *mask;               /* bools that broadcast to [B, H, T, S] */
+    const int32_t *key_lengths;           /* [B]: keys s < key_lengths[b] only; copied */
+    wf_tensor *mask;                      /* bools that broadcast to [B, H, T, S] */
     const int32_t *q_offsets, *k_offsets; /* [n + 1] */
-    int sequences;                 /* n of the offsets */
-    double dropout;                /* on the weights, in WF_TRAIN */
-    wf_tensor **weights;           /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
-                                      not with packed rows */
+    int sequences;                        /* n of the offsets */
+    double dropout;                       /* on the weights, in WF_TRAIN */
+    wf_tensor **weights;                  /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
+                                             not with packed rows */
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus
@@ -107,12 +107,12 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
 /* Mean cross-entropy in nats over the targets that are not ignored -> []. With label smoothing e the target is
  * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */
 struct wf_cross_entropy_options {
-    bool has_ignore;       /* ignore targets equal to `ignore` */
+    bool has_ignore; /* ignore targets equal to `ignore` */
     int32_t ignore;
     double label_smoothing;
-    double normalizer;     /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
-                              equal those of the large batch. 0: the number of targets here */
-    wf_tensor **plain;     /* if not NULL: receives the mean without smoothing, a constant [] */
+    double normalizer; /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
+                          equal those of the large batch. 0: the number of targets here */
+    wf_tensor **plain; /* if not NULL: receives the mean without smoothing, a constant [] */
 };
 /* logits [..., V], targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);
@@ -120,9 +120,8 @@ WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, c
 WF_API wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                                const struct wf_cross_entropy_options *options);
 #ifndef __cplusplus
-#define wf_cross_entropy(logits, targets, ...) \
-    wf_cross_entropy_with(logits, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
-#define wf_linear_cross_entropy(x, weight, bias, targets, ...) \
+#define wf_cross_entropy(logits, targets, ...) wf_cross_entropy_with(logits, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
+#define wf_linear_cross_entropy(x, weight, bias, targets, ...)                                                                             \
     wf_linear_cross_entropy_with(x, weight, bias, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
 

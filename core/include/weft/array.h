@@ -11,8 +11,21 @@ enum { WF_MAX_DIMS = 6 };
 
 /* All dtypes of the safetensors format. Computation is in WF_REAL; ids are WF_I32, masks WF_BOOL. */
 typedef enum wf_dtype {
-    WF_F32, WF_F64, WF_F16, WF_BF16, WF_F8_E4M3, WF_F8_E5M2,
-    WF_I8, WF_U8, WF_I16, WF_U16, WF_I32, WF_U32, WF_I64, WF_U64, WF_BOOL,
+    WF_F32,
+    WF_F64,
+    WF_F16,
+    WF_BF16,
+    WF_F8_E4M3,
+    WF_F8_E5M2,
+    WF_I8,
+    WF_U8,
+    WF_I16,
+    WF_U16,
+    WF_I32,
+    WF_U32,
+    WF_I64,
+    WF_U64,
+    WF_BOOL,
     WF_DTYPE_COUNT
 } wf_dtype;
 

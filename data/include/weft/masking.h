@@ -12,13 +12,13 @@ WF_BEGIN_DECLS
 /* Special tokens are never selected or drawn: those marked special in the tokenizer's file, and the tokens for beginning, end, padding,
  * unknown and mask. All others are ordinary. */
 struct wf_masking {
-    int32_t mask;           /* the id of the mask token */
-    int32_t *ordinary;      /* [ordinary_count] ids, ascending */
+    int32_t mask;      /* the id of the mask token */
+    int32_t *ordinary; /* [ordinary_count] ids, ascending */
     int64_t ordinary_count;
-    bool *special;          /* [types] */
-    int64_t types;          /* the vocabulary size */
-    uint64_t threshold;     /* rate times 2^32: a token is selected if 32 random bits are below */
-    uint32_t key[2];        /* of the random numbers, derived from the seed */
+    bool *special;      /* [types] */
+    int64_t types;      /* the vocabulary size */
+    uint64_t threshold; /* rate times 2^32: a token is selected if 32 random bits are below */
+    uint32_t key[2];    /* of the random numbers, derived from the seed */
 };
 
 /* 0 < rate < 1. WF_ERR_FORMAT for a tokenizer without a mask token (<mask> or [MASK]), or without an ordinary token. The tokenizer need

@@ -10,23 +10,23 @@
 WF_BEGIN_DECLS
 
 struct wf_translate_options {
-    int64_t beam;          /* beam width, up to 1,024; 1: greedy; 0: the model's default */
-    bool has_length_penalty; /* false: the model's default */
-    double length_penalty; /* score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); length counts EOS */
-    int64_t max_tokens;    /* maximum length of a hypothesis, EOS included; 0: the model's default. At most its max_length */
-    int64_t n_best;        /* number of hypotheses returned, at most `beam`; 0: 1 */
-    int64_t batch;         /* sentences decoded together; 0: 64, or fewer if their caches would exceed 512 MiB. Does not change the
-                              result. */
+    int64_t beam;                 /* beam width, up to 1,024; 1: greedy; 0: the model's default */
+    bool has_length_penalty;      /* false: the model's default */
+    double length_penalty;        /* score = log-probability / ((5 + length) / 6)^A (Wu et al. 2016); length counts EOS */
+    int64_t max_tokens;           /* maximum length of a hypothesis, EOS included; 0: the model's default. At most its max_length */
+    int64_t n_best;               /* number of hypotheses returned, at most `beam`; 0: 1 */
+    int64_t batch;                /* sentences decoded together; 0: 64, or fewer if their caches would exceed 512 MiB. Does not change the
+                                     result. */
     bool (*cancelled)(void *ctx); /* called after each step: true ends with WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
     /* Called after each batch with the number of finished sentences (for wf_translator_lines: of lines that are not empty). May be NULL. */
     void (*progress)(void *ctx, int64_t done, int64_t count);
 };
 struct wf_hypothesis {
-    const int32_t *ids;      /* without BOS and EOS */
+    const int32_t *ids; /* without BOS and EOS */
     int64_t length;
     double score, log_probability;
-    bool finished;           /* ended by EOS, not by the maximum length */
+    bool finished; /* ended by EOS, not by the maximum length */
 };
 /* Translations of `count` sentences, n_best each: hypothesis[i * n_best + k], best first, finished ones before those that
  * reached the maximum length. If a tiny vocabulary allows fewer, the rest has log_probability -infinity. Free it with
@@ -58,17 +58,17 @@ typedef struct wf_translator wf_translator;
 
 struct wf_translator_options {
     struct wf_translate_options search;
-    bool truncate;    /* truncates a line longer than max_length; otherwise it is an error */
-    bool keep_tokens; /* keeps word-level tokens separated by spaces; otherwise they are detokenised (wf_detokenize) */
+    bool truncate;        /* truncates a line longer than max_length; otherwise it is an error */
+    bool keep_tokens;     /* keeps word-level tokens separated by spaces; otherwise they are detokenised (wf_detokenize) */
     const char *language; /* target language for wf_detokenize; may be NULL */
-    const char *name; /* name of the input in messages; NULL: "source" */
+    const char *name;     /* name of the input in messages; NULL: "source" */
 };
 /* Totals since the translator was created. */
 struct wf_translator_counts {
     int64_t lines, empty;
-    int64_t truncated;        /* truncated lines */
-    int64_t tokens, unknown;  /* of the source, without special tokens; the unknown ones among them */
-    int64_t unfinished;       /* best hypotheses that reached the maximum length */
+    int64_t truncated;       /* truncated lines */
+    int64_t tokens, unknown; /* of the source, without special tokens; the unknown ones among them */
+    int64_t unfinished;      /* best hypotheses that reached the maximum length */
 };
 struct wf_line_translation {
     const char *text; /* NUL-terminated, `length` bytes; NULL: fewer than n_best hypotheses. For an empty line "" once */

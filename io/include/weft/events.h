@@ -20,7 +20,8 @@ WF_API bool wf_events_available(void);
 /* Appends an event with one write, so that it survives a crash of the process; on a full disk the file is unchanged (WF_ERR_IO). wall:
  * seconds since 1970; 0: now. The file holds the value as a float. Tags and texts that are not UTF-8 are WF_ERR_ARGUMENT. */
 WF_API wf_status wf_events_scalar(wf_events *events, const char *tag, int64_t step, double wall, double value, wf_error *error) WF_CHECKED;
-WF_API wf_status wf_events_text(wf_events *events, const char *tag, int64_t step, double wall, const char *text, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_events_text(wf_events *events, const char *tag, int64_t step, double wall, const char *text,
+                                wf_error *error) WF_CHECKED;
 WF_API void wf_events_close(wf_events *events); /* NULL is allowed */
 
 WF_END_DECLS

@@ -11,8 +11,8 @@ WF_BEGIN_DECLS
 typedef struct wf_lock wf_lock;
 
 /* Creates the file if necessary, locks it and writes the process id into it. Does not wait: NULL if the lock is held, by this process or
- * another one (WF_ERR_BUSY, with the holder's process id in the message), and if the file can't be created (WF_ERR_IO). A child made by fork holds
- * the lock too, until it ends or calls exec. */
+ * another one (WF_ERR_BUSY, with the holder's process id in the message), and if the file can't be created (WF_ERR_IO). A child made by
+ * fork holds the lock too, until it ends or calls exec. */
 WF_API wf_lock *wf_lock_take(const char *path, wf_error *error) WF_CHECKED;
 
 /* Removes the file and releases the lock. NULL is allowed. */

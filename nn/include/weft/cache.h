@@ -15,17 +15,17 @@ WF_BEGIN_DECLS
 
 struct wf_cache;
 struct wf_kv {
-    wf_real *keys, *values;       /* [most_rows + 1, capacity, width]; the last row is for wf_cache_select */
+    wf_real *keys, *values; /* [most_rows + 1, capacity, width]; the last row is for wf_cache_select */
     const struct wf_cache *cache;
 };
 struct wf_cache {
     struct wf_kv *layer;
     int layers;
     int64_t rows, capacity, key_width, value_width;
-    int32_t *length;              /* [rows]: tokens held by each row */
+    int32_t *length; /* [rows]: tokens held by each row */
     void *memory;
-    int64_t most_rows;            /* rows at wf_cache_init; `rows` never exceeds it */
-    int32_t *scratch;             /* of wf_cache_select, which does not allocate */
+    int64_t most_rows; /* rows at wf_cache_init; `rows` never exceeds it */
+    int32_t *scratch;  /* of wf_cache_select, which does not allocate */
 };
 
 /* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */

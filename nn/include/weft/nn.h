@@ -18,10 +18,10 @@ struct wf_linear {
 };
 struct wf_linear_options {
     bool no_bias;
-    bool residual;               /* ends a residual branch: rules->residual initialises it */
-    wf_tensor *tied;             /* shares this [out, in] tensor (an embedding) as weight; declares none */
-    struct wf_initializer init;  /* of the weight, instead of the scope's rule */
-    int64_t parts;               /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
+    bool residual;              /* ends a residual branch: rules->residual initialises it */
+    wf_tensor *tied;            /* shares this [out, in] tensor (an embedding) as weight; declares none */
+    struct wf_initializer init; /* of the weight, instead of the scope's rule */
+    int64_t parts;              /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
@@ -32,11 +32,12 @@ struct wf_embedding {
     double scale;
 };
 struct wf_embedding_options {
-    double scale;               /* factor of the embedding vectors; 0 means 1 */
+    double scale; /* factor of the embedding vectors; 0 means 1 */
     wf_tensor *tied;
     struct wf_initializer init;
 };
-WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *options);
+WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d,
+                                   const struct wf_embedding_options *options);
 WF_API wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids);
 
 /* --- norms over the last dimension --------------------------------------------------------------------------------- */
@@ -91,7 +92,8 @@ struct wf_positions_options {
     bool learned;               /* default: sinusoidal (Vaswani et al. 2017), sine at even, cosine at odd indices */
     struct wf_initializer init; /* of learned positions */
 };
-WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *options);
+WF_API void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d,
+                                   const struct wf_positions_options *options);
 /* With a cache, row b starts at the number of tokens it holds, otherwise at 0. A position at or above `length` is an error. */
 WF_API wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, const struct wf_cache *cache);
 /* Packed rows: x [N,d] holds `sequences` sequences end to end; sequence i is rows offsets[i] .. offsets[i+1]-1, offsets [sequences+1]. */
@@ -108,25 +110,25 @@ struct wf_mha {
     bool cross, no_output;
 };
 struct wf_mha_options {
-    int kv_heads;            /* 0: as heads */
-    int64_t d_key, d_value;  /* per head; 0: d / heads */
+    int kv_heads;           /* 0: as heads */
+    int64_t d_key, d_value; /* per head; 0: d / heads */
     bool cross;
-    int64_t d_memory;        /* 0: d */
+    int64_t d_memory; /* 0: d */
     bool no_bias;
-    bool no_output;          /* no output projection of the concatenated heads */
-    double dropout;          /* on the attention weights */
+    bool no_output; /* no output projection of the concatenated heads */
+    double dropout; /* on the attention weights */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
     bool causal;
-    wf_tensor *memory;          /* with .cross: either this or memory_kv */
-    const int32_t *key_lengths; /* [B] */
-    wf_tensor *mask;            /* bool; true = may attend */
+    wf_tensor *memory;                    /* with .cross: either this or memory_kv */
+    const int32_t *key_lengths;           /* [B] */
+    wf_tensor *mask;                      /* bool; true = may attend */
     const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
     int sequences;
-    struct wf_kv *cache;        /* WF_INFER only: new keys and values are appended, and queries attend to all of them */
-    wf_tensor **weights;        /* receives the attention weights [B,H,T,S] */
-    wf_tensor *memory_kv;       /* result of wf_mha_memory, to use one memory in many calls */
+    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all of them */
+    wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
+    wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
@@ -138,8 +140,7 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 #define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_ffn_init(scope, m, d, d_ff, ...) wf_ffn_init_with(scope, m, d, d_ff, &(struct wf_ffn_options){__VA_ARGS__})
-#define wf_positions_init(scope, m, length, d, ...) \
-    wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})
+#define wf_positions_init(scope, m, length, d, ...) wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})
 #define wf_mha_init(scope, m, d, heads, ...) wf_mha_init_with(scope, m, d, heads, &(struct wf_mha_options){__VA_ARGS__})
 #define wf_mha_forward(m, x, ...) wf_mha_forward_with(m, x, &(struct wf_mha_call){__VA_ARGS__})
 #endif

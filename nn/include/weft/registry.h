@@ -38,15 +38,15 @@ enum wf_init_kind {
 struct wf_initializer {
     enum wf_init_kind kind;
     double a;
-    int64_t fan_in;         /* 0: the last dimension; the module sets it for biases */
-    int64_t parts;          /* matrices stacked along dim 0 (q, k, v in one); fan_out counts one of them; 0 means 1 */
+    int64_t fan_in; /* 0: the last dimension; the module sets it for biases */
+    int64_t parts;  /* matrices stacked along dim 0 (q, k, v in one); fan_out counts one of them; 0 means 1 */
     void (*fill)(wf_real *value, const wf_shape *shape);
 };
 /* Initialisers by kind of parameter, in place of PyTorch's defaults (linear weights and biases U(+-1/sqrt(fan_in)), embeddings
  * N(0,1)). */
 struct wf_init_rules {
-    struct wf_initializer weight;    /* of linear maps */
-    struct wf_initializer residual;  /* of linear maps that end a residual branch; default: as weight */
+    struct wf_initializer weight;   /* of linear maps */
+    struct wf_initializer residual; /* of linear maps that end a residual branch; default: as weight */
     struct wf_initializer bias;
     struct wf_initializer embedding;
 };
@@ -61,8 +61,8 @@ typedef struct wf_scope {
 } wf_scope;
 
 WF_API wf_scope wf_root(wf_registry *registry);
-WF_API wf_scope wf_sub(wf_scope scope, const char *name);                        /* "name." */
-WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index);      /* "name.3." */
+WF_API wf_scope wf_sub(wf_scope scope, const char *name);                   /* "name." */
+WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index); /* "name.3." */
 /* The same scope with other initialisers; the rules are copied into the registry. */
 WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 
@@ -113,17 +113,17 @@ WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
 
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
-WF_API int wf_registry_count(const wf_registry *registry);                 /* parameters and buffers */
-WF_API int64_t wf_registry_parameters(const wf_registry *registry);        /* elements of all saved parameters; known before build */
-WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index);  /* in the order of declaration */
+WF_API int wf_registry_count(const wf_registry *registry);                /* parameters and buffers */
+WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* elements of all saved parameters; known before build */
+WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
 /* The slabs: values at the offsets of wf_parameter_info, gradients at the same offsets. NULL before build. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
-WF_API int64_t wf_registry_slab(const wf_registry *registry);              /* elements of a slab, gaps included */
-WF_API wf_grads *wf_registry_grads(const wf_registry *registry);           /* NULL without gradients */
+WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of a slab, gaps included */
+WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* NULL without gradients */
 /* A separate gradient slab for another thread's tape. Freed with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);

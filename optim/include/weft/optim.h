@@ -21,33 +21,35 @@ WF_BEGIN_DECLS
  * AdamW first subtracts lr * weight_decay * p from p; Adam adds weight_decay * p to g. A parameter without a gradient since
  * the last step keeps its value and its moments. */
 struct wf_adam_options {
-    double lr;              /* 0: 1e-3 */
-    double beta1, beta2;    /* 0: 0.9, 0.999 */
-    double eps;             /* 0: 1e-8 */
+    double lr;           /* 0: 1e-3 */
+    double beta1, beta2; /* 0: 0.9, 0.999 */
+    double eps;          /* 0: 1e-8 */
     double weight_decay;
-    bool decoupled;         /* AdamW */
+    bool decoupled; /* AdamW */
 };
 struct wf_adam {
-    double lr;              /* may be set before each step */
+    double lr; /* may be set before each step */
     double beta1, beta2, eps;
     bool decoupled;
-    int64_t step;           /* updates done */
-    int64_t *steps;         /* [parameters]: updates of each parameter */
-    double grad_norm;       /* of the last step's gradients, before clipping */
+    int64_t step;     /* updates done */
+    int64_t *steps;   /* [parameters]: updates of each parameter */
+    double grad_norm; /* of the last step's gradients, before clipping */
     wf_registry *registry;
     wf_grads *grads;
-    wf_real *m, *v;         /* slabs */
-    double *decay, *lr_scale; /* [parameters] */
+    wf_real *m, *v;                        /* slabs */
+    double *decay, *lr_scale;              /* [parameters] */
     struct wf_adam_correction *correction; /* [parameters]: bias corrections of the moments */
     struct wf_adam_block *block;
-    double *partial;        /* [blocks] */
+    double *partial; /* [blocks] */
     int64_t blocks;
 };
 /* The registry must have gradients. Owns its moments: free with wf_adam_free. Ranges are checked (WF_ERR_ARGUMENT). */
-WF_API wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *options, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *options,
+                                   wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 #define wf_adam_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){__VA_ARGS__}, error)
-#define wf_adamw_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){.decoupled = true, __VA_ARGS__}, error)
+#define wf_adamw_init(opt, registry, error, ...)                                                                                           \
+    wf_adam_init_with(opt, registry, &(struct wf_adam_options){.decoupled = true, __VA_ARGS__}, error)
 #endif
 WF_API void wf_adam_free(struct wf_adam *opt); /* a zeroed struct is allowed */
 
@@ -64,7 +66,8 @@ WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 /* The same under the name of the decoupled form. */
 #define wf_adamw_step wf_adam_step
 
-/* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] and "steps" [parameters] I64. Values are read at the writer's commit. */
+/* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] and "steps" [parameters] I64. Values are read at the writer's
+ * commit. */
 WF_API void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix);
 WF_API wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
@@ -73,9 +76,9 @@ WF_API double wf_grad_norm(const struct wf_adam *opt);
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
 enum wf_schedule_kind {
-    WF_SCHEDULE_CONSTANT,     /* after the warm-up, peak */
-    WF_SCHEDULE_COSINE,       /* peak (t+1)/(warmup+1) up to warmup, then a half cosine to min at `steps` */
-    WF_SCHEDULE_INVERSE_SQRT  /* peak min(t/w, sqrt(w/t)), t = step + 1 (Vaswani et al. 2017, peak = d^-0.5 w^-0.5) */
+    WF_SCHEDULE_CONSTANT,    /* after the warm-up, peak */
+    WF_SCHEDULE_COSINE,      /* peak (t+1)/(warmup+1) up to warmup, then a half cosine to min at `steps` */
+    WF_SCHEDULE_INVERSE_SQRT /* peak min(t/w, sqrt(w/t)), t = step + 1 (Vaswani et al. 2017, peak = d^-0.5 w^-0.5) */
 };
 struct wf_schedule {
     enum wf_schedule_kind kind;

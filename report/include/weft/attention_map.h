@@ -69,8 +69,8 @@ WF_API wf_status wf_attention_draw(const struct wf_attention_maps *maps, const s
                                    int64_t count, const char *path, wf_error *error) WF_CHECKED;
 /* {"kind": "cross", "query": [...], "key": [...], "weights": [layer][head][query][key]}; tokens as in the vocabulary. With a head
  * (NULL: all) only that one: "weights" is [1][1][query][key], and "layer" and "head" stand before it. */
-WF_API wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
-                                        const char *path, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map,
+                                        const struct wf_head *head, const char *path, wf_error *error) WF_CHECKED;
 
 /* The initial selection of the page; its address overrides it. */
 struct wf_attention_opening {
