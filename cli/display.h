@@ -32,7 +32,7 @@ double display_seconds(const struct display *d); /* since it was opened */
 void display_show(struct display *d, double share, bool last, const char *format, ...) WF_PRINTF(4, 5);
 /* The same of a command that goes through lines: how many, a second, and the time left where the share is known. */
 void display_show_lines(struct display *d, double share, int64_t lines);
-/* A message of its own, above the bar: a line of up to 4,000 bytes. */
+/* A separate message above the bar: a line of up to 4,000 bytes. */
 void display_line(struct display *d, const char *format, ...) WF_PRINTF(2, 3);
 /* Takes the bar away, before something else is printed and at the end. */
 void display_clear(struct display *d);

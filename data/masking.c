@@ -24,7 +24,7 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
     m->ordinary = wf_alloc((size_t)m->types * sizeof *m->ordinary);
     if (!m->special || !m->ordinary) {
         wf_masking_free(m);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory to tell %lld types apart", (long long)m->types);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the tokens of a vocabulary of %lld", (long long)m->types);
     }
     int32_t special;
     for (int64_t i = 0; wf_tokenizer_special_at(tokenizer, i, &special); i++)

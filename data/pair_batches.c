@@ -142,8 +142,8 @@ wf_status wf_pair_batches_seek(wf_pair_batches *b, int64_t epoch, int64_t index,
     }
     go_to(b, before);
     return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "epoch %" PRId64 ", batch %" PRId64 ": there is no such place in the data; an epoch has about %" PRId64 " batches",
-                        epoch, index, count);
+                        "epoch %" PRId64 ", batch %" PRId64 ": no such position in the data; an epoch has about %" PRId64 " batches", epoch,
+                        index, count);
 }
 
 /* --- encoding --- */

@@ -13,7 +13,7 @@
 
 #include <weft/internal/family.h>
 
-/* Lines are encoded in so many lists at once, each with a cache of its own. */
+/* Lines are encoded in so many lists at once, each with a separate cache. */
 enum { LANES = 16, CACHED_WORDS = 2048, LANE_LINES = 8 };
 /* Tokens of a batch: enough for the matrix products, and few enough for what is between them to stay near the processor. */
 enum { BATCH_TOKENS = 1024 };
@@ -62,9 +62,9 @@ static wf_status check_marks(const wf_tokenizer *tokenizer, int64_t max_length, 
     wf_status status =
         wf_tokenizer_encode_with(tokenizer, "", 0, &(struct wf_encode_options){.specials = true, .whole = true}, &marks, error);
     if (status == WF_OK && marks.count >= max_length)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "max_length: %" PRId64 " ids are no more than the %" PRId64 " marks of a sentence: raise it", max_length,
-                              marks.count);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT, "max_length: %" PRId64 " leaves no room besides the %" PRId64 " special tokens: raise it",
+                         max_length, marks.count);
     wf_tokens_free(&marks);
     return status;
 }
@@ -73,13 +73,12 @@ static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, con
 {
     const struct wf_model_shape *c = wf_model_shape_of(model);
     if (wf_model_kind_of(model) != WF_MODEL_ENCODER)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is no encoder, and sentence vectors come from one: a BERT, or encoder-attention",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not an encoder; sentence vectors need one, such as a BERT or encoder-attention",
                             wf_model_config(model)->model);
     if (o->pooling != WF_POOL_MEAN && o->pooling != WF_POOL_CLS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "pooling %d is unknown", (int)o->pooling);
     if (wf_tokenizer_vocab_size(tokenizer) > c->vocab_size)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "the tokenizer has %" PRId64 " types, the model %" PRId64 ": they don't belong together",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %" PRId64 ", model %" PRId64,
                             wf_tokenizer_vocab_size(tokenizer), c->vocab_size);
     if (o->max_length < 0 || o->max_length > c->context)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_length: %" PRId64 " is out of range: 1 to %" PRId64 ", the model's context",
@@ -156,8 +155,8 @@ static wf_status encode_line(const struct encoding *x, struct lane *lane, int64_
     int64_t length = lane->ids.count - before;
     if (status == WF_OK && length > most)
         return wf_error_set(&lane->error, WF_ERR_FORMAT,
-                            "%s:%" PRId64 ": the line has %" PRId64 " tokens, the model takes %" PRId64
-                            ": shorten it, or have long lines truncated (--truncate)",
+                            "%s:%" PRId64 ": the line has %" PRId64 " tokens, more than the maximum of %" PRId64
+                            ": shorten it, or truncate long lines (--truncate)",
                             e->options.name, number, length, most);
     if (status != WF_OK)
         return status;

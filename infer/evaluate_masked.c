@@ -39,7 +39,7 @@ static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_
     *w = (struct walk){.text = ids, .context = context, .most = rows};
     w->spread = wf_spread_of(limit, ids.count, context, &w->most);
     if (ids.count < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no token in it, so none to mask: give a text with words in it");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the text has no tokens to mask: give a longer text");
     wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
     int32_t **buffer[] = {&w->ids, &w->places, &w->targets};
     for (int i = 0; i < 3 && status == WF_OK; i++)
@@ -89,9 +89,9 @@ wf_status wf_evaluate_masked_some(const wf_model *model, const wf_tokenizer *tok
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_masked_evaluation){.loss = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_ENCODER || wf_config_read_only(c))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained to find masked words again: it has no loss on them", c->model);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained by masked-language modelling: it has no such loss", c->model);
     if (wf_tokenizer_vocab_size(tokenizer) != wf_config_shape(c).vocab_size)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the tokenizer has %lld types, the model %lld: they don't belong together",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;
     double sum = 0;
@@ -111,8 +111,7 @@ wf_status wf_evaluate_masked_some(const wf_model *model, const wf_tokenizer *tok
     }
     walk_end(&w);
     if (status == WF_OK && out->tokens == 0)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "of %lld tokens none is masked: there are too few that the tokenizer knows; give a longer text",
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "no token was masked out of %lld: too few are in the vocabulary; give a longer text",
                               (long long)ids.count);
     if (status == WF_OK)
         out->loss = sum / (double)out->tokens;

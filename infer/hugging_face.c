@@ -110,9 +110,9 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
     else if (status == WF_OK && wf_file_exists(vocab))
         status = load_vocab(folder, vocab, out, error);
     else if (status == WF_OK)
-        status = wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: neither tokenizer.json nor vocab.txt is there", folder);
+        status = wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: tokenizer.json and vocab.txt are both missing", folder);
     if (status == WF_OK && !fits(wf_tokenizer_vocab_size(*out), wf_config_shape(config).vocab_size))
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " types, the model in %s has %" PRId64 ": they don't belong together",
+        status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %" PRId64 " tokens, the model in %s %" PRId64,
                               has_json ? json : vocab, wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(json);
     wf_free(vocab);

@@ -23,9 +23,8 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
     snprintf(now, sizeof now, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
     if (strcmp(was, now) == 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT,
-                        "%s was trained with another tokenizer than the %s one in the run's folder: they don't belong together", path,
-                        key[0] == 's' ? "source" : "target");
+    return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the run's %s tokenizer: restore that tokenizer",
+                        path, key[0] == 's' ? "source" : "target");
 }
 
 static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)

@@ -96,7 +96,7 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
     return WF_OK;
 }
 
-/* One name, or two where source and target have embeddings of their own. */
+/* One name, or two where source and target do not share embeddings. */
 static bool two_files(const struct wf_config *config)
 {
     return wf_config_kind(config) == WF_MODEL_PAIRS && !wf_config_shape(config).shared_tokenizer;
@@ -124,7 +124,7 @@ static wf_status load_one(const char *folder, const char *name, int64_t types, w
     char *path = wf_run_path(folder, name, error);
     wf_status status = path ? wf_tokenizer_load(path, out, error) : WF_ERR_MEMORY;
     if (status == WF_OK && wf_tokenizer_vocab_size(*out) != types)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s has %lld types, the model in %s has %lld: they don't belong together", path,
+        status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld", path,
                               (long long)wf_tokenizer_vocab_size(*out), folder, (long long)types);
     wf_free(path);
     return status;

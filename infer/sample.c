@@ -120,7 +120,7 @@ wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n
         mass = have;
     }
 
-    /* A draw takes two words of a stream of its own. */
+    /* A draw takes two words of a separate stream. */
     wf_rng rng = wf_rng_new(s->seed, wf_stream_of("weft.sample"));
     rng.position = 2 * position;
     double target = wf_rng_uniform(&rng) * mass, sum = 0;

@@ -69,8 +69,8 @@ static wf_status check_sentence(const struct wf_model_shape *c, const int32_t *i
     if (length < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has no ids: leave it out", (long long)place);
     if (length > c->context)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has %lld ids, the model takes %lld: shorten it", (long long)place,
-                            (long long)length, (long long)c->context);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "sentence %lld has %lld ids, more than the maximum of %lld: shorten it",
+                            (long long)place, (long long)length, (long long)c->context);
     int64_t types = c->source_vocab_size;
     for (int64_t i = 0; i < length; i++)
         if (ids[i] < 0 || ids[i] >= types)
@@ -157,7 +157,7 @@ static wf_status add_batch(struct results *r, const struct search *s, int64_t co
             int64_t place = t->place * s->n_best + k;
             if (k < t->kept)
                 status = add_ids(r, t, &t->ending[k], &out->hypothesis[place], place, error);
-            else /* a vocabulary so small that there are no more */
+            else /* the vocabulary is too small for more */
                 out->hypothesis[place] = (struct wf_hypothesis){.score = -INFINITY, .log_probability = -INFINITY};
         }
     }

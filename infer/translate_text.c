@@ -47,8 +47,8 @@ static wf_status check_tokenizer(const wf_tokenizer *tokenizer, const char *side
 {
     if (wf_tokenizer_vocab_size(tokenizer) == types)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has %" PRId64 " types, the model %" PRId64 ": they don't belong together",
-                        side, wf_tokenizer_vocab_size(tokenizer), types);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: %s tokenizer %" PRId64 ", model %" PRId64, side,
+                        wf_tokenizer_vocab_size(tokenizer), types);
 }
 
 static wf_status mark(const wf_tokenizer *tokenizer, const char *side, enum wf_special special, int32_t *id, wf_error *error)
@@ -56,7 +56,7 @@ static wf_status mark(const wf_tokenizer *tokenizer, const char *side, enum wf_s
     *id = wf_tokenizer_special(tokenizer, special);
     if (*id >= 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence, which the model needs", side,
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence; the model requires it", side,
                         special == WF_SPECIAL_BOS ? "beginning" : "end");
 }
 
@@ -171,8 +171,8 @@ static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64
     if (status == WF_OK && length + marks > most) {
         if (!t->options.truncate || most <= marks)
             status = wf_error_set(error, WF_ERR_FORMAT,
-                                  "%s:%" PRId64 ": the line has %" PRId64 " ids, the model takes %" PRId64
-                                  ": shorten it, or let long lines lose their end (--too-long truncate)",
+                                  "%s:%" PRId64 ": the line has %" PRId64 " ids, more than the maximum of %" PRId64
+                                  ": shorten it, or truncate long lines (--too-long truncate)",
                                   t->name, line + 1, length + marks, most);
         t->ids.count = start + most - marks;
         counts->truncated++;

@@ -69,8 +69,8 @@ static bool is_preset(const char *name)
     return wf_config_preset(&c, name, NULL) == WF_OK;
 }
 
-/* What the keys that the file lacks are: of a run, the defaults of the family, as when a key was not there yet; of one's own file, the
- * values of the preset. */
+/* Values of the keys that the file lacks: in a run's file the family's defaults, because older files lack newer keys; in a user's file
+ * those of the preset. */
 static void read_start(struct wf_json_reader *r, struct wf_config *c)
 {
     wf_error why = {0};

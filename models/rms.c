@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A small decoder whose norm comes after each residual sum, and is RMSNorm (Zhang and Sennrich 2019): sinusoidal positions,
- * embeddings not scaled, ReLU, no last norm, an output matrix of its own with a bias. Initialised by PyTorch's defaults.
+ * embeddings not scaled, ReLU, no last norm, a separate output matrix with a bias. Initialised by PyTorch's defaults.
  *
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
 #include <weft/nn.h>

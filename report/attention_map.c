@@ -105,8 +105,8 @@ static wf_status check_length(const char *what, int64_t count, int64_t most, wf_
 {
     if (count <= most)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has %" PRId64 " tokens, the model takes %" PRId64 ": shorten it", what, count,
-                        most);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has %" PRId64 " tokens, more than the maximum of %" PRId64 ": shorten it", what,
+                        count, most);
 }
 
 /* A sentence as translation sees it: one line, without the white space at its edges. */

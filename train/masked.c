@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Training of encoders: in random crops of one long sequence of ids some tokens are hidden, to be found again from those around
+/* Training of encoders: in random crops of one long sequence of ids some tokens are hidden, to be predicted from those around
  * them (Devlin et al. 2019, section 3.1). */
 #include <math.h>
 
@@ -40,7 +40,7 @@ static wf_status check_texts(struct trainer *t, struct masked *d)
                             (long long)c->train.ids.count);
     if (t->valid_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                            "of the %lld tokens to validate on none is masked: there are too few that the tokenizer knows, or mask_rate=%g "
+                            "no validation token was masked out of %lld: too few are in the vocabulary, or mask_rate=%g "
                             "is too small for them",
                             (long long)c->valid.ids.count, t->config.training.mask_rate);
     return WF_OK;

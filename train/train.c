@@ -159,15 +159,14 @@ static wf_status what_now(struct trainer *t, wf_status status)
     wf_error failure = *t->error;
     wf_error_clear(t->error);
     if (t->on_disk >= 0)
-        return wf_error_set(t->error, status, "%s; once that is put right, --resume goes on from step %" PRId64, failure.message,
-                            t->on_disk);
-    return wf_error_set(t->error, status, "%s; put that right and start again: nothing has been saved yet", failure.message);
+        return wf_error_set(t->error, status, "%s; after fixing this, --resume continues from step %" PRId64, failure.message, t->on_disk);
+    return wf_error_set(t->error, status, "%s; fix this and start again: nothing has been saved yet", failure.message);
 }
 
 static wf_status nothing_to_resume(struct trainer *t)
 {
     char text[600];
-    snprintf(text, sizeof text, "there is nothing to resume in %.500s: starting anew", t->options->out);
+    snprintf(text, sizeof text, "nothing to resume in %.500s: starting a new run", t->options->out);
     return report(t, WF_EVENT_WARNING, 0, text);
 }
 

@@ -90,7 +90,7 @@ expect 2 'empty' "$weft" attention lm --text '' --out x.svg
 expect 2 'empty' "$weft" attention pairs --source ' ' --out x.svg
 expect 2 'several lines' "$weft" attention pairs --source 'the cat
 the dog' --out x.svg
-expect 2 'has 44 tokens, the model takes 40' "$weft" attention lm --text 'the cat sat on the mat the cat sat on the ma' --out x.svg
+expect 2 'has 44 tokens, more than the maximum of 40' "$weft" attention lm --text 'the cat sat on the mat the cat sat on the ma' --out x.svg
 expect 1 'U+00E9' "$weft" attention lm --text 'caté' --out x.svg
 expect 2 'neither encoder nor decoder nor cross' "$weft" attention lm --text a --kind self --out x.svg
 expect 2 'no cross-attention: give --kind decoder' "$weft" attention lm --text a --kind cross --out x.svg

@@ -105,7 +105,7 @@ done >long
 { head -2 lines; cat long; echo; head -1 lines; } >with_long
 expect 1 'standard input:3: the line has ' "$weft" embed run <with_long
 head -2 text | cmp -s - out || failed "the lines before the long one: $(wc -l <out)"
-grep -q 'tokens, the model takes 64' message || failed "both lengths: $(cat message)"
+grep -q 'tokens, more than the maximum of 64' message || failed "both lengths: $(cat message)"
 expect 0 'truncated 1 of 4 lines to 64 tokens' "$weft" embed run --truncate <with_long
 [ "$(wc -l <out)" = 4 ] && tail -1 out | cmp -s - first || failed 'truncation'
 { head -1 lines; printf 'bad \377\n'; cat long; echo; } >bad
@@ -140,7 +140,7 @@ expect 1 'is no folder of a run' "$weft" embed nowhere <lines
 expect 1 'is not there' "$weft" embed run --weights none.safetensors <lines
 embed --weights run/model.safetensors <lines | cmp -s - text || failed 'weights by name'
 "$weft" train char-rms --train "$story" --out language --steps 1 2>/dev/null || failed 'a language model'
-expect 2 'language: char-rms is no encoder' "$weft" embed language <lines
+expect 2 'language: char-rms is not an encoder' "$weft" embed language <lines
 # Ctrl-C ends it with a message
 mkfifo wait
 "$weft" embed run <wait >out 2>err &

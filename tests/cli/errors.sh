@@ -162,7 +162,7 @@ cp -r run full
 status=0
 (ulimit -f 20 && exec "$weft" train nanogpt-char-small --train "$story" --out full --resume --steps 8 >out 2>err) || status=$?
 [ "$status" = 1 ] || failed "exit code $status on a full disk: $(tail -2 err)"
-tail -1 err | grep -q 'resume goes on from step 4' || failed "no word of what to do: $(tail -1 err)"
+tail -1 err | grep -q 'resume continues from step 4' || failed "no word of what to do: $(tail -1 err)"
 tail -1 err | grep -q 'full/.*safetensors' || failed "the message names no file: $(tail -1 err)"
 cmp -s full/state.safetensors run/state.safetensors || failed 'a full disk damaged the state'
 cmp -s full/model.safetensors run/model.safetensors || failed 'a full disk damaged the weights'

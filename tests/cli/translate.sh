@@ -93,7 +93,7 @@ while [ $i -lt 600 ]; do
     i=$((i + 1))
 done >long
 echo >>long
-expect 1 'standard input:1: the line has 600 ids, the model takes 512' "$weft" translate run --too-long error <long
+expect 1 'standard input:1: the line has 600 ids, more than the maximum of 512' "$weft" translate run --too-long error <long
 expect 1 'truncate' "$weft" translate run --too-long error <long
 cat train.en long >both
 translate --max-tokens 20 <both >out || failed "truncation: $(cat err)"

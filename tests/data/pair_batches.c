@@ -312,10 +312,10 @@ START_TEST(any_place_is_found_again)
         ck_assert(print[1][0] == print_of(&p));
         ck_assert_int_eq(wf_pair_batches_count(b), count[1]);
         /* A place that isn't there leaves it where it was. */
-        ck_fails(wf_pair_batches_seek(b, 2, count[2] + 1, error), WF_ERR_ARGUMENT, "no such place");
-        ck_fails(wf_pair_batches_seek(b, -1, 0, error), WF_ERR_ARGUMENT, "no such place");
-        ck_fails(wf_pair_batches_seek(b, 0, -1, error), WF_ERR_ARGUMENT, "no such place");
-        ck_fails(wf_pair_batches_seek(b, INT64_MAX, 0, error), WF_ERR_ARGUMENT, "no such place");
+        ck_fails(wf_pair_batches_seek(b, 2, count[2] + 1, error), WF_ERR_ARGUMENT, "no such position");
+        ck_fails(wf_pair_batches_seek(b, -1, 0, error), WF_ERR_ARGUMENT, "no such position");
+        ck_fails(wf_pair_batches_seek(b, 0, -1, error), WF_ERR_ARGUMENT, "no such position");
+        ck_fails(wf_pair_batches_seek(b, INT64_MAX, 0, error), WF_ERR_ARGUMENT, "no such position");
         p = next(b);
         ck_assert(print[1][1] == print_of(&p));
         wf_pair_batches_free(b);

@@ -157,7 +157,8 @@ START_TEST(lines_that_cannot_be)
     wf_embedder *m = embedder(&r, o);
     const char *line[] = {"the dog", "the dog sleeps.", "\xff"};
     int64_t length[] = {7, 15, 1}, truncated;
-    ck_refused(wf_embed(m, line, length, 2, 10, out, NULL, error), WF_ERR_FORMAT, "input:11: the line has 6 tokens, the model takes 5");
+    ck_refused(wf_embed(m, line, length, 2, 10, out, NULL, error), WF_ERR_FORMAT,
+               "input:11: the line has 6 tokens, more than the maximum of 5");
     ck_refused(wf_embed(m, line + 2, length + 2, 1, 3, out, NULL, error), WF_ERR_FORMAT, "input:3:1: not UTF-8: byte 0xFF");
     ck_refused(wf_embed(m, line + 1, length + 1, 2, 3, out, NULL, error), WF_ERR_FORMAT, "input:3:"); /* the first bad line */
     ck_ok(wf_embed(m, line, length, 1, 1, out, &truncated, error));                                   /* and goes on */
@@ -167,14 +168,14 @@ START_TEST(lines_that_cannot_be)
     struct wf_config gpt = small_config("char-rms", 16, 30);
     wf_model *language = model_of(&gpt, 1);
     ck_assert_ptr_null(wf_embedder_new(language, r.tokenizer, &(struct wf_embedder_options){0}, &e));
-    ck_assert(e.code == WF_ERR_ARGUMENT && strstr(e.message, "char-rms is no encoder"));
+    ck_assert(e.code == WF_ERR_ARGUMENT && strstr(e.message, "char-rms is not an encoder"));
     wf_model_free(language);
     static const struct {
         struct wf_embedder_options options;
         const char *message;
     } bad[] = {{{.max_length = 25}, "max_length: 25 is out of range: 1 to 24"},
                {{.max_length = -1}, "max_length: -1"},
-               {{.max_length = 2}, "max_length: 2 ids are no more than the 2 marks"},
+               {{.max_length = 2}, "max_length: 2 leaves no room besides the 2 special tokens"},
                {{.pooling = (enum wf_pooling)2}, "pooling 2 is unknown"}};
     for (int i = 0; i < 4; i++) {
         e = (wf_error){0};
@@ -183,13 +184,13 @@ START_TEST(lines_that_cannot_be)
     }
     teardown(&r);
 
-    struct wf_config fewer = bert_config(); /* a tokenizer with types that the model lacks */
+    struct wf_config fewer = bert_config(); /* a tokenizer with more entries than the model */
     set_key(&fewer, "vocab_size", BERT_TYPES - 1);
     wf_model *small = model_of(&fewer, 1);
     ck_ok(wf_tokenizer_load_vocab(bert_path("vocab.txt"), &r.tokenizer, error));
     e = (wf_error){0};
     ck_assert_ptr_null(wf_embedder_new(small, r.tokenizer, &(struct wf_embedder_options){0}, &e));
-    ck_assert_msg(strstr(e.message, "42 types, the model 41"), "%s", e.message);
+    ck_assert_msg(strstr(e.message, "vocabulary size mismatch: tokenizer 42, model 41"), "%s", e.message);
     wf_tokenizer_free(r.tokenizer);
     wf_model_free(small);
 }

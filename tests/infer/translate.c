@@ -147,7 +147,7 @@ START_TEST(refusals)
     refused(WF_ERR_ARGUMENT, "length_penalty", .has_length_penalty = true, .length_penalty = INFINITY);
     refused(WF_ERR_ARGUMENT, "length_penalty: -0.5 is out of range: 0 to 100", .has_length_penalty = true, .length_penalty = -0.5);
     offsets[2] = 24; /* 21 ids */
-    refused(WF_ERR_ARGUMENT, "sentence 1 has 21 ids, the model takes 20", .beam = 1);
+    refused(WF_ERR_ARGUMENT, "sentence 1 has 21 ids, more than the maximum of 20", .beam = 1);
     offsets[2] = 3;
     refused(WF_ERR_ARGUMENT, "sentence 1 has no ids", .beam = 1);
     offsets[2] = 2;

@@ -183,7 +183,7 @@ START_TEST(long_lines)
     wf_translator *t = translator_of(&s, (struct wf_translator_options){.name = "a.txt"});
     lines_of(t, longest, &out);
     ck_refused(wf_translator_lines(t, all, (int64_t)strlen(all), &out, error), WF_ERR_FORMAT,
-               "a.txt:4: the line has 22 ids, the model takes 20");
+               "a.txt:4: the line has 22 ids, more than the maximum of 20");
     ck_assert_int_eq(out.count, 2); /* those before it */
     ck_assert_int_eq(wf_translator_counts(t).lines, 3);
     ck_assert_int_eq(wf_translator_counts(t).tokens, 18 + 18 + 1);
@@ -300,8 +300,8 @@ START_TEST(what_does_not_fit)
     struct setting s;
     setting_make(&s, true, true);
     const struct wf_translator_options o = {0}, wide = {.search.n_best = 4};
-    ck_none(WF_ERR_ARGUMENT, "the source tokenizer has 20 types, the model 21", s.model, s.target, s.target, &o);
-    ck_none(WF_ERR_ARGUMENT, "the target tokenizer has 21 types, the model 20", s.model, s.source, s.source, &o);
+    ck_none(WF_ERR_ARGUMENT, "vocabulary size mismatch: source tokenizer 20, model 21", s.model, s.target, s.target, &o);
+    ck_none(WF_ERR_ARGUMENT, "vocabulary size mismatch: target tokenizer 21, model 20", s.model, s.source, s.source, &o);
     ck_none(WF_ERR_ARGUMENT, "at most the beam, which is 3", s.model, s.source, s.target, &wide);
     wf_tokenizer *chars;
     ck_ok(wf_tokenizer_train("abcdefghijklmnopqrst", 20, &chars, error, .kind = WF_TOKENIZER_CHAR));

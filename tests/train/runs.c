@@ -59,13 +59,13 @@ START_TEST(what_does_not_belong_together)
     open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the target one");
     copy(in_folder("target"), in_folder("run/tokenizer.target.json"));
     copy(in_folder("target"), in_folder("run/tokenizer.source.json"));
-    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the source one");
+    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the run's source tokenizer");
     /* one of another size */
     static const char words[] = "eins zwei drei vier\n";
     wf_tokenizer *small_one, *letters;
     ck_ok(wf_tokenizer_train(words, (int64_t)strlen(words), &small_one, error, .kind = WF_TOKENIZER_WORD));
     ck_ok(wf_tokenizer_save(small_one, in_folder("run/tokenizer.source.json"), error));
-    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "7 types");
+    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "has 7 tokens, the model in");
     /* of the right size, without marks */
     ck_ok(wf_tokenizer_train("abcdefghij", 10, &letters, error));
     ck_ok(wf_tokenizer_save(letters, in_folder("run/tokenizer.target.json"), error));

@@ -11,7 +11,7 @@
 
 struct wf_attention; /* attention.h */
 
-/* One line a kernel: KERNEL(return type, name, (arguments)). A kernel file defines WF_KERNEL(name) for each of its own. */
+/* One line a kernel: KERNEL(return type, name, (arguments)). A kernel file defines WF_KERNEL(name) for each kernel that it defines. */
 struct wf_kernels {
     const char *isa;
 #define KERNEL(type, name, arguments) type(*name) arguments;

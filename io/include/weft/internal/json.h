@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON files, on jansson. jansson's memory comes from wf_alloc from the first call of this header on: a program that
- * uses jansson itself must not hold values of its own across it unless its allocator is malloc (wf_free then frees them rightly).
+ * uses jansson itself must not hold jansson values across it unless its allocator is malloc (wf_free then frees them rightly).
  *
  * A value made here is released with json_decref. Objects keep their keys in the order of insertion, in files too. */
 #ifndef WEFT_INTERNAL_JSON_H
