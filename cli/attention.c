@@ -100,8 +100,7 @@ static int check(struct arguments *a)
         return fail_usage("--layer and --head go together: which %s? Or give --pick L:H", a->layer ? "head" : "layer");
     enum form form = form_of(a->out);
     if (form == FORM_NONE)
-        return fail_usage("%s: no format that is known; the name must end in .svg, .png, .json or .html, or have no end for a folder",
-                          a->out);
+        return fail_usage("%s: unknown format; the name must end in .svg, .png, .json or .html, or have no extension for a folder", a->out);
     if (a->pick && form == FORM_JSON)
         return fail_usage("%s holds every head or one, not some: give --layer and --head instead of --pick, or leave it out", a->out);
     if (a->pick)
@@ -236,7 +235,8 @@ int run_attention(int argc, char **argv)
         {"out", "FILE|DIR",
          "a picture (.svg or .png), the numbers (.json: of every head, or of one), or an HTML page (.html: all kinds and heads; it opens "
          "with "
-         "the chosen head, the first of --pick); a folder, which is any name without such an end, gets SVGs: the grid and each head, or "
+         "the chosen head, the first of --pick); a folder, which is any name without such an extension, gets SVGs: the grid and each head, "
+         "or "
          "only "
          "the chosen ones, of all kinds unless --kind is given",
          .text = &a.out},

@@ -36,7 +36,7 @@ void warn_of_pieces(const wf_tokenizer *target, const char *run)
 {
     if (!wf_tokenizer_gives_text(target))
         fprintf(stderr,
-                "weft: warning: the tokenizer of %s has no decoder: translations are pieces of words with blanks between, and BLEU of "
+                "weft: warning: the tokenizer of %s has no decoder: translations are subwords separated by spaces, and BLEU of "
                 "such is not comparable\n",
                 run);
 }

@@ -240,21 +240,21 @@ int run_embed(int argc, char **argv)
     struct word_option format = {formats, 3, &a.format}, pooling = {poolings, 2, &a.pooling};
     const struct option_row options[] = {
         {"format", "text|json|npy",
-         "numbers separated by blanks (default), a JSON array per line, or one NumPy file, which is held in memory as a whole",
+         "numbers separated by spaces (default), a JSON array per line, or one NumPy file, which is held in memory as a whole",
          .take = take_word, .to = &format},
         FLAG_ROW("similarity", &a.similarity, "print the cosine similarity of each pair of lines instead, one row per line"),
         {"pooling", "mean|cls", "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)",
          .take = take_word, .to = &pooling, .given = &a.pooling_given},
         FLAG_ROW("normalize", &a.normalize, "scale each vector to length 1 (default: as the model's folder says, else no)"),
         FLAG_ROW("no-normalize", &a.as_they_are, "do not scale the vectors"),
-        FLAG_ROW("truncate", &a.truncate, "truncate lines longer than the model takes (default: they are an error)"),
+        FLAG_ROW("truncate", &a.truncate, "truncate lines longer than the model's maximum (default: an error)"),
         RUN_ROWS(a.on),
         {0},
     };
     const struct command_line line = {
         .usage = "RUN",
         .help = "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
-                "folder of Hugging Face's with a BERT. An empty line has a vector too.",
+                "Hugging Face folder with a BERT model. An empty line has a vector too.",
         .options = options,
         .argument = &a.on.run,
         .most = 1,
@@ -263,9 +263,9 @@ int run_embed(int argc, char **argv)
     if (code >= 0)
         return code;
     if (!a.on.run)
-        return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a folder of Hugging Face's");
+        return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder");
     if (a.format == FORMAT_NPY && isatty(STDOUT_FILENO))
-        return fail_usage("--format npy is no text that a terminal could show: send it to a file, > FILE");
+        return fail_usage("--format npy is binary and is not printed to a terminal: redirect it to a file, > FILE");
     wf_error error = {0};
     watch_interrupts(WATCH_BRIEF);
     if (start(a.on.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)

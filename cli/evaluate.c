@@ -98,7 +98,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     display_clear(&d);
     f->scored = status == WF_OK;
     if (f->scores.counts.truncated > 0)
-        fprintf(stderr, "truncated %lld of %lld source line%s, which are longer than the model takes\n",
+        fprintf(stderr, "truncated %lld of %lld source line%s, which are longer than the model's maximum\n",
                 (long long)f->scores.counts.truncated, (long long)f->scores.counts.lines, f->scores.counts.lines == 1 ? "" : "s");
     return status;
 }
@@ -188,8 +188,7 @@ int run_evaluate(int argc, char **argv)
     if (start(a.on.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
         return fail(&error);
     if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
-        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are not those of a model that was trained well", a.on.run,
-                     f.loss);
+        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", a.on.run, f.loss);
         return fail(&error);
     }
     if (a.json)

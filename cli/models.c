@@ -58,14 +58,14 @@ char *settings_help(void)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    fputs("Settings for --set KEY=VALUE, with the values that they take. `weft models MODEL` prints those of a model.\n", to);
+    fputs("Settings for --set KEY=VALUE, with their values. `weft models MODEL` prints those of a model.\n", to);
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config family;
         struct wf_config_key key;
         bool of_family = wf_config_defaults(&family, section, NULL) == WF_OK;
         if (of_family && wf_config_read_only(&family))
             continue;
-        fprintf(to, of_family ? "\nThe family %s:\n" : "\nOf the %s:\n", section);
+        fprintf(to, of_family ? "\nKeys of the family %s:\n" : "\nKeys of %s:\n", section);
         for (int i = 0; wf_config_section_key(section, i, &key); i++) {
             char about[320];
             snprintf(about, sizeof about, "%s (%s)", key.meaning, key.values);
@@ -129,7 +129,7 @@ int run_models(int argc, char **argv)
                p->purpose);
         wf_model_free(model);
     }
-    printf("Without a vocabulary size a model is counted with %d tokens; the training text decides.\n", TYPES);
+    printf("Where the training text determines the vocabulary size, parameters are counted for %d tokens.\n", TYPES);
     const char *section;
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config config;

@@ -34,7 +34,7 @@ struct run_options {
     const char *run, *weights;
     int64_t threads; /* 0: the default */
 };
-#define RUN_ROWS(on) {"weights", "best|FILE", "other weights than the run's latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
+#define RUN_ROWS(on) {"weights", "best|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
 #define THREADS_ROW(to)                                                                                                                    \
     {                                                                                                                                      \
         "threads", "N",                                                                                                                    \

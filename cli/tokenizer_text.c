@@ -65,7 +65,7 @@ static bool blank(char c)
 static wf_status refuse(const struct state *s, int64_t at, const char *what, wf_error *error)
 {
     char place[1024];
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: %s; ids are whole numbers from 0 to %lld with blanks between",
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: %s; ids are integers from 0 to %lld, separated by spaces",
                         wf_lines_place(&s->in, at, place, sizeof place), what, (long long)wf_tokenizer_vocab_size(s->tokenizer) - 1);
 }
 
@@ -158,7 +158,7 @@ int run_tokenizer_encode(int argc, char **argv)
     struct arguments a = {0};
     const struct option_row options[] = {
         FLAG_ROW("specials", &a.specials, "add the special tokens of the template, such as <s> and </s>"),
-        FLAG_ROW("tokens", &a.tokens, "print the pieces, a JSON array a line, instead of ids"),
+        FLAG_ROW("tokens", &a.tokens, "print the tokens as a JSON array per line instead of ids"),
         {0},
     };
     return run("Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an "

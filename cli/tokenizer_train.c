@@ -143,15 +143,15 @@ int run_tokenizer_train(int argc, char **argv)
         {"type", "char|word|bpe|byte-bpe", "kind of tokenizer", .take = take_type, .to = &a},
         {"vocab-size", "N", "vocabulary size, including special tokens (default: bpe 10000, word unlimited)", .number = &a.o.vocab_size,
          .low = 1, .high = INT32_MAX},
-        {"min-frequency", "K", "leave out words, or merges of pairs, that occur less often", .number = &a.o.min_frequency, .low = 1,
+        {"min-frequency", "K", "minimum number of occurrences of a word, or of a merged pair", .number = &a.o.min_frequency, .low = 1,
          .high = INT64_MAX},
         {"specials", "LIST",
          "special tokens, separated by commas; their ids are 0, 1, ... (default: word <pad>,<bos>,<eos>; bpe <s>,<pad>,</s>,<unk>; "
          "byte-bpe <s>,<pad>,</s>)",
          .text = &a.specials},
         {"pre-tokenizer", "KIND",
-         "how text is split into words: metaspace (at spaces, with each punctuation mark a word; gives back the text; bpe's default), "
-         "metaspace-alone (at spaces only) or whitespace (runs of letters, runs of signs; word's default)",
+         "how text is split into words: metaspace (at spaces, with each punctuation mark a word; restores the text; bpe's default), "
+         "metaspace-alone (at spaces only) or whitespace (runs of letters, runs of other characters; word's default)",
          .take = take_split, .to = &a},
         {"out", "FILE", "the tokenizer.json to write", .text = &a.out},
         THREADS_ROW(&a.threads),

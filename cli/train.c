@@ -112,20 +112,20 @@ int run_train(int argc, char **argv)
 {
     struct arguments a = {.seed = -1};
     const struct option_row options[] = {
-        {"train", "FILE[,FILE]", "text to train on, UTF-8; to translate: source and target, aligned by line", .text = &a.train},
-        {"valid", "FILE[,FILE]", "text to validate on (default: the last tenth of the training text; to translate: none)",
-         .text = &a.valid},
-        {"out", "RUN", "folder for what comes of it", .text = &a.out},
+        {"train", "FILE[,FILE]", "training text, UTF-8; for translation: source and target, aligned by line", .text = &a.train},
+        {"valid", "FILE[,FILE]", "validation text (default: the last tenth of the training text; for translation: none)", .text = &a.valid},
+        {"out", "RUN", "folder for the trained model and its logs", .text = &a.out},
         {"tokenizer", "FILE[,FILE]",
-         "tokenizer.json to use, or one for the source and one for the target (default: made from the text and kept in RUN)",
+         "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
         {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be left out",
          .text = &a.config},
-        {"set", "KEY=VALUE", "a setting other than the model's, such as lr=5e-4; may be given many times; all are listed below",
+        {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
          .take = take_setting, .to = &a},
-        {"steps", "N", "updates in all (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
-        FLAG_ROW("resume", &a.resume, "go on with the run in RUN: give it the same texts; settings and seed are those that it has"),
-        {"seed", "N", "of the weights, the batches, the masks and dropout (default 1; with --resume the run's)", .number = &a.seed,
+        {"steps", "N", "total number of updates (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
+        FLAG_ROW("resume", &a.resume,
+                 "resume the training in RUN; give the same texts; settings are those of the run unless --set changes them"),
+        {"seed", "N", "random seed of weights, batches, masks and dropout (default 1; with --resume that of the run)", .number = &a.seed,
          .low = 0, .high = INT64_MAX},
         THREADS_ROW(&a.threads),
         {0},
@@ -145,7 +145,7 @@ int run_train(int argc, char **argv)
     if (!a.train)
         return fail_usage("weft train needs --train FILE: the text to train on");
     if (!a.out)
-        return fail_usage("weft train needs --out RUN: the folder for what comes of it");
+        return fail_usage("weft train needs --out RUN: the folder for the trained model and its logs");
     wf_error error = {0};
     struct file_list train = {0}, valid = {0}, tokenizer = {0};
     char *cache = wf_cache_folder();

@@ -188,21 +188,21 @@ int run_translate(int argc, char **argv)
          "limited to extra_tokens beyond its source",
          .number = &a.max_tokens, .low = 1, .high = 1000000000},
         {"batch", "N", "sentences per batch (default 64); does not change the result", .number = &a.batch, .low = 1, .high = 65536},
-        {"too-long", "truncate|error", "a line longer than the model takes is truncated (default), or an error", .take = take_word,
+        {"too-long", "truncate|error", "a line longer than the model's maximum is truncated (default), or an error", .take = take_word,
          .to = &long_lines},
         {"language", "LANG",
          "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, "
          "such "
          "as de, have the common rules (default)",
          .take = take_language, .to = &a.language},
-        FLAG_ROW("keep-tokens", &a.keep_tokens, "print the tokens of a word-level model separated by blanks"),
+        FLAG_ROW("keep-tokens", &a.keep_tokens, "print the tokens of a word-level model separated by spaces"),
         RUN_ROWS(a.on),
         {0},
     };
     const struct command_line line = {.usage = "RUN",
                                       .help =
                                           "Translates standard input to standard output line by line; an empty line gives an empty line. "
-                                          "Lines are translated as they arrive, so that it works in a conversation too.",
+                                          "Lines are translated as they arrive, so that it can be used interactively.",
                                       .options = options,
                                       .argument = &a.on.run,
                                       .most = 1,

@@ -97,7 +97,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
         status =
             wf_error_set(error, WF_ERR_ARGUMENT,
                          "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: one is made at multiples of save_every=%" PRId64
-                         " and at its end (steps=%" PRId64 "): let it go on, or ask for fewer",
+                         " and at its end (steps=%" PRId64 "): train longer, or average fewer",
                          folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.training.save_every, c.training.steps);
     if (file)
         wf_safetensors_close(file);
@@ -152,7 +152,7 @@ static wf_status average(const char *folder, int64_t last, const char *out, int6
     if (last < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the mean of %" PRId64 " checkpoints can't be taken", last);
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     if (check_out(folder, out, error))
         return error->code;
     bool gone;

@@ -66,9 +66,9 @@ static wf_status take_vocab_options(const json_t *object, const char *path, stru
     if (status != WF_OK)
         return status;
     if (!basic)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"do_basic_tokenize\": false is not done here", path);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"do_basic_tokenize\": false is not supported", path);
     if (json_array_size(json_object_get(object, "never_split")) > 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"never_split\": words that are never split are not done here", path);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"never_split\": words that are never split are not supported", path);
     o->cased = !lower;
     o->whole_scripts = !ideographs;
     if (json_is_boolean(json_object_get(object, "strip_accents")))
@@ -125,11 +125,11 @@ const char *hf_other_weights(const char *folder)
 {
     static const struct {
         const char *name, *what;
-    } others[] = {{"model.safetensors.index.json", "the weights lie in several files, which are not read: save them as one"},
-                  {"pytorch_model.bin", "there is only pytorch_model.bin, which is not read: save the model as safetensors "
+    } others[] = {{"model.safetensors.index.json", "weights in several files are not supported: save them as one file"},
+                  {"pytorch_model.bin", "pytorch_model.bin is not supported: save the model as safetensors "
                                         "(save_pretrained of transformers does)"},
-                  {"tf_model.h5", "there is only tf_model.h5, which is not read: save the model as safetensors"},
-                  {"flax_model.msgpack", "there is only flax_model.msgpack, which is not read: save the model as safetensors"}};
+                  {"tf_model.h5", "tf_model.h5 is not supported: save the model as safetensors"},
+                  {"flax_model.msgpack", "flax_model.msgpack is not supported: save the model as safetensors"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char *path = wf_run_path(folder, others[i].name, NULL);
         bool there = path && wf_file_exists(path);
@@ -160,20 +160,20 @@ static wf_status take_pooling(const json_t *object, const char *path, const stru
     if (json_is_array(list) && json_array_size(list) == 1)
         mode = json_string_value(json_array_get(list, 0));
     else if (json_is_array(list))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"pooling_mode\": several ways at once are not done here", path);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"pooling_mode\": several kinds of pooling at once are not supported", path);
     else
         status = wf_json_get_string(object, path, "pooling_mode", WF_JSON_OPTIONAL, &mode, error);
     for (int i = 0; status == WF_OK && !list && i < MODES; i++) {
         bool on = false;
         status = wf_json_get_bool(object, path, mode_keys[i], WF_JSON_OPTIONAL, &on, error);
         if (status == WF_OK && on && mode)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": several ways of pooling at once are not done here", path,
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: key \"%s\": several kinds of pooling at once are not supported", path,
                                 mode_keys[i]);
         mode = on ? modes[i] : mode;
     }
     mode = mode ? mode : "mean";
     if (status == WF_OK && strcmp(mode, "mean") != 0 && strcmp(mode, "cls") != 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: pooling by %s is not done here, only by mean and cls", path,
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: pooling by %s is not supported, only mean and cls", path,
                             wf_text_quote(mode, quoted));
     o->pooling = strcmp(mode, "cls") == 0 ? WF_POOL_CLS : WF_POOL_MEAN;
     if (status == WF_OK)
@@ -220,7 +220,7 @@ static wf_status take_module(const char *folder, const json_t *module, size_t pl
     const char *last = strrchr(type, '.');
     if (place >= 3 || strcmp(last ? last + 1 : type, expected[place]) != 0)
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: the module %s is not done here: Transformer, Pooling and Normalize are, in this order", path,
+                            "%s: the module %s is not supported, only Transformer, Pooling and Normalize, in this order", path,
                             wf_text_quote(type, quoted));
     if (within[0] == '/' || strstr(within, ".."))
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the path %s of a module leads out of the folder", path,
@@ -263,7 +263,8 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     if (status == WF_OK && object)
         status = wf_json_get_bool(object, path, "do_lower_case", WF_JSON_OPTIONAL, &lower, error);
     if (status == WF_OK && lower)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: key \"do_lower_case\": true is not done here, only what the tokenizer does", path);
+        status =
+            wf_error_set(error, WF_ERR_FORMAT, "%s: key \"do_lower_case\": true is not supported, only the tokenizer's lower case", path);
     if (status == WF_OK)
         status = load_json(folder, "config_sentence_transformers.json", &general, &general_path, error);
     if (status == WF_OK)
@@ -271,8 +272,7 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     if (status == WF_OK && general)
         status = wf_json_get_string(general, general_path, "default_prompt_name", WF_JSON_OPTIONAL, &prompt, error);
     if (status == WF_OK && prompt)
-        status =
-            wf_error_set(error, WF_ERR_FORMAT, "%s: key \"default_prompt_name\": words before each text are not done here", general_path);
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: key \"default_prompt_name\": prompts are not supported", general_path);
     if (o->max_length > wf_config_shape(config).context)
         o->max_length = wf_config_shape(config).context;
     json_decref(object);

@@ -65,7 +65,7 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     if (!error)
         error = &local;
     if (!wf_folder_exists(folder))
-        return wf_error_set(error, WF_ERR_IO, "%s is no folder of a run: give the --out of weft train", folder);
+        return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     char *config = wf_run_path(folder, "config.json", error);
     wf_status status = config ? wf_config_load(&run->config, config, error) : WF_ERR_MEMORY;
     if (status == WF_OK)

@@ -129,8 +129,8 @@ static wf_status unknown_key(const struct wf_config *config, const char *name, w
                             same[0] ? ": set " : "", same);
     const char *near = same[0] ? same : wf_nearest(name, names, count);
     if (near)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s: did you mean %s?", wf_text_quote(name, quoted), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "there is no key %s: `weft models %s` lists the keys", wf_text_quote(name, quoted),
+        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: did you mean %s?", wf_text_quote(name, quoted), near);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown key %s: `weft models %s` lists the keys", wf_text_quote(name, quoted),
                         config->model);
 }
 
@@ -352,6 +352,6 @@ wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error 
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from a Hugging Face folder, not trained: weft embed FOLDER", name);
     const char *near = wf_nearest(name, names, count);
     if (near)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model %s: did you mean %s?", wf_text_quote(name, text), near);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model %s: `weft models` lists them", wf_text_quote(name, text));
+        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown model %s: did you mean %s?", wf_text_quote(name, text), near);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown model %s: `weft models` lists them", wf_text_quote(name, text));
 }

@@ -33,7 +33,7 @@ static const struct wf_key keys[] = {
     INT(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
     WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
-    WORD(norm, "post", wf_norm_words, "place of the norms: after the residual sum, or before the sublayer"),
+    WORD(norm, "post", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after the last block"),
     BOOL(tied, "false", "the output layer shares the embedding", .also = "shared"),
     BOOL(bias, "true", "linear layers and norms have a bias"),
@@ -144,7 +144,7 @@ static wf_status encoder_check(const void *config, wf_error *error)
 
 /* clang-format off */
 static const struct wf_preset presets[] = {
-    {"encoder-attention", "an encoder over words, trained by masked-language modelling, to look at its attention",
+    {"encoder-attention", "an encoder over words, trained by masked-language modelling, for visualising attention",
      "tokenizer=word steps=6000 batch=32 min_lr=1e-4 warmup=100 schedule=cosine weight_decay=0.01 save_every=500 valid_every=500"},
 };
 /* clang-format on */

@@ -21,8 +21,8 @@ const struct wf_family *wf_family_find(const char *name, wf_error *error)
         snprintf(all + used, sizeof all - used, "%s%s", count ? ", " : "", names[count]);
     }
     const char *near = wf_nearest(name, names, count);
-    wf_error_set(error, WF_ERR_ARGUMENT, "there is no family of models %s: %s %s%s", wf_text_quote(name, text),
-                 near ? "did you mean" : "choose one of", near ? near : all, near ? "?" : "");
+    wf_error_set(error, WF_ERR_ARGUMENT, "unknown family %s: %s %s%s", wf_text_quote(name, text), near ? "did you mean" : "choose one of",
+                 near ? near : all, near ? "?" : "");
     return NULL;
 }
 

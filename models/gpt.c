@@ -133,7 +133,7 @@ static const struct wf_preset presets[] = {
     {"nanogpt-char", "a character model for a book or two, such as the works of Shakespeare",
      "d_model=384 heads=6 d_ff=1536 layers=6 context=256 dropout=0.2 steps=5000 batch=64 min_lr=1e-4 warmup=100 schedule=cosine "
      "weight_decay=0.1 beta2=0.99 save_every=100 temperature=0.8 top_k=200"},
-    {"nanogpt-char-small", "the same, for a minute on two cores",
+    {"nanogpt-char-small", "a smaller model that trains in a minute on two cores",
      "d_model=128 d_ff=512 layers=4 context=64 steps=2000 batch=12 min_lr=1e-4 warmup=100 schedule=cosine "
      "weight_decay=0.1 beta2=0.99 valid_every=500 temperature=0.8 top_k=200"},
     {"gpt2", "the smallest GPT-2, from scratch",

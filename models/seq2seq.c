@@ -39,7 +39,7 @@ static const struct wf_key keys[] = {
     WF_REAL_KEY(struct seq2seq_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
     BOOL(inner_dropout, "true", "dropout also on attention weights and inside the feed-forward", .resumable = true),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
-    WORD(norm, "pre", wf_norm_words, "place of the norms: after the residual sum, or before the sublayer"),
+    WORD(norm, "pre", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after each stack"),
     BOOL(shared, "false", "one tokenizer and embedding for source and target"),
     BOOL(tied, "false", "the output layer shares the embedding"),
@@ -254,7 +254,7 @@ static wf_status seq2seq_check(const void *config, wf_error *error)
 
 /* clang-format off */
 static const struct wf_preset presets[] = {
-    {"seq2seq-tiny", "an encoder-decoder over words for a handful of sentence pairs; trains in a moment",
+    {"seq2seq-tiny", "an encoder-decoder over words for a handful of sentence pairs; trains in a second",
      "d_model=32 d_ff=128 positions=5000 tokenizer=word steps=200 batch_tokens=0 clip=0 save_every=100 valid_every=100 max_tokens=20"},
     {"seq2seq-postnorm", "a small encoder-decoder with the norm after each sublayer and one embedding for both sides",
      "heads=8 vocab_size=1000 positions=5000 dropout=0 inner_dropout=false norm=post final_norm=false shared=true "

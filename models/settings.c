@@ -24,11 +24,11 @@ static const char *const costs[] = {"both", "side", NULL};
 static const struct wf_key training[] = {
     INT(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
     INT(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
-    REAL(mask_rate, "0.15", 0, 1, "share of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
+    REAL(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
     INT(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
     INT(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
     WORD(batch_cost, "both", costs, "tokens of a pair: source + target, or the longer of the two", KINDS(PAIRS)),
-    INT(batch_window, "0", 0, MANY, "pairs sorted by length together; 0: all", KINDS(PAIRS)),
+    INT(batch_window, "0", 0, MANY, "pairs that are sorted by length together; 0: all", KINDS(PAIRS)),
     INT(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),
     REAL(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
     REAL(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
@@ -42,10 +42,10 @@ static const struct wf_key training[] = {
     REAL(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     INT(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     INT(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
-    INT(valid_tokens, "-1", -1, MANY, "tokens of a validation, evenly spread; 0: all; -1: a third of those trained since the last, 100,000 to a million"),
-    INT(keep, "2", 0, 1000000, "latest checkpoints kept; 0: none", .also = "keep_every"),
+    INT(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those between two validations, 100,000 to 1,000,000"),
+    INT(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
     INT(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
-    INT(patience, "0", 0, MANY, "validations without a better loss before training stops; 0: never"),
+    INT(patience, "0", 0, MANY, "stops after this many validations without improvement; 0: never"),
 };
 
 #undef INT
@@ -58,7 +58,7 @@ static const struct wf_key tokenizer[] = {
      .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(LANGUAGE)},
     {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "bpe", .words = tokenizers,
      .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(PAIRS | ENCODER)},
-    WF_INT_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "words and merges that occur less often are left out"),
+    WF_INT_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "minimum number of occurrences of a word or a merge"),
 };
 
 static const struct wf_key generation[] = {

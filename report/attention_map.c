@@ -160,10 +160,10 @@ static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weig
         for (int64_t i = 0; status == WF_OK && i < each; i++) {
             m->weights[l * each + i] = (float)layer[i];
             if (!isfinite(layer[i]))
-                status = wf_error_set(error, WF_ERR_NUMERIC,
-                                      "the %s-attention of layer %" PRId64
-                                      " is not finite: the weights are not those of a model that was trained well",
-                                      wf_map_kind_name(m->kind), l + 1);
+                status =
+                    wf_error_set(error, WF_ERR_NUMERIC,
+                                 "the %s-attention of layer %" PRId64 " is not finite: the weights are damaged, or the training diverged",
+                                 wf_map_kind_name(m->kind), l + 1);
         }
     }
     wf_free(layer);

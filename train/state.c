@@ -268,8 +268,9 @@ static wf_status warn_of_change(struct trainer *t, const wf_safetensors *file)
         char text[256];
         if (was && strcmp(was, part[i].now) == 0)
             continue;
-        snprintf(text, sizeof text, "the run was made with %s %s and resumes with %s: its last bits may differ from an unbroken run",
-                 part[i].key, was ? was : "unknown", part[i].now);
+        snprintf(text, sizeof text,
+                 "the run was made with %s %s and resumes with %s: the results may differ slightly from an uninterrupted run", part[i].key,
+                 was ? was : "unknown", part[i].now);
         report(t, WF_EVENT_WARNING, 0, text);
     }
     return t->error->code;

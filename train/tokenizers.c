@@ -83,7 +83,7 @@ wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, co
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
     if (types >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* the characters of the text are all that there are */
         return WF_OK;
-    snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text gives no more", whose, wf_text_count(types, has),
+    snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(types, has),
              wf_text_count(asked, wanted));
     return report(t, WF_EVENT_WARNING, 0, text);
 }

@@ -58,7 +58,7 @@ static wf_status make_tokenizers(struct trainer *t)
 
 static bool survey_progress(void *ctx, int64_t done, int64_t total)
 {
-    return report_progress(ctx, "looking through the pairs", done, total);
+    return report_progress(ctx, "surveying the pairs", done, total);
 }
 
 static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bitext **out)

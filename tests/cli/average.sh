@@ -46,7 +46,7 @@ grep '^chrF' scored | cmp - chrf || failed "chrF: $(grep '^chrF' scored), $(cat 
 expect 2 'has 3 checkpoints, 4 are asked for' "$weft" average run --last 4 --out mean4
 expect 2 'mean itself (2 checkpoints up to step 200)' "$weft" average mean --last 1 --out mean4
 expect 1 'is a run that is being trained' "$weft" average run --last 2 --out run
-expect 1 'no folder of a run' "$weft" average nowhere --last 2 --out mean5
+expect 1 'is not a run folder' "$weft" average nowhere --last 2 --out mean5
 expect 2 'needs --last' "$weft" average run --out mean5
 expect 2 'needs --out' "$weft" average run --last 2
 expect 2 'which run' "$weft" average --last 2 --out mean5
@@ -56,7 +56,7 @@ head -3 train.de >short.de
 expect 1 'short.de' "$weft" evaluate run --data train.en,short.de
 expect 1 'validated' "$weft" evaluate run --data train.en,train.de --weights best
 cp run/tokenizer.source.json run/tokenizer.target.json
-expect 1 "was trained with another tokenizer" "$weft" evaluate run --data train.en,train.de
+expect 1 "vocabulary size mismatch" "$weft" evaluate run --data train.en,train.de
 "$weft" train char-rms --train "$story" --steps 1 --out language 2>err || failed "language: $(tail -1 err)"
 expect 2 'does not translate' "$weft" evaluate language --data "$story" --no-bleu
 finish

@@ -32,7 +32,7 @@ done
 # --- errors: about what the user wrote
 expect 1 'part.json: neither the key "model" nor "family"' train --config part.json --train "$story" --out r
 echo '{"model": "char-rms", "layer": 2}' >bad.json
-expect 1 'bad.json: there is no key "layer": did you mean layers?' train --config bad.json --train "$story" --out r
+expect 1 'bad.json: unknown key "layer": did you mean layers?' train --config bad.json --train "$story" --out r
 expect 1 'no.json' train --config no.json --train "$story" --out r
 expect 2 '--set d_model=100: d_model (100) must be a multiple of heads (6)' train nanogpt-char --train "$story" --out r --set steps=3 --set d_model=100
 expect 2 '--set heads=7: d_model (384) must be a multiple of heads (7)' train nanogpt-char --train "$story" --out r --set heads=7 --set steps=3

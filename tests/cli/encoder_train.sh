@@ -7,7 +7,7 @@ small="--set layers=2 --set d_model=32 --set heads=4 --set d_ff=64 --set context
        --set valid_every=7 --set keep=2"
 # shellcheck disable=SC2086
 "$weft" train encoder-attention --train "$story" --out straight --steps 40 $small 2>log || failed "straight: $(tail -1 log)"
-grep -q 'entries, not 1,000: the training text gives no more' log || failed "entries: $(cat log)"
+grep -q 'entries, not 1,000: the training text yields no more' log || failed "entries: $(cat log)"
 grep -q 'tokens to train on, [0-9]* masked tokens to validate' log || failed "tokens: $(cat log)"
 grep -q '"<mask>"' straight/tokenizer.json || failed 'no mask token in the tokenizer'
 first=$(sed -n 's/.*"step":1,"loss\/train":\([0-9.]*\).*/\1/p' straight/metrics.jsonl)

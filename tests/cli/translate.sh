@@ -107,7 +107,7 @@ expect 2 "--beam: '0'" "$weft" translate run --beam 0 <train.en
 expect 2 "--length-penalty: 'x'" "$weft" translate run --length-penalty x <train.en
 expect 2 "--length-penalty: '-1'" "$weft" translate run --length-penalty -1 <train.en
 expect 2 "'english' is not a language code" "$weft" translate run --language english <train.en
-expect 1 'is no folder of a run' "$weft" translate nowhere <train.en
+expect 1 'is not a run folder' "$weft" translate nowhere <train.en
 expect 1 'is not there' "$weft" translate run --weights none.safetensors <train.en
 expect 1 'run is a folder: give a safetensors file' "$weft" translate run --weights run <train.en
 "$weft" tokenizer train --type word --specials '<pad>' --out unmarked.json train.en train.de 2>log || failed "unmarked: $(cat log)"

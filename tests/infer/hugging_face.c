@@ -216,13 +216,14 @@ START_TEST(what_is_not_done_is_refused_by_name)
     static const struct {
         const char *file, *from, *to, *message;
     } bad[] = {
-        {"1_Pooling/config.json", "max_tokens\": false", "max_tokens\": true", "several ways of pooling at once"},
-        {"1_Pooling/config.json", "mean_tokens\": true", "lasttoken\": true", "pooling by \"lasttoken\" is not done here"},
+        {"1_Pooling/config.json", "max_tokens\": false", "max_tokens\": true", "several kinds of pooling at once"},
+        {"1_Pooling/config.json", "mean_tokens\": true", "lasttoken\": true", "pooling by \"lasttoken\" is not supported"},
         {"1_Pooling/config.json", "\"pooling_mode_cls_token\": false", "\"pooling_mode\": \"max\"", "pooling by \"max\""},
-        {"1_Pooling/config.json", "\"pooling_mode_cls_token\": false", "\"pooling_mode\": [\"mean\", \"cls\"]", "several ways at once"},
+        {"1_Pooling/config.json", "\"pooling_mode_cls_token\": false", "\"pooling_mode\": [\"mean\", \"cls\"]",
+         "several kinds of pooling at once"},
         {"1_Pooling/config.json", "12", "384", "vectors of 384 numbers, the model's have 12"},
         {"1_Pooling/config.json", "{", "", "1_Pooling/config.json:2:"},
-        {"modules.json", "models.Normalize", "models.Dense", "the module \"sentence_transformers.models.Dense\" is not done here"},
+        {"modules.json", "models.Normalize", "models.Dense", "the module \"sentence_transformers.models.Dense\" is not supported"},
         {"modules.json", "models.Transformer", "models.CLIPModel", "the module \"sentence_transformers.models.CLIPModel\""},
         {"modules.json", "\"path\": \"\"", "\"path\": \"0_Transformer\"", "the model is that in \"0_Transformer\""},
         {"modules.json", "\"path\": \"1_Pooling\"", "\"path\": \"../1_Pooling\"", "leads out of the folder"},
@@ -273,11 +274,11 @@ START_TEST(files_that_are_missing)
     unlink(at("model.safetensors"));
     ck_refused_folder(WF_ERR_IO, "model.safetensors is not there");
     put_text("pytorch_model.bin", "x");
-    ck_refused_folder(WF_ERR_IO, "there is only pytorch_model.bin, which is not read: save the model as safetensors");
+    ck_refused_folder(WF_ERR_IO, "pytorch_model.bin is not supported: save the model as safetensors");
     put_text("model.safetensors.index.json", "{}");
-    ck_refused_folder(WF_ERR_IO, "the weights lie in several files");
+    ck_refused_folder(WF_ERR_IO, "weights in several files are not supported");
     unlink(at("vocab.txt"));
-    ck_refused_folder(WF_ERR_IO, "has no tokenizer: neither tokenizer.json nor vocab.txt is there");
+    ck_refused_folder(WF_ERR_IO, "has no tokenizer: tokenizer.json and vocab.txt are both missing");
     unlink(at("config.json"));
     ck_refused_folder(WF_ERR_IO, "config.json");
     remove_folder();

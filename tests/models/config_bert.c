@@ -115,7 +115,7 @@ START_TEST(sizes_must_be_there_and_fit)
         {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not supported"},
         {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
         {"{\"hidden_size\": 12}", "neither the key \"model\""},
-        {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "there is no model \"mine\""},
+        {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "unknown model \"mine\""},
         {"[]", "not a JSON object"},
     };
     struct wf_config c;

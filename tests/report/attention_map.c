@@ -255,7 +255,7 @@ START_TEST(what_can_not_be)
     refused(&run, (struct wf_attention_request){.source = "a"}, WF_ERR_ARGUMENT, "no --source", "--text");
     refused(&run, (struct wf_attention_request){.text = "a", .target = "a"}, WF_ERR_ARGUMENT, "no --target", "--text");
     refused(&run, (struct wf_attention_request){.text = ""}, WF_ERR_ARGUMENT, "text", "empty");
-    refused(&run, (struct wf_attention_request){.text = long_text}, WF_ERR_ARGUMENT, "has 55 tokens", "takes 32");
+    refused(&run, (struct wf_attention_request){.text = long_text}, WF_ERR_ARGUMENT, "has 55 tokens", "maximum of 32");
     refused(&run, (struct wf_attention_request){.text = "ümlaut"}, WF_ERR_FORMAT, "the text", "U+00FC");
     refused(&run, (struct wf_attention_request){.text = "a\xff"}, WF_ERR_FORMAT, "the text", "UTF-8");
     wf_registry *registry = wf_model_registry(run.model);
@@ -276,9 +276,9 @@ START_TEST(what_can_not_be)
     refused(&run, (struct wf_attention_request){.source = "a man", .target = ""}, WF_ERR_ARGUMENT, "target", "empty");
     refused(&run, (struct wf_attention_request){.source = "a man\nreads"}, WF_ERR_ARGUMENT, "source", "several lines");
     refused(&run, (struct wf_attention_request){.source = "zwei quirky jazz vixens quickly jump over fences zzzzzzzzzz"}, WF_ERR_ARGUMENT,
-            "the source has", "takes 40");
+            "the source has", "maximum of 40");
     refused(&run, (struct wf_attention_request){.source = "a", .target = "quer xyzzy jjjjjjjj qqqqqqqqqqqqqqqqqqqqqqqqqqq"},
-            WF_ERR_ARGUMENT, "the target has", "takes 40");
+            WF_ERR_ARGUMENT, "the target has", "maximum of 40");
     refused(&run, (struct wf_attention_request){.source = "a\xff"}, WF_ERR_FORMAT, "the source", "UTF-8");
     wf_run_close(&run);
 }

@@ -50,13 +50,13 @@ START_TEST(what_does_not_belong_together)
     ck_ok(wf_run_open(&run, in_folder("run"), "best", error));
     ck_assert(wf_model_translates(run.model));
     wf_run_close(&run);
-    open_refused(in_folder("nowhere"), NULL, WF_ERR_IO, "no folder of a run");
+    open_refused(in_folder("nowhere"), NULL, WF_ERR_IO, "is not a run folder");
     open_refused(in_folder("run"), in_folder("none.safetensors"), WF_ERR_IO, "give a safetensors file");
     /* another tokenizer of the same size: only its hash tells */
     copy(in_folder("run/tokenizer.target.json"), in_folder("target"));
     copy(in_folder("run/tokenizer.source.json"), in_folder("source"));
     copy(in_folder("source"), in_folder("run/tokenizer.target.json"));
-    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the target one");
+    open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the run's target tokenizer");
     copy(in_folder("target"), in_folder("run/tokenizer.target.json"));
     copy(in_folder("target"), in_folder("run/tokenizer.source.json"));
     open_refused(in_folder("run"), NULL, WF_ERR_FORMAT, "another tokenizer than the run's source tokenizer");
@@ -163,7 +163,7 @@ START_TEST(averages_that_cant_be)
     average_refused(in_folder("run"), 4, in_folder("mean"), WF_ERR_ARGUMENT, "has 3 checkpoints, 4 are asked for");
     ck_assert(!wf_folder_exists(in_folder("mean")));
     average_refused(in_folder("run"), 0, in_folder("mean"), WF_ERR_ARGUMENT, "0 checkpoints");
-    average_refused(in_folder("nowhere"), 1, in_folder("mean"), WF_ERR_IO, "no folder of a run");
+    average_refused(in_folder("nowhere"), 1, in_folder("mean"), WF_ERR_IO, "is not a run folder");
     average_refused(in_folder("run"), 2, in_folder("other"), WF_ERR_EXISTS, "is a run that is being trained");
     average_refused(in_folder("run"), 2, in_folder("run"), WF_ERR_EXISTS, "is a run that is being trained");
     /* a mean is replaced, any other model is not */

@@ -428,7 +428,7 @@ START_TEST(resumes_with_less)
     o.resume = false;
     set_key(&o.config, "vocab_size", 500);
     ck_ok(wf_train(&o, NULL, error));
-    ck_assert_msg(strstr(warning, "entries, not 500: the training text gives no more"), "%s", warning);
+    ck_assert_msg(strstr(warning, "entries, not 500: the training text yields no more"), "%s", warning);
     finish();
 }
 END_TEST
