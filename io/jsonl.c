@@ -135,8 +135,11 @@ static wf_status keep_lines(char *text, int64_t bytes, const char *path, const c
 
 wf_status wf_jsonl_drop_after(const char *path, const char *key, int64_t last, wf_error *error)
 {
-    if (!wf_file_exists(path) && !wf_folder_exists(path) && errno == ENOENT)
+    struct stat info;
+    if (stat(path, &info) != 0 && errno == ENOENT)
         return WF_OK;
+    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) /* reading it would wait for a writer */
+        return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
     int64_t bytes, kept;
     wf_error failure = {0};
     char *text = wf_file_load(path, LONGEST, &bytes, &failure);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "io_test.h"
@@ -171,5 +172,18 @@ START_TEST(lines_survive_a_kill)
 }
 END_TEST
 
-WF_TEST_MAIN("jsonl", appends_lines, a_torn_line_is_cut, a_full_disk_leaves_whole_lines, drops_what_comes_after_a_step,
-             lines_survive_a_kill)
+START_TEST(a_pipe_is_refused_at_once)
+{
+    wf_error e = {0};
+    const char *path = in_folder("pipe");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 1, &e), WF_ERR_IO); /* it waited for a writer, for ever */
+    ck_assert_ptr_nonnull(strstr(e.message, "pipe: is not a regular file"));
+    wf_error_clear(&e);
+    ck_assert_ptr_null(wf_jsonl_open(path, &e));
+    ck_assert_int_eq(e.code, WF_ERR_IO);
+}
+END_TEST
+
+WF_TEST_MAIN("jsonl", a_pipe_is_refused_at_once, appends_lines, a_torn_line_is_cut, a_full_disk_leaves_whole_lines,
+             drops_what_comes_after_a_step, lines_survive_a_kill)
