@@ -52,7 +52,7 @@ for model in char-rms multi30k encoder-attention; do # each key of a model has i
         grep -q "^  $key  *[a-zA-Z]" help || failed "train --help does not list $key"
     done <keys
 done
-grep -q 'validations without a better loss' help || failed 'train --help does not say what patience is'
+grep -q 'validations without improvement' help || failed 'train --help does not say what patience is'
 "$weft" models multi30k >settings 2>err || failed "models multi30k: $(cat err)"
 grep -q '^  batch_tokens=4096  *tokens per update' settings || failed "models multi30k: $(head -3 settings)"
 grep -q '^  context=' settings && failed 'models lists a key that the model does not use'

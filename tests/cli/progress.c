@@ -224,7 +224,7 @@ START_TEST(numbers_that_are_no_text)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     close(terminal);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 2, "status %d", status);
-    ck_assert_msg(memmem(seen, (size_t)length, "send it to a file", 17), "%.*s", (int)length, seen);
+    ck_assert_msg(memmem(seen, (size_t)length, "redirect it to a file", 21), "%.*s", (int)length, seen);
     end();
 }
 END_TEST
