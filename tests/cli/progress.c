@@ -167,7 +167,8 @@ START_TEST(on_a_terminal)
     watch(terminal, 5);
     while (!memmem(seen, (size_t)length, "validation loss", 15)) /* a slow machine */
         watch(terminal, 1);
-    ck_assert_msg(draws <= 10 * (last_draw - start), "%d drawings in %g s", draws, last_draw - start);
+    /* at most ten a second: the first may come at once */
+    ck_assert_msg(draws - 1 <= 10 * (last_draw - start), "%d drawings in %g s", draws, last_draw - start);
     ck_assert_int_eq((int)write(terminal, "\003", 1), 1); /* Ctrl-C */
     watch(terminal, TO_THE_END);
     ends_with(130, child);
