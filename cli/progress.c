@@ -51,6 +51,8 @@ static void step(struct progress *p, const struct wf_event *e)
 static void prepare(struct progress *p, const struct wf_event *e)
 {
     double share = e->total > 0 ? (double)e->done / (double)e->total : 0;
+    if (p->display.drawn_at < 0 && display_seconds(&p->display) < 0.5) /* a short preparation would only flash up */
+        return;
     display_show(&p->display, share, false, "%s %.0f %%", e->text, 100 * share);
 }
 
