@@ -132,7 +132,7 @@ START_TEST(the_oldest_go)
     wf_tokenizer *t = characters();
     char *path[5];
     for (int i = 0; i < 5; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "%d", i);
         path[i] = text_of(name, 'a', 100000 + i);
     }

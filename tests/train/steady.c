@@ -16,6 +16,9 @@
 #include <weft/seq2seq.h>
 
 #include "check_weft.h"
+
+/* A fault per step would make 15 of them; a system that takes idle pages back on a loaded machine makes one now and then. */
+enum { FEW_FAULTS = 5 };
 #include "config_test.h"
 
 static bool sanitized(void)
@@ -135,7 +138,7 @@ static void steady(struct setting s)
     ck_assert_int_eq(own, 0);
     if (!sanitized()) {
         ck_assert_int_eq(all, 0);
-        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
+        ck_assert_int_lt(after.ru_minflt - before.ru_minflt, FEW_FAULTS);
         ck_assert_int_eq(after.ru_majflt - before.ru_majflt, 0);
     }
     wf_adam_free(&opt);
@@ -226,7 +229,7 @@ static void steady_pairs(int threads, int64_t parts)
     ck_assert_int_eq(own, 0);
     if (!sanitized()) {
         ck_assert_int_eq(all, 0);
-        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
+        ck_assert_int_lt(after.ru_minflt - before.ru_minflt, FEW_FAULTS);
     }
     wf_adam_free(&opt);
     wf_tape_free(tape);
