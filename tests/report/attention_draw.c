@@ -119,7 +119,7 @@ START_TEST(a_grid_of_all_heads)
     /* tokens at the outer edges only: above each column, before each row */
     ck_assert_int_eq(count_of("ing1"), 4 + 3);
     for (int h = 1; h <= 4; h++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "head %d", h);
         ck_assert_int_eq(count_of(name), 1);
     }
