@@ -33,7 +33,7 @@ static wf_status enter_folder(struct trainer *t)
         wf_error_prefix(t->error, "%s is being trained by another process", out);
     if (t->lock && state_exists(t) && !t->options->resume)
         return wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: add --resume to continue it, or choose another --out", out);
-    if (!t->error->code && !sweep(t, ""))
+    if (!t->error->code && !sweep(t, "") && !sweep(t, ".weft-new")) /* where run_files_save writes */
         sweep(t, "checkpoints");
     return t->error->code;
 }
