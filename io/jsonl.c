@@ -136,9 +136,10 @@ static wf_status keep_lines(char *text, int64_t bytes, const char *path, const c
 wf_status wf_jsonl_drop_after(const char *path, const char *key, int64_t last, wf_error *error)
 {
     struct stat info;
-    if (stat(path, &info) != 0 && errno == ENOENT)
+    bool there = stat(path, &info) == 0;
+    if (!there && errno == ENOENT)
         return WF_OK;
-    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) /* reading it would wait for a writer */
+    if (there && S_ISFIFO(info.st_mode)) /* reading it would wait for a writer */
         return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
     int64_t bytes, kept;
     wf_error failure = {0};

@@ -16,9 +16,6 @@
 #include <weft/seq2seq.h>
 
 #include "check_weft.h"
-
-/* A fault per step would make 15 of them; a system that takes idle pages back on a loaded machine makes one now and then. */
-enum { FEW_FAULTS = 5 };
 #include "config_test.h"
 
 static bool sanitized(void)
@@ -114,12 +111,15 @@ static void steady(struct setting s)
     long all = 0;
     bool fine = true; /* Check's own assertions allocate: they wait until the counting is over */
     struct rusage before, after;
-    for (int64_t step = 0; step < (sanitized() ? 12 : 25); step++) {
+    /* A loaded system may take an idle page back: of three windows of 15 steps one must be without a fault. Allocations count in all. */
+    int64_t first = 10, windows = 1;
+    for (int64_t step = 0; step < (sanitized() ? 12 : first + 15); step++) {
         if (step == 10) {
             own = wf_alloc_count();
             all = atomic_load(&mallocs);
-            getrusage(RUSAGE_SELF, &before);
         }
+        if (step == first)
+            getrusage(RUSAGE_SELF, &before);
         wf_crops_fill(&crops, step, 0, config.training.batch, x, y);
         /* one batch with more masked tokens than any of those that are counted goes before them: what it took is there */
         double rate = step == 5 ? 2 : 1;
@@ -130,15 +130,17 @@ static void steady(struct setting s)
         wf_tensor *loss = masked ? wf_encoder_loss(model, in, NULL, places, y, count, 0)
                                  : wf_model_loss(model, in, wf_ids(tape, y, config.training.batch, context));
         fine = fine && wf_backward(loss) == WF_OK && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
+        getrusage(RUSAGE_SELF, &after);
+        if (step == first + 14 && after.ru_minflt != before.ru_minflt && windows++ < 3)
+            first += 15;
     }
-    getrusage(RUSAGE_SELF, &after);
     own = wf_alloc_count() - own;
     all = atomic_load(&mallocs) - all;
     ck_assert_msg(fine, "%s%s", wf_tape_error(tape)->message, problem.message);
     ck_assert_int_eq(own, 0);
     if (!sanitized()) {
         ck_assert_int_eq(all, 0);
-        ck_assert_int_lt(after.ru_minflt - before.ru_minflt, FEW_FAULTS);
+        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
         ck_assert_int_eq(after.ru_majflt - before.ru_majflt, 0);
     }
     wf_adam_free(&opt);
@@ -229,7 +231,7 @@ static void steady_pairs(int threads, int64_t parts)
     ck_assert_int_eq(own, 0);
     if (!sanitized()) {
         ck_assert_int_eq(all, 0);
-        ck_assert_int_lt(after.ru_minflt - before.ru_minflt, FEW_FAULTS);
+        ck_assert_int_eq(after.ru_minflt - before.ru_minflt, 0);
     }
     wf_adam_free(&opt);
     wf_tape_free(tape);
