@@ -137,6 +137,7 @@ int parse(const struct command_line *line, int argc, char **argv)
     int code = check_options(line, count, argc, argv);
     if (code >= 0)
         return code;
-    const struct argp argp = {options, take, line->usage, line->help, NULL, help_filter, NULL};
+    /* none rather than an empty list, for which glibc's help leaks */
+    const struct argp argp = {count ? options : NULL, take, line->usage, line->help, NULL, help_filter, NULL};
     return argp_parse(&argp, argc, argv, 0, NULL, (void *)line) == 0 ? -1 : EXIT_USAGE;
 }
