@@ -22,21 +22,19 @@ struct bert_config {
 #define REAL(...) WF_REAL_KEY(struct bert_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = { /* the defaults are Hugging Face's */
-    INT(d_model, "768", 1, 65536, "model width"),
-    INT(heads, "12", 1, 1024, "attention heads; a divisor of d_model"),
-    INT(d_ff, "3072", 1, 262144, "inner width of the feed-forward"),
-    INT(layers, "12", 1, 1024, "blocks"),
-    INT(context, "512", 1, 1048576, "maximum number of tokens that the model sees at once"),
+    INT(d_model, "768", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    INT(heads, "12", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    INT(d_ff, "3072", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    INT(layers, "12", 1, 1024, "blocks", .role = WF_KEY_LAYERS),
+    INT(context, "512", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT),
     INT(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
-    INT(segments, "2", 1, 1024, "segment kinds"),
+    INT(segments, "2", 1, 1024, "segment kinds", .role = WF_KEY_SEGMENTS),
     REAL(dropout, "0.1", 0, 1, "dropout probability", .below = true),
     REAL(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true),
     REAL(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
-    WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward"),
+    WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
 };
 /* clang-format on */
-#undef INT
-#undef REAL
 
 struct block {
     struct wf_mha attn;
@@ -229,27 +227,6 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     return r.status;
 }
 
-static void bert_shape(const void *config, struct wf_model_shape *s)
-{
-    const struct bert_config *c = config;
-    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
-                                 .context = c->context,
-                                 .width = c->d_model,
-                                 .layers = c->layers,
-                                 .heads = c->heads,
-                                 .kv_width = c->d_model,
-                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff,
-                                 .segments = c->segments};
-}
-
-static wf_status bert_check(const void *config, wf_error *error)
-{
-    const struct bert_config *c = config;
-    if (c->d_model % c->heads != 0)
-        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
-    return WF_OK;
-}
-
 const struct wf_family family_bert = {
     .abi = WF_FAMILY_ABI,
     .name = "bert",
@@ -259,8 +236,6 @@ const struct wf_family family_bert = {
     .read_only = true,
     .model_type = "bert",
     .read = bert_read,
-    .shape = bert_shape,
-    .check = bert_check,
     .size = sizeof(struct bert),
     .block_size = sizeof(struct block),
     .init = bert_init,

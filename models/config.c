@@ -99,13 +99,11 @@ static bool has_word(const char *list, const char *word)
 
 static bool is_key_of_others(const char *name)
 {
-    for (int i = 0; i < SECTIONS; i++)
-        for (int k = 0; k < sections[i].keys.count; k++)
-            if (strcmp(sections[i].keys.key[k].name, name) == 0)
-                return true;
-    for (int i = 0; wf_families[i]; i++)
-        for (int k = 0; k < wf_families[i]->keys.count; k++)
-            if (strcmp(wf_families[i]->keys.key[k].name, name) == 0)
+    const char *section;
+    struct wf_config_key key;
+    for (int s = 0; (section = wf_config_section_at(s)); s++)
+        for (int i = 0; wf_config_section_key(section, i, &key); i++)
+            if (strcmp(key.name, name) == 0)
                 return true;
     return false;
 }
@@ -190,7 +188,7 @@ void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t s
 {
     const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
     for (int i = 0; i < keys->count; i++)
-        if (keys->key[i].role)
+        if (keys->key[i].role == WF_KEY_VOCAB || keys->key[i].role == WF_KEY_SOURCE_VOCAB)
             *(int64_t *)((char *)config->architecture + keys->key[i].offset) = keys->key[i].role == WF_KEY_VOCAB ? vocab_size : source;
 }
 
@@ -213,28 +211,42 @@ bool wf_config_read_only(const struct wf_config *config)
 
 struct wf_model_shape wf_config_shape(const struct wf_config *config)
 {
-    struct wf_model_shape shape = {0};
-    if (config->family)
-        config->family->shape(config->architecture, &shape);
-    return shape;
+    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    int64_t of[WF_KEY_ROLES] = {0};
+    for (int i = 0; i < keys->count; i++)
+        of[keys->key[i].role] = (int64_t)key_number(&keys->key[i], config->architecture);
+    bool pairs = wf_config_kind(config) == WF_MODEL_PAIRS;
+    int64_t heads = of[WF_KEY_HEADS], kv_heads = of[WF_KEY_KV_HEADS] > 0 ? of[WF_KEY_KV_HEADS] : heads;
+    return (struct wf_model_shape){.vocab_size = of[WF_KEY_VOCAB],
+                                   .source_vocab_size = of[pairs && !of[WF_KEY_SOURCE_VOCAB] ? WF_KEY_VOCAB : WF_KEY_SOURCE_VOCAB],
+                                   .context = of[WF_KEY_CONTEXT],
+                                   .width = of[WF_KEY_WIDTH],
+                                   .layers = of[WF_KEY_LAYERS],
+                                   .encoder_layers = of[WF_KEY_ENCODER_LAYERS],
+                                   .heads = heads,
+                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_WIDTH] / heads) : 0,
+                                   .ffn_weights = (of[WF_KEY_ACTIVATION] == WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
+                                   .segments = of[WF_KEY_SEGMENTS],
+                                   .shared_tokenizer = of[WF_KEY_SHARED],
+                                   .source_bos = of[WF_KEY_SOURCE_BOS],
+                                   .source_eos = of[WF_KEY_SOURCE_EOS]};
 }
 
 /* --- what holds between keys --------------------------------------------------------------------------------------- */
 
-/* Whole numbers without a point. */
-static const char *plain_number(double value, char text[WF_NUMBER_SIZE])
+/* That the key with one role is a multiple of the key with the other; 0 and an absent key are of no account. */
+static wf_status check_multiple(const struct wf_config *config, enum wf_key_role whole, enum wf_key_role part, wf_error *error)
 {
-    if (value != floor(value) || fabs(value) > 0x1p53)
-        return wf_text_double(value, text);
-    snprintf(text, WF_NUMBER_SIZE, "%lld", (long long)value);
-    return text;
-}
-
-wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error)
-{
-    char a[WF_NUMBER_SIZE], b[WF_NUMBER_SIZE];
-    return wf_error_set(error, WF_ERR_ARGUMENT, "%s (%s) must %s %s (%s)", key, plain_number(value, a), rule, other,
-                        plain_number(other_value, b));
+    const struct wf_keys *keys = &config->family->keys;
+    const char *name[WF_KEY_ROLES] = {0};
+    double value[WF_KEY_ROLES] = {0};
+    for (int i = 0; i < keys->count; i++) {
+        name[keys->key[i].role] = keys->key[i].name;
+        value[keys->key[i].role] = key_number(&keys->key[i], config->architecture);
+    }
+    if (value[part] == 0 || fmod(value[whole], value[part]) == 0)
+        return WF_OK;
+    return wf_key_conflict(name[whole], value[whole], "be a multiple of", name[part], value[part], error);
 }
 
 /* An estimate from below is enough: the registry knows the exact number. */
@@ -263,9 +275,13 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
     for (int i = 0; status == WF_OK && i < SECTIONS; i++)
         for (int k = 0; status == WF_OK && k < sections[i].keys.count; k++) {
             const struct wf_key *key = &sections[i].keys.key[k];
-            if (!slot_find(config, key->name, &slot) && !key_is_zero(key, (const char *)config + sections[i].offset))
+            if (!slot_find(config, key->name, &slot) && key_number(key, (const char *)config + sections[i].offset) != 0)
                 status = unknown_key(config, key->name, error);
         }
+    if (status == WF_OK)
+        status = check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error);
+    if (status == WF_OK)
+        status = check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error);
     if (status == WF_OK && family->check)
         status = family->check(config->architecture, error);
     if (status == WF_OK)

@@ -25,14 +25,14 @@ struct encoder_config {
 #define WORD(...) WF_WORD_KEY(struct encoder_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "64", 1, 65536, "model width"),
-    INT(heads, "8", 1, 1024, "attention heads; a divisor of d_model"),
-    INT(d_ff, "256", 1, 262144, "inner width of the feed-forward"),
-    INT(layers, "6", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
-    INT(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
+    INT(d_model, "64", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    INT(heads, "8", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    INT(d_ff, "256", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    INT(layers, "6", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    INT(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
     INT(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
     WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
-    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
+    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     WORD(norm, "post", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after the last block"),
     BOOL(tied, "false", "the output layer shares the embedding", .also = "shared"),
@@ -40,9 +40,6 @@ static const struct wf_key keys[] = {
     BOOL(scale_embeddings, "true", "embeddings are multiplied by sqrt(d_model)"),
 };
 /* clang-format on */
-#undef INT
-#undef BOOL
-#undef WORD
 
 struct block {
     struct wf_mha attn;
@@ -117,31 +114,6 @@ static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct
     return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;
 }
 
-static const struct wf_linear *encoder_head(const void *model)
-{
-    return &((const struct encoder *)model)->head;
-}
-
-static void encoder_shape(const void *config, struct wf_model_shape *s)
-{
-    const struct encoder_config *c = config;
-    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
-                                 .context = c->context,
-                                 .width = c->d_model,
-                                 .layers = c->layers,
-                                 .heads = c->heads,
-                                 .kv_width = c->d_model,
-                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff};
-}
-
-static wf_status encoder_check(const void *config, wf_error *error)
-{
-    const struct encoder_config *c = config;
-    if (c->d_model % c->heads != 0)
-        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
-    return WF_OK;
-}
-
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"encoder-attention", "an encoder over words, trained by masked-language modelling, for visualising attention",
@@ -156,11 +128,9 @@ const struct wf_family family_encoder = {
     .config_size = sizeof(struct encoder_config),
     .keys = WF_KEYS(keys),
     .presets = WF_PRESETS(presets),
-    .shape = encoder_shape,
-    .check = encoder_check,
     .size = sizeof(struct encoder),
     .block_size = sizeof(struct block),
     .init = encoder_init,
-    .head = encoder_head,
+    .head = offsetof(struct encoder, head),
     .hidden = encoder_hidden,
 };

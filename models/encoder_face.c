@@ -95,7 +95,7 @@ wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const s
     if (wf_is_poison(x) || !wf_tape_of(x))
         return x;
     wf_tensor *wrong = check_head(model, wf_tape_of(x));
-    return wrong ? wrong : wf_linear_forward(model->family->head(model->body), x);
+    return wrong ? wrong : wf_head_logits(model, x);
 }
 
 wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
@@ -109,7 +109,6 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
     wf_tensor *wrong = check_head(model, tape);
     if (wrong)
         return wrong;
-    const struct wf_linear *head = model->family->head(model->body);
     int64_t tokens = count_of(ids);
     if (count < 0 || count > INT32_MAX)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld places", model->config.model, (long long)count);
@@ -120,5 +119,5 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
     /* An embedding is a gather, and its gradient a scatter: of the chosen rows, nothing more goes through the output layer. */
     x = wf_reshape(x, tokens, model->shape.width);
     x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */
-    return wf_linear_cross_entropy_with(x, head->weight, head->bias, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);
+    return wf_head_loss(model, x, wf_ids_of(tape, count ? targets : none, WF_SHAPE(count)), options);
 }

@@ -57,7 +57,7 @@ wf_status wf_family_check(const struct wf_family *f, wf_error *error)
     if (f->abi != WF_FAMILY_ABI)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the family was compiled for another version of Weft: %zu bytes, not %zu", f->abi,
                             WF_FAMILY_ABI);
-    if (!f->name || !f->init || !f->shape || !runs)
+    if (!f->name || !f->init || !runs)
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s lacks a function of its kind", f->name ? f->name : "?");
     if (f->config_size > WF_CONFIG_SPACE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: a configuration of %zu bytes, at most %d", f->name, f->config_size,

@@ -21,21 +21,19 @@ struct gpt_config {
 #define BOOL(...) WF_BOOL_KEY(struct gpt_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "128", 1, 65536, "model width"),
-    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model"),
-    INT(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads"),
-    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward"),
-    INT(layers, "4", 1, 1024, "blocks", .also = "encoder_layers decoder_layers"),
-    INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .also = "max_length positions"),
+    INT(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    INT(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads", .role = WF_KEY_KV_HEADS),
+    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    INT(layers, "4", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
     INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
     WF_REAL_KEY(struct gpt_config, dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
-    WF_WORD_KEY(struct gpt_config, activation, "gelu", wf_activation_words, "activation of the feed-forward"),
+    WF_WORD_KEY(struct gpt_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     BOOL(tied, "true", "the output layer shares the embedding", .also = "shared"),
     BOOL(bias, "false", "linear layers and norms have a bias"),
 };
 /* clang-format on */
-#undef INT
-#undef BOOL
 
 struct block {
     struct wf_layer_norm norm1, norm2;
@@ -101,33 +99,6 @@ static wf_tensor *gpt_forward(const void *model, wf_tensor *ids, struct wf_cache
     return wf_layer_norm_forward(&m->norm, x);
 }
 
-static const struct wf_linear *gpt_head(const void *model)
-{
-    return &((const struct gpt *)model)->head;
-}
-
-static void gpt_shape(const void *config, struct wf_model_shape *s)
-{
-    const struct gpt_config *c = config;
-    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
-                                 .context = c->context,
-                                 .width = c->d_model,
-                                 .layers = c->layers,
-                                 .heads = c->heads,
-                                 .kv_width = (c->kv_heads > 0 ? c->kv_heads : c->heads) * (c->d_model / c->heads),
-                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff};
-}
-
-static wf_status gpt_check(const void *config, wf_error *error)
-{
-    const struct gpt_config *c = config;
-    if (c->d_model % c->heads != 0)
-        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
-    if (c->kv_heads > 0 && c->heads % c->kv_heads != 0)
-        return wf_key_conflict("heads", (double)c->heads, "be a multiple of", "kv_heads", (double)c->kv_heads, error);
-    return WF_OK;
-}
-
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"nanogpt-char", "a character model for a book or two, such as the works of Shakespeare",
@@ -150,11 +121,9 @@ const struct wf_family family_gpt = {
     .config_size = sizeof(struct gpt_config),
     .keys = WF_KEYS(keys),
     .presets = WF_PRESETS(presets),
-    .shape = gpt_shape,
-    .check = gpt_check,
     .size = sizeof(struct gpt),
     .block_size = sizeof(struct block),
     .init = gpt_init,
     .forward = gpt_forward,
-    .head = gpt_head,
+    .head = offsetof(struct gpt, head),
 };

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,9 +23,13 @@ static void *place(const struct wf_key *key, const void *values)
     return (char *)values + key->offset;
 }
 
-static int64_t whole_of(const struct wf_key *key, const void *values)
+double key_number(const struct wf_key *key, const void *values)
 {
-    return key->kind == WF_KEY_WORD ? *(const int *)place(key, values) : *(const int64_t *)place(key, values);
+    const void *value = place(key, values);
+    return key->kind == WF_KEY_INT    ? (double)*(const int64_t *)value
+           : key->kind == WF_KEY_REAL ? *(const double *)value
+           : key->kind == WF_KEY_BOOL ? *(const bool *)value
+                                      : *(const int *)value;
 }
 
 static int words_of(const struct wf_key *key, bool in_file)
@@ -35,13 +38,6 @@ static int words_of(const struct wf_key *key, bool in_file)
     while (key->words[count])
         count++;
     return key->settable && !in_file ? key->settable : count;
-}
-
-bool key_is_zero(const struct wf_key *key, const void *values)
-{
-    return key->kind == WF_KEY_REAL   ? *(const double *)place(key, values) == 0
-           : key->kind == WF_KEY_BOOL ? !*(const bool *)place(key, values)
-                                      : whole_of(key, values) == 0;
 }
 
 /* --- ranges -------------------------------------------------------------------------------------------------------- */
@@ -74,64 +70,42 @@ static wf_status out_of_range(const struct wf_key *key, const char *value, wf_er
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: %s", key->name, value, range);
 }
 
-static wf_status check_int(const struct wf_key *key, int64_t value, wf_error *error)
+/* Whole numbers without a point. */
+static const char *plain_number(double value, char text[WF_NUMBER_SIZE])
 {
-    char text[WF_NUMBER_SIZE];
-    if ((double)value >= key->low && (double)value <= key->high)
-        return WF_OK;
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    return out_of_range(key, text, error);
+    if (value != floor(value) || fabs(value) > 0x1p53)
+        return wf_text_double(value, text);
+    snprintf(text, WF_NUMBER_SIZE, "%lld", (long long)value);
+    return text;
 }
 
-static wf_status check_real(const struct wf_key *key, double value, wf_error *error)
+static wf_status check_number(const struct wf_key *key, double value, wf_error *error)
 {
     char text[WF_NUMBER_SIZE];
     bool low = key->above ? value > key->low : value >= key->low, high = key->below ? value < key->high : value <= key->high;
     if (isfinite(value) && low && high)
         return WF_OK;
-    return out_of_range(key, isfinite(value) ? wf_text_double(value, text) : isnan(value) ? "NaN" : "infinity", error);
+    return out_of_range(key, isfinite(value) ? plain_number(value, text) : isnan(value) ? "NaN" : "infinity", error);
 }
 
 wf_status key_check(const struct wf_key *key, const void *values, wf_error *error)
 {
-    int64_t whole;
-    switch (key->kind) {
-    case WF_KEY_INT:
-        return check_int(key, whole_of(key, values), error);
-    case WF_KEY_REAL:
-        return check_real(key, *(const double *)place(key, values), error);
-    case WF_KEY_WORD:
-        whole = whole_of(key, values);
-        if (whole < 0 || whole >= words_of(key, true))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %lld is out of range: it counts %d words", key->name, (long long)whole,
-                                words_of(key, true));
-        break;
-    case WF_KEY_BOOL:
-        break;
-    }
+    double value = key_number(key, values);
+    if (key->kind == WF_KEY_INT || key->kind == WF_KEY_REAL)
+        return check_number(key, value, error);
+    if (key->kind == WF_KEY_WORD && (value < 0 || value >= words_of(key, true)))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %g is out of range: it counts %d words", key->name, value, words_of(key, true));
     return WF_OK;
 }
 
-/* --- text ---------------------------------------------------------------------------------------------------------- */
-
-/* Also 1e9, so that it is the range that is complained of. *beyond: a whole number that int64_t does not hold. */
-static bool parse_int(const char *text, int64_t *value, bool *beyond)
+wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error)
 {
-    double real;
-    char *end;
-    errno = 0;
-    *beyond = false;
-    if (strspn(text, "-0123456789") == strlen(text) && *text) {
-        *value = strtoll(text, &end, 10);
-        if (*end == 0 && errno == 0)
-            return true;
-    }
-    if (!wf_text_to_double(text, &real) || real != floor(real))
-        return false;
-    *beyond = fabs(real) >= 0x1p62;
-    *value = *beyond ? 0 : (int64_t)real;
-    return true;
+    char a[WF_NUMBER_SIZE], b[WF_NUMBER_SIZE];
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s (%s) must %s %s (%s)", key, plain_number(value, a), rule, other,
+                        plain_number(other_value, b));
 }
+
+/* --- text ---------------------------------------------------------------------------------------------------------- */
 
 /* A number too large for a double: it is one, but out of every range. Without the point, which the locale has a say in. */
 static bool overflows(const char *text)
@@ -144,15 +118,40 @@ static bool overflows(const char *text)
     return isinf(strtod(digits, &end)) && !*end;
 }
 
-static bool parse_bool(const char *text, bool *value)
+/* Integers are doubles until they are stored: no range goes beyond 2^53. */
+static wf_status set_number(const struct wf_key *key, void *values, double number, wf_error *error)
+{
+    wf_status status = check_number(key, number, error);
+    if (status == WF_OK && key->kind == WF_KEY_INT)
+        *(int64_t *)place(key, values) = (int64_t)number;
+    else if (status == WF_OK)
+        *(double *)place(key, values) = number;
+    return status;
+}
+
+static wf_status parse_number(const struct wf_key *key, void *values, const char *text, wf_error *error)
+{
+    double number;
+    char quoted[WF_QUOTE_SIZE];
+    bool whole = key->kind == WF_KEY_INT, read = wf_text_to_double(text, &number);
+    if (read && (!whole || number == floor(number)))
+        return set_number(key, values, number, error);
+    if (!read && overflows(text))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: too large a number", key->name, wf_text_quote(text, quoted));
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not %s", key->name, wf_text_quote(text, quoted),
+                        whole ? "an integer" : "a number");
+}
+
+static wf_status parse_bool(const struct wf_key *key, void *values, const char *text, wf_error *error)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "0", "1"};
+    char quoted[WF_QUOTE_SIZE];
     for (int i = 0; i < 6; i++)
         if (strcmp(words[i], text) == 0) {
-            *value = i % 2 == 1;
-            return true;
+            *(bool *)place(key, values) = i % 2 == 1;
+            return WF_OK;
         }
-    return false;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is neither true nor false", key->name, wf_text_quote(text, quoted));
 }
 
 static wf_status set_word(const struct wf_key *key, void *values, const char *word, bool in_file, wf_error *error)
@@ -167,63 +166,23 @@ static wf_status set_word(const struct wf_key *key, void *values, const char *wo
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not one of %s", key->name, wf_text_quote(word, text), list);
 }
 
-wf_status key_parse(const struct wf_key *key, void *values, const char *value, bool in_file, wf_error *error)
+wf_status key_parse(const struct wf_key *key, void *values, const char *text, bool in_file, wf_error *error)
 {
-    char text[WF_QUOTE_SIZE];
-    int64_t whole;
-    double real;
-    bool truth, beyond = false;
-    wf_status status;
-    switch (key->kind) {
-    case WF_KEY_INT:
-        if (parse_int(value, &whole, &beyond) && !beyond) {
-            if ((status = check_int(key, whole, error)) == WF_OK)
-                *(int64_t *)place(key, values) = whole;
-            return status;
-        }
-        if (beyond || overflows(value))
-            return out_of_range(key, wf_text_quote(value, text), error);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not an integer", key->name, wf_text_quote(value, text));
-    case WF_KEY_REAL:
-        if (wf_text_to_double(value, &real)) {
-            if ((status = check_real(key, real, error)) == WF_OK)
-                *(double *)place(key, values) = real;
-            return status;
-        }
-        if (overflows(value))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: too large a number", key->name,
-                                wf_text_quote(value, text));
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not a number", key->name, wf_text_quote(value, text));
-    case WF_KEY_BOOL:
-        if (!parse_bool(value, &truth))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is neither true nor false", key->name, wf_text_quote(value, text));
-        *(bool *)place(key, values) = truth;
-        return WF_OK;
-    case WF_KEY_WORD:
-        break;
-    }
-    return set_word(key, values, value, in_file, error);
+    return key->kind == WF_KEY_WORD   ? set_word(key, values, text, in_file, error)
+           : key->kind == WF_KEY_BOOL ? parse_bool(key, values, text, error)
+                                      : parse_number(key, values, text, error);
 }
 
 void key_text(const struct wf_key *key, const void *values, char *text, size_t size)
 {
     char number[WF_NUMBER_SIZE];
-    int64_t whole;
-    switch (key->kind) {
-    case WF_KEY_INT:
-        snprintf(text, size, "%lld", (long long)whole_of(key, values));
-        break;
-    case WF_KEY_REAL:
-        snprintf(text, size, "%s", wf_text_double(*(const double *)place(key, values), number));
-        break;
-    case WF_KEY_BOOL:
-        snprintf(text, size, "%s", *(const bool *)place(key, values) ? "true" : "false");
-        break;
-    case WF_KEY_WORD:
-        whole = whole_of(key, values);
-        snprintf(text, size, "%s", whole >= 0 && whole < words_of(key, true) ? key->words[whole] : "?");
-        break;
-    }
+    double value = key_number(key, values);
+    snprintf(text, size, "%s",
+             key->kind == WF_KEY_INT                 ? plain_number(value, number)
+             : key->kind == WF_KEY_REAL              ? wf_text_double(value, number)
+             : key->kind == WF_KEY_BOOL              ? (value ? "true" : "false")
+             : key_check(key, values, NULL) == WF_OK ? key->words[(int)value]
+                                                     : "?");
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------------------- */
@@ -233,44 +192,30 @@ wf_status key_from_json(const struct wf_key *key, void *values, const json_t *ob
     wf_error range = {0};
     struct wf_json_reader r = {.object = object, .where = path, .error = error};
     int64_t whole = 0;
-    double real = 0;
+    double number = 0;
     const char *word = NULL;
-    switch (key->kind) {
-    case WF_KEY_INT:
-        wf_json_read_int(&r, key->name, WF_JSON_REQUIRED, INT64_MIN, INT64_MAX, &whole);
-        if (r.status == WF_OK && check_int(key, whole, &range) == WF_OK)
-            *(int64_t *)place(key, values) = whole;
-        break;
-    case WF_KEY_REAL:
-        wf_json_read_double(&r, key->name, WF_JSON_REQUIRED, -DBL_MAX, DBL_MAX, &real);
-        if (r.status == WF_OK && check_real(key, real, &range) == WF_OK)
-            *(double *)place(key, values) = real;
-        break;
-    case WF_KEY_BOOL:
+    if (key->kind == WF_KEY_BOOL)
         wf_json_read_bool(&r, key->name, WF_JSON_REQUIRED, place(key, values));
-        break;
-    case WF_KEY_WORD:
+    else if (key->kind == WF_KEY_WORD)
         wf_json_read_string(&r, key->name, WF_JSON_REQUIRED, &word);
-        if (r.status == WF_OK)
-            set_word(key, values, word, true, &range);
-        break;
-    }
+    else if (key->kind == WF_KEY_REAL)
+        wf_json_read_double(&r, key->name, WF_JSON_REQUIRED, -DBL_MAX, DBL_MAX, &number);
+    else
+        wf_json_read_int(&r, key->name, WF_JSON_REQUIRED, INT64_MIN, INT64_MAX, &whole);
+    if (word)
+        (void)!set_word(key, values, word, true, &range);
+    else if (r.status == WF_OK && key->kind != WF_KEY_BOOL)
+        (void)!set_number(key, values, key->kind == WF_KEY_INT ? (double)whole : number, &range);
     return range.code ? wf_error_set(error, WF_ERR_FORMAT, "%s: %s", path, range.message) : r.status;
 }
 
 wf_status key_to_json(const struct wf_key *key, const void *values, json_t *object, wf_error *error)
 {
     char text[64];
-    switch (key->kind) {
-    case WF_KEY_INT:
-        return wf_json_set_int(object, key->name, whole_of(key, values), error);
-    case WF_KEY_REAL:
-        return wf_json_set_double(object, key->name, *(const double *)place(key, values), error);
-    case WF_KEY_BOOL:
-        return wf_json_set_bool(object, key->name, *(const bool *)place(key, values), error);
-    case WF_KEY_WORD:
-        break;
-    }
+    double value = key_number(key, values);
     key_text(key, values, text, sizeof text);
-    return wf_json_set_string(object, key->name, text, error);
+    return key->kind == WF_KEY_INT    ? wf_json_set_int(object, key->name, (int64_t)value, error)
+           : key->kind == WF_KEY_REAL ? wf_json_set_double(object, key->name, value, error)
+           : key->kind == WF_KEY_BOOL ? wf_json_set_bool(object, key->name, value != 0, error)
+                                      : wf_json_set_string(object, key->name, text, error);
 }

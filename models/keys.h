@@ -27,7 +27,7 @@ extern const struct section sections[];
 enum { SECTIONS = 3, MOST_KEYS = 128 };
 
 bool key_used(const struct wf_key *key, enum wf_model_kind kind);
-bool key_is_zero(const struct wf_key *key, const void *values);
+double key_number(const struct wf_key *key, const void *values); /* true is 1, a word its index */
 /* Text to value. in_file: words that can't be set are taken too. WF_ERR_ARGUMENT, "name: ..."; *values is then as it was. */
 wf_status key_parse(const struct wf_key *key, void *values, const char *text, bool in_file, wf_error *error) WF_CHECKED;
 void key_text(const struct wf_key *key, const void *values, char *text, size_t size);

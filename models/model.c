@@ -98,16 +98,29 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     return x;
 }
 
+static const struct wf_linear *head(const wf_model *model)
+{
+    return (const void *)((const char *)model->body + model->family->head);
+}
+
+wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
+{
+    return wf_is_poison(x) ? x : wf_linear_forward(head(model), x);
+}
+
+wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
+{
+    return wf_is_poison(x) ? x : wf_linear_cross_entropy_with(x, head(model)->weight, head(model)->bias, targets, options);
+}
+
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
-    wf_tensor *x = hidden(model, ids, cache, NULL); /* [B,T,d] */
-    return wf_is_poison(x) ? x : wf_linear_forward(model->family->head(model->body), x);
+    return wf_head_logits(model, hidden(model, ids, cache, NULL)); /* [B,T,d] -> [B,T,V] */
 }
 
 wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights)
 {
-    wf_tensor *x = hidden(model, ids, NULL, weights); /* [B,T,d] */
-    return wf_is_poison(x) ? x : wf_linear_forward(model->family->head(model->body), x);
+    return wf_head_logits(model, hidden(model, ids, NULL, weights));
 }
 
 wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
@@ -119,16 +132,12 @@ wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (wf_dim(x, 1) > 1)
         x = wf_slice(x, 1, -1, 1);
     x = wf_reshape(x, rows, model->shape.width);
-    return wf_linear_forward(model->family->head(model->body), x); /* [B,V] */
+    return wf_head_logits(model, x); /* [B,V] */
 }
 
 wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
-    wf_tensor *x = hidden(model, ids, NULL, NULL); /* [B,T,d] */
-    if (wf_is_poison(x))
-        return x;
-    const struct wf_linear *head = model->family->head(model->body);
-    return wf_linear_cross_entropy_with(x, head->weight, head->bias, targets, options);
+    return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)

@@ -60,11 +60,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
 wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
 {
     wf_tensor *x = hidden(model, tape, pairs, weights);
-    if (wf_is_poison(x))
-        return x;
-    if (wf_ndim(x) == 3)
+    if (!wf_is_poison(x) && wf_ndim(x) == 3)
         x = wf_reshape(x, wf_dim(x, 1), wf_dim(x, 2)); /* [1,T,d] -> [T,d] */
-    return wf_linear_forward(model->family->head(model->body), x);
+    return wf_head_logits(model, x);
 }
 
 wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
@@ -73,9 +71,7 @@ wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct
     wf_tensor *x = hidden(model, tape, pairs, NULL); /* [N,d] */
     if (wf_is_poison(x))
         return x;
-    const struct wf_linear *head = model->family->head(model->body);
-    wf_tensor *targets = wf_ids_of(tape, pairs->target, WF_SHAPE(pairs->target_offsets[pairs->count]));
-    return wf_linear_cross_entropy_with(x, head->weight, head->bias, targets, options);
+    return wf_head_loss(model, x, wf_ids_of(tape, pairs->target, WF_SHAPE(pairs->target_offsets[pairs->count])), options);
 }
 
 /* --- decoding ------------------------------------------------------------------------------------------------------ */
@@ -131,5 +127,5 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
     wf_cache_advance(cache, length);
     if (length > 1)
         x = wf_reshape(wf_slice(wf_reshape(x, rows, length, -1), 1, -1, 1), rows, -1); /* [R,d] */
-    return wf_linear_forward(model->family->head(model->body), x);
+    return wf_head_logits(model, x);
 }

@@ -27,32 +27,29 @@ struct seq2seq_config {
 #define WORD(...) WF_WORD_KEY(struct seq2seq_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "128", 1, 65536, "model width"),
-    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model"),
-    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward"),
-    INT(encoder_layers, "2", 1, 1024, "blocks of the encoder", .also = "layers"),
-    INT(decoder_layers, "2", 1, 1024, "blocks of the decoder", .also = "layers"),
-    INT(max_length, "512", 2, 1048576, "maximum length of a sentence in tokens, special tokens included; longer pairs are left out", .also = "context"),
+    INT(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    INT(encoder_layers, "2", 1, 1024, "blocks of the encoder", .role = WF_KEY_ENCODER_LAYERS, .also = "layers"),
+    INT(decoder_layers, "2", 1, 1024, "blocks of the decoder", .role = WF_KEY_LAYERS, .also = "layers"),
+    INT(max_length, "512", 2, 1048576, "maximum length of a sentence in tokens, special tokens included; longer pairs are left out", .role = WF_KEY_CONTEXT, .also = "context"),
     INT(positions, "0", 0, 1048576, "rows of the table of positions; 0: max_length"),
     INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained, of the target if there are two; 0: no limit", .role = WF_KEY_VOCAB),
     INT(source_vocab_size, "0", 0, 16777216, "the same for the source with shared=false; 0: vocab_size", .role = WF_KEY_SOURCE_VOCAB),
     WF_REAL_KEY(struct seq2seq_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
     BOOL(inner_dropout, "true", "dropout also on attention weights and inside the feed-forward", .resumable = true),
-    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward"),
+    WORD(activation, "relu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     WORD(norm, "pre", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after each stack"),
-    BOOL(shared, "false", "one tokenizer and embedding for source and target"),
+    BOOL(shared, "false", "one tokenizer and embedding for source and target", .role = WF_KEY_SHARED),
     BOOL(tied, "false", "the output layer shares the embedding"),
     BOOL(bias, "true", "linear layers and norms have a bias"),
     BOOL(scale_embeddings, "false", "embeddings are multiplied by sqrt(d_model)"),
     BOOL(xavier, "false", "Xavier-uniform matrices, zero biases, embeddings N(0, 1/d_model); false: PyTorch's defaults"),
-    BOOL(source_bos, "false", "the source begins with the start token"),
-    BOOL(source_eos, "false", "the source ends with the end token"),
+    BOOL(source_bos, "false", "the source begins with the start token", .role = WF_KEY_SOURCE_BOS),
+    BOOL(source_eos, "false", "the source ends with the end token", .role = WF_KEY_SOURCE_EOS),
 };
 /* clang-format on */
-#undef INT
-#undef BOOL
-#undef WORD
 
 struct block {
     struct wf_mha self, cross;
@@ -211,33 +208,9 @@ static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct
     return m->final_norm ? wf_layer_norm_forward(&m->decoder_norm, x) : x;
 }
 
-static const struct wf_linear *seq2seq_head(const void *model)
-{
-    return &((const struct seq2seq *)model)->head;
-}
-
-static void seq2seq_shape(const void *config, struct wf_model_shape *s)
-{
-    const struct seq2seq_config *c = config;
-    *s = (struct wf_model_shape){.vocab_size = c->vocab_size,
-                                 .source_vocab_size = c->source_vocab_size > 0 ? c->source_vocab_size : c->vocab_size,
-                                 .context = c->max_length,
-                                 .width = c->d_model,
-                                 .layers = c->decoder_layers,
-                                 .encoder_layers = c->encoder_layers,
-                                 .heads = c->heads,
-                                 .kv_width = c->d_model,
-                                 .ffn_weights = (c->activation == WF_SWIGLU ? 3 : 2) * c->d_model * c->d_ff,
-                                 .shared_tokenizer = c->shared,
-                                 .source_bos = c->source_bos,
-                                 .source_eos = c->source_eos};
-}
-
 static wf_status seq2seq_check(const void *config, wf_error *error)
 {
     const struct seq2seq_config *c = config;
-    if (c->d_model % c->heads != 0)
-        return wf_key_conflict("d_model", (double)c->d_model, "be a multiple of", "heads", (double)c->heads, error);
     if (c->positions > 0 && c->positions < c->max_length)
         return wf_key_conflict("max_length", (double)c->max_length, "be at most", "positions", (double)c->positions, error);
     if (c->shared && c->source_vocab_size > 0 && c->source_vocab_size != c->vocab_size)
@@ -277,12 +250,11 @@ const struct wf_family family_seq2seq = {
     .config_size = sizeof(struct seq2seq_config),
     .keys = WF_KEYS(keys),
     .presets = WF_PRESETS(presets),
-    .shape = seq2seq_shape,
     .check = seq2seq_check,
     .size = sizeof(struct seq2seq),
     .block_size = sizeof(struct block),
     .init = seq2seq_init,
-    .head = seq2seq_head,
+    .head = offsetof(struct seq2seq, head),
     .encode = seq2seq_encode,
     .memory = seq2seq_memory,
     .decode = seq2seq_decode,

@@ -65,7 +65,7 @@ expect 2 'bench --help' "$weft" bench nope
 "$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
 expect 2 "unknown command 'weft nope'" "$weft" help nope
 expect 2 'lr: "1e999" is out of range' train char-rms --train "$story" --out r --set lr=1e999
-expect 2 '"99999999999999999999" is out of range' train char-rms --train "$story" --out r --set batch=99999999999999999999
+expect 2 'batch: 1e+20 is out of range' train char-rms --train "$story" --out r --set batch=99999999999999999999
 
 expect 1 'standard output' sh -c '"$1" --help >/dev/full' sh "$weft"
 expect 1 'standard output' sh -c '"$1" train --help >/dev/full' sh "$weft"

@@ -14,7 +14,25 @@ struct json_t; /* of jansson */
 
 /* One configuration key: a member of a struct of settings, for `--set`, config.json, the help and the checks. */
 enum wf_key_kind { WF_KEY_INT, WF_KEY_REAL, WF_KEY_BOOL, WF_KEY_WORD }; /* int64_t, double, bool, an enum */
-enum wf_key_role { WF_KEY_PLAIN, WF_KEY_VOCAB, WF_KEY_SOURCE_VOCAB };   /* vocabulary sizes are set from the tokenizers */
+/* What common code takes a family's key for, as it does not know its name: see struct wf_model_shape. */
+enum wf_key_role {
+    WF_KEY_PLAIN,        /* nothing */
+    WF_KEY_VOCAB,        /* set from the tokenizers */
+    WF_KEY_SOURCE_VOCAB, /* too; 0: as the target's */
+    WF_KEY_CONTEXT,
+    WF_KEY_LAYERS,
+    WF_KEY_ENCODER_LAYERS,
+    WF_KEY_WIDTH,
+    WF_KEY_HEADS,    /* must divide the width */
+    WF_KEY_KV_HEADS, /* must divide the heads; 0: as heads */
+    WF_KEY_FFN_WIDTH,
+    WF_KEY_ACTIVATION, /* an enum wf_activation */
+    WF_KEY_SEGMENTS,
+    WF_KEY_SHARED,
+    WF_KEY_SOURCE_BOS,
+    WF_KEY_SOURCE_EOS,
+    WF_KEY_ROLES
+};
 struct wf_key {
     const char *name, *meaning; /* meaning: one line */
     const char *value;          /* the default, as text: also for files that lack the key */
@@ -103,9 +121,7 @@ struct wf_family {
     size_t config_size;
     struct wf_keys keys;
     struct wf_presets presets;
-    /* What common code asks of a configuration. The struct is zeroed. */
-    void (*shape)(const void *config, struct wf_model_shape *shape);
-    /* What holds between keys; ranges were checked. NULL: nothing. */
+    /* What holds between keys, besides what their roles ask for; ranges were checked. NULL: nothing. */
     wf_status (*check)(const void *config, wf_error *error);
     /* The "model_type" of another library's config.json that this family reads, and how. NULL: none. */
     const char *model_type;
@@ -116,8 +132,7 @@ struct wf_family {
     void (*init)(wf_scope scope, void *model, const void *config);
     /* Fills the parameters from a file with another library's names. NULL: wf_registry_load does. */
     wf_status (*load)(wf_registry *registry, const wf_safetensors *file, wf_error *error);
-    /* The map to logits. NULL: it has none. */
-    const struct wf_linear *(*head)(const void *model);
+    size_t head; /* offset of the struct wf_linear that maps to logits in the model's struct; 0: it has none */
 
     /* Language models: ids [B,T] -> what the head sees [B,T,d]; the cache is read, not advanced. weights: NULL, or [layers]. */
     wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
@@ -156,5 +171,8 @@ struct wf_model {
     wf_registry *registry;
     void *body; /* the family's struct */
 };
+/* What the head sees [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. For families that have a head. */
+wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
+wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
 #endif
