@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of Moses' detokenizer, tried in order for each word; a rule says whether a space goes before the word and whether one may
- * go before the next. */
+/* The rules of Moses' detokenizer, tried in order for each word; a rule says whether a space is written before the word and
+ * whether one may be written before the next. */
 #include <inttypes.h>
 #include <string.h>
 
 #include <utf8proc.h>
 
 #include <weft/detokenize.h>
-#include <weft/internal/grow.h>
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
-#include <weft/memory.h>
 
 struct word {
-    int64_t start, length;
-};
-
-struct line {
     const char *text;
-    const struct word *word;
-    int64_t count;
+    int64_t length; /* > 0; 0: there is no word */
 };
 
 /* --- what was escaped ------------------------------------------------------------------------------------------------ */
@@ -53,7 +46,7 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* " @-@ " becomes "-": what the tokenizer's option -a splits. Of marks with one space between them the first alone is joined. */
+/* " @-@ " becomes "-": what the tokenizer's option -a splits. Of two with one space between them only the first is joined. */
 static void join_hyphens(struct wf_string *s)
 {
     int64_t out = 0;
@@ -108,39 +101,31 @@ static bool quotes(uint32_t point)
     return point == '\'' || point == '"' || point == '`' || point == 0x201E || point == 0x201C;
 }
 
-static uint32_t first(const struct line *l, int64_t i)
+static uint32_t first(const struct word *w)
 {
     uint32_t point = 0;
-    wf_utf8_decode(l->text + l->word[i].start, l->word[i].length, &point);
+    wf_utf8_decode(w->text, w->length, &point);
     return point;
 }
 
-static uint32_t last(const struct line *l, int64_t i)
+static uint32_t last(const struct word *w)
 {
-    const char *word = l->text + l->word[i].start;
-    int64_t at = l->word[i].length;
-    uint32_t point = 0;
-    while (at > 0 && ((unsigned char)word[--at] & 0xC0) == 0x80) {
-    }
-    wf_utf8_decode(word + at, l->word[i].length - at, &point);
-    return point;
+    int size;
+    return w->length > 0 ? wf_utf8_at(w->text, w->length - wf_utf8_before(w->text, w->length), &size) : 0;
 }
 
-static bool all(const struct line *l, int64_t i, bool (*of)(uint32_t point))
+static bool all(const struct word *w, bool (*of)(uint32_t point))
 {
-    const char *at = l->text + l->word[i].start, *end = at + l->word[i].length;
-    while (at < end) {
-        uint32_t point;
-        at += wf_utf8_decode(at, end - at, &point);
-        if (!of(point))
+    int size;
+    for (int64_t at = 0; at < w->length; at += size)
+        if (!of(wf_utf8_at(w->text, at, &size)))
             return false;
-    }
     return true;
 }
 
-static bool is(const struct line *l, int64_t i, const char *text)
+static bool is(const struct word *w, const char *text, int64_t length)
 {
-    return l->word[i].length == (int64_t)strlen(text) && memcmp(l->text + l->word[i].start, text, strlen(text)) == 0;
+    return w->length == length && memcmp(w->text, text, (size_t)length) == 0;
 }
 
 /* --- rules ----------------------------------------------------------------------------------------------------------- */
@@ -148,30 +133,27 @@ static bool is(const struct line *l, int64_t i, const char *text)
 enum { ALONE = 0, JOIN_LEFT = 1, JOIN_RIGHT = 2 }; /* to the word before, to the one after */
 
 /* 's of "it 's", and the n't of tokenizers that split "do n't" */
-static bool contracted(const struct line *l, int64_t i)
+static bool contracted(const struct word *before, const struct word *w)
 {
-    if (i == 0 || !letter_or_digit(last(l, i - 1)))
+    int size;
+    if (!letter_or_digit(last(before)))
         return false;
-    uint32_t second = 0;
-    if (first(l, i) == '\'' && l->word[i].length > 1)
-        wf_utf8_decode(l->text + l->word[i].start + 1, l->word[i].length - 1, &second);
-    return letter(second) || is(l, i, "n't");
+    return (w->text[0] == '\'' && w->length > 1 && letter(wf_utf8_at(w->text, 1, &size))) || is(w, "n't", 3);
 }
 
-/* How often each kind of mark was met. A line with more kinds than these is no text; its last ones count together. */
+/* How often each kind of quote has been seen. A line with more kinds than these is not text; its last ones are counted together. */
 enum { KINDS = 8 };
 struct kind {
-    const char *mark;
-    int64_t length, count;
+    struct word quote;
+    int64_t count;
 };
 
-static int64_t *count_of(struct kind kinds[KINDS], const char *mark, int64_t length)
+static int64_t *count_of(struct kind kinds[KINDS], struct word quote)
 {
     int k = 0;
-    while (k < KINDS - 1 && kinds[k].mark && (kinds[k].length != length || memcmp(kinds[k].mark, mark, (size_t)length) != 0))
+    while (k < KINDS - 1 && kinds[k].quote.length > 0 && !is(&kinds[k].quote, quote.text, quote.length))
         k++;
-    kinds[k].mark = mark;
-    kinds[k].length = length;
+    kinds[k].quote = quote;
     return &kinds[k].count;
 }
 
@@ -180,53 +162,42 @@ static bool low_or_high(uint32_t point)
     return point == 0x201E || point == 0x201C;
 }
 
-/* Opening and closing by turns, counted for each kind of mark separately; low and high German marks count as one kind with ". */
-static int quote(const struct line *l, int64_t i, bool english, struct kind kinds[KINDS])
+/* Opening and closing by turns, counted for each kind of quote separately; low and high German quotes count as one kind with ". */
+static int quote(const struct word *before, const struct word *w, bool english, struct kind kinds[KINDS])
 {
-    bool german = all(l, i, low_or_high);
-    int64_t *count = german ? count_of(kinds, "\"", 1) : count_of(kinds, l->text + l->word[i].start, l->word[i].length);
-    if (*count % 2 == 0 && english && is(l, i, "'") && i > 0 && last(l, i - 1) == 's')
+    int64_t *count = count_of(kinds, all(w, low_or_high) ? (struct word){"\"", 1} : *w);
+    if (*count % 2 == 0 && english && is(w, "'", 1) && last(before) == 's')
         return JOIN_LEFT; /* "the boys ' room": no quote at all */
     return (*count)++ % 2 == 0 ? JOIN_RIGHT : JOIN_LEFT;
 }
 
-static void write_words(const struct line *l, bool english, struct wf_string *out)
+static void write_words(const struct wf_string *text, bool english, struct wf_string *out)
 {
-    struct kind kinds[KINDS] = {{0}};
+    struct kind kinds[KINDS] = {{{0}}};
+    struct word before = {0};
     bool space = false; /* none before the first word */
-    for (int64_t i = 0; i < l->count; i++) {
+    for (int64_t at = 0, start = 0; at <= text->length; at++) {
+        if (at < text->length && !blank(text->data[at]))
+            continue;
+        struct word word = {text->data + start, at - start};
+        start = at + 1;
+        if (word.length == 0)
+            continue;
         int join = ALONE;
-        if (cjk(first(l, i)))
-            join = i > 0 && cjk(last(l, i - 1)) ? JOIN_LEFT : ALONE;
-        else if (all(l, i, opens))
+        if (cjk(first(&word)))
+            join = cjk(last(&before)) ? JOIN_LEFT : ALONE;
+        else if (all(&word, opens))
             join = JOIN_RIGHT;
-        else if (all(l, i, closes) || (english && contracted(l, i)))
+        else if (all(&word, closes) || (english && contracted(&before, &word)))
             join = JOIN_LEFT;
-        else if (all(l, i, quotes))
-            join = quote(l, i, english, kinds);
+        else if (all(&word, quotes))
+            join = quote(&before, &word, english, kinds);
         if (space && join != JOIN_LEFT)
             wf_string_char(out, ' ');
-        wf_string_add(out, l->text + l->word[i].start, l->word[i].length);
+        wf_string_add(out, word.text, word.length);
         space = join != JOIN_RIGHT;
+        before = word;
     }
-}
-
-static bool split(const struct wf_string *text, struct word **words, int64_t *count)
-{
-    int64_t capacity = 0;
-    for (int64_t i = 0; i < text->length;) {
-        int64_t start = i;
-        while (i < text->length && !blank(text->data[i]))
-            i++;
-        if (i == start) {
-            i++;
-            continue;
-        }
-        if (!wf_grow(words, &capacity, *count + 1, sizeof **words))
-            return false;
-        (*words)[(*count)++] = (struct word){start, i - start};
-    }
-    return true;
 }
 
 wf_status wf_detokenize(const char *text, int64_t length, const char *language, struct wf_string *out, wf_error *error)
@@ -236,20 +207,15 @@ wf_status wf_detokenize(const char *text, int64_t length, const char *language, 
         return wf_error_set(error, WF_ERR_FORMAT, "the tokens are not UTF-8 at byte %" PRId64 ": 0x%02X: %s", bad + 1,
                             (unsigned char)text[bad], wf_utf8_fault(text + bad, length - bad));
     struct wf_string plain = {0};
-    struct word *words = NULL;
-    int64_t count = 0, before = out->length;
+    int64_t before = out->length;
     wf_string_char(&plain, ' ');
     unescape(text, length, &plain);
     bool fine = wf_string_char(&plain, ' ');
     if (fine) {
         join_hyphens(&plain);
-        fine = split(&plain, &words, &count);
-    }
-    if (fine) {
-        write_words(&(struct line){plain.data, words, count}, language && strcmp(language, "en") == 0, out);
+        write_words(&plain, language && strcmp(language, "en") == 0, out);
         fine = wf_string_add(out, "", 0);
     }
-    wf_free(words);
     wf_string_free(&plain);
     if (fine)
         return WF_OK;

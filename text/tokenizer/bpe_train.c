@@ -11,12 +11,22 @@
 #include <string.h>
 
 #include "bpe_pairs.h"
-#include "bpe_words.h"
-#include "word_counts.h"
+#include "build.h"
+#include "unicode.h"
 #include <weft/internal/grow.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 enum { STEP = 16 }; /* symbols that are looked at together */
+
+/* The distinct words as pieces of the vocabulary; words of one character are left out. */
+struct words {
+    int64_t count;
+    int32_t *symbol; /* of all words, end to end */
+    int64_t *start;  /* [count] */
+    int32_t *length; /* [count], in symbols */
+    int64_t *times;  /* [count], how often the text holds the word */
+};
 
 /* A word in which a pair came up, and the one before it in which it did. */
 struct event {
@@ -26,7 +36,7 @@ struct event {
 struct trainer {
     const struct wf_tokenizer_options *options;
     struct tokenizer_table table;
-    struct bpe_words words;
+    struct words words;
     struct pairs pairs;
     struct word_lists lists;
     struct candidates heap;
@@ -38,6 +48,69 @@ struct trainer {
     struct wf_string joined;
     int32_t round;
 };
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+/* Marks the characters that occur, with those of all bytes where `bytes` is set, then adds them to the vocabulary by code point: id[point]
+ * is the piece. Returns false without memory. */
+static bool add_alphabet(const struct vocab *words, bool bytes, struct vocab *pieces, int32_t *id)
+{
+    uint32_t point;
+    for (int byte = 0; bytes && byte < 256; byte++)
+        id[unicode_of_byte((unsigned char)byte)] = 1;
+    for (int64_t i = 0, length; i < words->count; i++) {
+        const char *word = vocab_piece(words, (int32_t)i, &length);
+        for (int64_t at = 0; at < length; id[point] = 1)
+            at += wf_utf8_decode(word + at, length - at, &point);
+    }
+    for (point = 0; point < POINT_LIMIT; point++) {
+        char text[4];
+        if (id[point] && (id[point] = vocab_add(pieces, text, wf_utf8_encode(point, text))) < 0)
+            return false;
+    }
+    return true;
+}
+
+static wf_status set_words(struct trainer *t, const struct word_counts *counts, wf_error *error)
+{
+    const struct vocab *words = &counts->words;
+    struct words *w = &t->words;
+    const size_t count = (size_t)words->count;
+    int64_t symbols = 0, to = 0;
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < words->start[words->count]; i++)
+        symbols += (words->bytes[i] & 0xC0) != 0x80;
+    int32_t *id = wf_alloc_zero(POINT_LIMIT, sizeof *id);
+    w->symbol = wf_alloc((size_t)symbols * sizeof *w->symbol);
+    w->start = wf_alloc(count * sizeof *w->start);
+    w->length = wf_alloc(count * sizeof *w->length);
+    w->times = wf_alloc(count * sizeof *w->times);
+    if (!id || !w->symbol || !w->start || !w->length || !w->times ||
+        !add_alphabet(words, t->options->kind == WF_TOKENIZER_BYTE_BPE, &t->table.pieces, id))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the characters of %" PRId64 " words", words->count);
+    for (int64_t i = 0, begin; status == WF_OK && i < words->count; i++) {
+        uint32_t point;
+        begin = to;
+        for (int64_t at = words->start[i], end = words->start[i + 1] - 1; at < end;) {
+            at += wf_utf8_decode(words->bytes + at, end - at, &point);
+            w->symbol[to++] = id[point];
+        }
+        if (to - begin > INT32_MAX / 2)
+            status = wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin,
+                                  INT32_MAX / 2);
+        if (to - begin < 2) {
+            to = begin;
+            continue;
+        }
+        w->start[w->count] = begin;
+        w->length[w->count] = (int32_t)(to - begin);
+        w->times[w->count++] = counts->times[i];
+    }
+    wf_free(id);
+    return status;
+}
+
+/* --- pairs -------------------------------------------------------------------------------------------------------- */
 
 /* The pair stands in the word `times` more often than was known. Room for the pair, an event and a touch must be there. */
 static void came_up(struct trainer *t, uint64_t key, int32_t word, int64_t times)
@@ -88,7 +161,7 @@ static bool end_round(struct trainer *t)
 
 static bool count_pairs(struct trainer *t)
 {
-    struct bpe_words *w = &t->words;
+    struct words *w = &t->words;
     for (int64_t i = 0; i < w->count; i++) {
         const int32_t *s = w->symbol + w->start[i];
         for (int32_t k = 0; k + 1 < w->length[i]; k++) {
@@ -119,7 +192,7 @@ static int32_t find(const int32_t *s, int32_t at, int32_t n, int32_t left, int32
 /* Replaces the pair in a word, from the left, and notes what changes beside it. */
 static bool merge_word(struct trainer *t, int32_t word, int32_t left, int32_t right, int32_t joined)
 {
-    struct bpe_words *w = &t->words;
+    struct words *w = &t->words;
     int32_t *s = w->symbol + w->start[word], n = w->length[word], to = 0;
     int64_t times = w->times[word];
     for (int32_t at = 0, next; at < n;) {
@@ -205,7 +278,7 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
-        status = bpe_words_of(&t.words, &words, options->kind == WF_TOKENIZER_BYTE_BPE, &t.table.pieces, error);
+        status = set_words(&t, &words, error);
     word_counts_free(&words);
     const int64_t specials = t.table.specials, pieces = t.table.pieces.count;
     if (status == WF_OK && vocab_size < pieces)
@@ -221,7 +294,10 @@ wf_status tokenizer_train_bpe(const struct tokenizer_source *source, const struc
         t.table = (struct tokenizer_table){0};
     }
     tokenizer_table_free(&t.table);
-    bpe_words_free(&t.words);
+    wf_free(t.words.symbol);
+    wf_free(t.words.start);
+    wf_free(t.words.length);
+    wf_free(t.words.times);
     pairs_free(&t.pairs);
     word_lists_free(&t.lists);
     candidates_free(&t.heap);

@@ -2,7 +2,7 @@
 /* Tokenizers whose tokens are single code points: trained on the sorted distinct ones of a text, and encoded without the pipeline. */
 #include <string.h>
 
-#include "word_counts.h"
+#include "build.h"
 #include <weft/internal/lines.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>

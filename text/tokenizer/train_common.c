@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "word_counts.h"
+#include "build.h"
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Counting the words of a text: every block is cut into as many shares as there are threads, each with a table of its own. */
+/* Counting the words of a text: every block is cut into as many shares as there are threads, each with its own table. */
 #include <string.h>
 
+#include "build.h"
 #include "scratch.h"
-#include "word_counts.h"
+#include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
@@ -15,45 +16,56 @@ struct share {
     const struct part *pre_tokenizer;
     struct scratch scratch;
     bool running;     /* line ends are words */
-    const char *data; /* of the block that all shares are cut from */
-    int64_t begin, end;
+    const char *data;
+    int64_t length;
     struct word_counts counts;
-    wf_status status;
-    int64_t fault; /* offset in the block of the first byte that no text may hold, or -1 */
+    bool full;     /* no memory */
+    int64_t fault; /* offset of the first byte that no text may hold, or -1 */
 };
 
-static bool count_word(void *ctx, const char *bytes, int64_t length)
+static bool add(struct word_counts *c, const char *word, int64_t length, int64_t times)
 {
-    struct share *s = ctx;
-    if (word_counts_add(&s->counts, bytes, length, 1))
-        return true;
-    s->status = WF_ERR_MEMORY;
-    return false;
+    int64_t count = c->words.count;
+    int32_t id = vocab_add(&c->words, word, length);
+    if (id < 0 || (id == count && !wf_grow(&c->times, &c->times_room, count + 1, sizeof *c->times)))
+        return false;
+    c->times[id] = times + (id < count ? c->times[id] : 0);
+    return true;
+}
+
+void word_counts_free(struct word_counts *c)
+{
+    vocab_free(&c->words);
+    wf_free(c->times);
+    *c = (struct word_counts){0};
+}
+
+/* Counts the words as the part would hand them to the model. False without memory: no pattern of a trained tokenizer gives up. */
+static bool count_line(struct share *s, const char *line, int64_t length)
+{
+    struct words *words = &s->scratch.words;
+    scratch_start(&s->scratch, length, false);
+    words->text = (struct view){.data = line, .length = length};
+    words->spans.count = 0;
+    bool ok = spans_add(&words->spans, 0, length) && s->pre_tokenizer->type->split(s->pre_tokenizer, &s->scratch) == WF_OK;
+    for (int64_t i = 0; ok && i < words->spans.count; i++) {
+        struct span span = words->spans.span[i];
+        ok = add(&s->counts, words->text.data + span.begin, span.end - span.begin, 1);
+    }
+    return ok;
 }
 
 static void count_share(void *ctx, int64_t block)
 {
     struct share *s = (struct share *)ctx + block;
-    const char *data = s->data + s->begin;
-    int64_t length = s->end - s->begin;
-    s->fault = wf_text_fault(data, length);
-    if (s->fault >= 0) {
-        s->fault += s->begin;
-        return;
-    }
-    for (int64_t at = 0; at < length && s->status == WF_OK;) {
-        const char *end = memchr(data + at, '\n', (size_t)(length - at));
-        int64_t next = end ? end + 1 - data : length, line = end ? end - data - at : length - at, fault;
-        if (s->running)
-            line = next - at;
-        else if (end && line > 0 && data[at + line - 1] == '\r')
-            line--;
-        wf_status status = line > 0 ? tokenizer_words(s->pre_tokenizer, &s->scratch, data + at, line, count_word, s, &fault) : WF_OK;
-        if (s->status == WF_OK && status == WF_ERR_FORMAT)
-            s->fault = s->begin + at + fault;
-        if (s->status == WF_OK)
-            s->status = status;
-        at = next;
+    s->fault = wf_text_fault(s->data, s->length);
+    for (int64_t at = 0, next; at < s->length && s->fault < 0 && !s->full; at = next) {
+        const char *end = memchr(s->data + at, '\n', (size_t)(s->length - at));
+        next = end ? end + 1 - s->data : s->length;
+        int64_t length = next - at;
+        if (end && !s->running)
+            length -= length > 1 && end[-1] == '\r' ? 2 : 1;
+        s->full = length > 0 && !count_line(s, s->data + at, length);
     }
 }
 
@@ -75,19 +87,16 @@ static wf_status count_block(void *ctx, const struct wf_lines *blocks, wf_error 
         end = end < begin ? begin : end;
         const char *line = i + 1 < shares && end < blocks->length ? memchr(blocks->text + end, '\n', (size_t)(blocks->length - end)) : NULL;
         end = line ? line + 1 - blocks->text : blocks->length;
-        share[i].data = blocks->text;
-        share[i].begin = begin;
-        share[i].end = begin = end;
-        share[i].fault = -1;
+        share[i].data = blocks->text + begin;
+        share[i].length = end - begin;
+        begin = end;
     }
     wf_parallel(shares, (double)blocks->length * 20, count_share, share);
     for (int i = 0; i < shares; i++) {
         if (share[i].fault >= 0)
-            return wf_lines_refuse(blocks, share[i].fault, error);
-        if (share[i].status == WF_ERR_MEMORY)
+            return wf_lines_refuse(blocks, share[i].data + share[i].fault - blocks->text, error);
+        if (share[i].full)
             return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the words of the text", blocks->name);
-        if (share[i].status != WF_OK)
-            return wf_error_set(error, share[i].status, "%s: its words can't be told apart", blocks->name);
     }
     return WF_OK;
 }
@@ -101,7 +110,7 @@ static wf_status join(struct share *share, int shares, wf_error *error)
         for (int32_t k = 0; k < c->words.count; k++) {
             int64_t length;
             const char *word = vocab_piece(&c->words, k, &length);
-            if (!word_counts_add(all, word, length, c->times[k]))
+            if (!add(all, word, length, c->times[k]))
                 return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld words", (long long)(all->words.count + c->words.count));
         }
         word_counts_free(&share[i].counts);
@@ -124,7 +133,7 @@ wf_status word_counts_read(const struct tokenizer_source *source, const struct w
     if (status == WF_OK)
         status = join(share, c.shares, error);
     if (status == WF_OK && share[0].counts.words.count == 0)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: there is no word in it", source->count ? source->path[0] : "the text",
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s%s: no words in it", source->count ? source->path[0] : "the text",
                               source->count > 1 ? " and the files after it" : "");
     if (status == WF_OK) {
         *out = share[0].counts;

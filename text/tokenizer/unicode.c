@@ -44,57 +44,35 @@ static bool in(uint32_t point, const struct range *range, size_t count)
 }
 #define IN(point, ranges) in(point, ranges, sizeof(ranges) / sizeof *(ranges))
 
+/* By utf8proc's category; the rest are 0. */
+static const uint8_t category_class[32] = {
+    [UTF8PROC_CATEGORY_LU ... UTF8PROC_CATEGORY_LO] = CHAR_LETTER | CHAR_WORD,
+    [UTF8PROC_CATEGORY_MN ... UTF8PROC_CATEGORY_ME] = CHAR_WORD,
+    [UTF8PROC_CATEGORY_ND ... UTF8PROC_CATEGORY_NL] = CHAR_NUMBER | CHAR_WORD,
+    [UTF8PROC_CATEGORY_NO] = CHAR_NUMBER,
+    [UTF8PROC_CATEGORY_PC] = CHAR_PUNCTUATION | CHAR_WORD,
+    [UTF8PROC_CATEGORY_PD ... UTF8PROC_CATEGORY_PO] = CHAR_PUNCTUATION,
+    [UTF8PROC_CATEGORY_ZS ... UTF8PROC_CATEGORY_ZP] = CHAR_SPACE,
+};
+
 unsigned unicode_class_of(uint32_t point)
 {
-    if ((point >= 9 && point <= 13) || point == 0x85)
+    /* Joiners and circled letters are alphabetic; Mongolian and Sharada signs were punctuation. */
+    static const struct range words[] = {
+        {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+    unsigned class = category_class[utf8proc_category((utf8proc_int32_t)point)];
+    if (class & CHAR_LETTER)
+        return class;
+    if (point == 0x85)
         return CHAR_SPACE;
-    switch (utf8proc_category((utf8proc_int32_t)point)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-        return CHAR_LETTER | CHAR_WORD;
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-        return CHAR_WORD | (point == 0x111C9 ? CHAR_PUNCTUATION : 0); /* it was punctuation */
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-        return CHAR_NUMBER | CHAR_WORD;
-    case UTF8PROC_CATEGORY_NO:
-        return CHAR_NUMBER;
-    case UTF8PROC_CATEGORY_PC:
-        return CHAR_PUNCTUATION | CHAR_WORD;
-    case UTF8PROC_CATEGORY_PD:
-    case UTF8PROC_CATEGORY_PS:
-    case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI:
-    case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
-        return IN(point, after_8) ? 0 : CHAR_PUNCTUATION;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-        return CHAR_SPACE;
-    case UTF8PROC_CATEGORY_SM:
-    case UTF8PROC_CATEGORY_SC:
-    case UTF8PROC_CATEGORY_SK:
-        return point < 0x80 ? CHAR_PUNCTUATION : 0;
-    case UTF8PROC_CATEGORY_CF:
-        return point == 0x200C || point == 0x200D ? CHAR_WORD : 0;
-    case UTF8PROC_CATEGORY_SO: /* circled letters are alphabetic; the other was punctuation */
-        return (point >= 0x24B6 && point <= 0x24E9) || (point >= 0x1F130 && point <= 0x1F149) || (point >= 0x1F150 && point <= 0x1F169) ||
-                       (point >= 0x1F170 && point <= 0x1F189)
-                   ? CHAR_WORD
-               : point == 0x166D ? CHAR_PUNCTUATION
-                                 : 0;
-    default:
+    if (point == 0x166D || point == 0x111C9)
+        return class | CHAR_PUNCTUATION;
+    if (class == CHAR_PUNCTUATION && IN(point, after_8))
         return 0;
-    }
+    return class == 0 && IN(point, words) ? CHAR_WORD : class;
 }
 
-/* What unicode_class_of gives for these. */
+/* The same for ASCII, where signs are punctuation too. */
 const uint8_t unicode_ascii[128] = {
     0,  0,  0,  0,  0,  0,  0,  0,  0,  1,  1,  1,  1,  1,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
     1,  16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 16, 16, 16, 16, 16, 16,
