@@ -114,7 +114,7 @@ START_TEST(files_that_cannot_be)
                BAD("[UNK]\n[CLS]\n[SEP]\n  \n", ":4: an empty line"),
                BAD("[UNK]\n[CLS]\n[SEP]\na\nb\na\n", ":6: the token \"a\" is there twice, in line 4 too"),
                BAD("[UNK]\n[CLS]\n[SEP]\na\xff\n", ":4:2: not UTF-8: byte 0xFF"),
-               BAD("[UNK]\n[CLS]\n[SEP]\na\0b\n", ":4: a NUL byte"),
+               BAD("[UNK]\n[CLS]\n[SEP]\na\0b\n", ":4:2: a NUL byte"),
                BAD("[CLS]\n[SEP]\na\n", "has no \"[UNK]\", the unknown token"),
                BAD("[UNK]\n[SEP]\na\n", "has no \"[CLS]\""),
                BAD("[UNK]\n[CLS]\na\n", "has no \"[SEP]\"")};

@@ -96,8 +96,8 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts, 
             w->symbol[to++] = id[point];
         }
         if (to - begin > INT32_MAX / 2)
-            status = wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin,
-                                  INT32_MAX / 2);
+            status =
+                wf_error_set(error, WF_ERR_FORMAT, "a word has %" PRId64 " characters; at most %d are possible", to - begin, INT32_MAX / 2);
         if (to - begin < 2) {
             to = begin;
             continue;

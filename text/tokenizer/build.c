@@ -8,8 +8,6 @@
 #include <weft/internal/json.h>
 #include <weft/memory.h>
 
-#define MARK "\xE2\x96\x81" /* U+2581 */
-
 void tokenizer_table_free(struct tokenizer_table *table)
 {
     vocab_free(&table->pieces);
@@ -24,13 +22,19 @@ bool build_running_text(const struct wf_tokenizer_options *options)
 
 static json_t *metaspace(const struct wf_tokenizer_options *options)
 {
-    return json_pack("{s:s, s:s, s:s, s:b}", "type", "Metaspace", "replacement", MARK, "prepend_scheme",
+    return json_pack("{s:s, s:s, s:s, s:b}", "type", "Metaspace", "replacement", "\u2581", "prepend_scheme",
                      build_running_text(options) ? "never" : "always", "split", 1);
 }
 
-static json_t *byte_level(void)
+static json_t *byte_level(bool add_prefix_space)
 {
-    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1, "use_regex", 1);
+    return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", add_prefix_space, "trim_offsets", 1, "use_regex", 1);
+}
+
+/* A cut at every match. */
+static json_t *isolate(const char *pattern_type, const char *pattern)
+{
+    return json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", pattern_type, pattern, "behavior", "Isolated", "invert", 0);
 }
 
 static enum wf_pre_tokenizer pre_tokenizer_of(const struct wf_tokenizer_options *options)
@@ -42,21 +46,16 @@ static json_t *pre_tokenizer(const struct wf_tokenizer_options *options)
 {
     enum wf_pre_tokenizer wanted = pre_tokenizer_of(options);
     if (options->kind == WF_TOKENIZER_BYTE_BPE)
-        return byte_level();
+        return byte_level(false);
     if (options->kind == WF_TOKENIZER_CHAR)
-        return json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", EVERY_CHARACTER, "behavior", "Isolated", "invert",
-                         0);
+        return isolate("Regex", EVERY_CHARACTER);
     if (wanted == WF_WHITESPACE)
         return json_pack("{s:s}", "type", "Whitespace");
     if (wanted == WF_METASPACE_ALONE)
         return metaspace(options);
-    json_t *steps = json_array();
-    if (wanted == WF_RUNNING_TEXT)
-        json_array_append_new(
-            steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "String", "\n", "behavior", "Isolated", "invert", 0));
-    json_array_append_new(steps, metaspace(options));
-    json_array_append_new(steps, json_pack("{s:s, s:s}", "type", "Punctuation", "behavior", "Isolated"));
-    return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
+    return json_pack("{s:s, s:[o*, o, {s:s, s:s}]}", "type", "Sequence", "pretokenizers",
+                     wanted == WF_RUNNING_TEXT ? isolate("String", "\n") : NULL, metaspace(options), "type", "Punctuation", "behavior",
+                     "Isolated");
 }
 
 wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const struct part **out, wf_error *error)
@@ -73,28 +72,14 @@ wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const str
     return NULL;
 }
 
-/* That of pieces with spaces between is none. */
+/* None joins the pieces with spaces. */
 static json_t *decoder(const struct wf_tokenizer_options *options)
 {
-    if (options->kind == WF_TOKENIZER_BYTE_BPE) {
-        json_t *bytes = byte_level();
-        json_object_set_new(bytes, "add_prefix_space", json_true());
-        return bytes;
-    }
+    if (options->kind == WF_TOKENIZER_BYTE_BPE)
+        return byte_level(true);
     if (options->kind == WF_TOKENIZER_CHAR)
         return json_pack("{s:s}", "type", "Fuse");
     return pre_tokenizer_of(options) == WF_WHITESPACE ? json_null() : metaspace(options);
-}
-
-static void add_special(json_t *items, const char *token, int type)
-{
-    if (token)
-        json_array_append_new(items, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", token, "type_id", type));
-}
-
-static void add_sequence(json_t *items, const char *id, int type)
-{
-    json_array_append_new(items, json_pack("{s:{s:s, s:i}}", "Sequence", "id", id, "type_id", type));
 }
 
 /* The first of the names that is a special token, or NULL. */
@@ -108,27 +93,27 @@ static const char *special(const struct tokenizer_table *table, const char *cons
     return NULL;
 }
 
+/* {"SpecialToken": {"id": "<s>", "type_id": 0}}; NULL without that token. */
+static json_t *item(const char *kind, const char *id, int type)
+{
+    return id ? json_pack("{s:{s:s, s:i}}", kind, "id", id, "type_id", type) : NULL;
+}
+
 /* BOS ... EOS, and for a pair another text and EOS. */
 static json_t *post_processor(const struct tokenizer_table *table)
 {
-    const char *ends[2] = {special(table, special_names[WF_SPECIAL_BOS]), special(table, special_names[WF_SPECIAL_EOS])};
-    if (!ends[0] && !ends[1])
+    const char *bos = special(table, special_names[WF_SPECIAL_BOS]), *eos = special(table, special_names[WF_SPECIAL_EOS]);
+    if (!bos && !eos)
         return json_null();
-    json_t *single = json_array(), *pair = json_array(), *specials = json_object();
-    for (int i = 0; i < 2; i++) {
-        json_t *items = i ? pair : single;
-        add_special(items, ends[0], 0);
-        add_sequence(items, "A", 0);
-        add_special(items, ends[1], 0);
-    }
-    add_sequence(pair, "B", 1);
-    add_special(pair, ends[1], 1);
-    for (int i = 0; i < 2; i++)
-        if (ends[i])
-            json_object_set_new(specials, ends[i],
-                                json_pack("{s:s, s:[i], s:[s]}", "id", ends[i], "ids",
-                                          (int)vocab_find(&table->pieces, ends[i], (int64_t)strlen(ends[i])), "tokens", ends[i]));
-    return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair, "special_tokens", specials);
+    json_t *specials = json_object();
+    for (const char *token = bos ? bos : eos; token; token = token == bos ? eos : NULL)
+        json_object_set_new(specials, token,
+                            json_pack("{s:s, s:[i], s:[s]}", "id", token, "ids",
+                                      (int)vocab_find(&table->pieces, token, (int64_t)strlen(token)), "tokens", token));
+    return json_pack("{s:s, s:[o*, o, o*], s:[o*, o, o*, o, o*], s:o}", "type", "TemplateProcessing", "single",
+                     item("SpecialToken", bos, 0), item("Sequence", "A", 0), item("SpecialToken", eos, 0), "pair",
+                     item("SpecialToken", bos, 0), item("Sequence", "A", 0), item("SpecialToken", eos, 0), item("Sequence", "B", 1),
+                     item("SpecialToken", eos, 1), "special_tokens", specials);
 }
 
 json_t *build_added_token(const char *content, int64_t id)
@@ -159,18 +144,16 @@ static wf_status tokenizer_of_table(const struct wf_tokenizer_options *options, 
     const char *unknown = bpe ? NULL : "<unk>"; /* WordLevel must name one, there or not */
     wf_json_init();
     wf_json_memory_clear();
-    json_t *added = json_array(), *root = json_pack("{s:s}", "version", "1.0");
+    json_t *added = json_array();
     for (int32_t id = 0; id < table->specials; id++) {
         const char *token = vocab_piece(&table->pieces, id, &(int64_t){0});
         if ((!strcmp(token, "<unk>") || !strcmp(token, "[UNK]")) && options->kind != WF_TOKENIZER_BYTE_BPE) /* bytes are never unknown */
             unknown = token;
         json_array_append_new(added, build_added_token(token, id));
     }
-    json_object_set_new(root, "model", json_pack("{s:s, s:s?}", "type", bpe ? "BPE" : "WordLevel", "unk_token", unknown));
-    json_object_set_new(root, "added_tokens", added);
-    json_object_set_new(root, "pre_tokenizer", pre_tokenizer(options));
-    json_object_set_new(root, "post_processor", post_processor(table));
-    json_object_set_new(root, "decoder", decoder(options));
+    json_t *root = json_pack("{s:s, s:{s:s, s:s?}, s:o, s:o, s:o, s:o}", "version", "1.0", "model", "type", bpe ? "BPE" : "WordLevel",
+                             "unk_token", unknown, "added_tokens", added, "pre_tokenizer", pre_tokenizer(options), "post_processor",
+                             post_processor(table), "decoder", decoder(options));
     return build_tokenizer(root, table, "the trained tokenizer", out, error);
 }
 
@@ -196,14 +179,22 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
 static wf_status train(const struct tokenizer_source *source, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                        wf_error *error)
 {
-    wf_status (*const trainer)(const struct tokenizer_source *, const struct wf_tokenizer_options *, struct tokenizer_table *, wf_error *) =
-        options->kind == WF_TOKENIZER_CHAR   ? char_train
-        : options->kind == WF_TOKENIZER_WORD ? tokenizer_train_word
-                                             : tokenizer_train_bpe;
+    static wf_status (*const trainer[])(const struct tokenizer_source *, const struct wf_tokenizer_options *, struct tokenizer_table *,
+                                        wf_error *) = {[WF_TOKENIZER_CHAR] = char_train,
+                                                       [WF_TOKENIZER_WORD] = tokenizer_train_word,
+                                                       [WF_TOKENIZER_BPE] = tokenizer_train_bpe,
+                                                       [WF_TOKENIZER_BYTE_BPE] = tokenizer_train_bpe};
     struct tokenizer_table table = {0};
-    wf_status status = trainer(source, options, &table, error);
+    *out = NULL;
+    wf_status status = check_options(options, error);
+    if (status == WF_OK && source->text && source->length < 1)
+        status = wf_error_set(error, WF_ERR_FORMAT, "a tokenizer cannot be trained on empty text");
+    if (status == WF_OK && !source->text && source->count < 1)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "no text file given; name at least one");
     if (status == WF_OK)
-        return tokenizer_of_table(options, &table, out, error);
+        status = trainer[options->kind](source, options, &table, error);
+    if (status == WF_OK)
+        status = tokenizer_of_table(options, &table, out, error);
     tokenizer_table_free(&table);
     return status;
 }
@@ -211,23 +202,11 @@ static wf_status train(const struct tokenizer_source *source, const struct wf_to
 wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                   wf_error *error)
 {
-    *out = NULL;
-    wf_status status = check_options(options, error);
-    if (status != WF_OK)
-        return status;
-    if (length < 1)
-        return wf_error_set(error, WF_ERR_FORMAT, "a tokenizer needs text to be made from, and this one is empty");
-    return train(&(struct tokenizer_source){.text = text, .length = length}, options, out, error);
+    return train(&(struct tokenizer_source){.text = text ? text : "", .length = length}, options, out, error);
 }
 
 wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                         wf_tokenizer **out, wf_error *error)
 {
-    *out = NULL;
-    wf_status status = check_options(options, error);
-    if (status != WF_OK)
-        return status;
-    if (count < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "no text file given; name at least one");
     return train(&(struct tokenizer_source){.path = paths, .count = count}, options, out, error);
 }

@@ -15,7 +15,7 @@ enum { MOST_SHARES = 16, SMALLEST_SHARE = 65536 };
 struct share {
     const struct part *pre_tokenizer;
     struct scratch scratch;
-    bool running;     /* line ends are words */
+    bool running; /* line ends are words */
     const char *data;
     int64_t length;
     struct word_counts counts;

@@ -46,20 +46,19 @@ static bool in(uint32_t point, const struct range *range, size_t count)
 
 /* By utf8proc's category; the rest are 0. */
 static const uint8_t category_class[32] = {
-    [UTF8PROC_CATEGORY_LU ... UTF8PROC_CATEGORY_LO] = CHAR_LETTER | CHAR_WORD,
-    [UTF8PROC_CATEGORY_MN ... UTF8PROC_CATEGORY_ME] = CHAR_WORD,
-    [UTF8PROC_CATEGORY_ND ... UTF8PROC_CATEGORY_NL] = CHAR_NUMBER | CHAR_WORD,
+    [UTF8PROC_CATEGORY_LU... UTF8PROC_CATEGORY_LO] = CHAR_LETTER | CHAR_WORD,
+    [UTF8PROC_CATEGORY_MN... UTF8PROC_CATEGORY_ME] = CHAR_WORD,
+    [UTF8PROC_CATEGORY_ND... UTF8PROC_CATEGORY_NL] = CHAR_NUMBER | CHAR_WORD,
     [UTF8PROC_CATEGORY_NO] = CHAR_NUMBER,
     [UTF8PROC_CATEGORY_PC] = CHAR_PUNCTUATION | CHAR_WORD,
-    [UTF8PROC_CATEGORY_PD ... UTF8PROC_CATEGORY_PO] = CHAR_PUNCTUATION,
-    [UTF8PROC_CATEGORY_ZS ... UTF8PROC_CATEGORY_ZP] = CHAR_SPACE,
+    [UTF8PROC_CATEGORY_PD... UTF8PROC_CATEGORY_PO] = CHAR_PUNCTUATION,
+    [UTF8PROC_CATEGORY_ZS... UTF8PROC_CATEGORY_ZP] = CHAR_SPACE,
 };
 
 unsigned unicode_class_of(uint32_t point)
 {
     /* Joiners and circled letters are alphabetic; Mongolian and Sharada signs were punctuation. */
-    static const struct range words[] = {
-        {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+    static const struct range words[] = {{0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     unsigned class = category_class[utf8proc_category((utf8proc_int32_t)point)];
     if (class & CHAR_LETTER)
         return class;

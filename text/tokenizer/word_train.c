@@ -48,17 +48,17 @@ wf_status tokenizer_train_word(const struct tokenizer_source *source, const stru
     wf_status status = train_specials(options, out, error);
     int64_t specials = out->specials;
     if (status == WF_OK && options->vocab_size && options->vocab_size <= specials)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "a vocabulary of %" PRId64 " entries is too small: %" PRId64
-                              " special tokens and a word need at least %" PRId64,
-                              options->vocab_size, specials, specials + 1);
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT,
+                         "a vocabulary of %" PRId64 " entries is too small: %" PRId64 " special tokens and a word need at least %" PRId64,
+                         options->vocab_size, specials, specials + 1);
     if (status == WF_OK)
         status = word_counts_read(source, options, &words, error);
     if (status == WF_OK)
         status = build(&words, options, out, error);
     if (status == WF_OK && out->pieces.count == specials)
-        status =
-            wf_error_set(error, WF_ERR_ARGUMENT, "no word occurs %" PRId64 " times; choose a smaller min_frequency", options->min_frequency);
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "no word occurs %" PRId64 " times; choose a smaller min_frequency",
+                              options->min_frequency);
     word_counts_free(&words);
     return status;
 }
