@@ -54,7 +54,7 @@ void cache_touch(const char *path)
 
 bool cache_map(const char *path, struct wf_map *map)
 {
-    if (wf_map_open(path, map, NULL) != WF_OK)
+    if (wf_map_open(path, true, map, NULL) != WF_OK)
         return false;
     /* A lock that can't be had leaves the file to be dropped, which does no harm to who has it mapped. */
     if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)

@@ -2,24 +2,75 @@
 #include "append.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <weft/file.h>
 #include <weft/internal/reason.h>
+#include <weft/memory.h>
 
-wf_status append_piece(int fd, const char *path, const void *piece, int64_t length, const char *name, int64_t *bytes, wf_error *error)
+static const int64_t LONGEST = (int64_t)1 << 31;
+
+/* What goes is nearly always the end of the file. It is cut off in place: a TensorBoard that has the file open reads on, for the same
+ * steps give records of the same length. */
+static wf_status drop_after(struct append_file *file, append_keeper *keep, int64_t last, wf_error *error)
+{
+    int64_t bytes;
+    bool prefix;
+    char *data = wf_file_load(file->path, LONGEST, &bytes, error);
+    if (!data)
+        return error->code;
+    wf_status status = keep(data, bytes, last, file->path, &file->bytes, &prefix, error);
+    if (status == WF_OK && !prefix)
+        status = wf_file_save(file->path, data, file->bytes, error);
+    else if (status == WF_OK && file->bytes < bytes && truncate(file->path, file->bytes) != 0)
+        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(errno));
+    wf_free(data);
+    return status;
+}
+
+wf_status append_open(struct append_file *file, char *path, append_keeper *keep, int64_t last, wf_error *error)
+{
+    struct stat info;
+    wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */
+    *file = (struct append_file){.path = path, .fd = -1};
+    bool there = path && stat(path, &info) == 0;
+    if (!path)
+        wf_error_set(&failure, WF_ERR_MEMORY, "no memory for the path of a log");
+    else if (there && !S_ISREG(info.st_mode)) /* reading a pipe would wait for a writer */
+        wf_error_set(&failure, WF_ERR_IO, "%s: is not a regular file", path);
+    else if ((!there || drop_after(file, keep, last, &failure) == WF_OK) &&
+             (file->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) < 0)
+        wf_error_set(&failure, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, wf_reason(errno));
+    if (!failure.code)
+        return WF_OK;
+    append_close(file);
+    return wf_error_set(error, failure.code, "%s", failure.message);
+}
+
+wf_status append_piece(struct append_file *file, const void *piece, int64_t length, const char *name, wf_error *error)
 {
     ssize_t done;
     do
-        done = write(fd, piece, (size_t)length);
+        done = write(file->fd, piece, (size_t)length);
     while (done < 0 && errno == EINTR);
     if (done == length) {
-        *bytes += length;
+        file->bytes += length;
         return WF_OK;
     }
     int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
-    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", path, *bytes, wf_reason(number));
-    if (done > 0 && ftruncate(fd, *bytes) != 0)
+    wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(number));
+    if (done > 0 && ftruncate(file->fd, file->bytes) != 0)
         wf_error_prefix(error, "a torn %s is left", name);
     return WF_ERR_IO;
+}
+
+void append_close(struct append_file *file)
+{
+    if (file->path && file->fd >= 0)
+        close(file->fd);
+    wf_free(file->path);
+    *file = (struct append_file){0};
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays of any strides into files. */
 #ifndef WEFT_IO_ARRAY_WRITE_H
 #define WEFT_IO_ARRAY_WRITE_H
 
 #include <weft/array.h>
 #include <weft/file.h>
 
-enum { ARRAY_PIECE = 1 << 16 }; /* bytes gathered at once from a strided array; a multiple of every element's size */
-
-/* Appends the elements in row-major order. piece: room for ARRAY_PIECE bytes. */
-void wf_array_write(wf_file_writer *out, const wf_array *array, char *piece);
+/* Appends the elements of an array of any strides in row-major order. */
+void wf_array_write(wf_file_writer *out, const wf_array *array);
+/* Whether dtype, shape and data are those of an array that can be written; *bytes is what it takes. */
+bool wf_array_writable(const wf_array *array, int64_t *bytes);
 
 #endif

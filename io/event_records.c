@@ -3,11 +3,25 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weft/internal/crc32c.h>
 #include <weft/internal/event_files.h>
 #include <weft/memory.h>
 
 #include "events.pb-c.h"
+
+/* Four bits at a time: entry i is what the polynomial makes of i. */
+uint32_t wf_crc32c(const void *data, int64_t bytes)
+{
+    static const uint32_t table[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+                                       0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75};
+    const unsigned char *byte = data;
+    uint32_t crc = ~(uint32_t)0;
+    for (int64_t i = 0; i < bytes; i++) {
+        crc ^= byte[i];
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+    }
+    return ~crc;
+}
 
 uint32_t wf_record_checksum(const void *data, int64_t bytes)
 {
@@ -15,7 +29,7 @@ uint32_t wf_record_checksum(const void *data, int64_t bytes)
     return (crc >> 15 | crc << 17) + 0xa282ead8u; /* the mask of TensorFlow's records */
 }
 
-static uint32_t load32(const unsigned char *p)
+static uint32_t load32(const char *p)
 {
     uint32_t value;
     memcpy(&value, p, sizeof value); /* the machine is little-endian: meson.build sees to that */
@@ -41,11 +55,11 @@ struct event {
     int64_t step;
 };
 
-static wf_status decode(const unsigned char *data, int64_t bytes, struct event *out)
+static wf_status decode(const char *data, int64_t bytes, struct event *out)
 {
     bool failed = false;
     ProtobufCAllocator allocator = {.alloc = take, .free = give, .allocator_data = &failed};
-    Wf__Event *event = wf__event__unpack(&allocator, (size_t)bytes, data);
+    Wf__Event *event = wf__event__unpack(&allocator, (size_t)bytes, (const uint8_t *)data);
     if (!event)
         return failed ? WF_ERR_MEMORY : WF_ERR_FORMAT;
     *out = (struct event){.step = event->step,
@@ -60,8 +74,7 @@ static wf_status damaged(const char *where, int64_t at, const char *what, wf_err
     return wf_error_set(error, WF_ERR_FORMAT, "%s: byte %" PRId64 ": %s", where, at, what);
 }
 
-wf_status wf_event_records_keep(unsigned char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
-                                wf_error *error)
+wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix, wf_error *error)
 {
     *kept = 0;
     *prefix = true;
@@ -72,7 +85,7 @@ wf_status wf_event_records_keep(unsigned char *data, int64_t bytes, int64_t last
             return damaged(where, at, "no record begins here: its checksum is wrong", error);
         if (length > (uint64_t)(bytes - at) || bytes - at - (int64_t)length < WF_RECORD_HEAD + WF_RECORD_TAIL)
             break; /* torn */
-        const unsigned char *content = data + at + WF_RECORD_HEAD;
+        const char *content = data + at + WF_RECORD_HEAD;
         size = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
         if (load32(content + length) != wf_record_checksum(content, (int64_t)length))
             return damaged(where, at, "the record's checksum is wrong", error);
@@ -86,10 +99,8 @@ wf_status wf_event_records_keep(unsigned char *data, int64_t bytes, int64_t last
             return damaged(where, at, "the first event does not say brain.Event: this is no event file", error);
         if (at > 0 && event.step > last)
             continue;
-        if (*kept < at) {
-            memmove(data + *kept, data + at, (size_t)size);
-            *prefix = false;
-        }
+        *prefix &= *kept == at;
+        memmove(data + *kept, data + at, (size_t)size);
         *kept += size;
     }
     return WF_OK;

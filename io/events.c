@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/events.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <weft/file.h>
 #include <weft/internal/event_files.h>
 #include <weft/internal/grow.h>
-#include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include "append.h"
 #include "events.pb-c.h"
 
-static const int64_t LONGEST = (int64_t)1 << 31;
 enum { ROOM = 4096, DT_STRING = 7, DATA_CLASS_TENSOR = 2 };
 
 struct wf_events {
-    int fd;
-    char *path;
-    int64_t bytes;         /* where the last whole record ends */
+    struct append_file file;
     unsigned char *record; /* the one that is being written: scalars never need another block */
     int64_t room;
 };
@@ -40,13 +32,13 @@ static wf_status append(wf_events *e, const Wf__Event *event, wf_error *error)
     uint64_t length = protobuf_c_message_get_packed_size(&event->base);
     int64_t bytes = WF_RECORD_HEAD + (int64_t)length + WF_RECORD_TAIL;
     if (!wf_grow(&e->record, &e->room, bytes, 1))
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a record of %" PRId64 " bytes", e->path, bytes);
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a record of %" PRId64 " bytes", e->file.path, bytes);
     unsigned char *content = e->record + WF_RECORD_HEAD;
     protobuf_c_message_pack(&event->base, content);
     memcpy(e->record, &length, sizeof length);
     memcpy(e->record + 8, &(uint32_t){wf_record_checksum(e->record, 8)}, 4);
     memcpy(content + length, &(uint32_t){wf_record_checksum(content, (int64_t)length)}, 4);
-    return append_piece(e->fd, e->path, e->record, bytes, "record", &e->bytes, error);
+    return append_piece(&e->file, e->record, bytes, "record", error);
 }
 
 static double wall_of(double wall)
@@ -74,7 +66,7 @@ static wf_status append_value(wf_events *e, int64_t step, double wall, Wf__Summa
 {
     char quoted[WF_QUOTE_SIZE];
     if (wf_utf8_check(value->tag, (int64_t)strlen(value->tag)) >= 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the tag %s is not UTF-8", e->path, wf_text_quote(value->tag, quoted));
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the tag %s is not UTF-8", e->file.path, wf_text_quote(value->tag, quoted));
     Wf__Summary summary = WF__SUMMARY__INIT;
     summary.n_value = 1;
     summary.value = &value;
@@ -98,7 +90,7 @@ wf_status wf_events_scalar(wf_events *e, const char *tag, int64_t step, double w
 wf_status wf_events_text(wf_events *e, const char *tag, int64_t step, double wall, const char *text, wf_error *error)
 {
     if (wf_utf8_check(text, (int64_t)strlen(text)) >= 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the text for %s is not UTF-8", e->path, tag);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the text for %s is not UTF-8", e->file.path, tag);
     ProtobufCBinaryData bytes = {.len = strlen(text), .data = (uint8_t *)text};
     Wf__TensorShape scalar = WF__TENSOR_SHAPE__INIT;
     Wf__Tensor tensor = WF__TENSOR__INIT;
@@ -123,92 +115,44 @@ void wf_events_close(wf_events *e)
 {
     if (!e)
         return;
-    if (e->fd >= 0)
-        close(e->fd);
-    wf_free(e->path);
+    append_close(&e->file);
     wf_free(e->record);
     wf_free(e);
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------- */
-
-/* What goes is nearly always the end of the file. It is cut off in place: a TensorBoard that has the file open reads on, for the same
- * steps give records of the same length. */
-static wf_status drop_after(const char *path, int64_t last, wf_error *error)
-{
-    int64_t bytes, kept;
-    bool prefix;
-    wf_error failure = {0};
-    unsigned char *data = (unsigned char *)wf_file_load(path, LONGEST, &bytes, &failure);
-    if (!data)
-        return wf_error_set(error, failure.code, "%s", failure.message);
-    wf_status status = wf_event_records_keep(data, bytes, last, path, &kept, &prefix, error);
-    if (status == WF_OK && !prefix)
-        status = wf_file_save(path, data, kept, error);
-    else if (status == WF_OK && kept < bytes && truncate(path, kept) != 0)
-        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", path, kept, wf_reason(errno));
-    wf_free(data);
-    return status;
-}
-
-/* The path of the file to go on with; *made: there is none yet. */
-static wf_status prepare(wf_events *e, const char *folder, int64_t last, bool *made, wf_error *error)
+/* Opens each event file of the folder, the last one to go on with; a new one where there is none. */
+static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_error *error)
 {
     struct wf_names names;
-    const char *slash = *folder && folder[strlen(folder) - 1] == '/' ? "" : "/";
+    char host[256] = "", *name;
     wf_status status = wf_event_files(folder, &names, error);
+    bool made = names.count == 0;
     for (int64_t i = 0; i < names.count && status == WF_OK; i++) {
-        wf_free(e->path);
-        if (!(e->path = wf_format("%s%s%s", folder, slash, names.name[i])))
-            status = wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the name of an event file", folder);
-        else
-            status = drop_after(e->path, last, error);
+        append_close(&e->file);
+        status = append_open(&e->file, wf_format("%s/%s", folder, names.name[i]), wf_event_records_keep, last, error);
     }
-    *made = names.count == 0;
+    if (status == WF_OK && made) {
+        if (gethostname(host, sizeof host - 1) != 0)
+            host[0] = 0;
+        name = wf_event_file_name((int64_t)time(NULL), host);
+        status = append_open(&e->file, name ? wf_format("%s/%s", folder, name) : NULL, wf_event_records_keep, last, error);
+        wf_free(name);
+    }
     wf_names_free(&names);
-    if (status != WF_OK || !*made)
+    if (status != WF_OK || e->file.bytes > 0)
         return status;
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) != 0)
-        host[0] = 0;
-    char *name = wf_event_file_name((int64_t)time(NULL), host);
-    e->path = name ? wf_format("%s%s%s", folder, slash, name) : NULL;
-    wf_free(name);
-    return e->path ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the name of an event file", folder);
-}
-
-static wf_status begin(wf_events *e, bool made, wf_error *error)
-{
-    struct stat info;
-    e->fd = open(e->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (made ? O_EXCL : 0), 0666);
-    if (e->fd < 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", e->path, wf_reason(errno));
-    if (fstat(e->fd, &info) != 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read: %s", e->path, wf_reason(errno));
-    e->bytes = info.st_size;
-    if (e->bytes > 0)
-        return WF_OK;
-    wf_status status = append_version(e, error); /* also where a process died before it had written that */
+    status = append_version(e, error); /* also where a process died before it had written that */
     if (status != WF_OK && made)
-        unlink(e->path);
+        unlink(e->file.path);
     return status;
 }
 
 wf_events *wf_events_open(const char *folder, int64_t last, wf_error *error)
 {
     wf_events *e = wf_alloc_zero(1, sizeof *e);
-    if (e)
-        *e = (wf_events){.fd = -1, .record = wf_alloc(ROOM), .room = ROOM};
-    if (!e || !e->record) {
-        wf_events_close(e);
+    if (!e || !wf_grow(&e->record, &e->room, ROOM, 1))
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for an event file", folder);
-        return NULL;
-    }
-    bool made;
-    wf_status status = prepare(e, folder, last, &made, error);
-    if (status == WF_OK)
-        status = begin(e, made, error);
-    if (status == WF_OK)
+    else if (open_files(e, folder, last, error) == WF_OK)
         return e;
     wf_events_close(e);
     return NULL;

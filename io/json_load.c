@@ -6,10 +6,8 @@
 
 #include <weft/file.h>
 #include <weft/internal/json.h>
-#include <weft/memory.h>
-
-#include "json_decode.h"
 #include <weft/internal/locale_c.h>
+#include <weft/memory.h>
 
 /* jansson's lexer does not look whether the buffer of its token could grow: without memory it would lose characters, the closing
  * quote among them, and read on behind the end. So a parse starts with a reserve. The first allocation that fails gives it back,
@@ -85,25 +83,21 @@ static int64_t too_deep(const char *text, int64_t bytes, int limit, int64_t *lon
 }
 
 /* Line and column, from 1, of a byte; columns count characters. */
-static void place_of(const char *text, int64_t offset, int64_t *line, int64_t *column)
+static void place_of(const char *text, int64_t offset, json_error_t *out)
 {
-    *line = *column = 1;
+    out->position = (int)offset;
+    out->line = out->column = 1;
     for (int64_t i = 0; i < offset; i++) {
-        if (text[i] == '\n') {
-            ++*line;
-            *column = 1;
-        } else if ((text[i] & 0xc0) != 0x80) {
-            ++*column;
-        }
+        out->column = text[i] == '\n' ? 1 : out->column + ((text[i] & 0xc0) != 0x80);
+        out->line += text[i] == '\n';
     }
 }
 
 static bool is_blank(const char *text, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i++)
-        if (!strchr(" \t\r\n", text[i]) || !text[i])
-            return false;
-    return true;
+    while (bytes > 0 && memchr(" \t\r\n", text[bytes - 1], 4))
+        bytes--;
+    return bytes == 0;
 }
 
 struct source {
@@ -115,15 +109,12 @@ struct source {
 static size_t next_piece(void *buffer, size_t room, void *data)
 {
     struct source *source = data;
-    int64_t left = source->bytes - source->at;
-    size_t piece = left < PIECE ? (size_t)left : PIECE;
+    int64_t left = source->bytes - source->at, most = room < PIECE ? (int64_t)room : PIECE, piece = left < most ? left : most;
     if (no_memory)
         return (size_t)-1;
-    if (piece > room)
-        piece = room;
-    memcpy(buffer, source->text + source->at, piece);
-    source->at += (int64_t)piece;
-    return piece;
+    memcpy(buffer, source->text + source->at, (size_t)piece);
+    source->at += piece;
+    return (size_t)piece;
 }
 
 static json_t *parse(const char *text, int64_t bytes, int64_t longest, json_error_t *reason)
@@ -146,27 +137,25 @@ static json_t *parse(const char *text, int64_t bytes, int64_t longest, json_erro
     return value;
 }
 
-json_t *wf_json_decode(const char *text, int64_t bytes, int depth, struct json_failure *failure)
+json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t *failure)
 {
     wf_json_init();
-    int64_t longest;
-    *failure = (struct json_failure){.offset = too_deep(text, bytes, depth, &longest)};
-    if (failure->offset >= 0) {
-        place_of(text, failure->offset, &failure->line, &failure->column);
-        snprintf(failure->reason, sizeof failure->reason, "nested more than %d deep", depth);
-        return NULL;
+    int64_t longest, deep = too_deep(text, bytes, depth, &longest);
+    *failure = (json_error_t){0};
+    json_t *value = deep < 0 ? parse(text, bytes, longest, failure) : NULL;
+    if (deep >= 0) {
+        wf_json_memory_clear();
+        place_of(text, deep, failure);
+        snprintf(failure->text, sizeof failure->text, "nested more than %d deep", depth);
+    } else if (!value) {
+        /* jansson names the last character that it took: column 0 before the first. */
+        failure->position = failure->position > 0 ? failure->position : 0;
+        failure->line = failure->line > 0 ? failure->line : 1;
+        failure->column = failure->column > 0 ? failure->column : 1;
+        if (is_blank(text, bytes))
+            snprintf(failure->text, sizeof failure->text, "empty where JSON is expected");
     }
-    json_error_t reason = {0};
-    json_t *value = parse(text, bytes, longest, &reason);
-    if (value)
-        return value;
-    failure->no_memory = wf_json_memory_failed();
-    failure->offset = reason.position > 0 ? reason.position : 0;
-    /* jansson names the last character that it took: column 0 before the first. */
-    failure->line = reason.line > 0 ? reason.line : 1;
-    failure->column = reason.column > 0 ? reason.column : 1;
-    snprintf(failure->reason, sizeof failure->reason, "%s", is_blank(text, bytes) ? "empty where JSON is expected" : reason.text);
-    return NULL;
+    return value;
 }
 
 json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_error *error)
@@ -176,16 +165,13 @@ json_t *wf_json_parse(const char *text, int64_t bytes, const char *where, wf_err
 
 json_t *wf_json_parse_line(const char *text, int64_t bytes, const char *where, int64_t line, wf_error *error)
 {
-    struct json_failure failure;
+    json_error_t failure;
     json_t *value = wf_json_decode(text, bytes, WF_JSON_MAX_DEPTH, &failure);
-    if (value)
-        return value;
-    if (failure.no_memory)
+    if (!value && wf_json_memory_failed())
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for %" PRId64 " bytes of JSON", where, bytes);
-    else
-        wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": %s", where, line - 1 + failure.line, failure.column,
-                     failure.reason);
-    return NULL;
+    else if (!value)
+        wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%d: %s", where, line - 1 + failure.line, failure.column, failure.text);
+    return value;
 }
 
 json_t *wf_json_load(const char *path, int64_t limit, wf_error *error)

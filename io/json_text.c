@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON text. Not jansson's own: that writes 0.1 as 0.10000000000000001, or loses digits. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include <weft/file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/string.h>
-#include <weft/internal/text.h>
 #include <weft/memory.h>
 
 struct writer {
@@ -16,64 +14,51 @@ struct writer {
     bool too_deep;
 };
 
-static void put(struct writer *w, const json_t *value, int depth);
-
 static void line(struct writer *w, int depth)
 {
-    static const char blanks[] = "                ";
-    if (!w->indent)
-        return;
-    wf_string_add(&w->out, "\n", 1);
-    for (int64_t n = (int64_t)w->indent * depth; n > 0; n -= 16)
-        wf_string_add(&w->out, blanks, n < 16 ? n : 16);
-}
-
-static void put_object(struct writer *w, const json_t *value, int depth)
-{
-    wf_string_text(&w->out, "{");
-    const char *key, *separator = "";
-    json_t *member;
-    json_object_foreach((json_t *)value, key, member)
-    {
-        wf_string_text(&w->out, separator);
-        separator = ",";
-        line(w, depth + 1);
-        wf_string_json(&w->out, key, (int64_t)strlen(key));
-        wf_string_text(&w->out, w->indent ? ": " : ":");
-        put(w, member, depth + 1);
-    }
-    if (*separator)
-        line(w, depth);
-    wf_string_text(&w->out, "}");
-}
-
-static void put_array(struct writer *w, const json_t *value, int depth)
-{
-    size_t count = json_array_size(value);
-    wf_string_text(&w->out, "[");
-    for (size_t i = 0; i < count; i++) {
-        wf_string_text(&w->out, i ? "," : "");
-        line(w, depth + 1);
-        put(w, json_array_get(value, i), depth + 1);
-    }
-    if (count)
-        line(w, depth);
-    wf_string_text(&w->out, "]");
+    if (w->indent)
+        wf_string_char(&w->out, '\n');
+    for (int i = 0; i < w->indent * depth; i++)
+        wf_string_char(&w->out, ' ');
 }
 
 static void put(struct writer *w, const json_t *value, int depth)
 {
-    char number[WF_NUMBER_SIZE];
+    const char *key, *separator = "";
+    json_t *member;
+    size_t i;
     if (depth > WF_JSON_MAX_DEPTH) {
         w->too_deep = true;
         return;
     }
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        put_object(w, value, depth);
+        wf_string_text(&w->out, "{");
+        json_object_foreach((json_t *)value, key, member)
+        {
+            wf_string_text(&w->out, separator);
+            separator = ",";
+            line(w, depth + 1);
+            wf_string_json(&w->out, key, (int64_t)strlen(key));
+            wf_string_text(&w->out, w->indent ? ": " : ":");
+            put(w, member, depth + 1);
+        }
+        if (*separator)
+            line(w, depth);
+        wf_string_text(&w->out, "}");
         break;
     case JSON_ARRAY:
-        put_array(w, value, depth);
+        wf_string_text(&w->out, "[");
+        json_array_foreach(value, i, member)
+        {
+            wf_string_text(&w->out, separator);
+            separator = ",";
+            line(w, depth + 1);
+            put(w, member, depth + 1);
+        }
+        if (*separator)
+            line(w, depth);
+        wf_string_text(&w->out, "]");
         break;
     case JSON_STRING:
         wf_string_json(&w->out, json_string_value(value), (int64_t)json_string_length(value));
@@ -82,17 +67,10 @@ static void put(struct writer *w, const json_t *value, int depth)
         wf_string_format(&w->out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         break;
     case JSON_REAL: /* jansson holds finite ones only */
-        wf_string_text(&w->out, wf_text_double(json_real_value(value), number));
+        wf_string_double(&w->out, json_real_value(value));
         break;
-    case JSON_TRUE:
-        wf_string_text(&w->out, "true");
-        break;
-    case JSON_FALSE:
-        wf_string_text(&w->out, "false");
-        break;
-    case JSON_NULL:
-        wf_string_text(&w->out, "null");
-        break;
+    default:
+        wf_string_text(&w->out, json_is_null(value) ? "null" : json_is_true(value) ? "true" : "false");
     }
 }
 
@@ -102,19 +80,16 @@ char *wf_json_text(const json_t *value, int indent, int64_t *bytes, wf_error *er
     put(&w, value, 0);
     if (indent)
         wf_string_text(&w.out, "\n");
-    int64_t length = w.out.length;
-    wf_string_add(&w.out, "", 1);
+    if (bytes)
+        *bytes = w.out.length;
+    if (!w.too_deep && !w.out.failed)
+        return w.out.data;
     if (w.too_deep)
         wf_error_set(error, WF_ERR_ARGUMENT, "JSON nested more than %d deep cannot be written", WF_JSON_MAX_DEPTH);
-    else if (w.out.failed)
-        wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld bytes of JSON", (long long)length);
-    if (w.too_deep || w.out.failed) {
-        wf_free(w.out.data);
-        return NULL;
-    }
-    if (bytes)
-        *bytes = length;
-    return w.out.data;
+    else
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " bytes of JSON", w.out.length);
+    wf_string_free(&w.out);
+    return NULL;
 }
 
 wf_status wf_json_save(const char *path, const json_t *value, int indent, wf_error *error)

@@ -8,44 +8,52 @@
 #include <weft/internal/map.h>
 #include <weft/internal/reason.h>
 
-static wf_status refuse(struct wf_map *map, const char *path, wf_error *error, wf_status code, const char *what)
+static const char nothing[] = "";
+
+wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error *error)
 {
-    int number = errno;
+    struct stat info;
+    wf_error failure = {0};
+    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
+    *map = (struct wf_map){.data = nothing, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (map->fd < 0 || fstat(map->fd, &info) != 0) {
+        wf_error_set(&failure, WF_ERR_IO, "%s: cannot be opened: %s", path, wf_reason(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        const char *what = S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe";
+        wf_error_set(&failure, WF_ERR_IO, "%s: is %s, not a regular file", path, what);
+    } else {
+        void *memory = pages && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, map->fd, 0) : (void *)nothing;
+        map->bytes = info.st_size;
+        if (memory == MAP_FAILED)
+            wf_error_set(&failure, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", path, wf_reason(errno));
+        else
+            map->data = memory;
+    }
+    if (!failure.code)
+        return WF_OK;
     wf_map_close(map);
-    return wf_error_set(error, code, "%s: %s: %s", path, what, wf_reason(number));
+    return wf_error_set(error, failure.code, "%s", failure.message);
 }
 
-wf_status wf_map_open(const char *path, struct wf_map *map, wf_error *error)
+int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes)
 {
-    *map = (struct wf_map){0};
-    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return refuse(map, path, error, WF_ERR_IO, "cannot be opened");
-    *map = (struct wf_map){.data = "", .fd = fd};
-    struct stat info;
-    if (fstat(fd, &info) != 0)
-        return refuse(map, path, error, WF_ERR_IO, "cannot be examined");
-    if (!S_ISREG(info.st_mode)) {
-        wf_map_close(map);
-        return wf_error_set(error, WF_ERR_IO, "%s: is %s, not a regular file; it is read more than once, so write it to a file first", path,
-                            S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
+    int64_t done = 0;
+    while (done < bytes) { /* Linux reads at most 0x7ffff000 bytes at once */
+        ssize_t got = pread(fd, out + done, (size_t)(bytes - done), offset + done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -1 : done;
+        done += got;
     }
-    if (info.st_size > 0) {
-        void *memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        if (memory == MAP_FAILED)
-            return refuse(map, path, error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "cannot be mapped");
-        map->data = memory;
-        map->bytes = info.st_size;
-    }
-    return WF_OK;
+    return done;
 }
 
 void wf_map_close(struct wf_map *map)
 {
-    if (map->bytes > 0)
+    if (map->data && map->data != nothing)
         munmap((void *)map->data, (size_t)map->bytes);
-    if (map->data)
+    if (map->data && map->fd >= 0)
         close(map->fd);
     *map = (struct wf_map){0};
 }

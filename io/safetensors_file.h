@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include <weft/internal/map.h>
 #include <weft/safetensors.h>
 
 /* The reference implementation's limit. */
@@ -11,9 +12,8 @@
 
 struct wf_safetensors {
     char *path;
-    int fd;             /* -1 when the file lies in memory and was not opened */
-    bool mapped;        /* memory is ours to unmap */
-    const char *memory; /* the file's first byte, or NULL: read through fd */
+    struct wf_map map;  /* {0}: the file lies in memory and was not opened */
+    const char *memory; /* the file's first byte, or NULL: read through map.fd */
     int64_t bytes;      /* of the file */
     int64_t start;      /* of the tensors: 8 + length of the header */
     json_t *header;     /* owns the names */
@@ -23,7 +23,8 @@ struct wf_safetensors {
     int64_t count;
 };
 
-/* Fills header, metadata, entry, by_name and count from the text of the header, and checks everything. start and bytes are set. */
+/* Fills header, metadata, entry, by_name and count from the text of the header, and checks everything. start and bytes are set. Messages
+ * come without the path. */
 wf_status wf_safetensors_header(wf_safetensors *file, const char *text, wf_error *error);
 
 #endif

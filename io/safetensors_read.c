@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
@@ -18,91 +13,55 @@ enum { PIECE = 1 << 20 }; /* bytes read at once when they are to be converted */
 
 static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *dst, int64_t bytes, wf_error *error)
 {
-    if (file->memory) {
-        if (bytes)
-            memcpy(dst, file->memory + offset, (size_t)bytes);
-        return WF_OK;
-    }
-    while (bytes > 0) {
-        ssize_t got = pread(file->fd, dst, (size_t)(bytes < 0x40000000 ? bytes : 0x40000000), offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, wf_reason(errno));
-        if (got == 0)
-            return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was cut after it was opened", file->path, offset);
-        dst += got;
-        offset += got;
-        bytes -= got;
-    }
+    int64_t got = bytes;
+    if (!file->memory)
+        got = wf_map_read(file->map.fd, offset, dst, bytes);
+    else if (bytes)
+        memcpy(dst, file->memory + offset, (size_t)bytes);
+    if (got < 0)
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, wf_reason(errno));
+    if (got < bytes)
+        return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was cut after it was opened", file->path, offset + got);
     return WF_OK;
 }
 
 static wf_status open_header(wf_safetensors *file, wf_error *error)
 {
-    unsigned char head[8];
-    if (file->bytes < 8)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: not a safetensors file: %" PRId64 " bytes, at least 10 are needed", file->path,
-                            file->bytes);
-    wf_status status = read_bytes(file, 0, (char *)head, 8, error);
+    uint64_t length = 0;
+    wf_status status = file->bytes < 8 ? WF_OK : read_bytes(file, 0, (char *)&length, 8, error); /* the machine is little-endian */
+    wf_error failure = {0};
+    char *text = NULL;
     if (status != WF_OK)
         return status;
-    uint64_t length = 0;
-    for (int i = 7; i >= 0; i--)
-        length = length << 8 | head[i];
-    if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: not a safetensors file: a header of %" PRIu64 " bytes, at most %" PRId64 " are allowed", file->path,
-                            length, SAFETENSORS_MAX_HEADER);
-    if ((int64_t)length > file->bytes - 8)
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s: the header takes %" PRIu64 " bytes from byte 8 on, but the file ends at byte %" PRId64
-                            ": is it truncated?",
-                            file->path, length, file->bytes);
-    if (length < 2)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: not a safetensors file: a header of %" PRIu64 " bytes", file->path, length);
-    file->start = 8 + (int64_t)length;
-    char *text = wf_alloc((size_t)length + 1);
-    if (!text)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a header of %" PRIu64 " bytes", file->path, length);
-    text[length] = 0;
-    status = read_bytes(file, 8, text, (int64_t)length, error);
-    if (status == WF_OK)
-        status = wf_safetensors_header(file, text, error);
-    wf_free(text);
-    return status;
-}
-
-static wf_status open_file(wf_safetensors *file, bool map, wf_error *error)
-{
-    /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat info;
-    if (file->fd < 0 || fstat(file->fd, &info) != 0)
-        return wf_error_set(error, WF_ERR_IO, "%s: cannot be opened: %s", file->path, wf_reason(errno));
-    if (!S_ISREG(info.st_mode))
-        return wf_error_set(error, WF_ERR_IO, "%s: is %s, not a regular file", file->path,
-                            S_ISDIR(info.st_mode) ? "a folder" : "a device or a pipe");
-    file->bytes = info.st_size;
-    if (map && file->bytes > 0) {
-        void *memory = mmap(NULL, (size_t)file->bytes, PROT_READ, MAP_SHARED, file->fd, 0);
-        if (memory == MAP_FAILED)
-            return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be mapped: %s", file->path,
-                                wf_reason(errno));
-        file->memory = memory;
-        file->mapped = true;
+    if (file->bytes < 8)
+        wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: %" PRId64 " bytes, at least 10 are needed", file->bytes);
+    else if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
+        wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: a header of %" PRIu64 " bytes, at most %" PRId64 " are allowed",
+                     length, SAFETENSORS_MAX_HEADER);
+    else if ((int64_t)length > file->bytes - 8)
+        wf_error_set(&failure, WF_ERR_FORMAT,
+                     "the header takes %" PRIu64 " bytes from byte 8 on, but the file ends at byte %" PRId64 ": is it truncated?", length,
+                     file->bytes);
+    else if (length < 2)
+        wf_error_set(&failure, WF_ERR_FORMAT, "not a safetensors file: a header of %" PRIu64 " bytes", length);
+    else if (!(text = wf_alloc((size_t)length + 1)))
+        wf_error_set(&failure, WF_ERR_MEMORY, "no memory for a header of %" PRIu64 " bytes", length);
+    if (text) {
+        text[length] = 0;
+        file->start = 8 + (int64_t)length;
+        status = read_bytes(file, 8, text, (int64_t)length, error);
+        if (status == WF_OK)
+            wf_safetensors_header(file, text, &failure);
     }
-    return open_header(file, error);
+    wf_free(text);
+    return failure.code ? wf_error_set(error, failure.code, "%s: %s", file->path, failure.message) : status;
 }
 
 static wf_safetensors *new_file(const char *path, wf_error *error)
 {
     wf_safetensors *file = wf_alloc_zero(1, sizeof *file);
-    if (file) {
-        file->fd = -1;
-        if ((file->path = wf_strdup(path)))
-            return file;
-    }
+    if (file && (file->path = wf_strdup(path)))
+        return file;
     wf_free(file);
     wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", path);
     return NULL;
@@ -111,8 +70,13 @@ static wf_safetensors *new_file(const char *path, wf_error *error)
 wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error)
 {
     wf_safetensors *file = new_file(path, error);
-    if (!file || open_file(file, options && options->map, error) == WF_OK)
-        return file;
+    bool pages = options && options->map;
+    if (file && wf_map_open(path, pages, &file->map, error) == WF_OK) {
+        file->memory = pages ? file->map.data : NULL;
+        file->bytes = file->map.bytes;
+        if (open_header(file, error) == WF_OK)
+            return file;
+    }
     wf_safetensors_close(file);
     return NULL;
 }
@@ -120,12 +84,12 @@ wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safet
 wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error)
 {
     wf_safetensors *file = new_file(label, error);
-    if (!file)
-        return NULL;
-    file->memory = data;
-    file->bytes = bytes;
-    if (open_header(file, error) == WF_OK)
-        return file;
+    if (file) {
+        file->memory = data;
+        file->bytes = bytes;
+        if (open_header(file, error) == WF_OK)
+            return file;
+    }
     wf_safetensors_close(file);
     return NULL;
 }
@@ -134,10 +98,7 @@ void wf_safetensors_close(wf_safetensors *file)
 {
     if (!file)
         return;
-    if (file->mapped)
-        munmap((void *)file->memory, (size_t)file->bytes);
-    if (file->fd >= 0)
-        close(file->fd);
+    wf_map_close(&file->map);
     json_decref(file->header);
     wf_free(file->entry);
     wf_free(file->by_name);
@@ -153,21 +114,6 @@ int64_t wf_safetensors_count(const wf_safetensors *file)
 const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file, int64_t index)
 {
     return index >= 0 && index < file->count ? &file->entry[index] : NULL;
-}
-
-const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name)
-{
-    for (int64_t low = 0, high = file->count; low < high;) {
-        int64_t middle = low + (high - low) / 2;
-        int order = strcmp(name, file->by_name[middle]->name);
-        if (order == 0)
-            return file->by_name[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
 }
 
 static wf_status check_bools(const wf_safetensors *file, const struct wf_safetensors_entry *entry, const unsigned char *data,

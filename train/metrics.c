@@ -206,12 +206,14 @@ static wf_status open_lines(struct trainer *t, bool resuming)
 {
     wf_error damage = {0};
     char *path = wf_run_path(t->options->out, "metrics.jsonl", t->error);
-    if (path && resuming && wf_jsonl_drop_after(path, "step", t->step, &damage) != WF_OK && damage.code != WF_ERR_FORMAT)
+    if (path && resuming)
+        t->metrics = wf_jsonl_open(path, t->step, &damage);
+    if (damage.code && damage.code != WF_ERR_FORMAT)
         wf_error_set(t->error, damage.code, "%s", damage.message);
-    if (path && !t->error->code && (!resuming || damage.code))
+    if (!t->metrics && !t->error->code)
         set_aside(t, "metrics.jsonl", NULL, resuming ? damage.message : WOULD_REPLACE);
-    if (path && !t->error->code)
-        t->metrics = wf_jsonl_open(path, t->error);
+    if (!t->metrics && !t->error->code)
+        t->metrics = wf_jsonl_open(path, t->step, t->error);
     wf_free(path);
     return t->error->code;
 }

@@ -17,7 +17,7 @@ static inline bool drop_events(const unsigned char *data, size_t bytes, int64_t 
     wf_error error = {0};
     int64_t kept, again;
     bool prefix;
-    unsigned char *copy = wf_alloc(bytes + 1), *second = wf_alloc(bytes + 1);
+    char *copy = wf_alloc(bytes + 1), *second = wf_alloc(bytes + 1);
     EVENTS_CHECK(copy && second);
     if (bytes > 0)
         memcpy(copy, data, bytes);

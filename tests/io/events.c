@@ -4,8 +4,6 @@
 #include <math.h>
 #include <time.h>
 
-#include <weft/internal/crc32c.h>
-
 #include "events_test.h"
 
 START_TEST(checksums)

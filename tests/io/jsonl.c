@@ -19,29 +19,36 @@ static void append(wf_jsonl *file, int step)
     json_decref(e);
 }
 
+static wf_status open_and_close(const char *path, int64_t last, wf_error *error)
+{
+    wf_jsonl *file = wf_jsonl_open(path, last, error);
+    wf_jsonl_close(file);
+    return file ? WF_OK : error->code;
+}
+
 START_TEST(appends_lines)
 {
     wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
-    wf_jsonl *file = wf_jsonl_open(path, &bad);
+    wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
     ck_assert_msg(file != NULL, "%s", bad.message);
     append(file, 1);
     assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n");
     append(file, 2);
     ck_ok(wf_jsonl_sync(file, error));
     wf_jsonl_close(file);
-    file = wf_jsonl_open(path, &bad);
+    file = wf_jsonl_open(path, INT64_MAX, &bad);
     append(file, 3);
     wf_jsonl_close(file);
     assert_text_is(path, "{\"step\":1,\"loss\":1.5}\n{\"step\":2,\"loss\":1.5}\n{\"step\":3,\"loss\":1.5}\n");
     wf_jsonl_close(NULL);
-    ck_assert_ptr_null(wf_jsonl_open(folder_of_test, &bad));
-    assert_message(&bad, WF_ERR_IO, "Is a directory");
+    ck_assert_ptr_null(wf_jsonl_open(folder_of_test, 0, &bad));
+    assert_message(&bad, WF_ERR_IO, "not a regular file");
     wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_jsonl_open(in_folder("missing/m.jsonl"), &bad));
+    ck_assert_ptr_null(wf_jsonl_open(in_folder("missing/m.jsonl"), 0, &bad));
     assert_message(&bad, WF_ERR_IO, "No such file");
     wf_error_clear(&bad);
-    ck_assert_ptr_null(wf_jsonl_open("/dev/null", &bad));
+    ck_assert_ptr_null(wf_jsonl_open("/dev/null", 0, &bad));
     assert_message(&bad, WF_ERR_IO, "not a regular file");
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
@@ -57,7 +64,7 @@ START_TEST(a_torn_line_is_cut)
             int length = whole ? snprintf(text, sizeof text, "%s", first) : 0;
             memset(text + length, 'x', (size_t)torn);
             write_file(path, text, (size_t)(length + torn));
-            wf_jsonl *file = wf_jsonl_open(path, &bad);
+            wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
             ck_assert_ptr_nonnull(file);
             assert_file_is(path, first, length);
             append(file, 2);
@@ -75,7 +82,7 @@ START_TEST(a_full_disk_leaves_whole_lines)
     json_t *e = event(2);
     for (int room = 0; room < 22; room++) {
         remove(path);
-        wf_jsonl *file = wf_jsonl_open(path, &bad);
+        wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, &bad);
         append(file, 1);
         wf_error full = {0};
         limit_file_size((rlim_t)(22 + room));
@@ -96,38 +103,38 @@ START_TEST(drops_what_comes_after_a_step)
 {
     wf_error bad = {0};
     const char *path = in_folder("m.jsonl");
-    ck_ok(wf_jsonl_drop_after(path, "step", 5, error)); /* missing */
-    ck_assert(!wf_file_exists(path));
+    ck_ok(open_and_close(path, 5, error)); /* missing */
+    assert_text_is(path, "");
     static const char text[] =
         "{\"event\": "
         "\"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":11}\n{\"step\":10.5}\n{\"step\":30}\n{\"step\":\"40\"}\n{\"step\":9}\n";
     write_text(path, text);
     struct stat before, after;
     stat(path, &before);
-    ck_ok(wf_jsonl_drop_after(path, "step", 30, error));
+    ck_ok(open_and_close(path, 30, error));
     stat(path, &after);
     ck_assert_int_eq(before.st_ino, after.st_ino); /* nothing to do: not written again */
-    ck_ok(wf_jsonl_drop_after(path, "step", 10, error));
+    ck_ok(open_and_close(path, 10, error));
     assert_text_is(path, "{\"event\": \"start\"}\n{\"step\":10,\"loss\":1.50}\n{\"step\":10.5}\n{\"step\":\"40\"}\n{\"step\":9}\n");
-    ck_ok(wf_jsonl_drop_after(path, "step", -1, error));
+    ck_ok(open_and_close(path, -1, error));
     assert_text_is(path, "{\"event\": \"start\"}\n{\"step\":10.5}\n{\"step\":\"40\"}\n");
     write_text(path, "{\"step\":1}\n{\"step\":2}\n{\"st");
-    ck_ok(wf_jsonl_drop_after(path, "step", 1, error));
+    ck_ok(open_and_close(path, 1, error));
     assert_text_is(path, "{\"step\":1}\n");
     write_text(path, "{\"step\":1}\n{\"step\" 2}\n");
-    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
     assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:9: ");
     assert_text_is(path, "{\"step\":1}\n{\"step\" 2}\n");
     wf_error_clear(&bad);
     write_text(path, "{\"step\":1}\n\n");
-    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
     assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:2:1: empty");
     wf_error_clear(&bad);
     write_text(path, "[1]\n");
-    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 0, &bad), WF_ERR_FORMAT);
+    ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
     assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:1:1: a line that is no JSON object");
     wf_error_clear(&bad);
-    ck_assert_int_eq(wf_jsonl_drop_after(folder_of_test, "step", 0, &bad), WF_ERR_IO);
+    ck_assert_int_eq(open_and_close(folder_of_test, 0, &bad), WF_ERR_IO);
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
 END_TEST
@@ -142,7 +149,7 @@ START_TEST(lines_survive_a_kill)
         remove(path);
         pid_t child = fork();
         if (child == 0) {
-            wf_jsonl *file = wf_jsonl_open(path, NULL);
+            wf_jsonl *file = wf_jsonl_open(path, INT64_MAX, NULL);
             for (int step = 1;; step++) {
                 append(file, step);
                 if (write(ends[1], &step, sizeof step) != sizeof step)
@@ -156,9 +163,8 @@ START_TEST(lines_survive_a_kill)
         for (int step; read(ends[0], &step, sizeof step) == sizeof step;)
             last = step;
         close(ends[0]);
-        wf_jsonl *file = wf_jsonl_open(path, NULL);
-        wf_jsonl_close(file);
         wf_error bad = {0};
+        ck_ok(open_and_close(path, INT64_MAX, error));
         char *text = wf_file_load(path, 1 << 28, NULL, &bad), *at = text;
         int step = 0;
         for (char line[64]; *at; at += strlen(line)) {
@@ -177,10 +183,10 @@ START_TEST(a_pipe_is_refused_at_once)
     wf_error e = {0};
     const char *path = in_folder("pipe");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    ck_assert_int_eq(wf_jsonl_drop_after(path, "step", 1, &e), WF_ERR_IO); /* it waited for a writer, for ever */
+    ck_assert_int_eq(open_and_close(path, 1, &e), WF_ERR_IO); /* it waited for a writer, for ever */
     ck_assert_ptr_nonnull(strstr(e.message, "pipe: is not a regular file"));
     wf_error_clear(&e);
-    ck_assert_ptr_null(wf_jsonl_open(path, &e));
+    ck_assert_ptr_null(wf_jsonl_open(path, INT64_MAX, &e));
     ck_assert_int_eq(e.code, WF_ERR_IO);
 }
 END_TEST

@@ -8,12 +8,12 @@ START_TEST(shows_the_file)
     const char *path = in_folder("text"), *empty = in_folder("empty");
     write_file(path, "abc\0d", 5);
     write_file(empty, "", 0);
-    ck_ok(wf_map_open(path, &map, error));
+    ck_ok(wf_map_open(path, true, &map, error));
     ck_assert(map.bytes == 5 && !memcmp(map.data, "abc\0d", 5));
     wf_map_close(&map);
     ck_assert(map.bytes == 0 && !map.data);
     wf_map_close(&map);
-    ck_ok(wf_map_open(empty, &map, error));
+    ck_ok(wf_map_open(empty, true, &map, error));
     ck_assert(map.bytes == 0 && map.data);
     wf_map_close(&map);
 }
@@ -23,7 +23,7 @@ static void refused(const char *path, const char *part)
 {
     struct wf_map map;
     wf_error problem = {0};
-    ck_assert_int_eq(wf_map_open(path, &map, &problem), WF_ERR_IO);
+    ck_assert_int_eq(wf_map_open(path, true, &map, &problem), WF_ERR_IO);
     ck_assert_msg(strstr(problem.message, part) && strstr(problem.message, path), "%s", problem.message);
     ck_assert(!map.data && map.bytes == 0);
     wf_map_close(&map);
@@ -47,10 +47,10 @@ START_TEST(leaves_nothing_open)
     const char *path = in_folder("text");
     write_file(path, "abc", 3);
     for (int i = 0; i < 3000; i++) {
-        ck_ok(wf_map_open(path, &map, error));
+        ck_ok(wf_map_open(path, true, &map, error));
         wf_map_close(&map);
         wf_error problem = {0};
-        ck_assert_int_eq(wf_map_open("/tmp", &map, &problem), WF_ERR_IO);
+        ck_assert_int_eq(wf_map_open("/tmp", true, &map, &problem), WF_ERR_IO);
     }
 }
 END_TEST
@@ -60,7 +60,7 @@ START_TEST(shows_the_file_that_was_opened)
     struct wf_map map;
     const char *path = in_folder("text"), *other = in_folder("other");
     write_file(path, "first\n", 6);
-    ck_ok(wf_map_open(path, &map, error));
+    ck_ok(wf_map_open(path, true, &map, error));
     write_file(other, "second and longer\n", 18);
     ck_assert_int_eq(rename(other, path), 0);
     ck_assert(map.bytes == 6 && !memcmp(map.data, "first\n", 6));

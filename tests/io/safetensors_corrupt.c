@@ -104,7 +104,7 @@ static const struct {
     {ENTRY("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]"), 4, "more elements than can be counted"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[4294967296,2147483648,2],\"data_offsets\":[0,0]"), 0, "more elements than can be counted"},
     {ENTRY("\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]"), 0, "more elements than can be counted"},
-    {ENTRY("\"dtype\":\"U8\",\"shape\":[9223372036854775807],\"data_offsets\":[0,9223372036854775807]"), 0, "behind the file's end"},
+    {ENTRY("\"dtype\":\"U8\",\"shape\":[9223372036854775807],\"data_offsets\":[0,9223372036854775807]"), 0, "after the end of the file"},
     {ENTRY("\"dtype\":\"U8\",\"shape\":[9223372036854775808],\"data_offsets\":[0,0]"), 0, "too big integer"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1]"), 4, "\"data_offsets\" is missing or not two integers"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":4"), 4, "\"data_offsets\" is missing or not two integers"},
@@ -119,14 +119,15 @@ static const struct {
     {ENTRY("\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,28]"), 28, "28 bytes given, but F32 [2,3] takes 24"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,4]"), 4, "4 bytes given, but F32 [0] takes 0"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), 3,
-     "tensor \"a\" ends 1 bytes behind the file's end (byte 65): is it truncated?"},
-    {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9223372036854775807,9223372036854775807]"), 3, "behind the file's end"},
+     "tensor \"a\": ends 1 bytes after the end of the file (byte 65): is it truncated?"},
+    {ENTRY("\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[9223372036854775807,9223372036854775807]"), 3, "after the end of the file"},
     /* What they cover. */
-    {"{}", 1, "1 bytes behind the last tensor, from byte 10 on, belong to no tensor"},
-    {"{" A4 "}", 7, "3 bytes behind the last tensor"},
+    {"{}", 1, "1 bytes after the last tensor, from byte 10 on, belong to no tensor"},
+    {"{" A4 "}", 7, "3 bytes after the last tensor"},
     {ENTRY("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]"), 8,
-     "4 bytes from byte 62 on, before tensor \"a\", belong to no tensor"},
-    {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[5,6]}}", 6, "before tensor \"b\", belong to no tensor"},
+     "4 bytes before tensor \"a\", from byte 62 on, belong to no tensor"},
+    {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[5,6]}}", 6,
+     "1 bytes before tensor \"b\", from byte 118 on, belong to no tensor"},
     {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", 4, "the tensors \"a\" and \"b\" overlap at byte"},
     {"{" A4 ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlap at byte"},
     {"{" A4 ",\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}", 4, "the tensors \"a\" and \"b\" overlap"},
@@ -173,7 +174,7 @@ START_TEST(every_truncation_is_seen)
         expect(copy, (int)bytes, WF_OK, NULL);
         for (int64_t length = 0; length < bytes; length++)
             expect(copy, (int)length, BAD, length < 8 ? "not a safetensors file" : "truncated?");
-        expect(copy, (int)bytes + 1, BAD, "1 bytes behind the last tensor");
+        expect(copy, (int)bytes + 1, BAD, "1 bytes after the last tensor");
         free(copy);
     }
 }

@@ -28,10 +28,11 @@ START_TEST(wrong_puts_are_refused)
                  wf_safetensors_put(w, "t", &a));
     COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: the metadata key \"k\" is written twice", wf_safetensors_put_metadata(w, "k", "");
                  wf_safetensors_put_metadata(w, "k", ""));
-    COMMIT_FAILS(WF_ERR_ARGUMENT, "keeps for itself", wf_safetensors_put(w, "__metadata__", &a));
-    COMMIT_FAILS(WF_ERR_ARGUMENT, "the name \"\\xff\" is not UTF-8", wf_safetensors_put(w, "\xff", &a));
-    COMMIT_FAILS(WF_ERR_ARGUMENT, "the name \"\\xff\" is not UTF-8", wf_safetensors_put_metadata(w, "\xff", ""));
-    COMMIT_FAILS(WF_ERR_ARGUMENT, "the metadata of \"k\" is not UTF-8", wf_safetensors_put_metadata(w, "k", "\xff"));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "which the format reserves", wf_safetensors_put(w, "__metadata__", &a));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: the JSON key \"\\xff\" is not UTF-8", wf_safetensors_put(w, "\xff", &a));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: metadata: the JSON key \"\\xff\" is not UTF-8", wf_safetensors_put_metadata(w, "\xff", ""));
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "metadata: the JSON key \"k\" cannot hold \"\\xff\", which is not UTF-8",
+                 wf_safetensors_put_metadata(w, "k", "\xff"));
     b.ndim = 7;
     COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
     b = a, b.dim[0] = -1;

@@ -16,11 +16,13 @@ char *wf_event_file_name(int64_t seconds, const char *host);
  * (tensorflow/core/lib/io/record_writer.h). The checksum is a CRC-32C, masked. */
 enum { WF_RECORD_HEAD = 12, WF_RECORD_TAIL = 4 };
 uint32_t wf_record_checksum(const void *data, int64_t bytes);
+/* CRC-32C (Castagnoli; RFC 3720, appendix B.4): polynomial 0x1edc6f41, bits reflected. */
+uint32_t wf_crc32c(const void *data, int64_t bytes);
 
 /* Moves the records of the bytes of an event file that stay, those whose event is of step `last` or before, to the front of `data`;
  * *kept is their length. *prefix: they are where they were. A torn last record goes. WF_ERR_FORMAT with `where` and the byte:
  * a checksum that is wrong, data that is no event, a first event that does not name the version of the format. Only with protobuf-c. */
-wf_status wf_event_records_keep(unsigned char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
+wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const char *where, int64_t *kept, bool *prefix,
                                 wf_error *error) WF_CHECKED;
 
 #endif

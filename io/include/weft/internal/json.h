@@ -22,6 +22,9 @@ bool wf_json_memory_failed(void);
 /* How deep arrays and objects may be nested in what is read and written. */
 enum { WF_JSON_MAX_DEPTH = 128 };
 
+/* Any strict JSON value without a key twice in an object and nested at most `depth` deep; NULL with *failure (line and column from 1), or
+ * without memory, as wf_json_memory_failed() says. For readers that place their errors otherwise than the functions below. */
+json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t *failure);
 /* Reads a file of at most `limit` bytes: any value, strict JSON in UTF-8, no key twice in an object. Errors in it are
  * WF_ERR_FORMAT, "file:line:column: ..." (both from 1, the column in characters). NULL on failure. */
 json_t *wf_json_load(const char *path, int64_t limit, wf_error *error) WF_CHECKED;
@@ -72,38 +75,15 @@ static inline void wf_json_read_status(struct wf_json_reader *r, wf_status statu
 {
     r->status = r->status == WF_OK ? status : r->status;
 }
-static inline void wf_json_read_int(struct wf_json_reader *r, const char *key, enum wf_json_need need, int64_t low, int64_t high,
-                                    int64_t *out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_int(r->object, r->where, key, need, low, high, out, r->error);
-}
-static inline void wf_json_read_double(struct wf_json_reader *r, const char *key, enum wf_json_need need, double low, double high,
-                                       double *out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_double(r->object, r->where, key, need, low, high, out, r->error);
-}
-static inline void wf_json_read_bool(struct wf_json_reader *r, const char *key, enum wf_json_need need, bool *out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_bool(r->object, r->where, key, need, out, r->error);
-}
-static inline void wf_json_read_string(struct wf_json_reader *r, const char *key, enum wf_json_need need, const char **out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_string(r->object, r->where, key, need, out, r->error);
-}
-static inline void wf_json_read_object(struct wf_json_reader *r, const char *key, enum wf_json_need need, json_t **out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_object(r->object, r->where, key, need, out, r->error);
-}
-static inline void wf_json_read_array(struct wf_json_reader *r, const char *key, enum wf_json_need need, json_t **out)
-{
-    if (r->status == WF_OK)
-        r->status = wf_json_get_array(r->object, r->where, key, need, out, r->error);
-}
+/* `get` with the arguments between its `where` and its `error`, unless something has failed. */
+#define WF_JSON_READ(r, get, ...)                                                                                                          \
+    wf_json_read_status(r, (r)->status == WF_OK ? get((r)->object, (r)->where, __VA_ARGS__, (r)->error) : WF_OK)
+#define wf_json_read_int(r, ...) WF_JSON_READ(r, wf_json_get_int, __VA_ARGS__)
+#define wf_json_read_double(r, ...) WF_JSON_READ(r, wf_json_get_double, __VA_ARGS__)
+#define wf_json_read_bool(r, ...) WF_JSON_READ(r, wf_json_get_bool, __VA_ARGS__)
+#define wf_json_read_string(r, ...) WF_JSON_READ(r, wf_json_get_string, __VA_ARGS__)
+#define wf_json_read_object(r, ...) WF_JSON_READ(r, wf_json_get_object, __VA_ARGS__)
+#define wf_json_read_array(r, ...) WF_JSON_READ(r, wf_json_get_array, __VA_ARGS__)
 
 /* Fails, naming it, on the first key of the object that is not in the list `known`, which ends with NULL. */
 wf_status wf_json_only_keys(const json_t *object, const char *where, const char *const *known, wf_error *error) WF_CHECKED;

@@ -13,9 +13,11 @@ struct wf_map {
     int fd;
 };
 
-/* Maps a regular file. WF_ERR_IO: it can't be opened, is a folder, a device or a pipe; WF_ERR_MEMORY: no address space. On an error *map
- * is closed. */
-wf_status wf_map_open(const char *path, struct wf_map *map, wf_error *error) WF_CHECKED;
+/* Opens a regular file and maps it with `pages`; without, data is "" and wf_map_read reads. WF_ERR_IO: it can't be opened, is a folder, a
+ * device or a pipe; WF_ERR_MEMORY: no address space. On an error *map is closed. */
+wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error *error) WF_CHECKED;
+/* Reads `bytes` bytes from `offset` on and returns their number: fewer where the file has been cut, -1 (errno) on an error. */
+int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes);
 /* Also of {0}. */
 void wf_map_close(struct wf_map *map);
 
