@@ -11,6 +11,7 @@ enum { MOST_REFERENCES = 64 };
 struct arguments {
     const char *reference[MOST_REFERENCES];
     int64_t references, width, char_order, word_order, beta;
+    int tokenizer, smooth; /* enum wf_bleu_tokenizer, enum wf_bleu_smooth */
     bool bleu, chrf, json, score_only, lowercase;
     const char *for_bleu, *for_chrf; /* an option that the metric must be asked for */
     struct wf_bleu_options bleu_options;
@@ -31,22 +32,6 @@ static bool take_metrics(const char *option, const char *text, void *arguments)
         if (!*at)
             return true;
     }
-}
-
-static bool take_tokenizer(const char *option, const char *text, void *to)
-{
-    if (wf_bleu_tokenizer_parse(text, to))
-        return true;
-    fail_usage("--%s: '%s' is not 13a, intl, none or char", option, text);
-    return false;
-}
-
-static bool take_smooth(const char *option, const char *text, void *to)
-{
-    if (wf_bleu_smooth_parse(text, to))
-        return true;
-    fail_usage("--%s: '%s' is not exp, floor, add-k or none", option, text);
-    return false;
 }
 
 static void print_bleu_json(const struct wf_bleu_score *s)
@@ -102,6 +87,55 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
                 bleu->pre_tokenized);
 }
 
+/* What can be said before anything is read. */
+static wf_status check(const struct arguments *a, wf_error *error)
+{
+    if (a->json && a->score_only)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--score-only and --json are two ways to print: give one");
+    if (a->for_chrf && !a->chrf)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s is about chrF: add --metric chrf", a->for_chrf);
+    if (a->for_bleu && !a->bleu)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s is about BLEU: add --metric bleu", a->for_bleu);
+    if (a->bleu_options.smooth_value > 0 && a->smooth != WF_SMOOTH_FLOOR && a->smooth != WF_SMOOTH_ADD_K)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--smooth-value is for --smooth floor and add-k; %s has none",
+                            wf_bleu_smooth_name(a->bleu_options.smooth));
+    return WF_OK;
+}
+
+static wf_status score(void *arguments, wf_error *error)
+{
+    struct arguments *a = arguments;
+    struct wf_bleu_options *b = &a->bleu_options;
+    struct wf_chrf_options *c = &a->chrf_options;
+    b->tokenizer = (enum wf_bleu_tokenizer)a->tokenizer;
+    b->smooth = (enum wf_bleu_smooth)a->smooth;
+    b->lowercase = c->lowercase = a->lowercase;
+    c->char_order = (int)a->char_order;
+    c->word_order = (int)a->word_order;
+    c->beta = (int)a->beta;
+    a->bleu |= !a->chrf;
+    wf_bleu *bleu = NULL;
+    wf_chrf *chrf = NULL;
+    struct wf_bleu_score bleu_score = {0};
+    struct wf_chrf_score chrf_score = {0};
+    wf_status status = check(a, error);
+    if (status == WF_OK && a->bleu)
+        status = wf_bleu_new(b, &bleu, error);
+    if (status == WF_OK && a->chrf)
+        status = wf_chrf_new(c, &chrf, error);
+    if (status == WF_OK)
+        status = wf_score_files(NULL, a->reference, a->references, bleu, chrf, error);
+    if (status == WF_OK && a->bleu)
+        status = wf_bleu_result(bleu, &bleu_score, error);
+    if (status == WF_OK && a->chrf)
+        status = wf_chrf_result(chrf, &chrf_score, error);
+    wf_bleu_free(bleu);
+    wf_chrf_free(chrf);
+    if (status == WF_OK)
+        print_scores(a, &bleu_score, &chrf_score);
+    return status;
+}
+
 int run_bleu(int argc, char **argv)
 {
     struct arguments a = {.width = 1};
@@ -109,10 +143,8 @@ int run_bleu(int argc, char **argv)
     struct wf_chrf_options *c = &a.chrf_options;
     const struct option_row options[] = {
         {"metric", "bleu|chrf", "what to compute: bleu (the default), chrf, or bleu,chrf", .take = take_metrics, .to = &a},
-        {"tokenize", "13a|intl|none|char", "BLEU: tokenization of the lines", .take = take_tokenizer, .to = &b->tokenizer,
-         .given = &a.for_bleu},
-        {"smooth", "exp|floor|add-k|none", "BLEU: smoothing of precisions that are zero", .take = take_smooth, .to = &b->smooth,
-         .given = &a.for_bleu},
+        {"tokenize", "13a|intl|none|char", "BLEU: tokenization of the lines", .choice = &a.tokenizer, .given = &a.for_bleu},
+        {"smooth", "exp|floor|add-k|none", "BLEU: smoothing of precisions that are zero", .choice = &a.smooth, .given = &a.for_bleu},
         {"smooth-value", "X", "BLEU: value for floor (default 0.1) and add-k (default 1)", .real = &b->smooth_value, .least = 1e-300,
          .most = 1e300, .given = &a.for_bleu},
         {"effective-order", NULL, "BLEU: ignore n-gram orders that all lines are too short for", .flag = &b->effective_order,
@@ -130,51 +162,11 @@ int run_bleu(int argc, char **argv)
         FLAG_ROW("json", &a.json, "print one JSON object for each metric, on a line"),
         {0},
     };
-    const struct command_line line = {.usage = "REFERENCE... < HYPOTHESES",
-                                      .help =
-                                          "BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes "
-                                          "and prints them.",
-                                      .options = options,
-                                      .argument = a.reference,
-                                      .most = MOST_REFERENCES,
-                                      .count = &a.references};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    b->lowercase = c->lowercase = a.lowercase;
-    c->char_order = (int)a.char_order;
-    c->word_order = (int)a.word_order;
-    c->beta = (int)a.beta;
-    if (a.references == 0)
-        return fail_usage("against what? weft bleu REFERENCE... < HYPOTHESES, a line each");
-    if (a.json && a.score_only)
-        return fail_usage("--score-only and --json are two ways to print: give one");
-    if (!a.bleu && !a.chrf)
-        a.bleu = true;
-    if (a.for_chrf && !a.chrf)
-        return fail_usage("--%s is about chrF: add --metric chrf", a.for_chrf);
-    if (a.for_bleu && !a.bleu)
-        return fail_usage("--%s is about BLEU: add --metric bleu", a.for_bleu);
-    if (a.bleu_options.smooth_value > 0 && a.bleu_options.smooth != WF_SMOOTH_FLOOR && a.bleu_options.smooth != WF_SMOOTH_ADD_K)
-        return fail_usage("--smooth-value is for --smooth floor and add-k; %s has none", wf_bleu_smooth_name(a.bleu_options.smooth));
-    wf_error error = {0};
-    wf_bleu *bleu = NULL;
-    wf_chrf *chrf = NULL;
-    struct wf_bleu_score bleu_score = {0};
-    struct wf_chrf_score chrf_score = {0};
-    wf_status status = a.bleu ? wf_bleu_new(&a.bleu_options, &bleu, &error) : WF_OK;
-    if (status == WF_OK && a.chrf)
-        status = wf_chrf_new(&a.chrf_options, &chrf, &error);
-    if (status == WF_OK)
-        status = wf_score_files(NULL, a.reference, a.references, bleu, chrf, &error);
-    if (status == WF_OK && a.bleu)
-        status = wf_bleu_result(bleu, &bleu_score, &error);
-    if (status == WF_OK && a.chrf)
-        status = wf_chrf_result(chrf, &chrf_score, &error);
-    wf_bleu_free(bleu);
-    wf_chrf_free(chrf);
-    if (status != WF_OK)
-        return fail(&error);
-    print_scores(&a, &bleu_score, &chrf_score);
-    return EXIT_DONE;
+    return run_command(
+        &(struct command_line){
+            "REFERENCE... < HYPOTHESES",
+            "BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes and prints them.", options,
+            a.reference, .most = MOST_REFERENCES, .count = &a.references,
+            .too_few = "against what? weft bleu REFERENCE... < HYPOTHESES, a line each"},
+        score, &a, argc, argv);
 }

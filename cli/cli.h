@@ -4,9 +4,6 @@
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
-#include <argp.h>
-#include <signal.h>
-
 #include <weft/internal/text.h>
 #include <weft/weft.h>
 
@@ -15,17 +12,7 @@
 /* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-struct command {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv); /* argv[0] is "weft NAME"; returns the exit code */
-};
-struct commands {
-    const char *name; /* what stands before theirs: "weft", "weft tokenizer" */
-    const struct command *list;
-    int count; /* 32 at most */
-};
-/* Runs the command that argv[1] names, or prints help or the version; returns the exit code. */
-int dispatch(const struct commands *commands, int argc, char **argv);
+/* The commands: argv[0] is "weft NAME"; they return the exit code. */
 int run_models(int argc, char **argv);
 int run_train(int argc, char **argv);
 int run_generate(int argc, char **argv);
@@ -34,34 +21,55 @@ int run_evaluate(int argc, char **argv);
 int run_embed(int argc, char **argv);
 int run_average(int argc, char **argv);
 int run_bleu(int argc, char **argv);
-int run_tokenizer(int argc, char **argv);
+int run_tokenizer_train(int argc, char **argv);
+int run_tokenizer_encode(int argc, char **argv);
+int run_tokenizer_decode(int argc, char **argv);
+int run_tokenizer_info(int argc, char **argv);
+int run_tokenizer_survey(int argc, char **argv);
 int run_attention(int argc, char **argv);
 int run_inspect(int argc, char **argv);
 int run_plot(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
-/* Prints "weft: message" and returns the exit code that fits: wrong arguments are wrong usage. */
+void print_version(void);
+/* Prints "weft: message" and returns the exit code that fits: wrong arguments are wrong usage. An empty
+ * message was said before. */
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 
-/* models.c: the keys of configurations with what they mean, for --help: the text is the caller's to free(), NULL without memory. */
-char *settings_help(void);
-/* "  NAME   TEXT", broken at blanks as argp does, with the lines of the text below each other from column `indent` on. */
-void print_entry(FILE *to, const char *name, int indent, const char *text);
-
+void print_settings(void); /* the end of `weft train --help`: the keys of configurations with what they mean */
+/* How many merges its file has: the library does not tell. */
+wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error);
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */
 void warn_of_pieces(const wf_tokenizer *target, const char *run);
 
 /* Starts the library and says on standard error what is in use. threads 0: the default. */
 wf_status start(int64_t threads, wf_error *error);
 
-/* "a,b,c" -> paths. A file whose own name holds the comma is taken as it is. Freed with file_list_free. */
-struct file_list {
-    char **path;
+/* "a,b,c" -> items, none of them empty. Of files: one whose own name holds the comma is taken as it is. list_free, after an error too. */
+struct list {
+    char **item;
     int64_t count;
+    char *text; /* what the items point into */
 };
-wf_status file_list_parse(const char *text, struct file_list *list, wf_error *error);
-void file_list_free(struct file_list *list);
+wf_status list_parse(const char *text, bool files, struct list *list, wf_error *error);
+void list_free(struct list *list);
+
+/* What the commands on a trained model share. */
+struct run_options {
+    const char *run, *weights;
+    int64_t threads; /* 0: the default */
+};
+#define RUN_ROWS(on) {"weights", "best|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
+/* Starts the library and opens the run. */
+wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error);
+
+/* "s", or "" for one. */
+const char *plural(int64_t count);
+/* One line where lines were truncated. */
+void report_truncated(int64_t truncated, int64_t lines, int64_t most);
+/* After `status`: an interruption says how many lines were done. Returns the status. */
+wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 
 /* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code. One that has something to finish says so with
  * watch_interrupts, and then asks interrupted() often: WATCH_BRIEF gives it 0.7 s, WATCH_SAVE (training) what saving takes. A second signal

@@ -3,10 +3,9 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -17,7 +16,8 @@ static volatile sig_atomic_t caught, watched;
 
 int fail(const wf_error *error)
 {
-    fprintf(stderr, "weft: %s\n", error->message);
+    if (error->message[0])
+        fprintf(stderr, "weft: %s\n", error->message);
     return caught && error->code == WF_ERR_CANCELLED ? exit_code() : error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -45,44 +45,58 @@ wf_status start(int64_t threads, wf_error *error)
 {
     wf_status status = wf_init(error, .threads = (int)threads);
     if (status == WF_OK)
-        fprintf(stderr, "weft %s: %d thread%s, %s, %s kernels\n", wf_version(), wf_threads(), wf_threads() == 1 ? "" : "s", wf_blas(),
-                wf_isa());
+        fprintf(stderr, "weft %s: %d thread%s, %s, %s kernels\n", wf_version(), wf_threads(), plural(wf_threads()), wf_blas(), wf_isa());
     return status;
 }
 
-/* --- lists of files ------------------------------------------------------------------------------------------------ */
+wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *error)
+{
+    wf_status status = start(on->threads, error);
+    return status == WF_OK ? wf_run_open(run, on->run, on->weights, error) : status;
+}
 
-wf_status file_list_parse(const char *text, struct file_list *list, wf_error *error)
+const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void report_truncated(int64_t truncated, int64_t lines, int64_t most)
+{
+    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], ids[WF_NUMBER_SIZE];
+    if (truncated > 0)
+        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(truncated, part), wf_text_count(lines, all),
+                plural(lines), wf_text_count(most, ids));
+}
+
+wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error)
+{
+    if (status != WF_ERR_CANCELLED)
+        return status;
+    wf_error_clear(error);
+    return wf_error_set(error, status, "interrupted after %lld line%s", (long long)lines, plural(lines));
+}
+
+wf_status list_parse(const char *text, bool files, struct list *list, wf_error *error)
 {
     int64_t most = 1;
     for (const char *c = text; *c; c++)
         most += *c == ',';
-    *list = (struct file_list){.path = wf_alloc_zero((size_t)most, sizeof *list->path)};
-    bool one = most > 1 && wf_file_exists(text);
-    for (const char *c = text; list->path && c;) {
-        const char *comma = one ? NULL : strchr(c, ',');
-        char *path = comma ? wf_format("%.*s", (int)(comma - c), c) : wf_strdup(c);
-        if (!path)
-            break;
-        list->path[list->count++] = path;
-        c = comma ? comma + 1 : NULL;
-        if (!path[0]) {
-            file_list_free(list);
-            return wf_error_set(error, WF_ERR_ARGUMENT, "an empty file name in '%s'", text);
-        }
+    *list = (struct list){.item = wf_alloc((size_t)most * sizeof *list->item), .text = wf_strdup(text)};
+    if (!list->item || !list->text)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names in '%s'", text);
+    bool one = files && wf_file_exists(text);
+    for (char *rest = list->text, *item; (item = one ? rest : strsep(&rest, ",")); rest = one ? NULL : rest) {
+        if (!*item)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "an empty %s in '%s'", files ? "file name" : "token", text);
+        list->item[list->count++] = item;
     }
-    if (list->path && list->count == (one ? 1 : most))
-        return WF_OK;
-    file_list_free(list);
-    return wf_error_set(error, WF_ERR_MEMORY, "no memory for file names");
+    return WF_OK;
 }
 
-void file_list_free(struct file_list *list)
+void list_free(struct list *list)
 {
-    for (int64_t i = 0; i < list->count; i++)
-        wf_free(list->path[i]);
-    wf_free(list->path);
-    *list = (struct file_list){0};
+    wf_free(list->item);
+    wf_free(list->text);
 }
 
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */

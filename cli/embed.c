@@ -7,7 +7,6 @@
 
 #include <weft/internal/grow.h>
 #include <weft/internal/string.h>
-#include <weft/internal/text.h>
 
 #include "display.h"
 #include "line_input.h"
@@ -20,7 +19,7 @@ enum format {
 
 struct arguments {
     struct run_options on;
-    int format, pooling;
+    int format, pooling; /* pooling: enum wf_pooling */
     bool similarity, truncate, normalize, as_they_are;
     const char *pooling_given;
 };
@@ -152,11 +151,7 @@ static wf_status embed_all(struct embedding *e, wf_error *error)
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted");
     }
     display_clear(&e->display);
-    if (status == WF_ERR_CANCELLED) {
-        wf_error_clear(error);
-        wf_error_set(error, status, "interrupted after %lld line%s", (long long)e->done, e->done == 1 ? "" : "s");
-    }
-    return status;
+    return count_interrupted(status, e->done, error);
 }
 
 /* The cosine of each line's vector with each: [n,n]. */
@@ -190,32 +185,27 @@ static wf_status print_cosines(struct embedding *e, wf_error *error)
 
 /* --- the command --------------------------------------------------------------------------------------------------- */
 
-/* What was lost, once. */
-static void report(const struct embedding *e, int64_t most)
+static wf_status embed(void *arguments, wf_error *error)
 {
-    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], ids[WF_NUMBER_SIZE];
-    if (e->truncated > 0)
-        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(e->truncated, part), wf_text_count(e->done, all),
-                e->done == 1 ? "" : "s", wf_text_count(most, ids));
-}
-
-static wf_status embed(const struct arguments *a, wf_error *error)
-{
-    struct wf_run run;
+    const struct arguments *a = arguments;
+    struct wf_run run = {0};
     struct embedding e = {.a = a, .in.fd = -1, .keep = a->similarity || a->format == FORMAT_NPY};
-    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
-    if (status != WF_OK)
-        return status;
+    if (a->format == FORMAT_NPY && isatty(STDOUT_FILENO))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "--format npy is binary and is not printed to a terminal: redirect it to a file, > FILE");
+    watch_interrupts(WATCH_BRIEF);
+    wf_status status = open_run(&a->on, &run, error);
     struct wf_embedder_options o = run.embed;
     o.truncate = a->truncate;
     if (a->pooling_given)
         o.pooling = (enum wf_pooling)a->pooling;
     o.normalize = (o.normalize && !a->as_they_are) || a->normalize || a->similarity; /* cosines don't depend on it */
     o.name = "standard input";
-    if (!(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
+    if (status == WF_OK && !(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
         status = error->code;
         wf_error_prefix(error, "%s", a->on.run);
-    } else {
+    }
+    if (status == WF_OK) {
         e.width = wf_embedder_width(e.embedder);
         display_open_beside_output(&e.display);
         status = embed_all(&e, error);
@@ -223,7 +213,7 @@ static wf_status embed(const struct arguments *a, wf_error *error)
             status = print_cosines(&e, error);
         else if (status == WF_OK && a->format == FORMAT_NPY)
             status = print_rows(e.vector, e.lines, e.width, FORMAT_NPY, error);
-        report(&e, o.max_length > 0 ? o.max_length : wf_config_shape(&run.config).context);
+        report_truncated(e.truncated, e.done, o.max_length > 0 ? o.max_length : wf_config_shape(&run.config).context);
     }
     wf_embedder_free(e.embedder);
     wf_lines_close(&e.in);
@@ -234,41 +224,26 @@ static wf_status embed(const struct arguments *a, wf_error *error)
 
 int run_embed(int argc, char **argv)
 {
-    static const char *const formats[] = {[FORMAT_TEXT] = "text", [FORMAT_JSON] = "json", [FORMAT_NPY] = "npy"};
-    static const char *const poolings[] = {[WF_POOL_MEAN] = "mean", [WF_POOL_CLS] = "cls"};
     struct arguments a = {0};
-    struct word_option format = {formats, 3, &a.format}, pooling = {poolings, 2, &a.pooling};
     const struct option_row options[] = {
         {"format", "text|json|npy",
          "numbers separated by spaces (default), a JSON array per line, or one NumPy file, which is held in memory as a whole",
-         .take = take_word, .to = &format},
+         .choice = &a.format},
         FLAG_ROW("similarity", &a.similarity, "print the cosine similarity of each pair of lines instead, one row per line"),
         {"pooling", "mean|cls", "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)",
-         .take = take_word, .to = &pooling, .given = &a.pooling_given},
+         .choice = &a.pooling, .given = &a.pooling_given},
         FLAG_ROW("normalize", &a.normalize, "scale each vector to length 1 (default: as the model's folder says, else no)"),
         FLAG_ROW("no-normalize", &a.as_they_are, "do not scale the vectors"),
         FLAG_ROW("truncate", &a.truncate, "truncate lines longer than the model's maximum (default: an error)"),
         RUN_ROWS(a.on),
         {0},
     };
-    const struct command_line line = {
-        .usage = "RUN",
-        .help = "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
-                "Hugging Face folder with a BERT model. An empty line has a vector too.",
-        .options = options,
-        .argument = &a.on.run,
-        .most = 1,
-        .too_many = "the lines come from standard input, < FILE"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.on.run)
-        return fail_usage("which run? weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder");
-    if (a.format == FORMAT_NPY && isatty(STDOUT_FILENO))
-        return fail_usage("--format npy is binary and is not printed to a terminal: redirect it to a file, > FILE");
-    wf_error error = {0};
-    watch_interrupts(WATCH_BRIEF);
-    if (start(a.on.threads, &error) != WF_OK || embed(&a, &error) != WF_OK)
-        return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
-    return EXIT_DONE;
+    return run_command(
+        &(struct command_line){"RUN",
+                               "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
+                               "Hugging Face folder with a BERT model. An empty line has a vector too.",
+                               options, &a.on.run,
+                               .too_few = "which run? weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder",
+                               .too_many = "the lines come from standard input, < FILE"},
+        embed, &a, argc, argv);
 }

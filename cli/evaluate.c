@@ -16,7 +16,7 @@ struct arguments {
 };
 
 struct figures {
-    double loss, perplexity, bits;
+    double loss, bits;
     int64_t tokens, unknown; /* unknown: among all tokens of the texts */
     bool bits_known, scored; /* bits a character: of language models */
     struct wf_translation_scores scores;
@@ -30,13 +30,13 @@ static void warn_of_unknown(struct figures *f, const char *file, int64_t unknown
         fprintf(stderr, "weft: warning: %s: %s\n", file, wf_unknown_describe(unknown, tokens, text, sizeof text));
 }
 
-static wf_status evaluate_text(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
+static wf_status evaluate_text(const struct arguments *a, const struct list *files, const struct wf_run *run, wf_tape *tape,
                                struct figures *f, wf_error *error)
 {
     struct wf_text_ids text;
     char *cache = wf_cache_folder();
     const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
-    wf_status status = wf_text_ids_open((const char *const *)files->path, files->count, &o, &text, error);
+    wf_status status = wf_text_ids_open((const char *const *)files->item, files->count, &o, &text, error);
     wf_free(cache);
     if (status == WF_OK)
         warn_of_unknown(f, a->data, text.unknown, text.ids.count);
@@ -65,7 +65,7 @@ static bool show(void *ctx, int64_t done, int64_t total)
     return !interrupted(NULL);
 }
 
-static wf_status evaluate_pairs(const struct arguments *a, const struct file_list *files, const struct wf_run *run, wf_tape *tape,
+static wf_status evaluate_pairs(const struct arguments *a, const struct list *files, const struct wf_run *run, wf_tape *tape,
                                 struct figures *f, wf_error *error)
 {
     if (files->count != 2)
@@ -74,15 +74,15 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     char line[512], *cache = wf_cache_folder();
     wf_bitext *bitext;
     struct wf_pairs_evaluation e = {0};
-    wf_status status = wf_run_bitext(run, files->path[0], files->path[1], cache, &bitext, error);
+    wf_status status = wf_run_bitext(run, files->item[0], files->item[1], cache, &bitext, error);
     wf_free(cache);
     if (status != WF_OK)
         return status;
     const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
-    warn_of_unknown(f, files->path[0], survey->source_unknown, survey->source_tokens);
-    warn_of_unknown(f, files->path[1], survey->target_unknown, survey->target_tokens);
+    warn_of_unknown(f, files->item[0], survey->source_unknown, survey->source_tokens);
+    warn_of_unknown(f, files->item[1], survey->target_unknown, survey->target_tokens);
     status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
     wf_bitext_close(bitext);
     f->loss = e.loss;
@@ -94,23 +94,21 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct file_lis
     struct display d;
     watch_interrupts(WATCH_BRIEF);
     display_open(&d);
-    status = wf_evaluate_translation(run, files->path[0], files->path[1], &o, show, &d, &f->scores, error);
+    status = wf_evaluate_translation(run, files->item[0], files->item[1], &o, show, &d, &f->scores, error);
     display_clear(&d);
     f->scored = status == WF_OK;
-    if (f->scores.counts.truncated > 0)
-        fprintf(stderr, "truncated %lld of %lld source line%s, which are longer than the model's maximum\n",
-                (long long)f->scores.counts.truncated, (long long)f->scores.counts.lines, f->scores.counts.lines == 1 ? "" : "s");
+    report_truncated(f->scores.counts.truncated, f->scores.counts.lines, wf_config_shape(&run->config).context);
     return status;
 }
 
-static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error *error)
+static wf_status compute(const struct arguments *a, struct figures *f, wf_error *error)
 {
     struct wf_run run = {0};
-    struct file_list files = {0};
+    struct list files = {0};
     wf_tape *tape = NULL;
-    wf_status status = file_list_parse(a->data, &files, error);
+    wf_status status = list_parse(a->data, true, &files, error);
     if (status == WF_OK)
-        status = wf_run_open(&run, a->on.run, a->on.weights, error);
+        status = open_run(&a->on, &run, error);
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
     if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
@@ -122,18 +120,19 @@ static wf_status evaluate(const struct arguments *a, struct figures *f, wf_error
     if (status == WF_OK)
         status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error)
                                                 : evaluate_text(a, &files, &run, tape, f, error);
-    if (status == WF_OK)
-        f->perplexity = exp(f->loss);
+    if (status == WF_OK && !isfinite(exp(f->loss)))
+        status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", a->on.run,
+                              f->loss);
     wf_tape_free(tape);
     wf_run_close(&run);
-    file_list_free(&files);
+    list_free(&files);
     return status;
 }
 
 static void print(const struct figures *f)
 {
     char line[512];
-    printf("loss %.4f\nperplexity %.4f\n", f->loss, f->perplexity);
+    printf("loss %.4f\nperplexity %.4f\n", f->loss, exp(f->loss));
     if (f->bits_known)
         printf("bits per character %.4f\n", f->bits);
     printf("tokens %lld\n", (long long)f->tokens);
@@ -145,7 +144,7 @@ static void print(const struct figures *f)
 
 static void print_json(const struct figures *f)
 {
-    printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", f->loss, f->perplexity);
+    printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", f->loss, exp(f->loss));
     if (f->bits_known)
         printf("\"bits_per_character\": %.17g, ", f->bits);
     printf("\"tokens\": %lld", (long long)f->tokens);
@@ -155,45 +154,38 @@ static void print_json(const struct figures *f)
     printf(", \"unknown\": %lld}\n", (long long)f->unknown);
 }
 
+static wf_status evaluate(void *arguments, wf_error *error)
+{
+    const struct arguments *a = arguments;
+    struct figures f = {0};
+    wf_status status = compute(a, &f, error);
+    if (status == WF_OK && a->json)
+        print_json(&f);
+    else if (status == WF_OK)
+        print(&f);
+    return status;
+}
+
 int run_evaluate(int argc, char **argv)
 {
     struct arguments a = {0};
     const struct option_row options[] = {
-        {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data},
+        {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data,
+         .needed = "the text to evaluate on"},
         FLAG_ROW("json", &a.json, "print one JSON object"),
         {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
         FLAG_ROW("no-bleu", &a.no_bleu, "for translation: only the loss, which is fast"),
         RUN_ROWS(a.on),
         {0},
     };
-    const struct command_line line = {
-        .usage = "RUN --data FILE",
-        .help = "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
-                "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
-                "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
-                "would use, BLEU and chrF on all lines, including empty and too long ones.",
-        .options = options,
-        .argument = &a.on.run,
-        .most = 1,
-        .too_many = "the text is given by --data FILE"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.on.run)
-        return fail_usage("which run? weft evaluate RUN --data FILE; RUN is the --out of weft train");
-    if (!a.data)
-        return fail_usage("weft evaluate needs --data FILE: the text to evaluate on");
-    wf_error error = {0};
-    struct figures f = {0};
-    if (start(a.on.threads, &error) != WF_OK || evaluate(&a, &f, &error) != WF_OK)
-        return fail(&error);
-    if (!isfinite(f.loss) || !isfinite(f.perplexity)) {
-        wf_error_set(&error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", a.on.run, f.loss);
-        return fail(&error);
-    }
-    if (a.json)
-        print_json(&f);
-    else
-        print(&f);
-    return EXIT_DONE;
+    return run_command(
+        &(struct command_line){
+            "RUN --data FILE",
+            "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
+            "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
+            "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
+            "would use, BLEU and chrF on all lines, including empty and too long ones.",
+            options, &a.on.run, .too_few = "which run? weft evaluate RUN --data FILE; RUN is the --out of weft train",
+            .too_many = "the text is given by --data FILE"},
+        evaluate, &a, argc, argv);
 }

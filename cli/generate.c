@@ -2,7 +2,6 @@
 /* weft generate RUN --prompt TEXT ... */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -34,24 +33,29 @@ static wf_status encode(const struct wf_run *run, const char *prompt, struct wf_
     return status;
 }
 
-static wf_status generate(const struct arguments *a, wf_error *error)
+static wf_status check(const struct run_options *on, enum wf_model_kind kind, wf_error *error)
 {
-    struct wf_run run;
-    struct wf_tokens ids = {0};
-    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
-    if (status != WF_OK)
-        return status;
-    enum wf_model_kind kind = wf_model_kind_of(run.model);
-    if (kind != WF_MODEL_LANGUAGE) {
-        wf_run_close(&run);
-        if (kind == WF_MODEL_PAIRS)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", a->on.run, a->on.run);
+    if (kind == WF_MODEL_PAIRS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", on->run, on->run);
+    if (kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", a->on.run,
-                            a->on.run, a->on.run);
-    }
+                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", on->run,
+                            on->run, on->run);
+    return WF_OK;
+}
+
+static wf_status generate(void *arguments, wf_error *error)
+{
+    const struct arguments *a = arguments;
+    struct wf_run run = {0};
+    struct wf_tokens ids = {0};
     wf_tape *tape = NULL;
-    status = encode(&run, a->prompt, &ids, error);
+    watch_interrupts(WATCH_BRIEF);
+    wf_status status = open_run(&a->on, &run, error);
+    if (status == WF_OK)
+        status = check(&a->on, wf_model_kind_of(run.model), error);
+    if (status == WF_OK)
+        status = encode(&run, a->prompt, &ids, error);
     if (status == WF_OK && !(tape = wf_tape_new(error)))
         status = error->code;
     if (status == WF_OK) {
@@ -90,20 +94,8 @@ int run_generate(int argc, char **argv)
         RUN_ROWS(a.on),
         {0},
     };
-    const struct command_line line = {.usage = "RUN",
-                                      .help = "Prints a prompt and the model's continuation of it.",
-                                      .options = options,
-                                      .argument = &a.on.run,
-                                      .most = 1,
-                                      .too_many = "quote the prompt, --prompt 'TEXT'"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.on.run)
-        return fail_usage("which run? weft generate RUN; RUN is the --out of weft train");
-    wf_error error = {0};
-    watch_interrupts(WATCH_BRIEF);
-    if (start(a.on.threads, &error) != WF_OK || generate(&a, &error) != WF_OK)
-        return fail(&error);
-    return EXIT_DONE;
+    return run_command(&(struct command_line){"RUN", "Prints a prompt and the model's continuation of it.", options, &a.on.run,
+                                              .too_few = "which run? weft generate RUN; RUN is the --out of weft train",
+                                              .too_many = "quote the prompt, --prompt 'TEXT'"},
+                       generate, &a, argc, argv);
 }

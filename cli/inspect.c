@@ -75,20 +75,18 @@ static wf_status inspect_run(const char *folder, wf_error *error)
     return status;
 }
 
+static wf_status inspect(void *arguments, wf_error *error)
+{
+    const char *what = *(const char **)arguments;
+    return wf_folder_exists(what) ? inspect_run(what, error) : inspect_file(what, error);
+}
+
 int run_inspect(int argc, char **argv)
 {
     const char *what = NULL;
-    const struct command_line line = {.usage = "RUN|FILE.safetensors",
-                                      .help = "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
-                                      .argument = &what,
-                                      .most = 1,
-                                      .too_many = "weft inspect takes one run or file"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!what)
-        return fail_usage("what? weft inspect RUN or weft inspect FILE.safetensors");
-    wf_error error = {0};
-    wf_status status = wf_folder_exists(what) ? inspect_run(what, &error) : inspect_file(what, &error);
-    return status == WF_OK ? EXIT_DONE : fail(&error);
+    return run_command(&(struct command_line){"RUN|FILE.safetensors",
+                                              "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
+                                              NULL, &what, .too_few = "what? weft inspect RUN or weft inspect FILE.safetensors",
+                                              .too_many = "weft inspect takes one run or file"},
+                       inspect, &what, argc, argv);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command `weft`: finds the sub-command. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,13 @@
 
 #include "cli.h"
 
-static const struct command commands[] = {
+struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv); /* NULL: the commands of tokenizers */
+};
+enum { MOST_COMMANDS = 32 };
+
+static const struct command all[] = {
     {"models", "list the models of the zoo; with a name, its settings", run_models},
     {"train", "train a model", run_train},
     {"generate", "continue a text", run_generate},
@@ -16,21 +23,28 @@ static const struct command commands[] = {
     {"evaluate", "loss and perplexity on a text; for translation BLEU and chrF too", run_evaluate},
     {"average", "average the last checkpoints of a run", run_average},
     {"bleu", "BLEU and chrF of translations", run_bleu},
-    {"tokenizer", "train, apply and inspect tokenizers", run_tokenizer},
+    {"tokenizer", "train, apply and inspect tokenizers", NULL},
     {"attention", "attention maps as pictures, JSON or an HTML page", run_attention},
     {"plot", "plot losses and learning rates of runs", run_plot},
     {"inspect", "list the settings and tensors of a run or a safetensors file", run_inspect},
     {"bench", "time training steps and generation", run_bench},
+    {0},
 };
-static const struct commands all = {"weft", commands, sizeof commands / sizeof *commands};
+static const struct command of_tokenizers[] = {
+    {"train", "train a tokenizer on text", run_tokenizer_train},
+    {"encode", "convert text on standard input to ids", run_tokenizer_encode},
+    {"decode", "convert ids on standard input to text", run_tokenizer_decode},
+    {"info", "show what is in a tokenizer.json", run_tokenizer_info},
+    {"survey", "line lengths in tokens, of one text or of two aligned by line", run_tokenizer_survey},
+    {0},
+};
 
-static void print_version(FILE *stream, struct argp_state *state)
+void print_version(void)
 {
-    (void)state;
-    fprintf(stream, "weft %s\n", wf_version());
+    printf("weft %s\n", wf_version());
 }
 
-/* A full disk or a closed pipe behind standard output must not pass for success, nor where argp ends the process. */
+/* A full disk or a closed pipe behind standard output must not pass for success. */
 static void check_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -50,15 +64,12 @@ static void limit_spinning(char **argv)
     execv("/proc/self/exe", argv); /* where that fails it goes on as it is */
 }
 
-static int help(const struct commands *c, FILE *to)
+static int help(const char *group, const struct command *commands, FILE *to)
 {
-    int width = 0;
-    for (int i = 0; i < c->count; i++)
-        width = (int)strlen(c->list[i].name) > width ? (int)strlen(c->list[i].name) : width;
-    fprintf(to, "Usage: %s COMMAND [OPTION...]\n\n", c->name);
-    for (int i = 0; i < c->count; i++)
-        fprintf(to, "  %s %-*s  %s\n", c->name, width, c->list[i].name, c->list[i].summary);
-    fprintf(to, "\n%s COMMAND --help lists the options of one.\n", c->name);
+    fprintf(to, "Usage: %s COMMAND [OPTION...]\n\n", group);
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(to, "  %s %-9s  %s\n", group, c->name, c->summary);
+    fprintf(to, "\n%s COMMAND --help lists the options of one.\n", group);
     return to == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -69,34 +80,36 @@ static bool is_one_of(const char *text, const char *const *names)
     return *names != NULL;
 }
 
-int dispatch(const struct commands *c, int argc, char **argv)
+/* Runs the command that argv[1] names, or prints help or the version; returns the exit code. */
+static int dispatch(const char *group, const struct command *commands, int argc, char **argv)
 {
     static const char *const helps[] = {"help", "--help", "-h", "-?", NULL}, *const versions[] = {"--version", "-V", NULL};
     static char name[64], option[] = "--help";
-    const char *names[32];
+    const char *names[MOST_COMMANDS];
+    int count = 0;
     if (argc < 2)
-        return help(c, stderr);
+        return help(group, commands, stderr);
     if (strcmp(argv[1], "help") == 0 && argc > 2) {
         memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
         argv[argc - 1] = option;
     }
     if (is_one_of(argv[1], helps))
-        return help(c, stdout);
+        return help(group, commands, stdout);
     if (is_one_of(argv[1], versions)) {
-        print_version(stdout, NULL);
+        print_version();
         return EXIT_DONE;
     }
-    for (int i = 0; i < c->count; i++) {
-        names[i] = c->list[i].name;
-        if (strcmp(argv[1], names[i]) != 0)
+    for (const struct command *c = commands; c->name; c++) {
+        names[count++] = c->name;
+        if (strcmp(argv[1], c->name) != 0)
             continue;
-        snprintf(name, sizeof name, "%s %s", c->name, names[i]);
+        snprintf(name, sizeof name, "%s %s", group, c->name);
         argv[1] = name;
-        return c->list[i].run(argc - 1, argv + 1);
+        return c->run ? c->run(argc - 1, argv + 1) : dispatch("weft tokenizer", of_tokenizers, argc - 1, argv + 1);
     }
-    const char *near = wf_nearest(argv[1], names, c->count);
-    return near ? fail_usage("unknown command '%s %s'; did you mean %s?", c->name, argv[1], near)
-                : fail_usage("unknown command '%s %s'; %s --help lists them", c->name, argv[1], c->name);
+    const char *near = wf_nearest(argv[1], names, count);
+    return near ? fail_usage("unknown command '%s %s'; did you mean %s?", group, argv[1], near)
+                : fail_usage("unknown command '%s %s'; %s --help lists them", group, argv[1], group);
 }
 
 int main(int argc, char **argv)
@@ -104,8 +117,6 @@ int main(int argc, char **argv)
     limit_spinning(argv);
     atexit(check_output);
     catch_signals();
-    argp_err_exit_status = EXIT_USAGE;
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
-    argp_program_version_hook = print_version;
-    return dispatch(&all, argc, argv);
+    return dispatch("weft", all, argc, argv);
 }

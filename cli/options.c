@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -11,9 +10,72 @@
 
 #include "cli.h"
 
-enum { MOST_OPTIONS = 32, FIRST = 1000 };
+enum { MOST_OPTIONS = 32, FIRST = 1000, WIDTH = 78 };
 
-static bool parse_number(const struct option_row *o, const char *text)
+/* --- help ---------------------------------------------------------------------------------------------------------- */
+
+/* Lines of at most WIDTH columns; all but the first begin at column `indent`. */
+static void print_text(int indent, const char *text)
+{
+    int room = WIDTH - indent;
+    for (const char *rest = text; *rest;) {
+        int n = (int)strlen(rest);
+        if (n > room)
+            for (n = room; n > 1 && rest[n] != ' ';)
+                n--;
+        printf("%.*s\n", n, rest);
+        rest += n + (rest[n] == ' ');
+        if (*rest)
+            printf("%*s", indent, "");
+    }
+}
+
+void print_entry(const char *name, int indent, const char *text)
+{
+    bool fits = (int)strlen(name) <= indent - 3;
+    if (fits)
+        printf("  %-*s ", indent - 3, name);
+    else
+        printf("  %s\n%*s", name, indent, "");
+    print_text(indent, text);
+}
+
+static const struct option_row own[] = {{"help", NULL, "print this list; also -?"},
+                                        {"usage", NULL, "print the names of the options"},
+                                        {"version", NULL, "print the version; also -V"}};
+enum { HELP, USAGE, VERSION, OWN };
+
+/* "--name=ARG" */
+static char *name_of(const struct option_row *o, char text[64])
+{
+    snprintf(text, 64, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+    return text;
+}
+
+static void print_help(const struct command_line *line, const char *command, const struct option_row *const *rows, int count)
+{
+    char name[64];
+    printf("Usage: %s [OPTION...] %s\n", command, line->usage);
+    print_text(0, line->help);
+    putchar('\n');
+    for (int i = 0; i < count; i++)
+        print_entry(name_of(rows[i], name), 29, rows[i]->help);
+    if (line->more_help)
+        line->more_help();
+}
+
+static void print_usage(const struct command_line *line, const char *command, const struct option_row *const *rows, int count)
+{
+    char name[64];
+    printf("Usage: %s", command);
+    for (int i = 0; i < count; i++)
+        printf(" [%s]", name_of(rows[i], name));
+    printf(" %s\n", line->usage);
+}
+
+/* --- values -------------------------------------------------------------------------------------------------------- */
+
+static bool take_number(const struct option_row *o, const char *text)
 {
     char *end;
     errno = 0;
@@ -26,7 +88,7 @@ static bool parse_number(const struct option_row *o, const char *text)
     return fine;
 }
 
-static bool parse_real(const struct option_row *o, const char *text)
+static bool take_real(const struct option_row *o, const char *text)
 {
     char *end;
     double value = strtod(text, &end);
@@ -38,106 +100,128 @@ static bool parse_real(const struct option_row *o, const char *text)
     return fine;
 }
 
-bool take_word(const char *option, const char *value, void *word_option)
+static bool take_choice(const struct option_row *o, const char *text)
 {
-    const struct word_option *w = word_option;
     char all[128] = "";
-    for (int i = 0; i < w->count; i++) {
-        if (strcmp(value, w->words[i]) == 0) {
-            *w->out = i;
+    const char *word = o->arg;
+    for (int i = 0; *word; i++) {
+        int length = (int)strcspn(word, "|");
+        if ((int)strlen(text) == length && strncmp(text, word, (size_t)length) == 0) {
+            *o->choice = i;
             return true;
         }
-        strcat(strcat(all, i == 0 ? "" : i + 1 < w->count ? ", " : " or "), w->words[i]);
+        const char *next = word + length + (word[length] == '|');
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%.*s", i == 0 ? "" : *next ? ", " : " or ", length, word);
+        word = next;
     }
-    fail_usage("--%s: '%s' is not %s", option, value, all);
+    fail_usage("--%s: '%s' is not %s", o->name, text, all);
     return false;
 }
 
-static error_t take(int key, char *value, struct argp_state *state)
+static bool take(const struct option_row *o, const char *value)
 {
-    const struct command_line *line = state->input;
-    if (key == ARGP_KEY_ARG) {
-        int64_t at = line->count ? *line->count : line->most > 0 && line->argument[0];
-        if (at >= line->most)
-            return fail_usage("'%s' is one argument too many%s%s", value, line->too_many ? ": " : "", line->too_many ? line->too_many : ""),
-                   EINVAL;
-        line->argument[at] = value;
-        if (line->count)
-            ++*line->count;
-        return 0;
-    }
-    if (key < FIRST || key >= FIRST + MOST_OPTIONS)
-        return ARGP_ERR_UNKNOWN;
-    const struct option_row *o = &line->options[key - FIRST];
     if (o->given)
         *o->given = o->name;
     if (o->text)
         *o->text = value;
     if (o->flag)
         *o->flag = true;
-    return (o->number && !parse_number(o, value)) || (o->real && !parse_real(o, value)) || (o->take && !o->take(o->name, value, o->to))
-               ? EINVAL
-               : 0;
+    return (!o->number || take_number(o, value)) && (!o->real || take_real(o, value)) && (!o->choice || take_choice(o, value)) &&
+           (!o->take || o->take(o->name, value, o->to));
 }
 
-/* argp would find what is wrong here too, but say it in two lines, and without the nearest name. */
-static int check_options(const struct command_line *line, int count, int argc, char **argv)
+/* --- the command line ---------------------------------------------------------------------------------------------- */
+
+/* For an option that getopt does not know, or knows several of. */
+static int refuse_name(const char *command, const char *given, const struct option *list, int count)
 {
-    static const char *const own[] = {"help", "usage", "version"};
-    struct option list[MOST_OPTIONS + 4] = {{0}};
-    const char *names[MOST_OPTIONS + 4];
-    int all = count + 3;
-    for (int i = 0; i < all; i++) {
-        names[i] = i < count ? line->options[i].name : own[i - count];
-        list[i] = (struct option){names[i], i < count && line->options[i].arg ? required_argument : no_argument, NULL, FIRST + i};
+    const char *names[MOST_OPTIONS];
+    char name[128];
+    int begun = 0;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="), given + 2);
+    for (int i = 0; i < count; i++) {
+        names[i] = list[i].name;
+        begun += strncmp(names[i], name, strlen(name)) == 0;
     }
+    if (begun > 1)
+        return fail_usage("--%s may mean several options of '%s'; write it out", name, command);
+    const char *near = wf_nearest(name, names, count);
+    return near ? fail_usage("unknown option --%s of '%s'; did you mean --%s?", name, command, near)
+                : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);
+}
+
+static int take_arguments(const struct command_line *line, const char *command, char *const *argv, int64_t count)
+{
+    int64_t most = line->most > 0 ? line->most : line->argument != NULL;
+    for (int64_t i = 0; i < count; i++) {
+        if (!argv[i][0])
+            return fail_usage("an argument of '%s' is empty: give a name there, or leave it out", command);
+        if (i >= most)
+            return fail_usage("'%s' is one argument too many%s%s", argv[i], line->too_many ? ": " : "",
+                              line->too_many ? line->too_many : "");
+        line->argument[i] = argv[i];
+    }
+    if (line->count)
+        *line->count = count;
+    return line->too_few && count < (line->count ? 1 : most) ? fail_usage("%s", line->too_few) : -1;
+}
+
+/* -1 to go on, else the exit code. */
+static int parse(const struct command_line *line, int argc, char **argv)
+{
+    struct option list[MOST_OPTIONS + 1] = {{0}};
+    const struct option_row *rows[MOST_OPTIONS];
+    bool given[MOST_OPTIONS] = {0};
+    int count = 0, first_own = 0;
+    for (const struct option_row *o = line->options; o && o->name && count < MOST_OPTIONS - OWN; o++)
+        rows[count++] = o;
+    first_own = count;
+    for (int i = 0; i < OWN; i++)
+        rows[count++] = &own[i];
+    for (int i = 0; i < count; i++)
+        list[i] = (struct option){rows[i]->name, rows[i]->arg ? required_argument : no_argument, NULL, FIRST + i};
     opterr = optind = 0;
     for (int c; (c = getopt_long(argc, argv, ":V", list, NULL)) != -1;) {
-        int at = (c == '?' || c == ':' ? optopt : c) - FIRST, begun = 0; /* at: the option that it is about, below 0: none */
-        const char *arg = at >= 0 && at < count ? line->options[at].arg : NULL;
+        if (c == 'V' || (c == '?' && optopt == '?')) /* -V, -? */
+            c = FIRST + first_own + (c == 'V' ? VERSION : HELP);
+        int at = (c == '?' || c == ':' ? optopt : c) - FIRST; /* the option that it is about, below 0: none */
+        const struct option_row *o = at >= 0 ? rows[at] : NULL;
         /* an empty text is a text, an empty name none */
-        if (c == ':' || (arg && optarg && !*optarg && strcmp(arg, "TEXT") != 0 && strcmp(arg, "LIST") != 0))
-            return fail_usage("--%s needs a value: --%s %s", names[at], names[at], arg);
-        if (c != '?' || optopt == '?')
-            continue;
-        if (at >= 0)
-            return fail_usage("--%s takes no value", names[at]);
-        const char *given = argv[optind - 1], *near = NULL;
-        char name[128];
-        if (optopt)
+        if (c == ':' || (o && o->arg && optarg && !*optarg && strcmp(o->arg, "TEXT") != 0 && strcmp(o->arg, "LIST") != 0))
+            return fail_usage("--%s needs a value: --%s %s", o->name, o->name, o->arg);
+        if (c == '?' && o)
+            return fail_usage("--%s takes no value", o->name);
+        if (c == '?' && optopt)
             return fail_usage("unknown option -%c of '%s'; %s --help lists them", optopt, argv[0], argv[0]);
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(given + 2, "="), given + 2);
-        for (int i = 0; i < all; i++)
-            begun += strncmp(names[i], name, strlen(name)) == 0;
-        if (begun > 1)
-            return fail_usage("--%s may mean several options of '%s'; write it out", name, argv[0]);
-        if ((near = wf_nearest(name, names, all)))
-            return fail_usage("unknown option --%s of '%s'; did you mean --%s?", name, argv[0], near);
-        return fail_usage("unknown option --%s of '%s'; %s --help lists them", name, argv[0], argv[0]);
+        if (c == '?')
+            return refuse_name(argv[0], argv[optind - 1], list, count);
+        if (at == first_own + HELP)
+            print_help(line, argv[0], rows, count);
+        if (at == first_own + USAGE)
+            print_usage(line, argv[0], rows, count);
+        if (at == first_own + VERSION)
+            print_version();
+        if (at >= first_own)
+            return EXIT_DONE;
+        given[at] = true;
+        if (!take(o, optarg))
+            return EXIT_USAGE;
     }
-    for (int i = optind; i < argc; i++)
-        if (!argv[i][0])
-            return fail_usage("an argument of '%s' is empty: give a name there, or leave it out", argv[0]);
-    return -1;
+    int code = take_arguments(line, argv[0], argv + optind, argc - optind);
+    for (int i = 0; code < 0 && i < count; i++)
+        if (rows[i]->needed && !given[i])
+            code = fail_usage("%s needs --%s %s: %s", argv[0], rows[i]->name, rows[i]->arg, rows[i]->needed);
+    return code;
 }
 
-static char *help_filter(int key, const char *text, void *input)
+int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
+                char **argv)
 {
-    const struct command_line *line = input;
-    char *more = key == ARGP_KEY_HELP_POST_DOC && line && line->more_help ? line->more_help() : NULL;
-    return more ? more : (char *)text;
-}
-
-int parse(const struct command_line *line, int argc, char **argv)
-{
-    struct argp_option options[MOST_OPTIONS + 1] = {{0}};
-    int count = 0;
-    for (const struct option_row *o = line->options; o && o->name && count < MOST_OPTIONS; o++, count++)
-        options[count] = (struct argp_option){o->name, FIRST + count, o->arg, 0, o->help, 0};
-    int code = check_options(line, count, argc, argv);
+    wf_error error = {0};
+    int code = parse(line, argc, argv);
     if (code >= 0)
         return code;
-    /* none rather than an empty list, for which glibc's help leaks */
-    const struct argp argp = {count ? options : NULL, take, line->usage, line->help, NULL, help_filter, NULL};
-    return argp_parse(&argp, argc, argv, 0, NULL, (void *)line) == 0 ? -1 : EXIT_USAGE;
+    if (work(arguments, &error) == WF_OK)
+        return EXIT_DONE;
+    return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
 }

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a command: a row each, which says where its value goes. argp makes --help of them and parses. */
+/* A command: its arguments and a row for each option, which says where the value goes. --help, ranges and messages follow from them. */
 #ifndef WEFT_CLI_OPTIONS_H
 #define WEFT_CLI_OPTIONS_H
 
-#include <weft/base.h>
+#include <weft/error.h>
 
-/* One of text, flag, number, real and take is set. */
+/* One of text, flag, number, real, choice and take is set. */
 struct option_row {
     const char *name, *arg, *help; /* arg: NULL for a flag; an option with "TEXT" or "LIST" may be empty */
     const char **text;
     bool *flag; /* set to true */
     int64_t *number, low, high;
     double *real, least, most;
+    int *choice;                                                   /* the place of the value in `arg`, "first|second|third" */
     bool (*take)(const char *option, const char *value, void *to); /* prints what is wrong and returns false */
     void *to;
     const char **given; /* may be NULL: set to the option's name where it is given */
+    const char *needed; /* of an option that must be given: what it is for */
 };
 
 struct command_line {
     const char *usage, *help;         /* "RUN --data FILE", and what the command does */
     const struct option_row *options; /* ends with {0}; NULL: none */
-    const char **argument;            /* where arguments go that are not options: */
-    int64_t most, *count;             /* at most so many, counted where count is not NULL; 0: none */
-    const char *too_many;             /* what to do about more */
-    char *(*more_help)(void);         /* may be NULL: text for the end of --help, the caller's to free() */
+    const char **argument;            /* where arguments go that are not options; NULL: there are none */
+    int64_t most, *count;             /* how many: most (0: 1), or up to so many, counted in *count */
+    const char *too_few, *too_many;   /* what to do about it; too_few NULL: none are needed */
+    void (*more_help)(void);          /* may be NULL: prints the end of --help */
 };
 
-/* Parses argv. Wrong usage is one line, with the nearest name. Returns -1 to go on, else the exit code. */
-int parse(const struct command_line *line, int argc, char **argv);
+/* Reads the options and does the work; returns the exit code. Wrong usage is one line, with the nearest name. */
+int run_command(const struct command_line *line, wf_status (*work)(void *arguments, wf_error *error), void *arguments, int argc,
+                char **argv);
+/* Prints "  NAME   TEXT", broken at blanks, with the lines of the text below each other from column `indent` on. */
+void print_entry(const char *name, int indent, const char *text);
 
-/* What the commands on a trained model share. */
-struct run_options {
-    const char *run, *weights;
-    int64_t threads; /* 0: the default */
-};
-#define RUN_ROWS(on) {"weights", "best|FILE", "weights to use instead of the latest", .text = &(on).weights}, THREADS_ROW(&(on).threads)
 #define THREADS_ROW(to)                                                                                                                    \
     {                                                                                                                                      \
         "threads", "N",                                                                                                                    \
@@ -46,12 +45,5 @@ struct run_options {
     {                                                                                                                                      \
         name, NULL, help, .flag = to                                                                                                       \
     }
-
-/* For `take`: one of the words of *to. */
-struct word_option {
-    const char *const *words;
-    int count, *out;
-};
-bool take_word(const char *option, const char *value, void *word_option);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* weft plot RUN... */
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@ struct arguments {
     const char **run;
     int64_t count;
     const char *out;
-    bool log;
+    struct wf_plot_options plot;
 };
 
 /* Of the terminal, less the line of the prompt; elsewhere 80 by 24. */
@@ -25,13 +24,14 @@ static void window(struct wf_plot_options *plot)
     plot->rows -= plot->rows > 1;
 }
 
-static wf_status draw(const struct arguments *a, struct wf_plot_options *plot, wf_error *error)
+static wf_status plot(void *arguments, wf_error *error)
 {
+    struct arguments *a = arguments;
     if (a->out)
-        return wf_plot_save(a->run, a->count, plot, a->out, error);
+        return wf_plot_save(a->run, a->count, &a->plot, a->out, error);
     struct wf_string text = {0};
-    window(plot);
-    wf_status status = wf_plot_text(a->run, a->count, plot, &text, error);
+    window(&a->plot);
+    wf_status status = wf_plot_text(a->run, a->count, &a->plot, &text, error);
     if (status == WF_OK)
         fwrite(text.data, 1, (size_t)text.length, stdout);
     wf_string_free(&text);
@@ -40,29 +40,18 @@ static wf_status draw(const struct arguments *a, struct wf_plot_options *plot, w
 
 int run_plot(int argc, char **argv)
 {
-    struct arguments a = {.run = wf_alloc_zero((size_t)argc, sizeof *a.run)};
-    if (!a.run)
-        return fail(&(wf_error){WF_ERR_MEMORY, "no memory for the names of runs"});
-    wf_error error = {0};
+    const char *runs[argc];
+    struct arguments a = {.run = runs};
     const struct option_row options[] = {
-        FLAG_ROW("log", &a.log, "logarithmic axis for the losses"),
+        FLAG_ROW("log", &a.plot.log, "logarithmic axis for the losses"),
         {"out", "FILE", "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", .text = &a.out},
         {0},
     };
-    const struct command_line line = {.usage = "RUN...",
-                                      .help =
-                                          "Plots the losses of one or more runs over the steps, and below them the learning rate: in the "
-                                          "terminal, or with --out as a picture.\v"
-                                          "Needs the program gnuplot (on Debian the package gnuplot-nox).",
-                                      .options = options,
-                                      .argument = a.run,
-                                      .most = argc,
-                                      .count = &a.count};
-    int code = parse(&line, argc, argv);
-    if (code < 0 && a.count == 0)
-        code = fail_usage("which run? weft plot RUN... takes the --out of weft train");
-    if (code < 0)
-        code = draw(&a, &(struct wf_plot_options){.log = a.log}, &error) == WF_OK ? EXIT_DONE : fail(&error);
-    wf_free(a.run);
-    return code;
+    return run_command(
+        &(struct command_line){
+            "RUN...",
+            "Plots the losses of one or more runs over the steps, and below them the learning rate: in the terminal, or with --out as "
+            "a picture. Needs the program gnuplot (on Debian the package gnuplot-nox).",
+            options, a.run, .most = argc, .count = &a.count, .too_few = "which run? weft plot RUN... takes the --out of weft train"},
+        plot, &a, argc, argv);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* weft tokenizer info TOKENIZER.json [--json] */
-#include "tokenizer.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +7,14 @@
 #include <weft/internal/json.h>
 #include <weft/internal/string.h>
 
-json_t *tokenizer_file(const wf_tokenizer *tokenizer, wf_error *error)
+#include "cli.h"
+
+struct arguments {
+    const char *tokenizer;
+    bool json;
+};
+
+static json_t *read_file(const wf_tokenizer *tokenizer, wf_error *error)
 {
     struct wf_string text = {0};
     json_t *file = NULL;
@@ -19,9 +24,17 @@ json_t *tokenizer_file(const wf_tokenizer *tokenizer, wf_error *error)
     return file;
 }
 
-int64_t tokenizer_merges(const json_t *file)
+static int64_t count_merges(const json_t *file)
 {
     return (int64_t)json_array_size(json_object_get(json_object_get(file, "model"), "merges"));
+}
+
+wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error)
+{
+    json_t *file = read_file(tokenizer, error);
+    *merges = count_merges(file);
+    json_decref(file);
+    return file ? WF_OK : error->code;
 }
 
 /* A part of the pipeline by the names of its types: "none", "NFC", "NFKC, Lowercase". */
@@ -49,7 +62,7 @@ static void print(const wf_tokenizer *t, const json_t *file)
     size_t i;
     json_t *token;
     printf("kind: %s\nvocabulary size: %" PRId64 "\nmerges: %" PRId64 "\n", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
-           wf_tokenizer_vocab_size(t), tokenizer_merges(file));
+           wf_tokenizer_vocab_size(t), count_merges(file));
     for (int p = 0; p < PARTS; p++) {
         describe(json_object_get(file, parts[p][0]), text, sizeof text);
         printf("%s: %s\n", parts[p][1], text);
@@ -87,7 +100,7 @@ static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error 
     char text[256];
     struct wf_string s = {0};
     wf_string_format(&s, "{\"kind\":\"%s\",\"vocab_size\":%" PRId64 ",\"merges\":%" PRId64, wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
-                     wf_tokenizer_vocab_size(t), tokenizer_merges(file));
+                     wf_tokenizer_vocab_size(t), count_merges(file));
     for (int p = 0; p < PARTS; p++) {
         describe(json_object_get(file, parts[p][0]), text, sizeof text);
         wf_string_format(&s, ",\"%s\":", parts[p][0]);
@@ -103,32 +116,29 @@ static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error 
     return fine ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for JSON");
 }
 
-int run_tokenizer_info(int argc, char **argv)
+static wf_status info(void *arguments, wf_error *error)
 {
-    const char *name = NULL;
-    bool json = false;
-    const struct command_line line = {.usage = "TOKENIZER.json",
-                                      .help = "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.",
-                                      .options = (const struct option_row[]){FLAG_ROW("json", &json, "print one JSON object"), {0}},
-                                      .argument = &name,
-                                      .most = 1,
-                                      .too_many = "weft tokenizer info takes one file"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!name)
-        return fail_usage("which tokenizer? weft tokenizer info TOKENIZER.json");
-    wf_error error = {0};
+    const struct arguments *a = arguments;
     wf_tokenizer *t;
     json_t *file = NULL;
-    wf_status status = wf_tokenizer_load(name, &t, &error);
-    if (status == WF_OK && !(file = tokenizer_file(t, &error)))
-        status = error.code;
-    if (status == WF_OK && json)
-        status = print_json(t, file, &error);
+    wf_status status = wf_tokenizer_load(a->tokenizer, &t, error);
+    if (status == WF_OK && !(file = read_file(t, error)))
+        status = error->code;
+    if (status == WF_OK && a->json)
+        status = print_json(t, file, error);
     else if (status == WF_OK)
         print(t, file);
     json_decref(file);
     wf_tokenizer_free(t);
-    return status == WF_OK ? EXIT_DONE : fail(&error);
+    return status;
+}
+
+int run_tokenizer_info(int argc, char **argv)
+{
+    struct arguments a = {0};
+    const struct option_row options[] = {FLAG_ROW("json", &a.json, "print one JSON object"), {0}};
+    return run_command(&(struct command_line){"TOKENIZER.json", "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.",
+                                              options, &a.tokenizer, .too_few = "which tokenizer? weft tokenizer info TOKENIZER.json",
+                                              .too_many = "weft tokenizer info takes one file"},
+                       info, &a, argc, argv);
 }

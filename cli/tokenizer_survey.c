@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]: lengths in ids. */
-#include "tokenizer.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +14,7 @@ enum { CACHED_WORDS = 1 << 16, WINDOW = 4096 };
 struct arguments {
     const char *file[2]; /* tokenizer, text */
     const char *model, *cost_given;
-    int64_t files, max_length, batch_tokens, tolerance, window, threads;
+    int64_t max_length, batch_tokens, tolerance, window, threads;
     int side; /* 1: a batch costs pairs x the longer of the two */
     bool bos, eos;
 };
@@ -102,25 +100,21 @@ static wf_status survey_lines(struct wf_lines *in, const struct arguments *a, co
         if (status == WF_OK && !lengths_add(l, ids.count))
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
     }
-    if (status == WF_ERR_CANCELLED) {
-        wf_error_clear(error);
-        wf_error_set(error, status, "%s: interrupted after %lld line%s", in->name, (long long)l->count, l->count == 1 ? "" : "s");
-    }
+    status = count_interrupted(status, l->count, error);
     if (status == WF_OK && l->count == 0)
         status = wf_text_empty(in->name, error);
     if (status == WF_OK) {
         char count[2][WF_NUMBER_SIZE];
-        printf("%s line%s, %s empty\n", wf_text_count(l->count, count[0]), l->count == 1 ? "" : "s", wf_text_count(empty, count[1]));
+        printf("%s line%s, %s empty\n", wf_text_count(l->count, count[0]), plural(l->count), wf_text_count(empty, count[1]));
         lengths_print(l, in->name);
         if (unknown > 0)
-            printf("%s unknown token%s, %.3f %%\n", wf_text_count(unknown, count[0]), unknown == 1 ? "" : "s",
+            printf("%s unknown token%s, %.3f %%\n", wf_text_count(unknown, count[0]), plural(unknown),
                    100.0 * (double)unknown / (double)l->tokens);
         int64_t over = 0;
         for (int64_t n = a->max_length + 1; a->max_length && n < l->room; n++)
             over += l->lines[n];
         if (a->max_length)
-            printf("%s line%s longer than %s\n", wf_text_count(over, count[0]), over == 1 ? "" : "s",
-                   wf_text_count(a->max_length, count[1]));
+            printf("%s line%s longer than %s\n", wf_text_count(over, count[0]), plural(over), wf_text_count(a->max_length, count[1]));
     }
     wf_token_cache_free(o.cache);
     wf_tokens_free(&ids);
@@ -225,16 +219,18 @@ static wf_status survey_two(const struct arguments *a, char **path, const wf_tok
     return status;
 }
 
-static wf_status survey(struct arguments *a, wf_error *error)
+static wf_status survey(void *arguments, wf_error *error)
 {
-    struct file_list files = {0}, names = {0};
+    struct arguments *a = arguments;
+    struct list files = {0}, names = {0};
     wf_tokenizer *t[2] = {NULL, NULL};
-    wf_status status = file_list_parse(a->file[1], &files, error);
+    watch_interrupts(WATCH_BRIEF);
+    wf_status status = list_parse(a->file[1], true, &files, error);
     if (status == WF_OK)
-        status = file_list_parse(a->file[0], &names, error);
+        status = list_parse(a->file[0], true, &names, error);
     if (status == WF_OK && (files.count > 2 || names.count > files.count))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizer%s for %lld text%s: give one text, or two with one tokenizer or two",
-                              (long long)names.count, names.count == 1 ? "" : "s", (long long)files.count, files.count == 1 ? "" : "s");
+                              (long long)names.count, plural(names.count), (long long)files.count, plural(files.count));
     if (status == WF_OK && files.count < 2 && (a->model || a->batch_tokens || a->cost_given || a->bos || a->eos))
         status = wf_error_set(error, WF_ERR_ARGUMENT,
                               "--model, --batch-tokens, --batch-cost, --source-bos and --source-eos are for two texts, FILE,FILE");
@@ -243,55 +239,43 @@ static wf_status survey(struct arguments *a, wf_error *error)
     if (status == WF_OK && a->cost_given && !a->batch_tokens)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-cost is what --batch-tokens counts: give both");
     for (int64_t i = 0; status == WF_OK && i < names.count; i++)
-        status = wf_tokenizer_load(names.path[i], &t[i], error);
+        status = wf_tokenizer_load(names.item[i], &t[i], error);
     if (status == WF_OK && files.count == 2)
         status = start(a->threads, error);
     if (status == WF_OK)
-        status = files.count == 2 ? survey_two(a, files.path, t[0], t[names.count - 1], error) : survey_one(a, files.path[0], t[0], error);
+        status = files.count == 2 ? survey_two(a, files.item, t[0], t[names.count - 1], error) : survey_one(a, files.item[0], t[0], error);
     wf_tokenizer_free(t[0]);
     wf_tokenizer_free(t[1]);
-    file_list_free(&files);
-    file_list_free(&names);
+    list_free(&files);
+    list_free(&names);
     return status;
 }
 
 int run_tokenizer_survey(int argc, char **argv)
 {
-    static const char *const costs[] = {"both", "side"};
     struct arguments a = {0};
-    struct word_option cost = {costs, 2, &a.side};
     const struct option_row options[] = {
         {"model", "NAME",
          "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's "
-         "training; the "
-         "options below override them",
+         "training; the options below override them",
          .text = &a.model},
         {"max-length", "N", "maximum length of a side in tokens; longer pairs are left out", .number = &a.max_length, .low = 1,
          .high = INT32_MAX},
         {"batch-tokens", "N", "of two files: share of padding in batches of at most N tokens", .number = &a.batch_tokens, .low = 1,
          .high = INT32_MAX},
         {"batch-cost", "both|side",
-         "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", .take = take_word,
-         .to = &cost, .given = &a.cost_given},
+         "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", .choice = &a.side,
+         .given = &a.cost_given},
         FLAG_ROW("source-bos", &a.bos, "of two files: the source begins with <s> (default: no)"),
         FLAG_ROW("source-eos", &a.eos, "of two files: the source ends with </s> (default: no)"),
         THREADS_ROW(&a.threads),
         {0},
     };
-    const struct command_line line = {
-        .usage = "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
-        .help = "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.",
-        .options = options,
-        .argument = a.file,
-        .most = 2,
-        .count = &a.files,
-        .too_many = "two texts of a translation are given as FILE,FILE"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.file[1])
-        return fail_usage("which %s? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]", a.file[0] ? "text" : "tokenizer");
-    wf_error error = {0};
-    watch_interrupts(WATCH_BRIEF);
-    return survey(&a, &error) == WF_OK ? EXIT_DONE : fail(&error);
+    return run_command(
+        &(struct command_line){
+            "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+            "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.", options, a.file,
+            .most = 2, .too_few = "which tokenizer, and which text? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+            .too_many = "two texts of a translation are given as FILE,FILE"},
+        survey, &a, argc, argv);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* weft tokenizer encode and decode: standard input to standard output, line for line. */
-#include "tokenizer.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +10,10 @@
 
 enum { CACHED_WORDS = 1 << 16 };
 
-struct arguments {
-    const char *tokenizer;
-    bool specials, tokens;
-};
-
 struct state {
-    const struct arguments *arguments;
+    const char *path;
+    bool specials, tokens;
+    wf_status (*line)(struct state *s, wf_error *error); /* encodes or decodes the line that was read */
     wf_tokenizer *tokenizer;
     wf_token_cache *cache;
     struct wf_lines in;
@@ -38,22 +33,21 @@ static void add_id(struct wf_string *out, int32_t id)
 
 static wf_status encode_line(struct state *s, wf_error *error)
 {
-    const struct wf_encode_options o = {.specials = s->arguments->specials, .cache = s->cache};
-    bool tokens = s->arguments->tokens;
+    const struct wf_encode_options o = {.specials = s->specials, .cache = s->cache};
     s->ids.count = 0;
     wf_status status = line_input_encode(&s->in, s->tokenizer, &o, &s->ids, error);
     wf_string_cut(&s->text, 0);
-    wf_string_text(&s->text, tokens ? "[" : "");
+    wf_string_text(&s->text, s->tokens ? "[" : "");
     for (int64_t i = 0; i < s->ids.count; i++) {
-        wf_string_text(&s->text, i == 0 ? "" : tokens ? ", " : " ");
-        if (tokens) {
+        wf_string_text(&s->text, i == 0 ? "" : s->tokens ? ", " : " ");
+        if (s->tokens) {
             int64_t bytes;
             const char *piece = wf_tokenizer_token(s->tokenizer, s->ids.id[i], &bytes);
             wf_string_json(&s->text, piece, bytes);
         } else
             add_id(&s->text, s->ids.id[i]);
     }
-    wf_string_text(&s->text, tokens ? "]" : "");
+    wf_string_text(&s->text, s->tokens ? "]" : "");
     return status;
 }
 
@@ -95,7 +89,7 @@ static wf_status read_ids(struct state *s, wf_error *error)
 
 static wf_status decode_line(struct state *s, wf_error *error)
 {
-    const struct wf_decode_options o = {.specials = s->arguments->specials};
+    const struct wf_decode_options o = {.specials = s->specials};
     wf_status status = read_ids(s, error);
     wf_string_cut(&s->text, 0);
     if (status == WF_OK && s->ids.count > 0 &&
@@ -108,70 +102,56 @@ static wf_status decode_line(struct state *s, wf_error *error)
 }
 
 /* A standard output that can't be written ends it; the message comes when the program ends. */
-static wf_status stream(struct state *s, wf_status (*line)(struct state *, wf_error *), wf_error *error)
+static wf_status convert(void *state, wf_error *error)
 {
-    wf_status status = line_input_open(&s->in, NULL, error);
+    struct state *s = state;
+    wf_status status = wf_tokenizer_load(s->path, &s->tokenizer, error);
+    if (status == WF_OK && s->line == encode_line && !(s->cache = wf_token_cache_new(s->tokenizer, CACHED_WORDS, error)))
+        status = error->code;
+    if (status == WF_OK)
+        status = line_input_open(&s->in, NULL, error);
     while (status == WF_OK && !ferror(stdout) && (status = wf_lines_next(&s->in, error)) == WF_OK && s->in.text) {
-        status = line(s, error);
+        status = s->line(s, error);
         if (status == WF_OK && !wf_string_char(&s->text, '\n'))
             status = wf_error_set(error, WF_ERR_MEMORY, "%s:%lld: no memory for the line", s->in.name, (long long)s->in.line);
         if (status == WF_OK)
             fwrite(s->text.data, 1, (size_t)s->text.length, stdout);
     }
     wf_lines_close(&s->in);
+    wf_token_cache_free(s->cache);
+    wf_tokenizer_free(s->tokenizer);
+    wf_tokens_free(&s->ids);
+    wf_string_free(&s->text);
     return status;
 }
 
-static int run(const char *help, const struct option_row *options, struct arguments *a, int argc, char **argv,
-               wf_status (*line)(struct state *, wf_error *))
+static int run(const char *help, const struct option_row *options, struct state *s, int argc, char **argv)
 {
-    const struct command_line command = {.usage = "TOKENIZER.json",
-                                         .help = help,
-                                         .options = options,
-                                         .argument = &a->tokenizer,
-                                         .most = 1,
-                                         .too_many = "what to convert comes from standard input"};
-    int code = parse(&command, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a->tokenizer)
-        return fail_usage("which tokenizer? %s TOKENIZER.json, with what to convert on standard input", argv[0]);
-    wf_error error = {0};
-    struct state s = {.arguments = a};
-    wf_status status = wf_tokenizer_load(a->tokenizer, &s.tokenizer, &error);
-    if (status == WF_OK && line == encode_line && !(s.cache = wf_token_cache_new(s.tokenizer, CACHED_WORDS, &error)))
-        status = error.code;
-    if (status == WF_OK)
-        status = stream(&s, line, &error);
-    wf_token_cache_free(s.cache);
-    wf_tokenizer_free(s.tokenizer);
-    wf_tokens_free(&s.ids);
-    wf_string_free(&s.text);
-    if (status == WF_OK)
-        return EXIT_DONE;
-    fail(&error);
-    return EXIT_FAILED;
+    return run_command(&(struct command_line){"TOKENIZER.json", help, options, &s->path,
+                                              .too_few = "which tokenizer? Give TOKENIZER.json, with what to convert on standard input",
+                                              .too_many = "what to convert comes from standard input"},
+                       convert, s, argc, argv);
 }
 
 int run_tokenizer_encode(int argc, char **argv)
 {
-    struct arguments a = {0};
+    struct state s = {.line = encode_line, .in.fd = -1};
     const struct option_row options[] = {
-        FLAG_ROW("specials", &a.specials, "add the special tokens of the template, such as <s> and </s>"),
-        FLAG_ROW("tokens", &a.tokens, "print the tokens as a JSON array per line instead of ids"),
+        FLAG_ROW("specials", &s.specials, "add the special tokens of the template, such as <s> and </s>"),
+        FLAG_ROW("tokens", &s.tokens, "print the tokens as a JSON array per line instead of ids"),
         {0},
     };
     return run("Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an "
                "empty line.",
-               options, &a, argc, argv, encode_line);
+               options, &s, argc, argv);
 }
 
 int run_tokenizer_decode(int argc, char **argv)
 {
-    struct arguments a = {0};
-    const struct option_row options[] = {FLAG_ROW("specials", &a.specials, "print special tokens too"), {0}};
+    struct state s = {.line = decode_line, .in.fd = -1};
+    const struct option_row options[] = {FLAG_ROW("specials", &s.specials, "print special tokens too"), {0}};
     return run(
         "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a line end among the tokens "
         "becomes a blank.",
-        options, &a, argc, argv, decode_line);
+        options, &s, argc, argv);
 }

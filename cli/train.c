@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* weft train MODEL --train FILE[,FILE] --out RUN ... */
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
-#include "progress.h"
+#include "display.h"
 
 enum { MOST_SETTINGS = 64 };
 struct arguments {
@@ -108,13 +108,160 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
     return status;
 }
 
+/* --- progress: a bar on a terminal, plain lines elsewhere ------------------------------------------------------------ */
+
+struct progress {
+    struct display display;
+    int64_t first; /* step at the start of this process; -1: not begun */
+    double start;  /* seconds of getting ready, which say nothing about what is left */
+    double loss;   /* running mean; NaN before the first update */
+    double speed;
+};
+
+static void describe(const struct progress *p, const struct wf_event *e, char *text, size_t size)
+{
+    char left[DISPLAY_TIME], loss[32] = "-", speed[32];
+    double done = (double)(e->step - p->first), seconds = e->seconds - p->start;
+    if (!isnan(p->loss))
+        snprintf(loss, sizeof loss, "%.4f", p->loss);
+    if (p->speed < 1e3)
+        snprintf(speed, sizeof speed, "%.0f", p->speed);
+    else
+        snprintf(speed, sizeof speed, p->speed < 1e6 ? "%.1fk" : "%.1fM", p->speed / (p->speed < 1e6 ? 1e3 : 1e6));
+    snprintf(text, size, "%lld/%lld  loss %s  %s tok/s  %s left", (long long)e->step, (long long)e->steps, loss, speed,
+             display_time(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left));
+}
+
+static void step(struct progress *p, const struct wf_event *e)
+{
+    char text[DISPLAY_TEXT];
+    int64_t every = e->steps / 20 > 0 ? e->steps / 20 : 1;
+    bool last = e->step >= e->steps;
+    p->loss = isnan(p->loss) ? e->loss : 0.9 * p->loss + 0.1 * e->loss;
+    p->speed = p->speed == 0 ? e->tokens_per_second : 0.9 * p->speed + 0.1 * e->tokens_per_second;
+    describe(p, e, text, sizeof text);
+    if (p->display.terminal)
+        display_show(&p->display, e->steps > 0 ? (double)e->step / (double)e->steps : 1, last, "%s", text);
+    else if (last || e->step % every == 0)
+        display_line(&p->display, "step %s", text);
+    else /* slow ones: a line now and then all the same */
+        display_show(&p->display, -1, false, "step %s", text);
+}
+
+/* Before the training. */
+static void prepare(struct progress *p, const struct wf_event *e)
+{
+    double share = e->total > 0 ? (double)e->done / (double)e->total : 0;
+    if (p->display.drawn_at < 0 && display_seconds(&p->display) < 0.5) /* a short preparation would only flash up */
+        return;
+    display_show(&p->display, share, false, "%s %.0f %%", e->text, 100 * share);
+}
+
+static void begin(struct progress *p, const struct wf_event *e)
+{
+    char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], valid[WF_NUMBER_SIZE];
+    display_clear(&p->display);
+    p->first = e->step;
+    p->start = e->seconds;
+    wf_text_count(e->valid_tokens, valid);
+    display_line(&p->display, "%s parameters, vocabulary size %s; %s %stokens to train on, %s%s to validate",
+                 wf_text_count(e->parameters, parameters), wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens),
+                 e->train_pairs > 0 ? "target " : "", e->valid_tokens > 0 ? valid : "none",
+                 e->valid_tokens > 0 && e->masked ? " masked tokens" : "");
+    if (e->step > 0)
+        display_line(&p->display, "resuming after step %lld of %lld", (long long)e->step, (long long)e->steps);
+}
+
+static void show_event(void *progress, const struct wf_event *e)
+{
+    struct progress *p = progress;
+    switch (e->kind) {
+    case WF_EVENT_PREPARE:
+        prepare(p, e);
+        break;
+    case WF_EVENT_DATA:
+    case WF_EVENT_CHANGE:
+        display_clear(&p->display);
+        display_line(&p->display, "%s", e->text);
+        break;
+    case WF_EVENT_START:
+        begin(p, e);
+        break;
+    case WF_EVENT_STEP:
+        step(p, e);
+        break;
+    case WF_EVENT_VALID:
+        display_line(&p->display, "step %lld  validation loss %.4f  best %.4f", (long long)e->step, e->loss, e->best);
+        break;
+    case WF_EVENT_WARNING:
+        display_line(&p->display, "weft: warning: %s", e->text);
+        break;
+    case WF_EVENT_END:
+        display_clear(&p->display);
+        display_line(&p->display, "step %lld of %lld: %s", (long long)e->step, (long long)e->steps, e->text);
+        break;
+    default: /* saves, samples of text: in the run's folder */
+        break;
+    }
+}
+
+/* --- the command --------------------------------------------------------------------------------------------------- */
+
+static wf_status train(void *arguments, wf_error *error)
+{
+    const struct arguments *a = arguments;
+    struct list train = {0}, valid = {0}, tokenizer = {0};
+    char *cache = wf_cache_folder();
+    struct progress progress = {.first = -1, .loss = NAN};
+    struct wf_train_options o = {
+        .out = a->out, .cache = cache, .resume = a->resume, .event = show_event, .ctx = &progress, .cancelled = interrupted};
+    wf_status status = WF_OK;
+    if (!a->model && !a->config)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "which model? weft train MODEL --train FILE --out RUN; weft models lists them");
+    if (status == WF_OK)
+        status = configure(a, &o.config, &o.seed, error);
+    if (status == WF_OK)
+        status = list_parse(a->train, true, &train, error);
+    if (status == WF_OK && a->valid)
+        status = list_parse(a->valid, true, &valid, error);
+    if (status == WF_OK && a->tokenizer)
+        status = list_parse(a->tokenizer, true, &tokenizer, error);
+    if (status == WF_OK && tokenizer.count > 2)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "--tokenizer %s: one file, or one for the source and one for the target, not %lld",
+                              a->tokenizer, (long long)tokenizer.count);
+    if (status == WF_OK)
+        status = start(a->threads, error);
+    if (status == WF_OK) {
+        o.source_tokenizer = tokenizer.count == 2 ? tokenizer.item[0] : NULL;
+        o.tokenizer = tokenizer.count > 0 ? tokenizer.item[tokenizer.count - 1] : NULL;
+        o.train = (const char *const *)train.item;
+        o.train_files = train.count;
+        o.valid = (const char *const *)valid.item;
+        o.valid_files = valid.count;
+        watch_interrupts(WATCH_SAVE);
+        display_open(&progress.display);
+        struct wf_train_result result;
+        status = wf_train(&o, &result, error);
+        display_clear(&progress.display);
+    }
+    list_free(&train);
+    list_free(&valid);
+    list_free(&tokenizer);
+    wf_free(cache);
+    if (status == WF_ERR_CANCELLED && progress.first >= 0)
+        error->message[0] = 0; /* the end was told as it was saved */
+    return status;
+}
+
 int run_train(int argc, char **argv)
 {
     struct arguments a = {.seed = -1};
     const struct option_row options[] = {
-        {"train", "FILE[,FILE]", "training text, UTF-8; for translation: source and target, aligned by line", .text = &a.train},
+        {"train", "FILE[,FILE]", "training text, UTF-8; for translation: source and target, aligned by line", .text = &a.train,
+         .needed = "the text to train on"},
         {"valid", "FILE[,FILE]", "validation text (default: the last tenth of the training text; for translation: none)", .text = &a.valid},
-        {"out", "RUN", "folder for the trained model and its logs", .text = &a.out},
+        {"out", "RUN", "folder for the trained model and its logs", .text = &a.out,
+         .needed = "the folder for the trained model and its logs"},
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
@@ -130,58 +277,7 @@ int run_train(int argc, char **argv)
         THREADS_ROW(&a.threads),
         {0},
     };
-    const struct command_line line = {.usage = "MODEL --train FILE --out RUN",
-                                      .help = "Trains a model of the zoo (weft models lists them).",
-                                      .options = options,
-                                      .argument = &a.model,
-                                      .most = 1,
-                                      .too_many = "weft train takes one model",
-                                      .more_help = settings_help};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.model && !a.config)
-        return fail_usage("which model? weft train MODEL --train FILE --out RUN; weft models lists them");
-    if (!a.train)
-        return fail_usage("weft train needs --train FILE: the text to train on");
-    if (!a.out)
-        return fail_usage("weft train needs --out RUN: the folder for the trained model and its logs");
-    wf_error error = {0};
-    struct file_list train = {0}, valid = {0}, tokenizer = {0};
-    char *cache = wf_cache_folder();
-    struct progress progress;
-    struct wf_train_options o = {
-        .out = a.out, .cache = cache, .resume = a.resume, .event = progress_event, .ctx = &progress, .cancelled = interrupted};
-    wf_status status = configure(&a, &o.config, &o.seed, &error);
-    if (status == WF_OK)
-        status = file_list_parse(a.train, &train, &error);
-    if (status == WF_OK && a.valid)
-        status = file_list_parse(a.valid, &valid, &error);
-    if (status == WF_OK && a.tokenizer)
-        status = file_list_parse(a.tokenizer, &tokenizer, &error);
-    if (status == WF_OK && tokenizer.count > 2)
-        status = wf_error_set(&error, WF_ERR_ARGUMENT, "--tokenizer %s: one file, or one for the source and one for the target, not %lld",
-                              a.tokenizer, (long long)tokenizer.count);
-    if (status == WF_OK)
-        status = start(a.threads, &error);
-    progress_start(&progress);
-    if (status == WF_OK) {
-        o.source_tokenizer = tokenizer.count == 2 ? tokenizer.path[0] : NULL;
-        o.tokenizer = tokenizer.count > 0 ? tokenizer.path[tokenizer.count - 1] : NULL;
-        o.train = (const char *const *)train.path;
-        o.train_files = train.count;
-        o.valid = (const char *const *)valid.path;
-        o.valid_files = valid.count;
-        watch_interrupts(WATCH_SAVE);
-        struct wf_train_result result;
-        status = wf_train(&o, &result, &error);
-        progress_clear(&progress);
-    }
-    file_list_free(&train);
-    file_list_free(&valid);
-    file_list_free(&tokenizer);
-    wf_free(cache);
-    if (status == WF_ERR_CANCELLED && progress.first >= 0) /* the end was told as it was saved */
-        return exit_code();
-    return status == WF_OK ? EXIT_DONE : fail(&error);
+    return run_command(&(struct command_line){"MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).",
+                                              options, &a.model, .too_many = "weft train takes one model", .more_help = print_settings},
+                       train, &a, argc, argv);
 }

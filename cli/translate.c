@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/internal/text.h>
-
 #include "display.h"
 #include "line_input.h"
 
@@ -46,18 +44,11 @@ static void print_lines(const struct wf_line_translations *t, int64_t first, boo
         }
 }
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 /* What was lost, once. */
 static void report(const struct wf_translator_counts *c, int64_t max_length)
 {
-    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], most[WF_NUMBER_SIZE];
-    if (c->truncated > 0)
-        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(c->truncated, part), wf_text_count(c->lines, all),
-                plural(c->lines), wf_text_count(max_length, most));
+    char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
+    report_truncated(c->truncated, c->lines, max_length);
     if (c->unknown > 0)
         fprintf(stderr, "weft: unknown tokens: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
                 wf_text_count(c->tokens, all), plural(c->tokens));
@@ -101,12 +92,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
         if (fflush(stdout) != 0 || ferror(stdout))
             return status == WF_OK ? wf_error_set(error, WF_ERR_IO, "the translations can't be written") : status;
     }
-    if (status == WF_ERR_CANCELLED) {
-        wf_error_clear(error);
-        int64_t done = wf_translator_counts(s->translator).lines;
-        wf_error_set(error, status, "interrupted after %lld line%s", (long long)done, done == 1 ? "" : "s");
-    }
-    return status;
+    return count_interrupted(status, wf_translator_counts(s->translator).lines, error);
 }
 
 /* What the run has no use for, or can't do, by the names of the options. */
@@ -126,17 +112,15 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
     return WF_OK;
 }
 
-static wf_status translate(const struct arguments *a, wf_error *error)
+static wf_status translate(void *arguments, wf_error *error)
 {
-    struct wf_run run;
+    const struct arguments *a = arguments;
+    struct wf_run run = {0};
     struct streaming s = {.in.fd = -1};
-    wf_status status = wf_run_open(&run, a->on.run, a->on.weights, error);
-    if (status != WF_OK)
-        return status;
-    if ((status = check(a, &run, error)) != WF_OK) {
-        wf_run_close(&run);
-        return status;
-    }
+    watch_interrupts(WATCH_BRIEF);
+    wf_status status = open_run(&a->on, &run, error);
+    if (status == WF_OK)
+        status = check(a, &run, error);
     struct wf_translator_options o = {
         .search = {.beam = a->beam,
                    .has_length_penalty = a->penalty_given != NULL,
@@ -152,15 +136,14 @@ static wf_status translate(const struct arguments *a, wf_error *error)
         .language = a->language,
         .name = "standard input",
     };
-    s.translator = wf_translator_new(run.model, run.source_tokenizer, run.tokenizer, &o, error);
-    if (s.translator) {
+    if (status == WF_OK && !(s.translator = wf_translator_new(run.model, run.source_tokenizer, run.tokenizer, &o, error)))
+        status = error->code;
+    if (status == WF_OK) {
         display_open_beside_output(&s.display);
         status = stream(&s, a, error);
         display_clear(&s.display);
         struct wf_translator_counts counts = wf_translator_counts(s.translator);
         report(&counts, wf_config_shape(&run.config).context);
-    } else {
-        status = error->code;
     }
     wf_translator_free(s.translator);
     wf_lines_close(&s.in);
@@ -170,51 +153,35 @@ static wf_status translate(const struct arguments *a, wf_error *error)
 
 int run_translate(int argc, char **argv)
 {
-    static const char *const too_long[] = {"truncate", "error"};
     struct arguments a = {0};
-    struct word_option long_lines = {too_long, 2, &a.too_long};
     const struct option_row options[] = {
         {"beam", "N", "beam width; 1 is greedy (default: beam of the run's config.json)", .number = &a.beam, .low = 1, .high = 1024},
         {"length-penalty", "A", "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)",
          .real = &a.penalty, .least = 0, .most = 100, .given = &a.penalty_given},
         {"n-best", "N",
          "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam width; an empty line gives "
-         "one, "
-         "without text",
+         "one, without text",
          .number = &a.n_best, .low = 1, .high = 1024},
         {"max-tokens", "N",
          "maximum length of a translation in tokens (default: max_tokens of the run's config.json; where that is 0, max_length); it is "
-         "also "
-         "limited to extra_tokens beyond its source",
+         "also limited to extra_tokens beyond its source",
          .number = &a.max_tokens, .low = 1, .high = 1000000000},
         {"batch", "N", "sentences per batch (default 64); does not change the result", .number = &a.batch, .low = 1, .high = 65536},
-        {"too-long", "truncate|error", "a line longer than the model's maximum is truncated (default), or an error", .take = take_word,
-         .to = &long_lines},
+        {"too-long", "truncate|error", "a line longer than the model's maximum is truncated (default), or an error", .choice = &a.too_long},
         {"language", "LANG",
          "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, "
-         "such "
-         "as de, have the common rules (default)",
+         "such as de, have the common rules (default)",
          .take = take_language, .to = &a.language},
         FLAG_ROW("keep-tokens", &a.keep_tokens, "print the tokens of a word-level model separated by spaces"),
         RUN_ROWS(a.on),
         {0},
     };
-    const struct command_line line = {.usage = "RUN",
-                                      .help =
-                                          "Translates standard input to standard output line by line; an empty line gives an empty line. "
-                                          "Lines are translated as they arrive, so that it can be used interactively.",
-                                      .options = options,
-                                      .argument = &a.on.run,
-                                      .most = 1,
-                                      .too_many = "the text comes from standard input, < FILE"};
-    int code = parse(&line, argc, argv);
-    if (code >= 0)
-        return code;
-    if (!a.on.run)
-        return fail_usage("which run? weft translate RUN < source; RUN is the --out of weft train");
-    wf_error error = {0};
-    watch_interrupts(WATCH_BRIEF);
-    if (start(a.on.threads, &error) != WF_OK || translate(&a, &error) != WF_OK)
-        return ferror(stdout) ? EXIT_FAILED : fail(&error); /* main says what is wrong with standard output */
-    return EXIT_DONE;
+    return run_command(
+        &(struct command_line){
+            "RUN",
+            "Translates standard input to standard output line by line; an empty line gives an empty line. Lines are translated as they "
+            "arrive, so that it can be used interactively.",
+            options, &a.on.run, .too_few = "which run? weft translate RUN < source; RUN is the --out of weft train",
+            .too_many = "the text comes from standard input, < FILE"},
+        translate, &a, argc, argv);
 }

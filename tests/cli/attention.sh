@@ -92,7 +92,7 @@ expect 2 'several lines' "$weft" attention pairs --source 'the cat
 the dog' --out x.svg
 expect 2 'has 44 tokens, more than the maximum of 40' "$weft" attention lm --text 'the cat sat on the mat the cat sat on the ma' --out x.svg
 expect 1 'U+00E9' "$weft" attention lm --text 'caté' --out x.svg
-expect 2 'neither encoder nor decoder nor cross' "$weft" attention lm --text a --kind self --out x.svg
+expect 2 "'self' is not encoder, decoder or cross" "$weft" attention lm --text a --kind self --out x.svg
 expect 2 'no cross-attention: give --kind decoder' "$weft" attention lm --text a --kind cross --out x.svg
 expect 2 'no decoder-attention: give --kind encoder' "$weft" attention encoder --text 'the cat' --kind decoder --out x.json
 expect 2 'no layer 4: ' "$weft" attention lm --text a --layer 4 --head 1 --out x.svg

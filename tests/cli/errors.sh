@@ -62,6 +62,9 @@ expect 2 'bench --help' "$weft" bench nope
 "$weft" help train | cmp - help || failed 'weft help train is not weft train --help'
 "$weft" tokenizer train --help >help && [ -s help ] || failed 'tokenizer train --help'
 "$weft" help tokenizer train | cmp - help || failed 'weft help tokenizer train is not weft tokenizer train --help'
+"$weft" generate --usage | grep -q '^Usage: weft generate \[--prompt=TEXT\] .* RUN$' || failed 'generate --usage'
+[ "$("$weft" generate -V)" = "$("$weft" --version)" ] || failed 'generate -V'
+"$weft" generate --help >help && "$weft" generate '-?' | cmp - help || failed 'generate -?'
 "$weft" -h | grep -q '^Usage: weft COMMAND' || failed 'weft -h'
 expect 2 "unknown command 'weft nope'" "$weft" help nope
 expect 2 'lr: "1e999" is out of range' train char-rms --train "$story" --out r --set lr=1e999

@@ -99,7 +99,7 @@ expect 2 'did you mean train?' tokenizer trian
 expect 2 'needs --type' tokenizer train --out t.json text.txt
 expect 2 'needs --out' tokenizer train --type bpe text.txt
 expect 2 'needs files of text' tokenizer train --type bpe --out t.json
-expect 2 'none of char, word, bpe and byte-bpe' tokenizer train --type wordpiece --out t.json text.txt
+expect 2 "'wordpiece' is not char, word, bpe or byte-bpe" tokenizer train --type wordpiece --out t.json text.txt
 expect 2 "'x' is not metaspace" tokenizer train --type bpe --pre-tokenizer x --out t.json text.txt
 expect 2 '--pre-tokenizer is for' tokenizer train --type byte-bpe --pre-tokenizer whitespace --out t.json text.txt
 expect 2 '--type char takes neither' tokenizer train --type char --vocab-size 9 --out t.json text.txt
