@@ -99,23 +99,17 @@ void wf_bleu_reset(wf_bleu *bleu)
 /* The words of a text, as symbols, into bleu->words: new ones are made of the hypothesis alone. */
 static bool split(wf_bleu *bleu, struct wf_segment text, bool hypothesis)
 {
-    if (bleu->options.lowercase) {
-        bleu->lower.length = 0;
-        if (!score_lower(text.text, text.length, &bleu->lower))
-            return false;
-        text = (struct wf_segment){bleu->lower.data, bleu->lower.length};
-    }
+    if (!score_text(text, bleu->options.lowercase, &bleu->lower, &text))
+        return false;
     text.length = score_trim(text.text, text.length);
     bleu->words.count = 0;
     if (!score_tokenize(bleu->options.tokenizer, text.text, text.length, &bleu->tokens, &bleu->scratch))
         return false;
     const char *at = bleu->tokens.data, *end = at + bleu->tokens.length;
     int64_t length;
-    for (const char *word; (word = score_word(&at, end, &length));) {
-        uint32_t symbol = hypothesis ? grams_add_word(&bleu->grams, word, length) : grams_find_word(&bleu->grams, word, length);
-        if ((hypothesis && symbol == NO_GRAM) || !symbols_add(&bleu->words, symbol))
+    for (const char *word; (word = score_word(&at, end, &length));)
+        if (!symbols_add_word(&bleu->words, &bleu->grams, word, length, hypothesis))
             return false;
-    }
     return true;
 }
 
@@ -129,13 +123,10 @@ static bool count(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_s
         c->totals[n] = bleu->words.count > n ? bleu->words.count - n : 0;
     uint32_t present = 0;
     for (int64_t i = 0; i < number; i++) {
-        struct wf_segment reference = references[i];
         int64_t unused[WF_BLEU_ORDER] = {0};
-        if (!reference.text)
+        if (!references[i].text)
             continue;
-        if (reference.length < 0)
-            reference.length = (int64_t)strlen(reference.text);
-        if (!split(bleu, reference, false))
+        if (!split(bleu, references[i], false))
             return false;
         grams_match(&bleu->grams, GRAM_ROOT, &bleu->words, WF_BLEU_ORDER, ++present, unused);
         int64_t length = bleu->words.count, near = llabs(length - c->hypothesis_length),
@@ -155,7 +146,7 @@ wf_status wf_bleu_add(wf_bleu *bleu, struct wf_segment hypothesis, const struct 
 {
     int64_t present;
     struct counts c = {0};
-    wf_status status = score_check_all(&hypothesis, references, number, bleu->segments + 1, &present, error);
+    wf_status status = score_check(hypothesis, references, number, bleu->segments + 1, &present, error);
     if (status != WF_OK)
         return status;
     if (!count(bleu, hypothesis, references, number, &c))
@@ -167,6 +158,7 @@ wf_status wf_bleu_add(wf_bleu *bleu, struct wf_segment hypothesis, const struct 
         bleu->counts.totals[n] += c.totals[n];
     }
     bleu->segments++;
+    score_text(hypothesis, false, &bleu->lower, &hypothesis);
     bleu->pre_tokenized += hypothesis.length >= 2 && memcmp(hypothesis.text + hypothesis.length - 2, " .", 2) == 0;
     reference_count_add(&bleu->references, present);
     return WF_OK;
@@ -229,11 +221,6 @@ wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_erro
     return WF_OK;
 }
 
-static wf_status add(void *ctx, struct wf_segment hypothesis, const struct wf_segment *references, int64_t number, wf_error *error)
-{
-    return wf_bleu_add(ctx, hypothesis, references, number, error);
-}
-
 wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t number,
                          const struct wf_bleu_options *options, struct wf_bleu_score *out, wf_error *error)
 {
@@ -241,7 +228,7 @@ wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments
     *out = (struct wf_bleu_score){0};
     wf_status status = wf_bleu_new(options, &bleu, error);
     if (status == WF_OK)
-        status = score_corpus(hypotheses, references, number, add, bleu, error);
+        status = score_corpus(hypotheses, references, number, bleu, NULL, error);
     if (status == WF_OK)
         status = wf_bleu_result(bleu, out, error);
     wf_bleu_free(bleu);

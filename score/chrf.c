@@ -72,36 +72,28 @@ static bool punctuation(char c)
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
-static bool add_word(wf_chrf *chrf, const char *word, int64_t length, bool hypothesis)
-{
-    uint32_t symbol = hypothesis ? grams_add_word(&chrf->grams, word, length) : grams_find_word(&chrf->grams, word, length);
-    return !(hypothesis && symbol == NO_GRAM) && symbols_add(&chrf->words, symbol);
-}
-
 /* One sign at a word's end is a word, or else one at its start: "(hi)" becomes "(hi" and ")". */
 static bool add_words(wf_chrf *chrf, const char *at, const char *end, bool hypothesis)
 {
-    bool fine = true;
     int64_t length;
-    for (const char *word; fine && (word = score_word(&at, end, &length));)
+    for (const char *word; (word = score_word(&at, end, &length));) {
+        int64_t first = length;
         if (length > 1 && punctuation(word[length - 1]))
-            fine = add_word(chrf, word, length - 1, hypothesis) && add_word(chrf, word + length - 1, 1, hypothesis);
+            first = length - 1;
         else if (length > 1 && punctuation(word[0]))
-            fine = add_word(chrf, word, 1, hypothesis) && add_word(chrf, word + 1, length - 1, hypothesis);
-        else
-            fine = add_word(chrf, word, length, hypothesis);
-    return fine;
+            first = 1;
+        if (!symbols_add_word(&chrf->words, &chrf->grams, word, first, hypothesis) ||
+            (first < length && !symbols_add_word(&chrf->words, &chrf->grams, word + first, length - first, hypothesis)))
+            return false;
+    }
+    return true;
 }
 
 /* Characters and words of a text as symbols. */
 static bool split(wf_chrf *chrf, struct wf_segment text, bool hypothesis)
 {
-    if (chrf->options.lowercase) {
-        chrf->lower.length = 0;
-        if (!score_lower(text.text, text.length, &chrf->lower))
-            return false;
-        text = (struct wf_segment){chrf->lower.data, chrf->lower.length};
-    }
+    if (!score_text(text, chrf->options.lowercase, &chrf->lower, &text))
+        return false;
     chrf->characters.count = chrf->words.count = 0;
     const char *end = text.text + text.length;
     for (const char *at = text.text; at < end;) {
@@ -155,12 +147,9 @@ static bool count(wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_s
     double most = -1;
     uint32_t present = 0;
     for (int64_t i = 0; i < number; i++) {
-        struct wf_segment reference = references[i];
-        if (!reference.text)
+        if (!references[i].text)
             continue;
-        if (reference.length < 0)
-            reference.length = (int64_t)strlen(reference.text);
-        if (!split(chrf, reference, false))
+        if (!split(chrf, references[i], false))
             return false;
         struct statistics s = {0};
         int64_t matches[2 * WF_CHRF_MAX_ORDER] = {0};
@@ -187,7 +176,7 @@ wf_status wf_chrf_add(wf_chrf *chrf, struct wf_segment hypothesis, const struct 
 {
     int64_t present;
     struct statistics s = {0};
-    wf_status status = score_check_all(&hypothesis, references, number, chrf->segments + 1, &present, error);
+    wf_status status = score_check(hypothesis, references, number, chrf->segments + 1, &present, error);
     if (status != WF_OK)
         return status;
     if (!count(chrf, hypothesis, references, number, &s))
@@ -220,11 +209,6 @@ wf_status wf_chrf_result(const wf_chrf *chrf, struct wf_chrf_score *out, wf_erro
     return WF_OK;
 }
 
-static wf_status add(void *ctx, struct wf_segment hypothesis, const struct wf_segment *references, int64_t number, wf_error *error)
-{
-    return wf_chrf_add(ctx, hypothesis, references, number, error);
-}
-
 wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t number,
                          const struct wf_chrf_options *options, struct wf_chrf_score *out, wf_error *error)
 {
@@ -232,7 +216,7 @@ wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_segments
     *out = (struct wf_chrf_score){0};
     wf_status status = wf_chrf_new(options, &chrf, error);
     if (status == WF_OK)
-        status = score_corpus(hypotheses, references, number, add, chrf, error);
+        status = score_corpus(hypotheses, references, number, NULL, chrf, error);
     if (status == WF_OK)
         status = wf_chrf_result(chrf, out, error);
     wf_chrf_free(chrf);

@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Scores of files, read side by side. */
+/* Scores of corpora: in memory, and in files that are read side by side. */
 #include <inttypes.h>
 
 #include <weft/internal/lines.h>
 #include <weft/memory.h>
 
 #include "text.h"
+
+wf_status score_add(wf_bleu *bleu, wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
+                    wf_error *error)
+{
+    wf_status status = bleu ? wf_bleu_add(bleu, hypothesis, references, count, error) : WF_OK;
+    return status == WF_OK && chrf ? wf_chrf_add(chrf, hypothesis, references, count, error) : status;
+}
+
+wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
+                       wf_error *error)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (references[i].count != hypotheses.count)
+            return wf_error_set(error, WF_ERR_FORMAT,
+                                "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must pair up line by line",
+                                hypotheses.count, references[i].count, i + 1);
+    struct wf_segment *line = wf_alloc((size_t)(count > 0 ? count : 1) * sizeof *line);
+    wf_status status = line ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " references", count);
+    for (int64_t i = 0; i < hypotheses.count && status == WF_OK; i++) {
+        for (int64_t r = 0; r < count; r++)
+            line[r] = references[r].line[i];
+        status = score_add(bleu, chrf, hypotheses.line[i], line, count, error);
+    }
+    wf_free(line);
+    return status;
+}
 
 /* Some of the files have ended, some have not: says how many lines each of an unequal pair has. */
 static wf_status unequal(struct wf_lines *file, int64_t count, wf_error *error)
@@ -41,9 +67,7 @@ static wf_status add_lines(struct wf_lines *file, struct wf_segment *line, int64
             break;
         if (ended > 0)
             return unequal(file, count, error);
-        wf_status status = bleu ? wf_bleu_add(bleu, line[0], line + 1, count - 1, error) : WF_OK;
-        if (status == WF_OK && chrf)
-            status = wf_chrf_add(chrf, line[0], line + 1, count - 1, error);
+        wf_status status = score_add(bleu, chrf, line[0], line + 1, count - 1, error);
         if (status != WF_OK)
             return status;
     }

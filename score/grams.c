@@ -81,8 +81,6 @@ uint32_t grams_add(struct grams *g, uint32_t parent, uint32_t symbol)
     return (uint32_t)g->count++;
 }
 
-/* --- words ----------------------------------------------------------------------------------------------------------- */
-
 /* Up to three bytes of a word in a symbol, with their number. */
 static uint32_t bite(const char *word, int64_t length)
 {
@@ -90,23 +88,6 @@ static uint32_t bite(const char *word, int64_t length)
     if (length >= 3)
         return 3u << 24 | (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
     return length == 2 ? 2u << 24 | (uint32_t)p[0] << 8 | p[1] : 1u << 24 | p[0];
-}
-
-uint32_t grams_find_word(const struct grams *g, const char *word, int64_t length)
-{
-    uint32_t node = GRAM_BYTES;
-    for (; length > 0 && node != NO_GRAM; word += 3, length -= 3)
-        node = grams_find(g, node, bite(word, length));
-    return node;
-}
-
-uint32_t grams_add_word(struct grams *g, const char *word, int64_t length)
-{
-    uint32_t node = GRAM_BYTES;
-    for (; length > 0; word += 3, length -= 3)
-        if ((node = grams_add(g, node, bite(word, length))) == NO_GRAM)
-            return NO_GRAM;
-    return node;
 }
 
 /* --- sequences ------------------------------------------------------------------------------------------------------- */
@@ -117,6 +98,14 @@ bool symbols_add(struct symbols *s, uint32_t symbol)
         return false;
     s->symbol[s->count++] = symbol;
     return true;
+}
+
+bool symbols_add_word(struct symbols *s, struct grams *g, const char *word, int64_t length, bool make)
+{
+    uint32_t node = GRAM_BYTES;
+    for (; length > 0 && node != NO_GRAM; word += 3, length -= 3)
+        node = make ? grams_add(g, node, bite(word, length)) : grams_find(g, node, bite(word, length));
+    return !(make && node == NO_GRAM) && symbols_add(s, node);
 }
 
 void symbols_free(struct symbols *s)

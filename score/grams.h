@@ -31,16 +31,14 @@ void grams_clear(struct grams *g);                                            /*
 uint32_t grams_find(const struct grams *g, uint32_t parent, uint32_t symbol); /* NO_GRAM: not there */
 uint32_t grams_add(struct grams *g, uint32_t parent, uint32_t symbol);        /* finds or makes it; NO_GRAM: no memory */
 
-/* A word as a symbol: its end in the tree of bytes below GRAM_BYTES. */
-uint32_t grams_find_word(const struct grams *g, const char *word, int64_t length);
-uint32_t grams_add_word(struct grams *g, const char *word, int64_t length);
-
 /* Sequences of symbols. */
 struct symbols {
     uint32_t *symbol;
     int64_t count, capacity;
 };
 bool symbols_add(struct symbols *s, uint32_t symbol);
+/* Adds a word, whose symbol is its end in the tree of bytes below GRAM_BYTES: a new word is made with `make`, else it is NO_GRAM. */
+bool symbols_add_word(struct symbols *s, struct grams *g, const char *word, int64_t length, bool make);
 void symbols_free(struct symbols *s);
 
 /* Counts all n-grams of 1 to `order` symbols, below `root`, as the hypothesis's; false without memory. */

@@ -23,12 +23,9 @@ bool score_space(uint32_t point)
 /* The character that ends before text[at], which is UTF-8; *at moves to its start. */
 static uint32_t before(const char *text, int64_t *at)
 {
-    int64_t end = *at;
-    uint32_t point = 0;
-    while (*at > 0 && ((unsigned char)text[--*at] & 0xC0) == 0x80) {
-    }
-    wf_utf8_decode(text + *at, end - *at, &point);
-    return point;
+    int size;
+    *at -= wf_utf8_before(text, *at);
+    return wf_utf8_at(text, *at, &size);
 }
 
 int64_t score_trim(const char *text, int64_t length)
@@ -62,16 +59,10 @@ const char *score_word(const char **at, const char *end, int64_t *word)
 /* Unicode's Case_Ignorable: what may stand within a word without ending it. */
 static bool case_ignorable(uint32_t point)
 {
-    switch (utf8proc_category((utf8proc_int32_t)point)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK:
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
+    if (category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME || category == UTF8PROC_CATEGORY_CF ||
+        category == UTF8PROC_CATEGORY_LM || category == UTF8PROC_CATEGORY_SK)
         return true;
-    default:
-        break;
-    }
     static const uint32_t within[] = {'\'',   '.',    ':',    0xB7,   0x387,  0x55F,  0x5F4,  0x2018, 0x2019,
                                       0x2024, 0x2027, 0xFE13, 0xFE52, 0xFE55, 0xFF07, 0xFF0E, 0xFF1A};
     for (size_t i = 0; i < sizeof within / sizeof *within; i++)
@@ -83,14 +74,9 @@ static bool case_ignorable(uint32_t point)
 /* Unicode's Cased, of characters that are not case-ignorable. */
 static bool cased(uint32_t point)
 {
-    switch (utf8proc_category((utf8proc_int32_t)point)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)point);
+    if (category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT)
         return true;
-    default:
-        break;
-    }
     static const uint32_t other[][2] = {{0xAA, 0xAA},       {0xBA, 0xBA},       {0x2160, 0x217F},  {0x24B6, 0x24E9},
                                         {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
@@ -118,92 +104,63 @@ static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t
     return true;
 }
 
-bool score_lower(const char *text, int64_t length, struct wf_string *out)
+/* str.lower(), appended to *out: one character to one, but for U+0130 and the sigma at a word's end. */
+static bool lower(const char *text, int64_t length, struct wf_string *out)
 {
-    if (!wf_string_reserve(out, 2 * length)) /* two bytes may become three, three never more */
-        return false;
     for (int64_t i = 0; i < length;) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x80) {
-            out->data[out->length++] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-            i++;
-            continue;
-        }
-        uint32_t point;
+        int size;
+        uint32_t point = wf_utf8_at(text, i, &size);
         int64_t start = i;
-        i += wf_utf8_decode(text + i, length - i, &point);
-        if (point == 0x130) {
-            memcpy(out->data + out->length, "i\xCC\x87", 3);
-            out->length += 3;
-            continue;
-        }
-        uint32_t lower =
-            point == 0x3A3 ? (final_sigma(text, length, start, i) ? 0x3C2 : 0x3C3) : (uint32_t)utf8proc_tolower((utf8proc_int32_t)point);
-        out->length += wf_utf8_encode(lower, out->data + out->length);
+        i += size;
+        if (point < 0x80)
+            wf_string_char(out, (char)(point >= 'A' && point <= 'Z' ? point + 32 : point));
+        else if (point == 0x130)
+            wf_string_text(out, "i\xCC\x87");
+        else if (point == 0x3A3)
+            wf_string_point(out, final_sigma(text, length, start, i) ? 0x3C2 : 0x3C3);
+        else
+            wf_string_point(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)point));
     }
-    return true;
+    return !out->failed;
 }
 
-/* --- checks ---------------------------------------------------------------------------------------------------------- */
+/* --- segments -------------------------------------------------------------------------------------------------------- */
 
-wf_status score_check(struct wf_segment *segment, const char *what, int64_t number, wf_error *error)
+static wf_status check(struct wf_segment segment, const char *what, int64_t number, wf_error *error)
 {
-    if (segment->length < 0)
-        segment->length = (int64_t)strlen(segment->text);
-    int64_t bad = segment->length > 0 ? wf_utf8_check(segment->text, segment->length) : -1;
+    int64_t length = segment.length < 0 ? (int64_t)strlen(segment.text) : segment.length, bad = wf_utf8_check(segment.text, length);
     if (bad < 0)
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s %" PRId64 ", byte %" PRId64 ": not UTF-8: byte 0x%02X: %s", what, number, bad + 1,
-                        (unsigned char)segment->text[bad], wf_utf8_fault(segment->text + bad, segment->length - bad));
+                        (unsigned char)segment.text[bad], wf_utf8_fault(segment.text + bad, length - bad));
 }
 
-wf_status score_check_all(struct wf_segment *hypothesis, const struct wf_segment *references, int64_t count, int64_t number,
-                          int64_t *present, wf_error *error)
+wf_status score_check(struct wf_segment hypothesis, const struct wf_segment *references, int64_t count, int64_t number, int64_t *present,
+                      wf_error *error)
 {
-    if (!hypothesis->text)
+    if (!hypothesis.text)
         return wf_error_set(error, WF_ERR_ARGUMENT, "segment %" PRId64 ": there is no hypothesis; give an empty text for an empty one",
                             number);
-    wf_status status = score_check(hypothesis, "hypothesis", number, error);
+    wf_status status = check(hypothesis, "hypothesis", number, error);
     *present = 0;
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
-        struct wf_segment reference = references[i];
-        *present += reference.text != NULL;
-        if (reference.text)
-            status = score_check(&reference, "reference of segment", number, error);
+        *present += references[i].text != NULL;
+        if (references[i].text)
+            status = check(references[i], "reference of segment", number, error);
     }
     if (status == WF_OK && *present == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "segment %" PRId64 ": there is no reference to compare with", number);
     return status;
 }
 
-wf_status score_check_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_error *error)
+bool score_text(struct wf_segment segment, bool lowercase, struct wf_string *memory, struct wf_segment *out)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (references[i].count != hypotheses.count)
-            return wf_error_set(error, WF_ERR_FORMAT,
-                                "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must pair up line by line",
-                                hypotheses.count, references[i].count, i + 1);
-    return WF_OK;
-}
-
-wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count,
-                       wf_status (*add)(void *ctx, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
-                                        wf_error *error),
-                       void *ctx, wf_error *error)
-{
-    wf_status status = score_check_corpus(hypotheses, references, count, error);
-    if (status != WF_OK)
-        return status;
-    struct wf_segment *line = wf_alloc((size_t)(count > 0 ? count : 1) * sizeof *line);
-    if (!line)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " references", count);
-    for (int64_t i = 0; i < hypotheses.count && status == WF_OK; i++) {
-        for (int64_t r = 0; r < count; r++)
-            line[r] = references[r].line[i];
-        status = add(ctx, hypotheses.line[i], line, count, error);
-    }
-    wf_free(line);
-    return status;
+    if (segment.length < 0)
+        segment.length = (int64_t)strlen(segment.text);
+    memory->length = 0;
+    bool done = !lowercase || lower(segment.text, segment.length, memory);
+    *out = lowercase ? (struct wf_segment){memory->data, memory->length} : segment;
+    return done;
 }
 
 /* --- output ---------------------------------------------------------------------------------------------------------- */

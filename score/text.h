@@ -14,25 +14,21 @@ int64_t score_trim(const char *text, int64_t length);
 /* The next word, *word bytes long, from *at on, which is moved behind it; NULL at the end. */
 const char *score_word(const char **at, const char *end, int64_t *word);
 
-/* str.lower(), appended to *out: one character to one, but for U+0130 and the sigma at a word's end. */
-bool score_lower(const char *text, int64_t length, struct wf_string *out);
-
 /* Splits by `tokenizer`: *out (emptied first) gets the tokens with white space between them. `scratch` is memory to work in. */
 bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t length, struct wf_string *out, struct wf_string *scratch);
 
-/* Checks what the user gave: lengths below 0 are found out. The message names hypothesis or reference and the segment. */
-wf_status score_check(struct wf_segment *segment, const char *what, int64_t number, wf_error *error);
-/* The same for a hypothesis and its references, of which those that are there are counted. */
-wf_status score_check_all(struct wf_segment *hypothesis, const struct wf_segment *references, int64_t count, int64_t number,
-                          int64_t *present, wf_error *error);
-/* The lines of all must be as many. */
-wf_status score_check_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_error *error);
+/* Checks what the user gave of segment `number`; *present is the number of references that are there. */
+wf_status score_check(struct wf_segment hypothesis, const struct wf_segment *references, int64_t count, int64_t number, int64_t *present,
+                      wf_error *error);
+/* Sets *out to a segment with its length, with `lowercase` in lower case, in *memory; false
+ * without memory. */
+bool score_text(struct wf_segment segment, bool lowercase, struct wf_string *memory, struct wf_segment *out);
 
-/* Adds every segment of a corpus by add(ctx, hypothesis, references, count, error). */
-wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count,
-                       wf_status (*add)(void *ctx, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
-                                        wf_error *error),
-                       void *ctx, wf_error *error);
+/* Adds a segment, or every segment of a corpus, to the scorers; either may be NULL. */
+wf_status score_add(wf_bleu *bleu, wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_segment *references, int64_t count,
+                    wf_error *error);
+wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
+                       wf_error *error);
 
 /* The number of references as signatures tell it. */
 struct reference_count {
