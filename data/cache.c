@@ -15,7 +15,7 @@
 #include <utf8proc.h>
 
 #include <weft/file.h>
-#include <weft/internal/grow.h>
+#include <weft/internal/aside.h>
 #include <weft/internal/hash.h>
 #include <weft/memory.h>
 
@@ -82,7 +82,7 @@ static int64_t limit_of(const char *folder)
 }
 
 struct entry {
-    char *name;
+    char *path;
     int64_t bytes;
     struct timespec used;
 };
@@ -95,56 +95,42 @@ static int by_use(const void *a, const void *b)
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-/* Removed while it is locked: nobody has it mapped. Who is about to map it keeps what it opened. */
-static bool drop(int folder, const char *name)
-{
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    bool dropped = flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
-    close(fd);
-    return dropped;
-}
-
+/* One that somebody has mapped is locked and stays. Who is about to map it keeps what it opened. */
 static void drop_oldest(const char *folder, int64_t limit)
 {
-    static const char *const kinds[] = {"ids-", "survey-"};
-    struct entry *entry = NULL;
-    int64_t count = 0, capacity = 0, total = 0;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (size_t k = 0; fd >= 0 && k < sizeof kinds / sizeof *kinds; k++) {
-        struct wf_names names;
-        if (wf_folder_list(folder, kinds[k], &names, NULL) != WF_OK)
-            continue;
-        for (int64_t i = 0; i < names.count; i++) {
-            struct stat info;
-            if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW) != 0 || !wf_grow(&entry, &capacity, count + 1, sizeof *entry))
-                continue;
-            entry[count++] = (struct entry){names.name[i], info.st_size, info.st_mtim};
-            names.name[i] = NULL;
+    struct wf_names names;
+    int64_t count = 0, total = 0;
+    if (wf_folder_list(folder, "", &names, NULL) != WF_OK)
+        return;
+    struct entry *entry = wf_alloc((size_t)names.count * sizeof *entry);
+    for (int64_t i = 0; entry && i < names.count; i++) {
+        struct stat info;
+        bool is_cache = !strncmp(names.name[i], "ids-", 4) || !strncmp(names.name[i], "survey-", 7);
+        char *path = is_cache ? wf_format("%s/%s", folder, names.name[i]) : NULL;
+        if (path && lstat(path, &info) == 0) {
+            entry[count++] = (struct entry){path, info.st_size, info.st_mtim};
             total += info.st_size;
+        } else {
+            wf_free(path);
         }
-        wf_names_free(&names);
     }
     if (count > 0)
         qsort(entry, (size_t)count, sizeof *entry, by_use);
     for (int64_t i = 0; i < count; i++) {
-        if (total > limit && drop(fd, entry[i].name))
+        if (total > limit && wf_file_remove_unlocked(entry[i].path))
             total -= entry[i].bytes;
-        wf_free(entry[i].name);
+        wf_free(entry[i].path);
     }
     wf_free(entry);
-    if (fd >= 0)
-        close(fd);
+    wf_names_free(&names);
 }
 
 bool cache_make_room(const char *folder, int64_t bytes)
 {
     if (wf_folder_make(folder, NULL) != WF_OK)
         return false;
-    wf_error failure = {0};
-    if (wf_file_sweep(folder, NULL, &failure) != WF_OK)
-        wf_error_clear(&failure); /* what others left behind does not matter */
+    if (wf_file_sweep(folder, NULL, NULL) != WF_OK)
+        errno = 0; /* what others left behind does not matter */
     int64_t limit = limit_of(folder);
     drop_oldest(folder, bytes < limit ? limit - bytes : 0);
     return true;

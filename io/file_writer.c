@@ -6,17 +6,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/hash.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
-
-#include "temporary.h"
 
 enum { BUFFER = 1 << 18, TRIES = 100 };
 
@@ -29,114 +27,75 @@ struct wf_file_writer {
     char *buffer;
 };
 
-bool wf_temporary_is(const char *name)
-{
-    return strlen(name) == TEMPORARY_NAME && !strncmp(name, ".weft-", 6) && strspn(name + 6, "0123456789abcdef") == 16 &&
-           !strcmp(name + 22, ".tmp");
-}
-
-/* Different for every call of every process with near certainty; O_EXCL makes certain. */
-static uint64_t unlikely_number(void)
-{
-    uint64_t number;
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number)
-        return number;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return ((uint64_t)getpid() << 40) ^ ((uint64_t)now.tv_sec << 20) ^ (uint64_t)now.tv_nsec;
-}
-
 /* Something that a rename would destroy instead of writing to it: devices, pipes, and the names of the standard streams, even where
  * these lead to a regular file. */
-static bool written_in_place(const char *path, struct stat *info, bool *there)
+static bool written_in_place(const char *path, const struct stat *info)
 {
-    *there = stat(path, info) == 0;
-    return (*there && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode)) || !strncmp(path, "/dev/fd/", 8) ||
-           !strncmp(path, "/dev/std", 8) || !strncmp(path, "/proc/", 6);
+    return (info && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode)) || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/dev/std", 8) ||
+           !strncmp(path, "/proc/", 6);
 }
 
 /* The number of the open file that the path is another name of, or -1. It is written on from where it stands: to open it by that name would
  * begin at its start, lose what a shell's >> keeps, and does not work for a socket. */
 static int open_already(const char *path)
 {
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    char digits[10]; /* longer numbers are no int, and no open file */
+    int end = 0;
     if (!strcmp(path, "/dev/stdout"))
         return STDOUT_FILENO;
     if (!strcmp(path, "/dev/stderr"))
         return STDERR_FILENO;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *number = path + strlen(folders[i]);
-        if (strncmp(path, folders[i], strlen(folders[i])) != 0)
-            continue;
-        size_t digits = strspn(number, "0123456789");
-        if (digits > 0 && digits < 10 && !number[digits]) /* longer ones are no int, and no open file */
-            return atoi(number);
-    }
-    return -1;
+    if (sscanf(path, "/dev/fd/%9[0-9]%n", digits, &end) < 1)
+        sscanf(path, "/proc/self/fd/%9[0-9]%n", digits, &end);
+    return end > 0 && !path[end] ? atoi(digits) : -1;
 }
 
-/* A new temporary file in the folder of w->path, locked; 0 or an errno. */
-static int make_temporary(wf_file_writer *w, const char *folder)
+/* A new temporary file in the folder, the first `folder` bytes of w->path, locked; 0 or an errno. */
+static int make_temporary(wf_file_writer *w, int folder)
 {
+    struct stat info;
     for (int i = 0; i < TRIES; i++) {
-        wf_free(w->temporary);
-        if (!(w->temporary = wf_format("%s.weft-%016" PRIx64 ".tmp", folder, unlikely_number())))
+        if (!(w->temporary = wf_format("%.*s.weft-%016" PRIx64 ".tmp", folder, w->path, wf_hash_key())))
             return ENOMEM;
-        if ((w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) < 0) {
-            if (errno == EEXIST || errno == EINTR)
-                continue;
-            int number = errno;
-            wf_free(w->temporary);
-            w->temporary = NULL;
-            return number;
-        }
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int number = w->fd < 0 ? errno : EEXIST;
         /* A sweep may have come between open and flock, and removed it; a file system without locks has to do without. */
-        struct stat info;
-        if ((flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(w->fd, &info) == 0 && info.st_nlink > 0)
+        if (w->fd >= 0 && (flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(w->fd, &info) == 0 && info.st_nlink > 0)
             return 0;
-        close(w->fd);
+        if (w->fd >= 0)
+            close(w->fd);
         w->fd = -1;
+        wf_free(w->temporary);
+        w->temporary = NULL;
+        if (number != EEXIST && number != EINTR)
+            return number;
     }
-    wf_free(w->temporary);
-    w->temporary = NULL;
     return EEXIST;
 }
 
-static wf_file_writer *begin_in(wf_file_writer *w, const char *path, wf_error *error)
+static wf_status begin(wf_file_writer *w, wf_error *error)
 {
     struct stat info;
-    bool there;
-    if (written_in_place(path, &info, &there)) {
-        int number = open_already(path);
-        w->fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (w->fd >= 0)
-            return w;
-        wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", path, wf_reason(errno));
-        return NULL;
+    bool there = stat(w->path, &info) == 0;
+    if (written_in_place(w->path, there ? &info : NULL)) {
+        int number = open_already(w->path);
+        w->fd = number >= 0 ? fcntl(number, F_DUPFD_CLOEXEC, 0) : open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        return w->fd >= 0 ? WF_OK : wf_error_set(error, WF_ERR_IO, "%s: cannot be opened for writing: %s", w->path, wf_reason(errno));
     }
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    if (!*name || (there && S_ISDIR(info.st_mode))) {
-        wf_error_set(error, WF_ERR_IO, "%s: is a folder, a file cannot be written there", path);
-        return NULL;
-    }
-    char *folder = wf_format("%.*s", (int)(name - path), path);
-    if (!folder) {
-        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
-        return NULL;
-    }
+    const char *slash = strrchr(w->path, '/');
+    int folder = slash ? (int)(slash + 1 - w->path) : 0;
+    if (!w->path[folder] || (there && S_ISDIR(info.st_mode)))
+        return wf_error_set(error, WF_ERR_IO, "%s: is a folder, a file cannot be written there", w->path);
     int number = make_temporary(w, folder);
-    if (number == ENOMEM && !w->temporary)
-        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
-    else if (number)
-        wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %s: %s", path, *folder ? folder : ".", wf_reason(number));
-    wf_free(folder);
+    if (number == ENOMEM)
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", w->path);
     if (number)
-        return NULL;
+        return wf_error_set(error, WF_ERR_IO, "%s: cannot write in the folder %.*s: %s", w->path, folder ? folder : 1,
+                            folder ? w->path : ".", wf_reason(number));
     /* Only the owner may; a failure leaves the usual mode, which is no reason to lose the data. */
     if (there && fchmod(w->fd, info.st_mode & 0777) != 0)
         errno = 0;
-    return w;
+    return WF_OK;
 }
 
 static void release(wf_file_writer *w)
@@ -161,7 +120,7 @@ wf_file_writer *wf_file_begin(const char *path, wf_error *error)
     }
     if (!w || !w->path || !w->buffer)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
-    else if (begin_in(w, path, error))
+    else if (begin(w, error) == WF_OK)
         return w;
     if (w)
         release(w);
@@ -199,18 +158,13 @@ wf_status wf_file_append(wf_file_writer *w, const void *data, int64_t bytes)
         return w->failure.code;
     if (bytes < 0)
         return wf_error_set(&w->failure, WF_ERR_ARGUMENT, "%s: %" PRId64 " bytes cannot be written", w->path, bytes);
-    if (bytes <= BUFFER - w->buffered) {
-        if (bytes)
-            memcpy(w->buffer + w->buffered, data, (size_t)bytes);
-        w->buffered += bytes;
-        return WF_OK;
-    }
-    if (flush(w) != WF_OK)
+    if (bytes > BUFFER - w->buffered && flush(w) != WF_OK)
         return w->failure.code;
-    if (bytes >= BUFFER)
+    if (bytes > BUFFER - w->buffered)
         return put(w, data, bytes);
-    memcpy(w->buffer, data, (size_t)bytes);
-    w->buffered = bytes;
+    if (bytes)
+        memcpy(w->buffer + w->buffered, data, (size_t)bytes);
+    w->buffered += bytes;
     return WF_OK;
 }
 

@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/aside.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
-
-#include "temporary.h"
 
 bool wf_file_exists(const char *path)
 {
@@ -62,15 +61,6 @@ wf_status wf_folder_make(const char *path, wf_error *error)
     return status;
 }
 
-static wf_status open_folder(const char *folder, DIR **dir, wf_error *error)
-{
-    folder = *folder ? folder : ".";
-    if ((*dir = opendir(folder)))
-        return WF_OK;
-    return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be opened as a folder: %s", folder,
-                        wf_reason(errno));
-}
-
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -87,10 +77,12 @@ static bool add_name(struct wf_names *names, int64_t *room, const char *name)
 wf_status wf_folder_list(const char *folder, const char *prefix, struct wf_names *names, wf_error *error)
 {
     *names = (struct wf_names){0};
-    DIR *dir;
-    wf_status status = open_folder(folder, &dir, error);
-    if (status != WF_OK)
-        return status;
+    folder = *folder ? folder : ".";
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return wf_error_set(error, errno == ENOMEM ? WF_ERR_MEMORY : WF_ERR_IO, "%s: cannot be opened as a folder: %s", folder,
+                            wf_reason(errno));
+    wf_status status = WF_OK;
     int64_t room = 0;
     struct dirent *entry;
     while (status == WF_OK && (errno = 0, entry = readdir(dir))) {
@@ -119,32 +111,36 @@ void wf_names_free(struct wf_names *names)
     *names = (struct wf_names){0};
 }
 
-/* Removes a temporary file when nobody holds its lock. The lock is kept until it is gone, so that a writer who has just made the file
- * and has not locked it yet either finds it locked or finds it gone, and makes another. */
-static bool sweep_one(int folder, const char *name)
+/* The lock is kept until the file is gone, so that a writer who has just made it and has not locked it yet either finds it locked or finds
+ * it gone, and makes another. */
+bool wf_file_remove_unlocked(const char *path)
 {
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat info;
-    bool removed = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, name, 0) == 0;
-    close(fd);
+    bool removed = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(path) == 0;
+    if (fd >= 0)
+        close(fd);
     return removed;
+}
+
+/* Whether it is the name of a temporary file of the atomic writer: ".weft-", 16 hexadecimal digits, ".tmp". */
+static bool is_temporary(const char *name)
+{
+    return strlen(name) == 26 && !strncmp(name, ".weft-", 6) && strspn(name + 6, "0123456789abcdef") == 16 && !strcmp(name + 22, ".tmp");
 }
 
 wf_status wf_file_sweep(const char *folder, int *removed, wf_error *error)
 {
+    struct wf_names names;
+    int count = 0;
+    wf_status status = wf_folder_list(folder, ".weft-", &names, error);
+    for (int64_t i = 0; i < names.count; i++) {
+        char *path = is_temporary(names.name[i]) ? wf_format("%s/%s", *folder ? folder : ".", names.name[i]) : NULL;
+        count += path && wf_file_remove_unlocked(path);
+        wf_free(path);
+    }
     if (removed)
-        *removed = 0;
-    DIR *dir;
-    wf_status status = open_folder(folder, &dir, error);
-    if (status != WF_OK)
-        return status;
-    struct dirent *entry;
-    while ((errno = 0, entry = readdir(dir)))
-        if (wf_temporary_is(entry->d_name) && sweep_one(dirfd(dir), entry->d_name) && removed)
-            ++*removed;
-    int number = errno;
-    closedir(dir);
-    return number ? wf_error_set(error, WF_ERR_IO, "%s: cannot be listed: %s", folder, wf_reason(number)) : WF_OK;
+        *removed = count;
+    wf_names_free(&names);
+    return status;
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,7 +15,7 @@
 
 struct wf_lock {
     int fd;
-    char *path;
+    char path[];
 };
 
 /* The process id in the file; 0 when there is none. The holder writes it right after it got the lock, so wait for it a little. */
@@ -63,29 +64,24 @@ static wf_status take(wf_lock *lock, wf_error *error)
     }
     char text[24];
     int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(lock->fd, 0) != 0 || pwrite(lock->fd, text, (size_t)length, 0) != length) {
-        /* The lock holds all the same; on a full disk others just don't learn the holder's id. */
-        if (ftruncate(lock->fd, 0) != 0)
-            errno = 0;
-    }
+    /* The lock holds without it too; on a full disk others just don't learn the holder's id. */
+    if ((ftruncate(lock->fd, 0) != 0 || pwrite(lock->fd, text, (size_t)length, 0) != length) && ftruncate(lock->fd, 0) != 0)
+        errno = 0;
     return WF_OK;
 }
 
 wf_lock *wf_lock_take(const char *path, wf_error *error)
 {
-    wf_lock *lock = wf_alloc_zero(1, sizeof *lock);
-    char *copy = lock ? wf_strdup(path) : NULL;
-    if (!copy) {
-        wf_free(lock);
+    wf_lock *lock = wf_alloc(sizeof *lock + strlen(path) + 1);
+    if (!lock) {
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the lock", path);
         return NULL;
     }
-    *lock = (wf_lock){.fd = -1, .path = copy};
+    strcpy(lock->path, path);
     if (take(lock, error) == WF_OK)
         return lock;
     if (lock->fd >= 0)
         close(lock->fd);
-    wf_free(lock->path);
     wf_free(lock);
     return NULL;
 }
@@ -98,6 +94,5 @@ void wf_lock_release(wf_lock *lock)
     if (has_name(lock->fd, lock->path))
         unlink(lock->path);
     close(lock->fd);
-    wf_free(lock->path);
     wf_free(lock);
 }

@@ -147,7 +147,7 @@ START_TEST(files)
     sweep(run_load_pipe, 3);
     sweep(run_save, 4);
     sweep(run_folder, 3);
-    sweep(run_lock, 2);
+    sweep(run_lock, 1);
 }
 END_TEST
 

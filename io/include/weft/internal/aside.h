@@ -12,4 +12,7 @@ bool wf_file_same(const char *a, const char *b);
  * free. `as`: another name to start from; NULL: its own. *moved is the new path (wf_free), NULL where there was nothing. */
 wf_status wf_file_set_aside(const char *folder, const char *name, const char *as, char **moved, wf_error *error) WF_CHECKED;
 
+/* Removes a regular file unless somebody holds a lock on it (flock); whether it did. */
+bool wf_file_remove_unlocked(const char *path);
+
 #endif
