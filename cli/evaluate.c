@@ -34,6 +34,7 @@ static wf_status evaluate_text(const struct arguments *a, const struct list *fil
                                struct figures *f, wf_error *error)
 {
     struct wf_text_ids text;
+    struct wf_evaluation e = {0};
     char *cache = wf_cache_folder();
     const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
     wf_status status = wf_text_ids_open((const char *const *)files->item, files->count, &o, &text, error);
@@ -41,19 +42,18 @@ static wf_status evaluate_text(const struct arguments *a, const struct list *fil
     if (status == WF_OK)
         warn_of_unknown(f, a->data, text.unknown, text.ids.count);
     if (status == WF_OK && wf_model_kind_of(run->model) == WF_MODEL_ENCODER) {
-        struct wf_masked_evaluation e;
-        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, &e, error)) != WF_OK)
+        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, 0, &e, error)) != WF_OK)
             wf_error_prefix(error, "%s", a->data);
-        f->loss = e.loss;
-        f->tokens = e.tokens;
     } else if (status == WF_OK && text.ids.count < 2) {
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
     } else if (status == WF_OK) {
-        status = wf_model_evaluate(run->model, tape, text.ids, &f->loss, &f->tokens, error);
+        status = wf_model_evaluate(run->model, tape, text.ids, 0, &e, error);
         /* the first token is given, so the characters that were predicted are fewer by its own */
-        f->bits = f->loss * (double)f->tokens / ((double)text.characters * (double)f->tokens / (double)text.ids.count) / M_LN2;
+        f->bits = e.loss * (double)e.tokens / ((double)text.characters * (double)e.tokens / (double)text.ids.count) / M_LN2;
         f->bits_known = true;
     }
+    f->loss = e.loss;
+    f->tokens = e.tokens;
     wf_text_ids_close(&text);
     return status;
 }
@@ -73,7 +73,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct list *fi
                             (long long)files->count);
     char line[512], *cache = wf_cache_folder();
     wf_bitext *bitext;
-    struct wf_pairs_evaluation e = {0};
+    struct wf_evaluation e = {0};
     wf_status status = wf_run_bitext(run, files->item[0], files->item[1], cache, &bitext, error);
     wf_free(cache);
     if (status != WF_OK)
@@ -83,7 +83,7 @@ static wf_status evaluate_pairs(const struct arguments *a, const struct list *fi
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
     warn_of_unknown(f, files->item[0], survey->source_unknown, survey->source_tokens);
     warn_of_unknown(f, files->item[1], survey->target_unknown, survey->target_tokens);
-    status = wf_evaluate_pairs(run->model, tape, bitext, 0, &e, error);
+    status = wf_evaluate_pairs(run->model, tape, bitext, 0, 0, &e, error);
     wf_bitext_close(bitext);
     f->loss = e.loss;
     f->tokens = e.tokens;

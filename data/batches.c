@@ -89,7 +89,7 @@ int64_t wf_spread_at(const struct wf_spread *s, int64_t i)
 
 void wf_windows_limit(struct wf_windows *windows, int64_t limit)
 {
-    windows->spread = wf_spread_of(limit, windows->ids.count - 1, windows->context, &windows->rows);
+    windows->spread = wf_spread_of(limit, windows->ids.count - !windows->no_targets, windows->context, &windows->rows);
 }
 
 bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
@@ -99,17 +99,17 @@ bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
             return false;
         windows->position = wf_spread_at(&windows->spread, windows->batch++) * windows->rows * windows->context;
     }
-    int64_t targets = windows->ids.count - 1 - windows->position, whole = targets / windows->context;
+    int64_t ahead = !windows->no_targets, targets = windows->ids.count - ahead - windows->position, whole = targets / windows->context;
     if (targets <= 0)
         return false;
     batch->rows = whole == 0 ? 1 : whole < windows->rows ? whole : windows->rows;
     batch->cols = whole == 0 ? targets : windows->context;
     batch->x = windows->buffer;
     if (windows->buffer)
-        wf_id_view_copy(windows->ids, windows->position, batch->rows * batch->cols + 1, windows->buffer);
+        wf_id_view_copy(windows->ids, windows->position, batch->rows * batch->cols + ahead, windows->buffer);
     else
         batch->x = (const int32_t *)windows->ids.data + windows->position;
-    batch->y = batch->x + 1;
+    batch->y = windows->no_targets ? NULL : batch->x + 1;
     windows->position += batch->rows * batch->cols;
     return true;
 }

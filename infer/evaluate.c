@@ -1,45 +1,178 @@
 /* SPDX-License-Identifier: MIT */
-/* The loss over a whole sequence. */
+/* The losses of models over whole texts, or over parts that are the same each time. */
 #include <math.h>
 
-#include <weft/batches.h>
+#include <weft/encoder.h>
 #include <weft/internal/run_folder.h>
-#include <weft/run.h>
+#include <weft/internal/spread.h>
+#include <weft/masking.h>
+#include <weft/memory.h>
+#include <weft/seq2seq.h>
 
-enum { TOKENS = 4096 }; /* about so many in one pass: enough for the matrix products, little memory */
+enum { TOKENS = 4096, SEED = 0 }; /* about so many tokens in one pass: enough for the matrix products, little memory */
 
-wf_status wf_model_evaluate_some(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, double *loss, int64_t *tokens,
-                                 wf_error *error)
+static int64_t rows_of(int64_t context)
 {
-    *loss = NAN;
-    *tokens = 0;
+    return context < TOKENS ? TOKENS / context : 1;
+}
+
+wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
+                            wf_error *error)
+{
+    *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is no language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
-    int64_t context = wf_model_shape_of(model)->context, rows = context < TOKENS ? TOKENS / context : 1, seen = 0;
-    double sum = 0;
+    int64_t context = wf_model_shape_of(model)->context;
+    double sum = 0, mean = 0;
     struct wf_windows windows;
-    wf_status status = wf_windows_init(&windows, ids, context, rows, error);
+    wf_status status = wf_windows_init(&windows, ids, context, rows_of(context), error);
     if (status == WF_OK)
         wf_windows_limit(&windows, limit);
     for (struct wf_window_batch b; status == WF_OK && wf_windows_next(&windows, &b);) {
-        double mean;
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x = wf_ids(tape, b.x, b.rows, b.cols), *y = wf_ids(tape, b.y, b.rows, b.cols);
         if (wf_item(wf_model_loss(model, x, y), &mean) != WF_OK)
             status = wf_tape_status(tape, error);
         sum += mean * (double)(b.rows * b.cols);
-        seen += b.rows * b.cols;
+        out->tokens += b.rows * b.cols;
     }
     wf_windows_free(&windows);
+    if (status == WF_OK)
+        out->loss = sum / (double)out->tokens;
+    return status;
+}
+
+wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
+                            struct wf_evaluation *out, wf_error *error)
+{
+    *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
+    if (!wf_model_translates(model))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model: it has no loss on pairs", wf_model_config(model)->model);
+    wf_pair_batches *batches;
+    wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     if (status != WF_OK)
         return status;
-    *loss = sum / (double)seen;
-    *tokens = seen;
+    double plain_sum = 0, sum = 0, plain_mean = 0, mean = 0;
+    int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
+    struct wf_spread spread = {.chosen = count, .total = count}; /* the batches are of about as many tokens each, in the order of lengths */
+    if (limit > 0 && limit < tokens)
+        spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
+    for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {
+        struct wf_pairs pairs;
+        if ((status = wf_pair_batches_seek(batches, 0, wf_spread_at(&spread, i), error)) != WF_OK ||
+            (status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
+            break;
+        tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
+        wf_tensor *plain = NULL;
+        wf_tape_reset(tape, WF_INFER);
+        wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
+        if (wf_item(loss, &mean) != WF_OK || wf_item(plain ? plain : loss, &plain_mean) != WF_OK)
+            status = wf_tape_status(tape, error);
+        plain_sum += plain_mean * (double)tokens;
+        sum += mean * (double)tokens;
+        out->tokens += tokens;
+        out->pairs += pairs.count;
+    }
+    wf_pair_batches_free(batches);
+    if (status == WF_OK) {
+        out->loss = plain_sum / (double)out->tokens;
+        out->smoothed = sum / (double)out->tokens;
+    }
+    return status;
+}
+
+/* --- masked tokens of a text, which are the same each time --------------------------------------------------------- */
+
+/* Through a text, by windows side by side; a window is a row of one batch. */
+struct walk {
+    struct wf_masking masking;
+    struct wf_windows windows;
+    struct wf_window_batch batch;
+    int32_t *places, *targets; /* of the batch, [rows,cols] */
+    int64_t chosen;
+};
+
+static void walk_end(struct walk *w)
+{
+    wf_masking_free(&w->masking);
+    wf_windows_free(&w->windows);
+    wf_free(w->places);
+    wf_free(w->targets);
+}
+
+static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
+                            wf_error *error)
+{
+    int64_t context = wf_config_shape(c).context, rows = rows_of(context), most = ids.count < rows * context ? ids.count : rows * context;
+    *w = (struct walk){.windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
+    wf_windows_limit(&w->windows, limit);
+    if (ids.count < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the text has no tokens to mask: give a longer text");
+    wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
+    int32_t **buffer[] = {&w->windows.buffer, &w->places, &w->targets};
+    for (int i = 0; i < 3 && status == WF_OK; i++)
+        if (!(*buffer[i] = wf_alloc((size_t)most * sizeof **buffer[i])))
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", (long long)most);
+    if (status != WF_OK)
+        walk_end(w);
+    return status;
+}
+
+/* Hides tokens by the window's number in the text, so that a part of it has the masks of the whole. */
+static bool walk_next(struct walk *w)
+{
+    if (!wf_windows_next(&w->windows, &w->batch))
+        return false;
+    int64_t rows = w->batch.rows, cols = w->batch.cols, first = (w->windows.position - rows * cols) / w->windows.context;
+    w->chosen = wf_masking_hide(&w->masking, 0, first, rows, cols, w->windows.buffer, w->places, w->targets);
+    return true;
+}
+
+wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
+                          int64_t *chosen, wf_error *error)
+{
+    struct walk w;
+    *chosen = 0;
+    wf_status status = walk_begin(&w, config, tokenizer, ids, limit, error);
+    if (status != WF_OK)
+        return status;
+    while (walk_next(&w))
+        *chosen += w.chosen;
+    walk_end(&w);
     return WF_OK;
 }
 
-wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, double *loss, int64_t *tokens, wf_error *error)
+wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids, int64_t limit,
+                             struct wf_evaluation *out, wf_error *error)
 {
-    return wf_model_evaluate_some(model, tape, ids, 0, loss, tokens, error);
+    const struct wf_config *c = wf_model_config(model);
+    *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
+    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || wf_config_read_only(c))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained by masked-language modelling: it has no such loss", c->model);
+    if (wf_tokenizer_vocab_size(tokenizer) != wf_config_shape(c).vocab_size)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
+                            (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
+    struct walk w;
+    double sum = 0, mean = 0;
+    wf_status status = walk_begin(&w, c, tokenizer, ids, limit, error);
+    if (status != WF_OK)
+        return status;
+    while (status == WF_OK && walk_next(&w)) {
+        if (w.chosen == 0)
+            continue;
+        wf_tape_reset(tape, WF_INFER);
+        wf_tensor *x = wf_ids(tape, w.batch.x, w.batch.rows, w.batch.cols);
+        if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &mean) != WF_OK)
+            status = wf_tape_status(tape, error);
+        sum += mean * (double)w.chosen;
+        out->tokens += w.chosen;
+    }
+    walk_end(&w);
+    if (status == WF_OK && out->tokens == 0)
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "no token was masked out of %lld: too few are in the vocabulary; give a longer text",
+                              (long long)ids.count);
+    if (status == WF_OK)
+        out->loss = sum / (double)out->tokens;
+    return status;
 }

@@ -1,73 +1,214 @@
 /* SPDX-License-Identifier: MIT */
-#include "sequence.h"
+/* Training on one long sequence of ids, of which an update takes random crops. Language models predict each next token; encoders predict
+ * tokens that are hidden in the crops from those around them (Devlin et al. 2019, section 3.1). */
+#include <math.h>
 
+#include <weft/corpus.h>
+#include <weft/encoder.h>
+#include <weft/generate.h>
+#include <weft/internal/string.h>
+#include <weft/masking.h>
 #include <weft/memory.h>
+
+#include "trainer.h"
+
+struct sequence {
+    struct wf_corpus corpus;
+    struct wf_crops crops;
+    struct wf_masking masking; /* encoders */
+    /* Of a micro-batch, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
+     */
+    int32_t *ids, *targets, *places;
+};
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
 {
     return report_progress(ctx, "encoding the text", done, total);
 }
 
-static wf_status make_tokenizer(struct trainer *t, bool both)
+static wf_status open_tokenizer(struct trainer *t, bool resuming)
 {
-    const struct wf_train_options *o = t->options;
-    int64_t count = o->train_files + (both ? o->valid_files : 0);
-    const char **paths = wf_alloc((size_t)(count + 1) * sizeof *paths);
-    if (!paths)
-        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
-    for (int64_t i = 0; i < count; i++)
-        paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
-    tokenizer_make(t, paths, count, wf_config_shape(&t->config).vocab_size, &t->tokenizer);
-    wf_free(paths);
-    return t->error->code;
+    if (t->options->source_tokenizer)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is trained on one text: it has one tokenizer, not two", t->config.model);
+    return tokenizers_open(t, resuming);
 }
 
-wf_status sequence_tokenizer(struct trainer *t, struct sequence *s, bool resuming, bool both)
+static wf_status open_texts(struct trainer *t)
 {
-    if (tokenizers_find(t, resuming, &s->made) || (s->made && make_tokenizer(t, both)))
-        return t->error->code;
-    return WF_OK;
-}
-
-wf_status sequence_encode(struct trainer *t, struct sequence *s)
-{
+    struct sequence *s = t->data;
     const struct wf_train_options *o = t->options;
-    int64_t context = wf_config_shape(&t->config).context;
+    int64_t context = wf_config_shape(&t->config).context, batch = t->config.training.batch, parts = t->config.training.accumulate;
+    size_t room = (size_t)((batch + parts - 1) / parts * context);
     const struct wf_corpus_options options = {.tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t};
     if (wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error) ||
         wf_crops_init(&s->crops, s->corpus.train.ids, context, o->seed, t->error))
         return t->error->code;
+    if (!(s->ids = wf_alloc(3 * room * sizeof *s->ids)))
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
+    s->targets = s->ids + room;
+    s->places = s->targets + room;
     t->train_hash = s->corpus.train.hash;
     t->valid_hash = s->corpus.valid.hash;
     t->train_tokens = s->corpus.train.ids.count;
     t->valid_tokens = s->corpus.valid.ids.count;
     t->validates = true;
+    choose_validation(t, batch * context);
     return WF_OK;
 }
 
-wf_status sequence_tell(struct trainer *t, const struct sequence *s)
+static wf_status tell(struct trainer *t)
 {
-    const struct wf_text_ids *train = &s->corpus.train, *valid = &s->corpus.valid;
-    if ((s->made && tokenizer_tell(t, "tokenizer", wf_config_shape(&t->options->config).vocab_size, t->tokenizer)) ||
-        unknown_tell(t, "training text", train->unknown, train->ids.count))
+    const struct wf_corpus *c = &((const struct sequence *)t->data)->corpus;
+    if (unknown_tell(t, "training text", c->train.unknown, c->train.ids.count))
         return t->error->code;
-    return unknown_tell(t, "validation text", valid->unknown, valid->ids.count);
+    return unknown_tell(t, "validation text", c->valid.unknown, c->valid.ids.count);
 }
 
-void sequence_free(struct sequence *s)
-{
-    wf_corpus_close(&s->corpus);
-}
-
-int64_t sequence_rows(const struct trainer *t, int64_t micro, int64_t *first)
+/* Micro-batch `micro` of a batch: its first row, and how many. */
+static int64_t rows_of(const struct trainer *t, int64_t micro, int64_t *first)
 {
     int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
     *first = batch * micro / parts;
     return batch * (micro + 1) / parts - *first;
 }
 
-size_t sequence_room(const struct trainer *t)
+static void end(struct trainer *t)
 {
-    return (size_t)((t->config.training.batch + t->config.training.accumulate - 1) / t->config.training.accumulate *
-                    wf_config_shape(&t->config).context);
+    struct sequence *s = t->data;
+    wf_corpus_close(&s->corpus);
+    wf_masking_free(&s->masking);
+    wf_free(s->ids);
 }
+
+/* --- language models ----------------------------------------------------------------------------------------------- */
+
+static wf_status open_language(struct trainer *t, bool resuming)
+{
+    return open_tokenizer(t, resuming) ? t->error->code : open_texts(t);
+}
+
+/* A crop is a function of the step and its row: there is nothing to take. */
+static wf_status next_language(struct trainer *t)
+{
+    t->step_tokens = t->config.training.batch * ((const struct sequence *)t->data)->crops.context;
+    return WF_OK;
+}
+
+static wf_tensor *forward_language(struct trainer *t, int64_t micro, wf_tensor **plain)
+{
+    struct sequence *s = t->data;
+    int64_t context = s->crops.context, first, rows = rows_of(t, micro, &first);
+    wf_crops_fill(&s->crops, t->step, first, rows, s->ids, s->targets);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
+    return wf_model_loss(t->model, wf_ids(t->tape, s->ids, rows, context), wf_ids(t->tape, s->targets, rows, context),
+                         .label_smoothing = t->config.training.label_smoothing, .normalizer = (double)t->step_tokens, .plain = plain);
+}
+
+static wf_status evaluate_language(struct trainer *t, struct wf_evaluation *out)
+{
+    return wf_model_evaluate(t->model, t->tape, ((struct sequence *)t->data)->corpus.valid.ids, t->valid_limit, out, t->error);
+}
+
+static bool append(void *ctx, const char *text, int64_t length)
+{
+    return wf_string_add(ctx, text, length);
+}
+
+/* The validation text's beginning and how the model continues it. The draw is the same each time: what changes between two samples is the
+ * model. */
+static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *error)
+{
+    enum { PROMPT = 16, TOKENS = 128 };
+    const struct wf_generation *g = &t->config.generation;
+    struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
+    struct wf_generate_options o = {
+        .max_tokens = TOKENS, .sampler = {.temperature = g->temperature, .top_k = g->top_k, .top_p = g->top_p, .seed = t->options->seed}};
+    int32_t prompt[PROMPT];
+    int64_t count = valid.count < PROMPT ? valid.count : PROMPT;
+    wf_id_view_copy(valid, 0, count, prompt);
+    wf_status status = wf_generate_text(t->model, t->tokenizer, t->tape, prompt, count, &o, append, text, error);
+    return status == WF_OK && text->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a sample") : status;
+}
+
+const struct task language_task = {.size = sizeof(struct sequence),
+                                   .open = open_language,
+                                   .tell = tell,
+                                   .next = next_language,
+                                   .forward = forward_language,
+                                   .evaluate = evaluate_language,
+                                   .sample = sample,
+                                   .free = end};
+
+/* --- encoders ------------------------------------------------------------------------------------------------------ */
+
+/* A text of which the tokenizer knows nothing has nothing to predict. */
+static wf_status open_masked(struct trainer *t, bool resuming)
+{
+    struct sequence *s = t->data;
+    const struct wf_train_options *o = t->options;
+    if (open_tokenizer(t, resuming))
+        return t->error->code;
+    if (wf_masking_init(&s->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error))
+        wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : o->out);
+    if (t->error->code || open_texts(t))
+        return t->error->code;
+    struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;
+    t->train_tokens = wf_masking_ordinary(&s->masking, train);
+    if (wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error))
+        return t->error->code;
+    if (t->train_tokens == 0)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                            "the training text has no word that the tokenizer knows: its %lld tokens are unknown or special ones; give "
+                            "another text or another tokenizer",
+                            (long long)train.count);
+    if (t->valid_tokens == 0)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                            "no validation token was masked out of %lld: too few are in the vocabulary, or mask_rate=%g "
+                            "is too small for them",
+                            (long long)valid.count, t->config.training.mask_rate);
+    return WF_OK;
+}
+
+/* The ids of a micro-batch and what is hidden in it. */
+static int64_t hide(const struct trainer *t, int64_t micro, int64_t *first, int64_t *rows)
+{
+    struct sequence *s = t->data;
+    *rows = rows_of(t, micro, first);
+    wf_crops_fill(&s->crops, t->step, *first, *rows, s->ids, NULL);
+    return wf_masking_hide(&s->masking, t->step, *first, *rows, s->crops.context, s->ids, s->places, s->targets);
+}
+
+/* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
+ * update. */
+static wf_status next_masked(struct trainer *t)
+{
+    t->step_tokens = 0;
+    for (int64_t micro = 0, first, rows; micro < t->config.training.accumulate; micro++)
+        t->step_tokens += hide(t, micro, &first, &rows);
+    return WF_OK;
+}
+
+static wf_tensor *forward_masked(struct trainer *t, int64_t micro, wf_tensor **plain)
+{
+    struct sequence *s = t->data;
+    int64_t first, rows, count = hide(t, micro, &first, &rows);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
+    /* A batch without any has a loss of 0, and gradients. */
+    return wf_encoder_loss(t->model, wf_ids(t->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
+                           .label_smoothing = t->config.training.label_smoothing,
+                           .normalizer = t->step_tokens > 0 ? (double)t->step_tokens : 1, .plain = plain);
+}
+
+static wf_status evaluate_masked(struct trainer *t, struct wf_evaluation *out)
+{
+    struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
+    return wf_evaluate_masked(t->model, t->tokenizer, t->tape, valid, t->valid_limit, out, t->error);
+}
+
+const struct task masked_task = {.size = sizeof(struct sequence),
+                                 .open = open_masked,
+                                 .tell = tell,
+                                 .next = next_masked,
+                                 .forward = forward_masked,
+                                 .evaluate = evaluate_masked,
+                                 .free = end};

@@ -204,8 +204,6 @@ wf_status state_tokenizers(struct trainer *t)
             wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", s.path);
         else if (wf_tokenizer_parse(json, (int64_t)strlen(json), s.path, &t->tokenizer, t->error) == WF_OK && source)
             (void)!wf_tokenizer_parse(source, (int64_t)strlen(source), s.path, &t->source_tokenizer, t->error);
-        else if (wf_config_kind(&t->config) == WF_MODEL_PAIRS)
-            t->source_tokenizer = t->tokenizer;
     }
     close_state(&s);
     return t->error->code;

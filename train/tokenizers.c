@@ -24,23 +24,6 @@ static wf_status same_as(struct trainer *t, const char *path, const wf_tokenizer
     return t->error->code;
 }
 
-wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing)
-{
-    const struct wf_train_options *o = t->options;
-    bool pairs = wf_config_kind(&t->config) == WF_MODEL_PAIRS;
-    *missing = !resuming && !o->tokenizer;
-    if (resuming) {
-        if (!state_tokenizers(t) && !same_as(t, o->tokenizer, t->tokenizer) && pairs)
-            same_as(t, o->source_tokenizer, t->source_tokenizer);
-    } else if (!(o->tokenizer && wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error))) {
-        if (o->source_tokenizer)
-            (void)!wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error);
-        else if (pairs)
-            t->source_tokenizer = t->tokenizer;
-    }
-    return t->error->code;
-}
-
 static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)
 {
     char text[96];
@@ -48,7 +31,7 @@ static bool training_progress(void *ctx, const struct wf_tokenizer_progress *p)
     return report_progress(ctx, text, p->done, p->total);
 }
 
-wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out)
+static wf_status make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out)
 {
     const struct wf_config *c = &t->config;
     /* A vocabulary of characters has no size to choose. */
@@ -77,15 +60,75 @@ wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t co
     return wf_tokenizer_train_files_with(paths, count, &o, out, t->error);
 }
 
-wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
+static wf_status make_all(struct trainer *t)
 {
-    int64_t types = wf_tokenizer_vocab_size(tokenizer);
+    const struct wf_train_options *o = t->options;
+    struct wf_model_shape shape = wf_config_shape(&t->config);
+    enum wf_model_kind kind = wf_config_kind(&t->config);
+    if (kind == WF_MODEL_PAIRS && !shape.shared_tokenizer) {
+        if (make(t, o->train, 1, shape.source_vocab_size, &t->source_tokenizer))
+            return t->error->code;
+        return make(t, o->train + 1, 1, shape.vocab_size, &t->tokenizer);
+    }
+    /* A language model's knows both texts: a character that only the validation text has must not end the run. Else such are unknown. */
+    int64_t count = o->train_files + (kind == WF_MODEL_LANGUAGE ? o->valid_files : 0);
+    const char **paths = wf_alloc((size_t)count * sizeof *paths);
+    if (!paths)
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        paths[i] = i < o->train_files ? o->train[i] : o->valid[i - o->train_files];
+    wf_status status = make(t, paths, count, shape.vocab_size, &t->tokenizer);
+    wf_free(paths);
+    return status;
+}
+
+static wf_status load(struct trainer *t)
+{
+    const struct wf_train_options *o = t->options;
+    if (wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error))
+        return t->error->code;
+    return o->source_tokenizer ? wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error) : WF_OK;
+}
+
+wf_status tokenizers_open(struct trainer *t, bool resuming)
+{
+    const struct wf_train_options *o = t->options;
+    bool pairs = wf_config_kind(&t->config) == WF_MODEL_PAIRS;
+    t->made = !resuming && !o->tokenizer;
+    if (resuming ? state_tokenizers(t) : t->made ? make_all(t) : load(t))
+        return t->error->code;
+    if (pairs && !t->source_tokenizer)
+        t->source_tokenizer = t->tokenizer;
+    if ((resuming && (same_as(t, o->tokenizer, t->tokenizer) || same_as(t, o->source_tokenizer, t->source_tokenizer))) ||
+        (pairs && o->tokenizer && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error)))
+        return t->error->code;
+    if (o->tokenizer) { /* config.json says what is, not what would have been made */
+        t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
+        t->config.tokenizer.min_frequency = 0;
+    }
+    bool two = pairs && !wf_config_shape(&t->config).shared_tokenizer;
+    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), two ? wf_tokenizer_vocab_size(t->source_tokenizer) : 0);
+    return WF_OK;
+}
+
+static wf_status tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer)
+{
+    int64_t entries = wf_tokenizer_vocab_size(tokenizer);
     char text[256], has[WF_NUMBER_SIZE], wanted[WF_NUMBER_SIZE];
-    if (types >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* the characters of the text are all that there are */
+    if (entries >= asked || wf_tokenizer_kind_of(tokenizer) == WF_TOKENIZER_CHAR) /* the characters of the text are all that there are */
         return WF_OK;
-    snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(types, has),
+    snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(entries, has),
              wf_text_count(asked, wanted));
     return report(t, WF_EVENT_WARNING, 0, text);
+}
+
+wf_status tokenizers_tell(struct trainer *t)
+{
+    struct wf_model_shape asked = wf_config_shape(&t->options->config);
+    bool two = t->source_tokenizer && t->source_tokenizer != t->tokenizer;
+    if (!t->made || tell(t, two ? "target's tokenizer" : "tokenizer", asked.vocab_size, t->tokenizer))
+        return t->error->code;
+    return two ? tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer) : WF_OK;
 }
 
 wf_status unknown_tell(struct trainer *t, const char *whose, int64_t unknown, int64_t tokens)

@@ -38,6 +38,12 @@ static wf_status enter_folder(struct trainer *t)
     return t->error->code;
 }
 
+static wf_status open_task(struct trainer *t, bool resuming)
+{
+    t->data = wf_alloc_zero(1, t->task->size);
+    return t->data ? t->task->open(t, resuming) : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
+}
+
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
@@ -102,8 +108,11 @@ static wf_status validate(struct trainer *t)
 {
     t->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     t->saved = false;          /* best and stale are part of the state */
-    if (refuse_bad_weights(t) || t->task->evaluate(t))
+    struct wf_evaluation e;
+    if (refuse_bad_weights(t) || t->task->evaluate(t, &e))
         return t->error->code;
+    t->valid = e.loss;
+    t->valid_smoothed = t->config.training.label_smoothing > 0 ? e.smoothed : NAN;
     if (!isfinite(t->valid))
         return wf_error_set(t->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation loss is %g, though all weights are finite; %s",
                             t->step, t->valid, numeric_advice(t));
@@ -181,10 +190,10 @@ static wf_status run(struct trainer *t)
     if (enter_folder(t))
         return t->error->code;
     bool resuming = state_exists(t);
-    if ((t->options->resume && !resuming && nothing_to_resume(t)) || t->task->open(t, resuming) || build(t, resuming) || not_begun(t) ||
+    if ((t->options->resume && !resuming && nothing_to_resume(t)) || open_task(t, resuming) || build(t, resuming) || not_begun(t) ||
         (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) ||
         (t->change.length && what_now(t, state_save(t))) || metrics_open(t, resuming) ||
-        (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) || (t->task->tell && t->task->tell(t)) ||
+        (t->change.length && report(t, WF_EVENT_CHANGE, 0, t->change.data)) || tokenizers_tell(t) || t->task->tell(t) ||
         report(t, WF_EVENT_START, 0, NULL))
         return t->error->code;
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
@@ -248,7 +257,9 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_adam_free(&t.adam);
     wf_tape_free(t.tape);
     wf_model_free(t.model);
-    t.task->free(&t);
+    if (t.data)
+        t.task->free(&t);
+    wf_free(t.data);
     if (t.source_tokenizer != t.tokenizer)
         wf_tokenizer_free(t.source_tokenizer);
     wf_tokenizer_free(t.tokenizer);

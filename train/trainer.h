@@ -36,6 +36,7 @@ struct trainer {
     const struct task *task;
     void *data;                                 /* its own */
     wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
+    bool made;                                  /* the tokenizers, from the texts */
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
     int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
     bool validates;
@@ -64,7 +65,7 @@ struct trainer {
 bool state_exists(const struct trainer *t);
 wf_status state_save(struct trainer *t);
 wf_status state_load(struct trainer *t);
-wf_status state_tokenizers(struct trainer *t);
+wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
 void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value);
 wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error);
 
@@ -81,13 +82,11 @@ wf_status run_files_save(struct trainer *t, bool resuming);
 wf_status set_aside(struct trainer *t, const char *name, const char *as, const char *why);
 
 /* tokenizers.c */
-/* The tokenizers of the state (a resume; given ones must be the same), else those that are given. *missing: neither; the task makes
- * them. */
-wf_status tokenizers_find(struct trainer *t, bool resuming, bool *missing);
-/* One of the kind and size of the config, from files. */
-wf_status tokenizer_make(struct trainer *t, const char *const *paths, int64_t count, int64_t vocab_size, wf_tokenizer **out);
-/* Warns of a vocabulary that is smaller than that asked for: a short text has fewer merges and words than a preset asks for. */
-wf_status tokenizer_tell(struct trainer *t, const char *whose, int64_t asked, const wf_tokenizer *tokenizer);
+/* The tokenizers of the state (a resume; given ones must be the same), those that are given, or new ones of the kind and size of the
+ * config, from the texts. The config gets the sizes of their vocabularies. */
+wf_status tokenizers_open(struct trainer *t, bool resuming);
+/* Warns of a new vocabulary that is smaller than that asked for: a short text has fewer merges and words than a preset asks for. */
+wf_status tokenizers_tell(struct trainer *t);
 /* Warns of unknown tokens in the text, where there are any. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
 /* step.c */

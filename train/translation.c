@@ -14,9 +14,7 @@ struct translation {
     wf_bitext *train, *valid;
     wf_pair_batches *batches;
     struct wf_pairs pairs; /* of the update that is being made */
-    double targets;        /* of that update */
     int64_t epoch, index;  /* and its place */
-    bool made;             /* the tokenizers, from the training text */
 };
 
 static wf_status check(const struct trainer *t)
@@ -42,20 +40,6 @@ static wf_status check(const struct trainer *t)
     return WF_OK;
 }
 
-static wf_status make_tokenizers(struct trainer *t)
-{
-    struct wf_model_shape c = wf_config_shape(&t->config);
-    const char *const *files = t->options->train;
-    if (c.shared_tokenizer) {
-        wf_status status = tokenizer_make(t, files, 2, c.vocab_size, &t->tokenizer);
-        t->source_tokenizer = t->tokenizer;
-        return status;
-    }
-    if (tokenizer_make(t, files, 1, c.source_vocab_size, &t->source_tokenizer))
-        return t->error->code;
-    return tokenizer_make(t, files + 1, 1, c.vocab_size, &t->tokenizer);
-}
-
 static bool survey_progress(void *ctx, int64_t done, int64_t total)
 {
     return report_progress(ctx, "surveying the pairs", done, total);
@@ -78,20 +62,9 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
 static wf_status open(struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
-    struct translation *d = t->data = wf_alloc_zero(1, sizeof *d);
-    if (!d)
-        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
-    bool missing = false;
-    if (check(t) || tokenizers_find(t, resuming, &missing) || (missing && make_tokenizers(t)) ||
-        (o->tokenizer && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error)))
+    struct translation *d = t->data;
+    if (check(t) || tokenizers_open(t, resuming))
         return t->error->code;
-    d->made = missing;
-    if (o->tokenizer) { /* config.json says what is, not what would have been made */
-        t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
-        t->config.tokenizer.min_frequency = 0;
-    }
-    bool shared = wf_config_shape(&t->config).shared_tokenizer;
-    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), shared ? 0 : wf_tokenizer_vocab_size(t->source_tokenizer));
     const struct wf_training *c = &t->config.training;
     const struct wf_pair_batches_options batches = {.tokens = c->batch_tokens,
                                                     .tolerance = c->batch_tolerance,
@@ -133,11 +106,7 @@ static wf_status tell_one(struct trainer *t, const char *what, const wf_bitext *
 static wf_status tell(struct trainer *t)
 {
     struct translation *d = t->data;
-    struct wf_model_shape asked = wf_config_shape(&t->options->config);
-    const char *whose = asked.shared_tokenizer ? "tokenizer" : "target's tokenizer";
-    if ((d->made && tokenizer_tell(t, whose, asked.vocab_size, t->tokenizer)) ||
-        (d->made && !asked.shared_tokenizer && tokenizer_tell(t, "source's tokenizer", asked.source_vocab_size, t->source_tokenizer)) ||
-        tell_one(t, "training", d->train))
+    if (tell_one(t, "training", d->train))
         return t->error->code;
     return d->valid ? tell_one(t, "validation", d->valid) : WF_OK;
 }
@@ -150,7 +119,6 @@ static wf_status next(struct trainer *t)
     if (status != WF_OK)
         return status;
     t->step_tokens = d->pairs.target_offsets[d->pairs.count] - d->pairs.target_offsets[0];
-    d->targets = (double)t->step_tokens;
     return WF_OK;
 }
 
@@ -163,19 +131,14 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
     if (part.count == 0)
         return NULL;
     wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step);
-    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.training.label_smoothing, .normalizer = d->targets,
-                         .plain = plain);
+    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.training.label_smoothing,
+                         .normalizer = (double)t->step_tokens, .plain = plain);
 }
 
-static wf_status evaluate(struct trainer *t)
+static wf_status evaluate(struct trainer *t, struct wf_evaluation *out)
 {
     struct translation *d = t->data;
-    struct wf_pairs_evaluation e;
-    wf_status status =
-        wf_evaluate_pairs_some(t->model, t->tape, d->valid, t->config.training.label_smoothing, t->valid_limit, &e, t->error);
-    t->valid = e.loss;
-    t->valid_smoothed = t->config.training.label_smoothing > 0 ? e.smoothed : NAN;
-    return status;
+    return wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.training.label_smoothing, t->valid_limit, out, t->error);
 }
 
 /* --- the place in the data: of the next batch ---------------------------------------------------------------------- */
@@ -209,14 +172,17 @@ static wf_status get(struct trainer *t, const wf_safetensors *file, const char *
 static void end(struct trainer *t)
 {
     struct translation *d = t->data;
-    if (!d)
-        return;
     wf_pair_batches_free(d->batches);
     wf_bitext_close(d->train);
     wf_bitext_close(d->valid);
-    wf_free(d);
-    t->data = NULL;
 }
 
-const struct task translation_task = {
-    .open = open, .tell = tell, .next = next, .forward = forward, .evaluate = evaluate, .put = put, .get = get, .free = end};
+const struct task translation_task = {.size = sizeof(struct translation),
+                                      .open = open,
+                                      .tell = tell,
+                                      .next = next,
+                                      .forward = forward,
+                                      .evaluate = evaluate,
+                                      .put = put,
+                                      .get = get,
+                                      .free = end};

@@ -88,8 +88,8 @@ START_TEST(the_wrong_kind_of_model)
     wf_tensor *w[2];
     struct wf_cache cache;
     int32_t ids[4] = {1, 2, 3, 4}, out[4];
-    int64_t count, tokens;
-    double loss;
+    int64_t count;
+    struct wf_evaluation e;
     wf_tape_reset(tape, WF_INFER);
     const char *no_language = "encoder-attention is an encoder, no language model: it takes the functions of weft/encoder.h";
     poisoned(tape, wf_model_logits(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
@@ -97,7 +97,7 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_attention(encoder, wf_ids(tape, ids, 1, 4), w), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_loss(encoder, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, no_language);
     ck_refused(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
-    ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), &loss, &tokens, error), WF_ERR_STATE,
+    ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE,
                "encoder-attention is no language model");
     ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                "encoder-attention is no language model");

@@ -336,8 +336,8 @@ START_TEST(evaluation)
         wf_tape *tape = new_tape();
         int32_t ids[N];
         wf_real logits[T * V];
-        double want = 0, loss;
-        int64_t tokens;
+        double want = 0;
+        struct wf_evaluation e;
         random_ids(ids, N, V, 1);
         for (int at = 0; at < N - 1; at += T) { /* one window after the other */
             int n = N - 1 - at < T ? N - 1 - at : T;
@@ -350,15 +350,15 @@ START_TEST(evaluation)
                 want += log(z) - (double)logits[t * V + ids[at + t + 1]];
             }
         }
-        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), &loss, &tokens, error));
-        ck_assert_int_eq(tokens, N - 1);
-        ck_assert_msg(fabs(loss - want / (N - 1)) < tolerance * loss, "%.12g instead of %.12g", loss, want / (N - 1));
-        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, 2), &loss, &tokens, error));
-        ck_assert_int_eq(tokens, 1);
-        ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 1), &loss, &tokens, error), WF_ERR_ARGUMENT, "");
-        ck_assert(isnan(loss) && tokens == 0);
+        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), 0, &e, error));
+        ck_assert_int_eq(e.tokens, N - 1);
+        ck_assert_msg(fabs(e.loss - want / (N - 1)) < tolerance * e.loss, "%.12g instead of %.12g", e.loss, want / (N - 1));
+        ck_ok(wf_model_evaluate(m, tape, wf_id_view_of(ids, 2), 0, &e, error));
+        ck_assert_int_eq(e.tokens, 1);
+        ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 1), 0, &e, error), WF_ERR_ARGUMENT, "");
+        ck_assert(isnan(e.loss) && e.tokens == 0);
         ids[20] = V;
-        ck_assert_int_ne(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), &loss, &tokens, &(wf_error){0}), WF_OK);
+        ck_assert_int_ne(wf_model_evaluate(m, tape, wf_id_view_of(ids, N), 0, &e, &(wf_error){0}), WF_OK);
         wf_tape_free(tape);
         wf_model_free(m);
     }
@@ -432,11 +432,10 @@ START_TEST(out_of_memory)
     wf_model *m = model_of(&c, 1);
     for (int n = 0;; n++) {
         wf_error problem = {0};
-        double loss;
-        int64_t tokens;
+        struct wf_evaluation e;
         wf_tape *tape = new_tape();
         wf_alloc_fail_after(n);
-        wf_status status = wf_model_evaluate(m, tape, wf_id_view_of(ids, 100), &loss, &tokens, &problem);
+        wf_status status = wf_model_evaluate(m, tape, wf_id_view_of(ids, 100), 0, &e, &problem);
         wf_alloc_fail_after(-1);
         wf_tape_free(tape);
         if (status == WF_OK)

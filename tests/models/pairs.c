@@ -402,8 +402,8 @@ START_TEST(the_wrong_kind_of_model)
     wf_tape *tape = new_tape();
     struct wf_cache cache;
     int32_t ids[4] = {1, 2, 3, 4}, offsets[2] = {0, 4}, out[4];
-    int64_t count, tokens;
-    double loss;
+    int64_t count;
+    struct wf_evaluation e;
     wf_tensor *kv[2] = {0};
     random_pairs(&p, 3, 5, 29, 29, 1);
     ck_assert(!wf_model_translates(language) && wf_model_translates(m));
@@ -419,7 +419,7 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
     const char *no_language = "multi30k is no language model";
-    ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 4), &loss, &tokens, error), WF_ERR_STATE, no_language);
+    ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE, no_language);
     ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                no_language);
     wf_tape_free(tape);

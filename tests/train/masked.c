@@ -160,9 +160,9 @@ START_TEST(tells_and_evaluates_the_same)
     ck_assert_int_eq(ids.count - known, 4); /* nobody knows these words */
     wf_masking_free(&masking);
     wf_tape *tape = wf_tape_new(NULL);
-    struct wf_masked_evaluation e[2];
+    struct wf_evaluation e[2];
     for (int i = 0; i < 2; i++)
-        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, ids.count), &e[i], error));
+        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, ids.count), 0, &e[i], error));
     ck_assert(e[0].loss == result.valid && e[1].loss == result.valid); /* bit for bit */
     ck_assert_int_eq(e[0].tokens, counts.valid_tokens);
     /* nothing is dropped in it */
@@ -173,7 +173,7 @@ START_TEST(tells_and_evaluates_the_same)
     wf_safetensors *weights = wf_safetensors_open(in_folder("run/model.safetensors"), NULL);
     ck_assert(other && weights);
     ck_ok(wf_model_load(other, weights, error));
-    ck_ok(wf_evaluate_masked(other, run.tokenizer, tape, wf_id_view_of(ids.id, ids.count), &e[1], error));
+    ck_ok(wf_evaluate_masked(other, run.tokenizer, tape, wf_id_view_of(ids.id, ids.count), 0, &e[1], error));
     ck_assert(e[1].loss == result.valid);
     wf_safetensors_close(weights);
     wf_model_free(other);
@@ -182,17 +182,17 @@ START_TEST(tells_and_evaluates_the_same)
     /* the last token counts too, and a text of one; one of which nothing is known has nothing to be masked */
     int64_t before = 0;
     for (int64_t n = 1; n <= 100; n++) {
-        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, n), &e[1], error));
+        ck_ok(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, n), 0, &e[1], error));
         ck_assert(e[1].tokens >= before && e[1].tokens <= before + 1);
         before = e[1].tokens;
     }
     ck_assert(before > 5 && before < 30);
     wf_error problem = {0};
-    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of((const int32_t[]){1, 1, 1}, 3), &e[1], &problem),
+    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of((const int32_t[]){1, 1, 1}, 3), 0, &e[1], &problem),
                      WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "no token was masked out of 3"), "%s", problem.message);
     problem = (wf_error){0};
-    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, 0), &e[1], &problem), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_evaluate_masked(run.model, run.tokenizer, tape, wf_id_view_of(ids.id, 0), 0, &e[1], &problem), WF_ERR_ARGUMENT);
     ck_assert_msg(strstr(problem.message, "no tokens to mask"), "%s", problem.message);
     wf_bitext *none;
     problem = (wf_error){0};

@@ -30,10 +30,10 @@ START_TEST(learns_and_leaves_a_run)
     ck_assert_int_eq(key_of(&run.config, "vocab_size"), 10); /* six words and <pad> <bos> <eos> <unk> */
     ck_assert_int_eq(key_of(&run.config, "source_vocab_size"), 10);
     wf_bitext *bitext;
-    struct wf_pairs_evaluation e;
+    struct wf_evaluation e;
     wf_tape *tape = wf_tape_new(NULL);
     ck_ok(wf_run_bitext(&run, o.valid[0], o.valid[1], NULL, &bitext, error));
-    ck_ok(wf_evaluate_pairs(run.model, tape, bitext, 0.1, &e, error));
+    ck_ok(wf_evaluate_pairs(run.model, tape, bitext, 0.1, 0, &e, error));
     ck_assert(e.loss == result.valid); /* the last validation, of the same weights */
     ck_assert(e.smoothed > e.loss);
     ck_assert_int_eq(e.pairs, 20);

@@ -59,6 +59,7 @@ struct wf_windows {
     int64_t batch;           /* number of batches returned so far, if a limit is set */
     int32_t *buffer;         /* [rows * context + 1]: narrow ids converted to 32 bits; else NULL */
     struct wf_spread spread; /* of wf_windows_limit */
+    bool no_targets;         /* to be set before wf_windows_limit: every id is in one window once, and y is NULL */
 };
 struct wf_window_batch {
     const int32_t *x, *y; /* [rows,cols], contiguous; valid until the next call */

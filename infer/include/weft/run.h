@@ -39,29 +39,25 @@ WF_API void wf_run_close(struct wf_run *run);
 WF_API wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char *target, const char *cache, wf_bitext **out,
                                wf_error *error) WF_CHECKED;
 
-/* Mean loss in nats over all targets of a sequence of ids, in adjacent windows of one context each (wf_windows). *tokens: number of
- * targets. The tape is reset. */
-WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, double *loss, int64_t *tokens,
+struct wf_evaluation {
+    double loss;     /* nats per predicted token, without label smoothing; NaN after a failure */
+    double smoothed; /* pairs: with label smoothing; equals loss if label_smoothing is 0. Else NaN */
+    int64_t tokens;  /* predicted tokens: of pairs those of the target, EOS included; of encoders the masked ones */
+    int64_t pairs;   /* pairs */
+};
+/* The loss of a trained model over a text, or over about `limit` predicted tokens of it, which are spread evenly and are the same in every
+ * call; 0: all. The tape is reset.
+ * A language model: all targets of a sequence of ids, in adjacent windows of one context each (wf_windows). */
+WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
-
-struct wf_pairs_evaluation {
-    double loss;     /* nats per target token, EOS included, without label smoothing */
-    double smoothed; /* with label smoothing; equals loss if label_smoothing is 0 */
-    int64_t tokens, pairs;
-};
-/* The loss of a translation model over all used pairs of a bitext. The tape is reset. */
-WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
-                                   struct wf_pairs_evaluation *out, wf_error *error) WF_CHECKED;
-
-struct wf_masked_evaluation {
-    double loss;    /* nats per masked token */
-    int64_t tokens; /* number of masked tokens */
-};
-/* The masked-language-modelling loss of an encoder trained by Weft, in adjacent windows of one context each. Tokens are masked with
- * probability mask_rate as in training (<weft/masking.h>); the masks are the same in every call. The tape is reset. WF_ERR_ARGUMENT:
+/* A translation model: all used pairs of a bitext. */
+WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
+                                   struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+/* An encoder trained by Weft: its masked-language-modelling loss, in adjacent windows of one context each. Tokens are masked with
+ * probability mask_rate as in training (<weft/masking.h>); the masks are the same in every call. WF_ERR_ARGUMENT:
  * another kind of model, a tokenizer with another vocabulary size, no token was masked. WF_ERR_FORMAT: a tokenizer without a mask token. */
 WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
-                                    struct wf_masked_evaluation *out, wf_error *error) WF_CHECKED;
+                                    int64_t limit, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 
 struct wf_translation_scores {
     struct wf_bleu_score bleu; /* tokenizer 13a, cased */

@@ -23,14 +23,7 @@ wf_status wf_tokenizers_load(const char *folder, const struct wf_config *config,
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
                               wf_error *error);
 
-/* The evaluations of weft/run.h on about `limit` tokens (of pairs: target tokens), evenly spread and the same each time; 0: all. */
-wf_status wf_model_evaluate_some(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, double *loss, int64_t *tokens,
-                                 wf_error *error) WF_CHECKED;
-wf_status wf_evaluate_pairs_some(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
-                                 struct wf_pairs_evaluation *out, wf_error *error) WF_CHECKED;
-wf_status wf_evaluate_masked_some(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids, int64_t limit,
-                                  struct wf_masked_evaluation *out, wf_error *error) WF_CHECKED;
-/* How many tokens the last one masks. */
+/* The number of tokens that wf_evaluate_masked masks. */
 wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                           int64_t *chosen, wf_error *error);
 
