@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
 #include "pair_batches_plan.h"
 
 enum { AT_ONCE = 8 }; /* pairs that a thread takes to encode */
-
-struct fault {
-    int64_t pair; /* of the batch */
-    int side;
-    wf_status status;
-    wf_error error;
-};
 
 struct offsets {
     int32_t *source, *target; /* [most_pairs + 1] */
@@ -28,8 +19,6 @@ struct wf_pair_batches {
     int64_t epoch, index; /* the epoch that is planned, and its next batch */
     int workers;
     struct encoder *encoder; /* [workers] */
-    struct fault *fault;     /* [workers] */
-    _Atomic int64_t next;    /* pair of the batch that no worker has taken yet */
     int64_t *chosen;         /* [most_pairs] */
     int32_t *source, *input, *target;
     struct offsets whole, part;
@@ -53,17 +42,15 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
     if (source > INT32_MAX || target > INT32_MAX)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
-    int workers = wf_threads();
     size_t offsets = (size_t)(b->plan.most_pairs + 1) * sizeof(int32_t);
     bool enough = (b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen)) &&
                   (b->source = wf_alloc((size_t)source * sizeof *b->source)) && (b->input = wf_alloc((size_t)target * sizeof *b->input)) &&
                   (b->target = wf_alloc((size_t)target * sizeof *b->target)) && (b->whole.source = wf_alloc(offsets)) &&
-                  (b->whole.target = wf_alloc(offsets)) && (b->part.source = wf_alloc(offsets)) && (b->part.target = wf_alloc(offsets)) &&
-                  (b->fault = wf_alloc_zero((size_t)workers, sizeof *b->fault));
+                  (b->whole.target = wf_alloc(offsets)) && (b->part.source = wf_alloc(offsets)) && (b->part.target = wf_alloc(offsets));
     if (!enough)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens",
                             bitext->side[0].file.path, source, target);
-    b->workers = workers;
+    b->workers = wf_threads();
     status = encoders_new(bitext, b->workers, &b->encoder, error);
     if (status == WF_OK)
         status = encoders_warm(bitext, b->workers, b->encoder, error);
@@ -96,8 +83,7 @@ void wf_pair_batches_free(wf_pair_batches *b)
 {
     if (!b)
         return;
-    void *const block[] = {b->fault,        b->chosen,       b->source,      b->input,      b->target,
-                           b->whole.source, b->whole.target, b->part.source, b->part.target};
+    void *const block[] = {b->chosen, b->source, b->input, b->target, b->whole.source, b->whole.target, b->part.source, b->part.target};
     for (size_t i = 0; i < sizeof block / sizeof *block; i++)
         wf_free(block[i]);
     encoders_free(b->encoder, b->workers);
@@ -148,6 +134,7 @@ wf_status wf_pair_batches_seek(wf_pair_batches *b, int64_t epoch, int64_t index,
 
 /* --- encoding --- */
 
+/* Pair i of the batch, side k. */
 static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64_t i, int k, wf_error *error)
 {
     const struct bitext_side *side = b->bitext->side + k;
@@ -161,6 +148,9 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     if (status == WF_OK && ids->count + side->bos + side->eos != pair->ids[k])
         status =
             wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
+    if (status == WF_ERR_FORMAT)
+        wf_error_prefix(error, "%s: pair %" PRId64 " is not what the survey found; remove the cache of surveys", side->file.path,
+                        b->chosen[i] + 1);
     if (status != WF_OK)
         return status;
     size_t bytes = (size_t)ids->count * sizeof *ids->id;
@@ -181,39 +171,14 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     return WF_OK;
 }
 
-static void encode_worker(void *ctx, int64_t block)
+static wf_status encode_some(void *ctx, int64_t worker, int64_t item, wf_error *error)
 {
     wf_pair_batches *b = ctx;
-    struct fault *fault = b->fault + block;
-    int64_t count = b->last.count;
-    fault->status = WF_OK;
-    for (int64_t first; (first = atomic_fetch_add(&b->next, AT_ONCE)) < count;)
-        for (int64_t i = first; i < count && i < first + AT_ONCE; i++)
-            for (int k = 0; k < 2 && fault->status == WF_OK; k++) {
-                wf_error_clear(&fault->error);
-                fault->status = encode(b, b->encoder + block, i, k, &fault->error);
-                fault->pair = i;
-                fault->side = k;
-            }
-}
-
-/* The first fault in the batch, whoever met it. The survey has encoded these lines before: so either the files are others now, or
- * the survey is not theirs. */
-static wf_status tell(wf_pair_batches *b, wf_error *error)
-{
-    const struct fault *first = NULL;
-    for (int i = 0; i < b->workers; i++)
-        if (b->fault[i].status != WF_OK && (!first || b->fault[i].pair < first->pair))
-            first = b->fault + i;
-    if (!first)
-        return WF_OK;
-    if (first->status != WF_ERR_FORMAT)
-        return wf_error_set(error, first->status, "%s", first->error.message);
-    wf_status status = bitext_verify(b->bitext, error);
-    if (status != WF_OK)
-        return status;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: pair %" PRId64 " is not what the survey found: %s; remove the cache of surveys",
-                        b->bitext->side[first->side].file.path, b->chosen[first->pair] + 1, first->error.message);
+    wf_status status = WF_OK;
+    for (int64_t i = item * AT_ONCE; i < b->last.count && i < (item + 1) * AT_ONCE; i++)
+        for (int k = 0; k < 2 && status == WF_OK; k++)
+            status = encode(b, b->encoder + worker, i, k, error);
+    return status;
 }
 
 wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_error *error)
@@ -239,15 +204,17 @@ wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_er
                                 .input = b->input,
                                 .target = b->target,
                                 .target_offsets = b->whole.target};
-    atomic_store(&b->next, 0);
     double ids = (double)b->whole.source[run->count] + b->whole.target[run->count];
-    wf_parallel(b->workers, 60 * ids, encode_worker, b);
-    status = tell(b, error);
-    if (status == WF_OK)
+    wf_error failure = {0};
+    status = share_out(b->workers, 0, (run->count + AT_ONCE - 1) / AT_ONCE, 60 * ids, encode_some, b, &failure);
+    /* The survey has encoded these lines before: so either the files are others now, or the survey is not theirs. */
+    if (status == WF_OK || status == WF_ERR_FORMAT)
         status = bitext_verify(b->bitext, error);
+    if (status == WF_OK && failure.code)
+        status = failure.code;
     if (status != WF_OK) {
         b->last = (struct wf_pairs){0};
-        return status;
+        return wf_error_set(error, status, "%s", failure.message);
     }
     b->index++;
     *pairs = b->last;

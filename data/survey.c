@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The survey of parallel text: one walk over the bytes of each file, for content and number of lines, and one that encodes every line. */
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include <weft/internal/lines.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
@@ -13,21 +11,13 @@
 
 #include "bitext_internal.h"
 
-struct fault {
-    int64_t line;
-    wf_status status;
-    wf_error error;
-};
-struct work {           /* of a worker */
-    struct fault fault; /* the first in its pieces */
+struct work { /* of a worker */
     int64_t longest, longest_bytes, longest_at;
 };
 struct encoding {
     struct wf_bitext *bitext;
     int which;
     const struct text_scan *scan;
-    int64_t max_length, first, end; /* pieces that are shared out */
-    _Atomic int64_t next;
     uint32_t *unknown; /* [lines], or NULL */
     struct encoder *encoder;
     struct work *work;
@@ -40,7 +30,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     const struct bitext_side *side = e->bitext->side + e->which;
     const char *text = encoder->text.data;
     struct pair *pair = e->bitext->pair + line;
-    int64_t from, to, unknown = 0;
+    int64_t from, to, unknown = 0, most = e->bitext->survey.max_length;
     *next = wf_line_at(text, encoder->text.length, begin, &from, &to);
     int64_t bad = wf_text_fault(text + begin, *next - begin);
     if (bad >= 0) /* in the first line bytes count from the start of the file, a byte order mark too */
@@ -67,7 +57,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         e->unknown[line] = (uint32_t)unknown;
     if (ids > work->longest)
         work->longest = ids;
-    if (to - from > work->longest_bytes && (!e->max_length || ids <= e->max_length)) {
+    if (to - from > work->longest_bytes && (!most || ids <= most)) {
         work->longest_bytes = to - from;
         work->longest_at = base + from;
     }
@@ -86,21 +76,22 @@ static wf_status read_more(const struct text_file *file, struct wf_string *text,
     return status;
 }
 
-/* The lines that begin in a piece: line 0, or what follows a "\n" in it. *line is the one at which it ended. */
-static wf_status survey_piece(struct encoding *e, struct encoder *encoder, struct work *work, int64_t piece, int64_t *line, wf_error *error)
+/* The lines that begin in a piece: line 0, or what follows a "\n" in it. */
+static wf_status survey_piece(void *ctx, int64_t worker, int64_t piece, wf_error *error)
 {
+    struct encoding *e = ctx;
+    struct encoder *encoder = e->encoder + worker;
     const struct text_file *file = &e->bitext->side[e->which].file;
     struct wf_string *text = &encoder->text;
-    int64_t base = piece * TEXT_PIECE, bytes = text_piece_bytes(file, piece), begin;
-    *line = piece == 0 ? 0 : e->scan->ends[piece] + 1;
+    int64_t base = piece * TEXT_PIECE, bytes = text_piece_bytes(file, piece), line = piece == 0 ? 0 : e->scan->ends[piece] + 1;
     text->length = 0;
     wf_status status = read_more(file, text, base, bytes, error);
     if (status != WF_OK)
         return status;
     const char *newline = memchr(text->data, '\n', (size_t)bytes);
-    begin = piece == 0 ? wf_line_first(text->data, bytes) : newline ? newline + 1 - text->data : bytes + 1;
-    for (; status == WF_OK && begin <= bytes && base + begin < file->bytes; ++*line) {
-        if (*line > e->scan->ends[piece + 1])
+    int64_t begin = piece == 0 ? wf_line_first(text->data, bytes) : newline ? newline + 1 - text->data : bytes + 1;
+    for (; status == WF_OK && begin <= bytes && base + begin < file->bytes; line++) {
+        if (line > e->scan->ends[piece + 1])
             return text_file_changed(file, error);
         for (int64_t seen = begin; status == WF_OK && base + text->length < file->bytes;) {
             if (text->length > seen && memchr(text->data + seen, '\n', (size_t)(text->length - seen)))
@@ -109,50 +100,22 @@ static wf_status survey_piece(struct encoding *e, struct encoder *encoder, struc
             status = read_more(file, text, base, 4096 + seen / 2, error);
         }
         if (status == WF_OK)
-            status = survey_line(e, encoder, work, *line, base, begin, &begin, error);
-        if (status != WF_OK)
-            break;
+            status = survey_line(e, encoder, e->work + worker, line, base, begin, &begin, error);
     }
     return status;
 }
 
-static void survey_worker(void *ctx, int64_t block)
-{
-    struct encoding *e = ctx;
-    struct work *work = e->work + block;
-    for (int64_t piece, line; (piece = atomic_fetch_add(&e->next, 1)) < e->end;) {
-        wf_error error = {0};
-        wf_status status = survey_piece(e, e->encoder + block, work, piece, &line, &error);
-        if (status != WF_OK && (work->fault.status == WF_OK || line < work->fault.line))
-            work->fault = (struct fault){line, status, error};
-    }
-}
-
-/* Pieces a few at a time, so that the caller hears of them and can stop; the first fault in the file is the one that is told,
- * whoever met it. */
 static wf_status survey_side(struct encoding *e, int workers, struct text_progress *progress, wf_error *error)
 {
     struct wf_bitext *bitext = e->bitext;
     struct bitext_side *side = bitext->side + e->which;
-    for (int64_t first = 0; first < e->scan->pieces; first = e->end) {
-        int64_t bytes = 0;
-        wf_status status = bitext_verify(bitext, error);
-        if (status != WF_OK)
-            return status;
-        e->end = e->scan->pieces - first < 2 * workers ? e->scan->pieces : first + 2 * workers;
-        atomic_store(&e->next, first);
-        for (int64_t i = first; i < e->end; i++)
-            bytes += text_piece_bytes(&side->file, i);
-        wf_parallel(workers, (double)bytes * 20, survey_worker, e);
-        const struct fault *worst = NULL;
-        for (int i = 0; i < workers; i++)
-            if (e->work[i].fault.status != WF_OK && (!worst || e->work[i].fault.line < worst->line))
-                worst = &e->work[i].fault;
-        if (worst)
-            return wf_error_set(error, worst->status, "%s", worst->error.message);
-        if ((status = text_progress(progress, bytes, error)) != WF_OK)
-            return status;
-    }
+    wf_error failure = {0};
+    wf_status status = text_file_walk(&side->file, workers, 2, 20, survey_piece, e, progress, true, &failure);
+    /* Whatever is wrong with a file that was changed meanwhile, that it was is what is told. */
+    if ((status == WF_OK || status == WF_ERR_FORMAT) && (status = bitext_verify(bitext, error)) != WF_OK)
+        return status;
+    if (failure.code)
+        return wf_error_set(error, failure.code, "%s", failure.message);
     int64_t *longest = e->which ? &bitext->survey.longest_target : &bitext->survey.longest_source;
     for (int i = 0; i < workers; i++) {
         struct work *work = e->work + i;
@@ -205,13 +168,7 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
         enough ? encoders_new(bitext, workers, &encoder, error)
                : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].file.path, lines);
     for (int i = 0; i < 2 && status == WF_OK; i++) {
-        struct encoding e = {.bitext = bitext,
-                             .which = i,
-                             .scan = scan + i,
-                             .max_length = bitext->survey.max_length,
-                             .unknown = unknown[i],
-                             .encoder = encoder,
-                             .work = work};
+        struct encoding e = {.bitext = bitext, .which = i, .scan = scan + i, .unknown = unknown[i], .encoder = encoder, .work = work};
         status = survey_side(&e, workers, progress, error);
     }
     if (status == WF_OK) {

@@ -2,13 +2,11 @@
 /* A text is encoded in blocks. Where one may end depends on the tokenizer: a cut is right when the ids of what lies around it are those of
  * the two sides, each encoded by itself. That is asked of the tokenizer, whatever its parts are, for a window around each place that a
  * cut is wanted at. One that finds no place to be cut gets the text as a whole. */
-#include <stdatomic.h>
 #include <string.h>
 
 #include <weft/internal/encode.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
-#include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -28,7 +26,6 @@ struct slot {
     int64_t begin, end;   /* of the block */
     struct wf_tokens ids;
     int64_t unknown;
-    wf_error error;
 };
 struct worker {
     wf_token_cache *cache;
@@ -44,17 +41,13 @@ struct encoding {
     int workers;
     struct worker *worker;
     struct slot *slot;
-    _Atomic int64_t next;
-    int64_t count; /* slots in use */
 };
 
-static bool read_text(struct encoding *e, struct worker *w, int64_t begin, int64_t end, wf_error *error)
+static wf_status read_text(struct encoding *e, struct worker *w, int64_t begin, int64_t end, wf_error *error)
 {
-    if (!wf_grow(&w->text, &w->capacity, end - begin, 1)) {
-        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode %lld bytes", e->part->file->path, (long long)(end - begin));
-        return false;
-    }
-    return text_file_read(e->part->file, begin, end - begin, w->text, error) == WF_OK;
+    if (!wf_grow(&w->text, &w->capacity, end - begin, 1))
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to encode %lld bytes", e->part->file->path, (long long)(end - begin));
+    return text_file_read(e->part->file, begin, end - begin, w->text, error);
 }
 
 /* --- where a text may be cut --- */
@@ -95,77 +88,59 @@ static bool safe_cut(const struct encoding *e, struct worker *w, const char *tex
     return true;
 }
 
-/* The first place from `nominal` on. Words nearly always begin at white space, and where a line ends a full stop may join it. */
-static int64_t find_cut(struct encoding *e, struct worker *w, int64_t nominal, wf_error *error)
+/* Sets s->cut to the first place from s->nominal on. Words nearly always begin at white space, and where a line ends a full stop may join
+ * it. */
+static wf_status find_cut(void *ctx, int64_t worker, int64_t slot, wf_error *error)
 {
     static const char spaces[] = " \t\r\n\v\f";
-    const struct text_part *part = e->part;
-    int64_t search = e->characters ? 4 : SEARCH, window = e->characters ? 0 : e->window;
-    int64_t from = nominal - part->begin > window ? nominal - window : part->begin;
-    int64_t to = part->end - nominal > search + window ? nominal + search + window : part->end, tries = 0;
-    if (!read_text(e, w, from, to, error))
-        return -1;
-    for (int64_t at = nominal - from; at < to - from && at < nominal - from + search && tries < TRIES; at++) {
-        const char *text = w->text;
-        if (e->characters && !continues(text[at]))
-            return from + at;
-        if (!e->characters && at > 0 && (text[at] == ' ' || text[at] == '\n') && !memchr(spaces, text[at - 1], sizeof spaces)) {
-            tries++;
-            if (safe_cut(e, w, text, to - from, at))
-                return from + at;
-        }
-    }
-    return -1;
-}
-
-static void cut_worker(void *ctx, int64_t worker)
-{
     struct encoding *e = ctx;
-    for (int64_t i; (i = atomic_fetch_add(&e->next, 1)) < e->count;) {
-        struct slot *s = e->slot + i;
-        s->cut = s->nominal >= e->part->end ? e->part->end : find_cut(e, e->worker + worker, s->nominal, &s->error);
+    struct worker *w = e->worker + worker;
+    struct slot *s = e->slot + slot;
+    const struct text_part *part = e->part;
+    s->cut = s->nominal >= part->end ? part->end : -1;
+    if (s->cut >= 0)
+        return WF_OK;
+    int64_t search = e->characters ? 4 : SEARCH, window = e->characters ? 0 : e->window;
+    int64_t from = s->nominal - part->begin > window ? s->nominal - window : part->begin, wanted = s->nominal - from, tries = 0;
+    int64_t to = part->end - s->nominal > search + window ? s->nominal + search + window : part->end;
+    wf_status status = read_text(e, w, from, to, error);
+    for (int64_t at = wanted; status == WF_OK && s->cut < 0 && at < to - from && at < wanted + search && tries < TRIES; at++) {
+        const char *text = w->text;
+        bool begins = at > 0 && (text[at] == ' ' || text[at] == '\n') && !memchr(spaces, text[at - 1], sizeof spaces);
+        tries += begins && !e->characters;
+        if (e->characters ? !continues(text[at]) : begins && safe_cut(e, w, text, to - from, at))
+            s->cut = from + at;
     }
+    return status;
 }
 
 /* --- blocks --- */
 
-static void encode_block(struct encoding *e, struct worker *w, struct slot *s)
+static wf_status encode_block(void *ctx, int64_t worker, int64_t slot, wf_error *error)
 {
+    struct encoding *e = ctx;
+    struct worker *w = e->worker + worker;
+    struct slot *s = e->slot + slot;
     const struct text_file *file = e->part->file;
     int64_t length = s->end - s->begin;
-    if (!read_text(e, w, s->begin, s->end, &s->error))
-        return;
+    s->ids.count = s->unknown = 0;
+    wf_status status = read_text(e, w, s->begin, s->end, error);
+    if (status != WF_OK)
+        return status;
     int64_t bad = wf_text_fault(w->text, length);
-    if (bad >= 0) {
-        text_file_refuse(file, s->begin + bad, &s->error);
-        return;
-    }
+    if (bad >= 0)
+        return text_file_refuse(file, s->begin + bad, error);
     const struct wf_encode_options options = {.cache = w->cache, .whole = true, .unknown = &s->unknown};
     struct wf_encode_fault fault = {0};
     char place[1024];
-    wf_status status = wf_tokenizer_encode_placed(e->tokenizer, w->text, length, &options, &s->ids, &fault);
+    status = wf_tokenizer_encode_placed(e->tokenizer, w->text, length, &options, &s->ids, &fault);
+    if (status == WF_OK)
+        return WF_OK;
     if (status == WF_ERR_MEMORY)
-        wf_error_set(&s->error, status, "%s: no memory for the ids of %lld bytes", file->path, (long long)length);
-    else if (status != WF_OK && text_file_place(file, s->begin + fault.offset, place, sizeof place, &s->error) == WF_OK)
-        wf_tokenizer_fault(e->tokenizer, w->text, length, &fault, place, &s->error);
-}
-
-static void block_worker(void *ctx, int64_t worker)
-{
-    struct encoding *e = ctx;
-    for (int64_t i; (i = atomic_fetch_add(&e->next, 1)) < e->count;)
-        encode_block(e, e->worker + worker, e->slot + i);
-}
-
-static wf_status run(struct encoding *e, int64_t count, double cost, void (*body)(void *ctx, int64_t worker), wf_error *error)
-{
-    e->count = count;
-    atomic_store(&e->next, 0);
-    wf_parallel(e->workers, cost, body, e);
-    for (int64_t i = 0; i < count; i++)
-        if (e->slot[i].error.code != WF_OK)
-            return wf_error_set(error, e->slot[i].error.code, "%s", e->slot[i].error.message);
-    return WF_OK;
+        return wf_error_set(error, status, "%s: no memory for the ids of %lld bytes", file->path, (long long)length);
+    if (text_file_place(file, s->begin + fault.offset, place, sizeof place, error) == WF_OK)
+        wf_tokenizer_fault(e->tokenizer, w->text, length, &fault, place, error);
+    return error->code;
 }
 
 /* The blocks from *begin on whose ends are known, into the slots; *from is the last place that was looked at. */
@@ -177,7 +152,7 @@ static wf_status next_blocks(struct encoding *e, int64_t *begin, int64_t *from, 
         e->slot[count++].nominal = *from;
     } while (count < SLOTS * e->workers && *from < e->part->end);
     *blocks = 0;
-    wf_status status = run(e, count, (double)count * 1e5, cut_worker, error);
+    wf_status status = share_out(e->workers, 0, count, (double)count * 1e5, find_cut, e, error);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
         int64_t cut = e->slot[i].cut;
         if (cut <= *begin) /* none was found, or one of before */
@@ -196,12 +171,8 @@ static wf_status encode_part(struct encoding *e, struct text_progress *progress,
     for (int64_t begin = e->part->begin, from = begin; begin < e->part->end && status == WF_OK;) {
         int64_t blocks, first = begin;
         status = next_blocks(e, &begin, &from, &blocks, error);
-        for (int64_t i = 0; i < blocks; i++) {
-            e->slot[i].ids.count = 0;
-            e->slot[i].unknown = 0;
-        }
         if (status == WF_OK)
-            status = run(e, blocks, (double)(begin - first) * 20, block_worker, error);
+            status = share_out(e->workers, 0, blocks, (double)(begin - first) * 20, encode_block, e, error);
         for (int64_t i = 0; i < blocks && status == WF_OK; i++) {
             status = ids_writer_add(writer, e->slot[i].ids.id, e->slot[i].ids.count, error);
             *unknown += e->slot[i].unknown;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <weft/file.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/map.h>
 #include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -78,19 +80,10 @@ wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes
         memcpy(out, file->memory + at, (size_t)bytes);
         return WF_OK;
     }
-    while (bytes > 0) {
-        ssize_t got = pread(file->fd, out, (size_t)bytes, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return wf_file_refused(file->path, "read", errno, error);
-        if (got == 0)
-            return text_file_changed(file, error);
-        out += got;
-        at += got;
-        bytes -= got;
-    }
-    return WF_OK;
+    int64_t got = wf_map_read(file->fd, at, out, bytes);
+    if (got < 0)
+        return wf_file_refused(file->path, "read", errno, error);
+    return got < bytes ? text_file_changed(file, error) : WF_OK;
 }
 
 /* Line and column of a byte, both from 1: they are counted when there is something to tell. */
@@ -138,6 +131,57 @@ wf_status text_progress(struct text_progress *p, int64_t more, wf_error *error)
     return p->call(p->ctx, p->done, p->total) ? WF_OK : wf_error_set(error, WF_ERR_CANCELLED, "%s was cancelled", p->what);
 }
 
+/* --- work for all threads --- */
+
+struct sharing {
+    share_body *body;
+    void *ctx;
+    int64_t end, failed; /* failed: the first item that did */
+    _Atomic int64_t next;
+    pthread_mutex_t mutex;
+    wf_error error;
+};
+
+static void share_worker(void *ctx, int64_t worker)
+{
+    struct sharing *s = ctx;
+    for (int64_t item; (item = atomic_fetch_add(&s->next, 1)) < s->end;) {
+        wf_error error;
+        wf_error_clear(&error); /* not the whole message, which is long */
+        if (s->body(s->ctx, worker, item, &error) == WF_OK)
+            continue;
+        pthread_mutex_lock(&s->mutex);
+        if (item < s->failed) {
+            s->failed = item;
+            s->error = error;
+        }
+        pthread_mutex_unlock(&s->mutex);
+    }
+}
+
+wf_status share_out(int workers, int64_t first, int64_t end, double cost, share_body *body, void *ctx, wf_error *error)
+{
+    struct sharing s = {
+        .body = body, .ctx = ctx, .end = end, .failed = end, .next = first, .mutex = PTHREAD_MUTEX_INITIALIZER, .error.code = WF_OK};
+    wf_parallel(workers, cost, share_worker, &s);
+    return s.failed < end ? wf_error_set(error, s.error.code, "%s", s.error.message) : WF_OK;
+}
+
+wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_once, double cost, share_body *body, void *ctx,
+                         struct text_progress *progress, bool counts, wf_error *error)
+{
+    int64_t pieces = (file->bytes + TEXT_PIECE - 1) / TEXT_PIECE;
+    wf_status status = WF_OK;
+    for (int64_t first = 0, end; first < pieces && status == WF_OK; first = end) {
+        end = pieces - first < at_once * workers ? pieces : first + at_once * workers;
+        int64_t bytes = (end < pieces ? end * TEXT_PIECE : file->bytes) - first * TEXT_PIECE;
+        status = share_out(workers, first, end, cost * (double)bytes, body, ctx, error);
+        if (status == WF_OK)
+            status = text_progress(progress, counts ? bytes : 0, error);
+    }
+    return status;
+}
+
 /* --- the walk over all bytes --- */
 
 struct scanning {
@@ -145,12 +189,7 @@ struct scanning {
     const struct text_scan *out;
     uint64_t *hash; /* [pieces] */
     char *buffer;   /* [workers][TEXT_PIECE] */
-    struct scan_failure {
-        wf_error error;
-    } * failure; /* [workers] */
-    _Atomic int64_t next;
-    int64_t end;
-    char last; /* byte of the file */
+    char last;      /* byte of the file */
 };
 
 /* Bytes that are no continuation. */
@@ -169,37 +208,19 @@ static int64_t characters_in(const char *text, int64_t bytes)
     return count;
 }
 
-static void scan_worker(void *ctx, int64_t worker)
+static wf_status scan_piece(void *ctx, int64_t worker, int64_t piece, wf_error *error)
 {
     struct scanning *s = ctx;
     char *buffer = s->buffer + worker * TEXT_PIECE;
-    for (int64_t piece; (piece = atomic_fetch_add(&s->next, 1)) < s->end;) {
-        int64_t bytes = text_piece_bytes(s->file, piece);
-        if (text_file_read(s->file, piece * TEXT_PIECE, bytes, buffer, &s->failure[worker].error) != WF_OK)
-            return;
-        s->hash[piece] = wf_hash(buffer, bytes, 0);
-        s->out->ends[piece + 1] = wf_line_ends(buffer, bytes);
-        s->out->points[piece + 1] = characters_in(buffer, bytes) - (piece == 0 && wf_line_first(buffer, bytes) > 0);
-        if (piece + 1 == s->out->pieces)
-            s->last = buffer[bytes - 1];
-    }
-}
-
-/* About 100 milliseconds of pieces at a time, so that the caller hears of them and can stop. */
-static wf_status scan_pieces(struct scanning *s, int workers, struct text_progress *progress, wf_error *error)
-{
-    enum { AT_ONCE = 128 };
-    for (int64_t first = 0; first < s->out->pieces; first = s->end) {
-        s->end = s->out->pieces - first < AT_ONCE * workers ? s->out->pieces : first + AT_ONCE * workers;
-        atomic_store(&s->next, first);
-        wf_parallel(workers, (double)(s->end - first) * TEXT_PIECE / 5, scan_worker, s);
-        for (int i = 0; i < workers; i++)
-            if (s->failure[i].error.code != WF_OK)
-                return wf_error_set(error, s->failure[i].error.code, "%s", s->failure[i].error.message);
-        wf_status status = text_progress(progress, 0, error);
-        if (status != WF_OK)
-            return status;
-    }
+    int64_t bytes = text_piece_bytes(s->file, piece);
+    wf_status status = text_file_read(s->file, piece * TEXT_PIECE, bytes, buffer, error);
+    if (status != WF_OK)
+        return status;
+    s->hash[piece] = wf_hash(buffer, bytes, 0);
+    s->out->ends[piece + 1] = wf_line_ends(buffer, bytes);
+    s->out->points[piece + 1] = characters_in(buffer, bytes) - (piece == 0 && wf_line_first(buffer, bytes) > 0);
+    if (piece + 1 == s->out->pieces)
+        s->last = buffer[bytes - 1];
     return WF_OK;
 }
 
@@ -209,13 +230,9 @@ wf_status text_file_scan(const struct text_file *file, struct text_progress *pro
     int workers = pieces < wf_threads() ? (int)pieces : wf_threads();
     size_t counts = (size_t)(pieces + 1) * sizeof(int64_t);
     *out = (struct text_scan){.pieces = pieces, .ends = wf_alloc(counts), .points = wf_alloc(counts)};
-    struct scanning s = {.file = file,
-                         .out = out,
-                         .hash = wf_alloc(counts),
-                         .buffer = wf_alloc((size_t)workers * TEXT_PIECE),
-                         .failure = wf_alloc_zero((size_t)workers, sizeof *s.failure)};
-    wf_status status = out->ends && out->points && s.hash && s.buffer && s.failure
-                           ? scan_pieces(&s, workers, progress, error)
+    struct scanning s = {.file = file, .out = out, .hash = wf_alloc(counts), .buffer = wf_alloc((size_t)workers * TEXT_PIECE)};
+    wf_status status = out->ends && out->points && s.hash && s.buffer /* 128 pieces take about 100 milliseconds */
+                           ? text_file_walk(file, workers, 128, 0.2, scan_piece, &s, progress, false, error)
                            : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to look through it", file->path);
     if (status == WF_OK) {
         out->ends[0] = out->points[0] = 0;
@@ -230,7 +247,6 @@ wf_status text_file_scan(const struct text_file *file, struct text_progress *pro
     }
     wf_free(s.hash);
     wf_free(s.buffer);
-    wf_free(s.failure);
     return status;
 }
 

@@ -34,8 +34,13 @@ struct text_progress {
     int64_t done, total;
     const char *what; /* for the message: "the survey of the parallel text" */
 };
-/* WF_ERR_CANCELLED when the caller wants to stop. */
+/* WF_ERR_CANCELLED when the caller wants to stop. `progress` may be NULL. */
 wf_status text_progress(struct text_progress *progress, int64_t more, wf_error *error) WF_CHECKED;
+
+/* Calls body(ctx, worker, item, error) for the items first .. end-1, each once: every worker, 0 .. workers-1, takes the next item when it
+ * has done one. The error is that of the first item that failed, whoever met it. `cost` as for wf_parallel. Allocates nothing. */
+typedef wf_status share_body(void *ctx, int64_t worker, int64_t item, wf_error *error);
+wf_status share_out(int workers, int64_t first, int64_t end, double cost, share_body *body, void *ctx, wf_error *error) WF_CHECKED;
 
 /* The file by pieces of TEXT_PIECE bytes: ends[i] lines end before piece i, points[i] characters begin before it; [pieces + 1]. */
 enum { TEXT_PIECE = 1 << 18 };
@@ -52,6 +57,11 @@ static inline int64_t text_piece_bytes(const struct text_file *file, int64_t pie
     int64_t left = file->bytes - piece * TEXT_PIECE;
     return left < TEXT_PIECE ? left : TEXT_PIECE;
 }
+
+/* share_out over the pieces of a file, `at_once` a worker at a time, so that the caller hears of them and can stop. `cost`: nanoseconds a
+ * byte; `counts`: the bytes are added to the progress. */
+wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_once, double cost, share_body *body, void *ctx,
+                         struct text_progress *progress, bool counts, wf_error *error) WF_CHECKED;
 
 /* Whether the file is still that which was opened: one that was only touched, or written with the same bytes, is. */
 wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *error) WF_CHECKED;
