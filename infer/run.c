@@ -1,27 +1,168 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a run to use its model. */
+/* The files of a run's folder, and opening a run to use its model. */
 #include <weft/run.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/run_folder.h>
 #include <weft/memory.h>
 
-#include "hugging_face.h"
-#include <weft/internal/run_folder.h>
+char *wf_run_path(const char *folder, const char *name, wf_error *error)
+{
+    size_t length = strlen(folder);
+    char *path = wf_format("%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
+    if (!path)
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for a path in %s", folder);
+    return path;
+}
 
-/* Weights say which tokenizers they were trained with: two of the same size are told apart. Weights from elsewhere don't. */
+bool wf_run_has(const char *folder, const char *name)
+{
+    char *path = wf_run_path(folder, name, NULL);
+    bool there = path && wf_file_exists(path);
+    wf_free(path);
+    return there;
+}
+
+/* Weights say which tokenizers they were trained with: two of the same size are told apart. */
+static const char *tokenizer_hash(const wf_tokenizer *tokenizer, char text[32])
+{
+    snprintf(text, 32, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
+    return text;
+}
+
+void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source)
+{
+    char hash[32];
+    wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
+    wf_safetensors_put_metadata(w, "tokenizer_content", tokenizer_hash(tokenizer, hash));
+    if (source)
+        wf_safetensors_put_metadata(w, "source_tokenizer_content", tokenizer_hash(source, hash));
+}
+
+/* The step of a checkpoint's name, step-00000100.safetensors; -1 for any other file, which is not ours to remove. */
+static int64_t step_of(const char *name)
+{
+    long long step;
+    char again[64];
+    if (sscanf(name, "step-%lld.safetensors", &step) != 1)
+        return -1;
+    snprintf(again, sizeof again, "step-%08lld.safetensors", step);
+    return strcmp(again, name) == 0 ? step : -1;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error)
+{
+    struct wf_names names = {0};
+    *steps = NULL;
+    *count = 0;
+    char *path = wf_run_path(folder, "checkpoints", error);
+    wf_status status = !path ? WF_ERR_MEMORY : wf_folder_exists(path) ? wf_folder_list(path, "step-", &names, error) : WF_OK;
+    if (status == WF_OK && !(*steps = wf_alloc((size_t)(names.count + 1) * sizeof **steps)))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a list of checkpoints");
+    for (int64_t i = 0; status == WF_OK && i < names.count; i++) {
+        int64_t step = step_of(names.name[i]);
+        if (step >= 0)
+            (*steps)[(*count)++] = step;
+    }
+    if (status == WF_OK)
+        qsort(*steps, (size_t)*count, sizeof **steps, ascending); /* by number: names of more than eight digits sort otherwise */
+    wf_names_free(&names);
+    wf_free(path);
+    return status;
+}
+
+wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
+                              wf_error *error)
+{
+    struct wf_model_shape shape = wf_config_shape(config);
+    const struct {
+        bool needed;
+        const char *side;
+        const wf_tokenizer *tokenizer;
+        enum wf_special special;
+        const char *what;
+    } need[] = {{true, "target", tokenizer, WF_SPECIAL_BOS, "start of a sentence (<s>, <bos>, [CLS])"},
+                {true, "target", tokenizer, WF_SPECIAL_EOS, "end of a sentence (</s>, <eos>, [SEP])"},
+                {shape.source_bos, "source", source, WF_SPECIAL_BOS, "start of a sentence (<s>, <bos>, [CLS])"},
+                {shape.source_eos, "source", source, WF_SPECIAL_EOS, "end of a sentence (</s>, <eos>, [SEP])"}};
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        if (need[i].needed && wf_tokenizer_special(need[i].tokenizer, need[i].special) < 0)
+            return wf_error_set(error, WF_ERR_FORMAT,
+                                "%s: the %s's tokenizer has no token for the %s, which translation needs: weft tokenizer train "
+                                "makes one that has it",
+                                name, need[i].side, need[i].what);
+    return WF_OK;
+}
+
+/* One name, or two where source and target do not share embeddings. */
+static bool two_files(const struct wf_config *config)
+{
+    return wf_config_kind(config) == WF_MODEL_PAIRS && !wf_config_shape(config).shared_tokenizer;
+}
+
+static wf_status save_one(const char *folder, const char *name, const wf_tokenizer *tokenizer, wf_error *error)
+{
+    char *path = wf_run_path(folder, name, error);
+    wf_status status = path ? wf_tokenizer_save(tokenizer, path, error) : WF_ERR_MEMORY;
+    wf_free(path);
+    return status;
+}
+
+wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
+                             wf_error *error)
+{
+    if (!two_files(config))
+        return save_one(folder, "tokenizer.json", tokenizer, error);
+    wf_status status = save_one(folder, "tokenizer.source.json", source, error);
+    return status == WF_OK ? save_one(folder, "tokenizer.target.json", tokenizer, error) : status;
+}
+
+static wf_status load_one(const char *folder, const char *name, int64_t types, wf_tokenizer **out, wf_error *error)
+{
+    char *path = wf_run_path(folder, name, error);
+    wf_status status = path ? wf_tokenizer_load(path, out, error) : WF_ERR_MEMORY;
+    if (status == WF_OK && wf_tokenizer_vocab_size(*out) != types)
+        status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld", path,
+                              (long long)wf_tokenizer_vocab_size(*out), folder, (long long)types);
+    wf_free(path);
+    return status;
+}
+
+/* For language models and encoders the source's is NULL; for translation it may be the same pointer. */
+static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_error *error)
+{
+    const struct wf_config *c = &run->config;
+    bool two = two_files(c), pairs = wf_config_kind(c) == WF_MODEL_PAIRS;
+    struct wf_model_shape shape = wf_config_shape(c);
+    if (wf_config_read_only(c))
+        return hf_tokenizer_load(folder, c, &run->tokenizer, error);
+    if (load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", shape.vocab_size, &run->tokenizer, error) ||
+        (two && load_one(folder, "tokenizer.source.json", shape.source_vocab_size, &run->source_tokenizer, error)))
+        return error->code;
+    if (pairs && !two)
+        run->source_tokenizer = run->tokenizer;
+    return pairs ? wf_tokenizers_check(c, run->tokenizer, run->source_tokenizer, folder, error) : WF_OK;
+}
+
+/* --- opening ------------------------------------------------------------------------------------------------------- */
+
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
                                 wf_error *error)
 {
     const char *was = wf_safetensors_metadata(file, key);
     char now[32];
-    if (!was || !tokenizer)
-        return WF_OK;
-    snprintf(now, sizeof now, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
-    if (strcmp(was, now) == 0)
+    if (!was || !tokenizer || strcmp(was, tokenizer_hash(tokenizer, now)) == 0)
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the run's %s tokenizer: restore that tokenizer",
                         path, key[0] == 's' ? "source" : "target");
@@ -34,52 +175,37 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     const char *other = weights ? NULL : hf_other_weights(folder);
-    wf_status status = WF_OK;
+    wf_safetensors *file = NULL;
     if (named && wf_folder_exists(path))
-        status = wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
+        wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
     else if (!wf_file_exists(path))
-        status = wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
-                              named     ? "give a safetensors file"
-                              : weights ? "the run was not validated, or has not been yet"
-                              : other   ? other
-                                        : "the run has not been saved yet, or is none");
-    wf_safetensors *file = status == WF_OK ? wf_safetensors_open(path, error) : NULL;
-    if (status == WF_OK && !file)
-        status = error->code;
-    if (status == WF_OK)
-        status = same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error);
-    if (status == WF_OK)
-        status = same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, error);
-    if (status == WF_OK && (status = wf_model_load(run->model, file, error)) != WF_OK)
+        wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
+                     named     ? "give a safetensors file"
+                     : weights ? "the run was not validated, or has not been yet"
+                     : other   ? other
+                               : "the run has not been saved yet, or is none");
+    else if ((file = wf_safetensors_open(path, error)) && same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error) == WF_OK &&
+             same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, error) == WF_OK &&
+             wf_model_load(run->model, file, error) != WF_OK)
         wf_error_prefix(error, "%s", path);
-    if (file)
-        wf_safetensors_close(file);
+    wf_safetensors_close(file);
     wf_free(path);
-    return status;
+    return error->code;
 }
 
 wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
+    wf_error failure = {0};
     *run = (struct wf_run){0};
-    wf_error local = {0};
-    if (!error)
-        error = &local;
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
-    char *config = wf_run_path(folder, "config.json", error);
-    wf_status status = config ? wf_config_load(&run->config, config, error) : WF_ERR_MEMORY;
-    if (status == WF_OK)
-        status = wf_tokenizers_load(folder, &run->config, &run->tokenizer, &run->source_tokenizer, error);
-    if (status == WF_OK)
-        status = hf_embed_options(folder, &run->config, &run->embed, error);
-    if (status == WF_OK && !(run->model = wf_model_new(&run->config, error)))
-        status = error->code;
-    if (status == WF_OK)
-        status = open_weights(run, folder, weights, error);
-    wf_free(config);
-    if (status != WF_OK)
+    char *config = wf_run_path(folder, "config.json", &failure);
+    if (!config || wf_config_load(&run->config, config, &failure) || load_tokenizers(run, folder, &failure) ||
+        hf_embed_options(folder, &run->config, &run->embed, &failure) || !(run->model = wf_model_new(&run->config, &failure)) ||
+        open_weights(run, folder, weights, &failure))
         wf_run_close(run);
-    return status;
+    wf_free(config);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
 
 void wf_run_close(struct wf_run *run)

@@ -9,15 +9,13 @@
 #include <weft/tokenizer.h>
 
 char *wf_run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
+bool wf_run_has(const char *folder, const char *name);                    /* whether the file is there */
 /* What every file of weights says about itself: the format, and the tokenizers that it was trained with. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
 /* The steps of a run's checkpoints, ascending; wf_free. */
 wf_status wf_checkpoint_steps(const char *folder, int64_t **steps, int64_t *count, wf_error *error);
 
 wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source,
-                             wf_error *error);
-/* The same files, read. For language models *source is NULL; for translation it may be the same pointer. */
-wf_status wf_tokenizers_load(const char *folder, const struct wf_config *config, wf_tokenizer **tokenizer, wf_tokenizer **source,
                              wf_error *error);
 /* Whether they have the special tokens that a translation model needs; `name` stands for them in the message. */
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
@@ -26,5 +24,14 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
 /* The number of tokens that wf_evaluate_masked masks. */
 wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                           int64_t *chosen, wf_error *error);
+
+/* --- folders of Hugging Face's libraries: hugging_face.c ----------------------------------------------------------- */
+/* tokenizer.json, or else vocab.txt with what tokenizer_config.json says. Its vocabulary is as large as the model's, or a bit smaller where
+ * the model's embedding was padded. */
+wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+/* Where there is no model.safetensors: what there is instead, for a message; NULL for nothing that is known. */
+const char *hf_other_weights(const char *folder);
+/* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is. */
+wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
 
 #endif
