@@ -23,25 +23,25 @@ static const struct key keys[] = {{"id", &value_id, offsetof(struct added_token,
                                   {"special", &value_bool, offsetof(struct added_token, special)},
                                   {0}};
 
-static wf_status read_one(struct reader *r, json_t *value, struct added_token *token)
+static void read_one(struct reader *r, json_t *value, struct added_token *token)
 {
     char quoted[WF_QUOTE_SIZE];
-    if (!json_is_object(value))
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: an added token is not an object", r->where);
-    wf_status status = keys_read(r, keys, false, value, token);
-    if (status != WF_OK)
-        return status;
+    if (json_is_object(value))
+        keys_read(r, keys, false, value, token);
+    else
+        reader_refuse(r, "an added token is not an object");
     if (token->content.length == 0)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: an added token is empty", r->where);
+        reader_refuse(r, "an added token is empty");
+    if (reader_failed(r))
+        return;
     int32_t id = vocab_add(&r->t->vocab, token->content.data, token->content.length);
     if (id < 0)
-        return reader_no_memory(r);
-    if (token->id != id)
-        return wf_error_set(r->error, WF_ERR_FORMAT,
-                            "%s: the added token %s has the id %" PRId32 " where the vocabulary gives it %" PRId32
-                            "; ids that it lacks must follow on each other",
-                            r->where, wf_text_quote(token->content.data, quoted), token->id, id);
-    return WF_OK;
+        reader_no_memory(r);
+    else if (token->id != id)
+        reader_refuse(r,
+                      "the added token %s has the id %" PRId32 " where the vocabulary gives it %" PRId32
+                      "; ids that it lacks must follow on each other",
+                      wf_text_quote(token->content.data, quoted), token->id, id);
 }
 
 static int by_id(const void *a, const void *b)
@@ -50,25 +50,21 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-wf_status added_tokens_read(struct reader *r, json_t *root)
+void added_tokens_read(struct reader *r, json_t *root)
 {
     wf_tokenizer *t = r->t;
-    json_t *array = NULL;
+    json_t *array = json_object_get(root, "added_tokens");
     char quoted[WF_QUOTE_SIZE];
-    wf_status status = wf_json_get_array(root, r->where, "added_tokens", WF_JSON_OPTIONAL, &array, r->error);
-    t->added = tokenizer_keep(t, (int64_t)json_array_size(array), sizeof *t->added);
-    if (status == WF_OK && !t->added)
-        return reader_no_memory(r);
-    for (size_t i = 0; status == WF_OK && i < json_array_size(array); i++)
-        status = read_one(r, json_array_get(array, i), &t->added[t->added_count++]);
-    if (status != WF_OK)
-        return status;
-    qsort(t->added, (size_t)t->added_count, sizeof *t->added, by_id);
-    for (int64_t i = 1; i < t->added_count; i++)
+    if (array && !json_is_null(array))
+        array = reader_array(r, root, "added_tokens");
+    t->added = reader_keep(r, (int64_t)json_array_size(array), sizeof *t->added);
+    for (size_t i = 0; i < json_array_size(array) && !reader_failed(r); i++)
+        read_one(r, json_array_get(array, i), &t->added[t->added_count++]);
+    if (!reader_failed(r))
+        qsort(t->added, (size_t)t->added_count, sizeof *t->added, by_id);
+    for (int64_t i = 1; i < t->added_count && !reader_failed(r); i++)
         if (t->added[i].id == t->added[i - 1].id)
-            return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the added token %s is there twice", r->where,
-                                wf_text_quote(t->added[i].content.data, quoted));
-    return WF_OK;
+            reader_refuse(r, "the added token %s is there twice", wf_text_quote(t->added[i].content.data, quoted));
 }
 
 json_t *added_tokens_write(const wf_tokenizer *t)
@@ -90,52 +86,49 @@ uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash)
 }
 
 /* What a token is looked for as: it goes through the normalizer, as the text around it does. */
-static wf_status find_match(struct reader *r, struct scratch *s, struct added_token *token)
+static void find_match(struct reader *r, struct scratch *s, struct added_token *token)
 {
-    const struct part *normalizer = r->t->normalizer;
     struct view text = {.data = token->content.data, .length = token->content.length};
-    struct text match = {0};
     char quoted[WF_QUOTE_SIZE];
     const char *name = wf_text_quote(token->content.data, quoted);
     wf_status status = WF_OK;
     scratch_start(s, text.length, false);
-    if (token->normalized && normalizer && text.length <= MOST_BYTES)
-        status = normalizer->type->normalize(normalizer, s, &text);
+    if (token->normalized && text.length <= MOST_BYTES)
+        status = part_normalize(r->t->normalizer, s, &text);
+    char *match = status == WF_OK ? reader_keep(r, text.length + 1, 1) : NULL;
     if (status == WF_ERR_FORMAT)
-        return wf_error_set(r->error, status, "%s: a pattern of the normalizer gives up on the added token %s", r->where, name);
-    if (text.length > MOST_BYTES || scratch_over(s))
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the added token %s is longer than %d bytes; shorten it", r->where, name,
-                            MOST_BYTES);
-    if (status == WF_OK && text.length == 0)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: nothing is left of the added token %s after the normalizer", r->where, name);
-    if (status == WF_OK)
-        status = keep_text(r, text.data, text.length, &match);
-    token->match = match.data;
-    token->match_length = match.length;
-    return status == WF_ERR_MEMORY ? reader_no_memory(r) : status;
+        reader_refuse(r, "a pattern of the normalizer gives up on the added token %s", name);
+    else if (text.length > MOST_BYTES || scratch_over(s))
+        reader_refuse(r, "the added token %s is longer than %d bytes; shorten it", name, MOST_BYTES);
+    else if (!match)
+        reader_no_memory(r);
+    else if (text.length == 0)
+        reader_refuse(r, "nothing is left of the added token %s after the normalizer", name);
+    else
+        memcpy(match, text.data, (size_t)text.length);
+    token->match = match;
+    token->match_length = text.length;
 }
 
-wf_status added_tokens_index(struct reader *r)
+void added_tokens_index(struct reader *r)
 {
     wf_tokenizer *t = r->t;
     struct scratch s = {0};
-    t->raw.prefix = tokenizer_keep(t, t->added_count, sizeof *t->raw.prefix);
-    t->normalized.prefix = tokenizer_keep(t, t->added_count, sizeof *t->normalized.prefix);
-    wf_status status = t->raw.prefix && t->normalized.prefix ? WF_OK : reader_no_memory(r);
-    for (int32_t i = 0; status == WF_OK && i < t->added_count; i++) {
+    t->raw.prefix = reader_keep(r, t->added_count, sizeof *t->raw.prefix);
+    t->normalized.prefix = reader_keep(r, t->added_count, sizeof *t->normalized.prefix);
+    for (int32_t i = 0; i < t->added_count && !reader_failed(r); i++) {
         struct added_token *token = t->added + i;
         struct prefixes *set = token->normalized ? &t->normalized : &t->raw;
-        status = find_match(r, &s, token);
+        find_match(r, &s, token);
         /* Of two that match the same the special one counts, then the earlier. */
         int32_t value = i - (token->special ? INT32_MAX : 0);
         set->prefix[set->count++] = (struct prefix){token->match, token->match_length, value};
     }
     scratch_free(&s);
-    if (status == WF_OK) {
+    if (!reader_failed(r)) {
         prefixes_sort(&t->raw);
         prefixes_sort(&t->normalized);
     }
-    return status;
 }
 
 static unsigned class_before(const char *data, int64_t at)

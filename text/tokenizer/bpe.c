@@ -269,109 +269,96 @@ static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])
     return true;
 }
 
-/* Puts merge number t->model.merges, which has room. `skip` bytes of the right part are not part of the join. */
-static wf_status add_merge(struct reader *r, int32_t left, int32_t right, struct wf_string *join)
+/* Adds a merge, for which there is room. */
+static void add_merge(struct reader *r, int32_t left, int32_t right, struct wf_string *join)
 {
     wf_tokenizer *t = r->t;
     char quoted[WF_QUOTE_SIZE];
-    int64_t a = 0, b = 0, skip = 0;
+    int64_t a = 0, b = 0;
     const char *first = left < 0 ? "" : vocab_piece(&t->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(&t->vocab, right, &b);
+    int64_t skip = b < t->model.prefix.length ? 0 : t->model.prefix.length; /* not part of the join */
     join->length = 0;
-    if (b >= t->model.prefix.length)
-        skip = t->model.prefix.length;
     wf_string_add(join, first, a);
-    if (!wf_string_add(join, second + skip, b - skip))
-        return reader_no_memory(r);
+    if (!wf_string_add(join, second + skip, b - skip)) {
+        reader_no_memory(r);
+        return;
+    }
     int32_t id = left < 0 || right < 0 ? -1 : model_id(t, join->data, join->length);
     if (id < 0)
-        return wf_error_set(r->error, WF_ERR_FORMAT,
-                            "%s: merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", r->where,
-                            t->model.merges + 1, wf_text_quote(join->data, quoted));
+        reader_refuse(r, "merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", t->model.merges + 1,
+                      wf_text_quote(join->data, quoted));
     t->model.merge[t->model.merges++] = (struct merge){left, right, id};
-    return WF_OK;
 }
 
-static wf_status read_merge(struct reader *r, json_t *value, struct wf_string *join)
+static void read_merge(struct reader *r, json_t *value, struct wf_string *join)
 {
     const char *part[2];
     int64_t length[2];
     if (json_is_string(value) && !strncmp(json_string_value(value), "#version", 8))
-        return WF_OK;
-    if (!merge_parts(value, part, length))
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: merge %" PRId64 " is neither \"left right\" nor [\"left\", \"right\"]", r->where,
-                            r->t->model.merges + 1);
-    return add_merge(r, model_id(r->t, part[0], length[0]), model_id(r->t, part[1], length[1]), join);
+        return;
+    if (merge_parts(value, part, length))
+        add_merge(r, model_id(r->t, part[0], length[0]), model_id(r->t, part[1], length[1]), join);
+    else
+        reader_refuse(r, "merge %" PRId64 " is neither \"left right\" nor [\"left\", \"right\"]", r->t->model.merges + 1);
 }
 
-static wf_status read_merges(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_merges(struct reader *r, const struct key *key, json_t *object, void *field)
 {
-    json_t *merges = NULL;
     struct wf_string join = {0};
+    const struct tokenizer_table *table = r->table;
+    json_t *merges = table ? NULL : reader_array(r, object, key->name);
+    int64_t count = table ? table->merges : (int64_t)json_array_size(merges);
     (void)field;
-    wf_status status = r->table ? WF_OK : wf_json_get_array(object, r->where, key->name, WF_JSON_REQUIRED, &merges, r->error);
-    if (status != WF_OK)
-        return status;
-    int64_t count = r->table ? r->table->merges : (int64_t)json_array_size(merges);
-    if (!(r->t->model.merge = tokenizer_keep(r->t, count, sizeof *r->t->model.merge)))
-        return reader_no_memory(r);
-    for (int64_t i = 0; status == WF_OK && i < count; i++)
-        status = r->table ? add_merge(r, r->table->merge[i].left, r->table->merge[i].right, &join)
-                          : read_merge(r, json_array_get(merges, (size_t)i), &join);
+    r->t->model.merge = reader_keep(r, count, sizeof *r->t->model.merge);
+    for (int64_t i = 0; i < count && !reader_failed(r); i++)
+        if (table)
+            add_merge(r, table->merge[i].left, table->merge[i].right, &join);
+        else
+            read_merge(r, json_array_get(merges, (size_t)i), &join);
     wf_string_free(&join);
-    return status;
 }
 
-static json_t *write_merges(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_merges(const wf_tokenizer *t, const void *field)
 {
     json_t *array = json_array();
-    (void)key, (void)field;
+    (void)field;
     for (int64_t i = 0; i < t->model.merges; i++) {
-        json_t *pair = json_array();
-        json_array_append_new(pair, json_string(vocab_piece(&t->vocab, t->model.merge[i].left, &(int64_t){0})));
-        json_array_append_new(pair, json_string(vocab_piece(&t->vocab, t->model.merge[i].right, &(int64_t){0})));
-        json_array_append_new(array, pair);
+        const struct merge *m = t->model.merge + i;
+        json_array_append_new(
+            array, json_pack("[s, s]", vocab_piece(&t->vocab, m->left, &(int64_t){0}), vocab_piece(&t->vocab, m->right, &(int64_t){0})));
     }
     return array;
 }
 
-static uint64_t hash_merges(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+static uint64_t hash_merges(const wf_tokenizer *t, const void *field, uint64_t hash)
 {
-    (void)key, (void)field;
+    (void)field;
     return wf_hash(t->model.merge, t->model.merges * (int64_t)sizeof *t->model.merge, hash);
 }
 
-static const struct key_kind value_merges = {read_merges, write_merges, hash_merges};
+static const struct key_kind value_merges = {KIND_OWN, read_merges, write_merges, hash_merges};
 
-static wf_status read_dropout(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_dropout(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     json_t *dropout = json_object_get(object, key->name);
     (void)field;
-    if (!dropout || json_is_null(dropout))
-        return WF_OK;
-    return wf_error_set(r->error, WF_ERR_FORMAT,
-                        "%s: it asks for dropout of merges, which this version does not have; set \"dropout\" to null", r->where);
+    if (dropout && !json_is_null(dropout))
+        reader_refuse(r, "it asks for dropout of merges, which this version does not have; set \"dropout\" to null");
 }
 
-static json_t *write_null(const wf_tokenizer *t, const struct key *key, const void *field)
-{
-    (void)t, (void)key, (void)field;
-    return json_null();
-}
+static const struct key_kind value_dropout = {KIND_OWN, read_dropout};
 
-static const struct key_kind value_dropout = {read_dropout, write_null, NULL};
-
-static wf_status ready(struct reader *r, json_t *object, void *part)
+static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    (void)object;
     m->slot_shift = 60;
     while (m->slot_shift > 1 && (uint64_t)1 << (64 - m->slot_shift) < 2 * (uint64_t)m->merges)
         m->slot_shift--;
     m->slot_mask = ((uint64_t)1 << (64 - m->slot_shift)) - 1;
     m->slot_key = wf_hash_key() | 1;
-    m->slot = tokenizer_keep(r->t, (int64_t)m->slot_mask + 1, sizeof *m->slot);
+    m->slot = reader_keep(r, (int64_t)m->slot_mask + 1, sizeof *m->slot);
     if (!m->slot)
-        return reader_no_memory(r);
+        return;
     memset(m->slot, -1, (size_t)(m->slot_mask + 1) * sizeof *m->slot);
     for (int32_t rank = 0; rank < m->merges; rank++) {
         const struct merge *merge = m->merge + rank;
@@ -381,18 +368,19 @@ static wf_status ready(struct reader *r, json_t *object, void *part)
             at++;
         m->slot[at & m->slot_mask] = (struct merge_slot){merge->left, merge->right, rank}; /* of two the later counts, as there */
     }
-    return model_index(r);
+    model_index(r);
 }
 
-const struct part_type model_bpe = {
-    .name = "BPE",
-    .stage = PART_MODEL,
-    .keys = KEYS({"dropout", &value_dropout}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true},
-                 {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix), .optional = true},
-                 {"end_of_word_suffix", &value_text, offsetof(struct model, suffix), .optional = true},
-                 {"fuse_unk", &value_bool, offsetof(struct model, fuse_unknown), .optional = true},
-                 {"byte_fallback", &value_bool, offsetof(struct model, byte_fallback), .optional = true},
-                 {"ignore_merges", &value_bool, offsetof(struct model, ignore_merges), .optional = true}, {"vocab", &value_vocab},
-                 {"merges", &value_merges}),
-    .ready = ready,
-    .word = bpe};
+const struct part_type model_bpe = {"BPE",
+                                    PART_MODEL,
+                                    0,
+                                    KEYS({"dropout", &value_dropout},
+                                         {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true},
+                                         {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix), .optional = true},
+                                         {"end_of_word_suffix", &value_text, offsetof(struct model, suffix), .optional = true},
+                                         {"fuse_unk", &value_bool, offsetof(struct model, fuse_unknown), .optional = true},
+                                         {"byte_fallback", &value_bool, offsetof(struct model, byte_fallback), .optional = true},
+                                         {"ignore_merges", &value_bool, offsetof(struct model, ignore_merges), .optional = true},
+                                         {"vocab", &value_vocab}, {"merges", &value_merges}),
+                                    .ready = ready,
+                                    .word = bpe};

@@ -62,13 +62,18 @@ wf_tokenizer *build_cutter(const struct wf_tokenizer_options *options, const str
 {
     wf_json_init();
     wf_json_memory_clear();
+    wf_error failure = {0};
     json_t *value = pre_tokenizer(options);
-    struct reader r = {.t = wf_alloc_zero(1, sizeof *r.t), .where = "training", .error = error};
-    wf_status status = r.t && value && !wf_json_memory_failed() ? part_read(&r, PART_PRE_TOKENIZER, value, out) : reader_no_memory(&r);
+    struct reader r = {.t = wf_alloc_zero(1, sizeof *r.t), .where = "training", .error = &failure};
+    if (r.t && value && !wf_json_memory_failed())
+        *out = part_read(&r, PART_PRE_TOKENIZER, value);
+    else
+        reader_no_memory(&r);
     json_decref(value);
-    if (status == WF_OK)
+    if (!reader_failed(&r))
         return r.t;
     wf_tokenizer_free(r.t);
+    wf_error_set(error, failure.code, "%s", failure.message);
     return NULL;
 }
 

@@ -1,54 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoders of text: Metaspace, Fuse, Strip, Replace, BPEDecoder, WordPiece. */
+/* Decoders of text: Fuse, Strip, Replace, BPEDecoder, WordPiece, ByteFallback. */
 #include <string.h>
 
 #include "decoder.h"
-#include "metaspace.h"
 #include "pattern.h"
+#include <weft/internal/utf8.h>
 
-/* The first piece loses its marks: they were put there. */
-static wf_status metaspace(struct stage *s, struct scratch *scratch, struct pieces *out)
+/* What the file says to any of them. */
+struct text_decoder {
+    struct part part;
+    struct text text;
+    const struct pattern *pattern;
+    int64_t start, stop;
+    bool cleanup;
+};
+
+static wf_status fuse(struct stage *s, struct pieces *out)
 {
-    (void)scratch;
-    const struct metaspace *d = (const struct metaspace *)s->part;
-    for (int64_t i = 0; i < s->ready; i++) {
-        int64_t length;
-        const char *text = pieces_get(&s->in, i, &length);
-        bool dropped = s->done + i == 0 && d->prepend != PREPEND_NEVER;
-        if (!pieces_begin(out) || !pieces_add_replaced(out, text, length, &d->mark, dropped ? "" : " "))
-            return WF_ERR_MEMORY;
-    }
-    return WF_OK;
-}
-
-const struct part_type decoder_metaspace = {.name = "Metaspace",
-                                            .stage = PART_DECODER,
-                                            .size = sizeof(struct metaspace),
-                                            .keys = metaspace_keys,
-                                            .ready = metaspace_ready,
-                                            .decode = metaspace};
-
-static wf_status fuse(struct stage *s, struct scratch *scratch, struct pieces *out)
-{
-    (void)scratch;
     if (s->in.open)
         pieces_get(&s->in, s->ready, &s->partial);
     return pieces_continue(out, !s->last) && pieces_add(out, s->in.bytes.data, s->in.bytes.length) ? WF_OK : WF_ERR_MEMORY;
 }
 
-const struct part_type decoder_fuse = {.name = "Fuse", .stage = PART_DECODER, .decode = fuse};
-
-struct strip {
-    struct part part;
-    struct text text;
-    int64_t start, stop;
-};
+const struct part_type decoder_fuse = {"Fuse", PART_DECODER, .decode = fuse};
 
 /* Of a piece that is not whole yet it keeps back what may be stripped from its end. */
-static wf_status strip(struct stage *s, struct scratch *scratch, struct pieces *out)
+static wf_status strip(struct stage *s, struct pieces *out)
 {
-    (void)scratch;
-    const struct strip *d = (const struct strip *)s->part;
+    const struct text_decoder *d = (const struct text_decoder *)s->part;
     int64_t n = d->text.length;
     for (int64_t i = 0; i < s->in.count; i++) {
         int64_t length, end = 0;
@@ -71,33 +50,25 @@ static wf_status strip(struct stage *s, struct scratch *scratch, struct pieces *
     return WF_OK;
 }
 
-const struct part_type decoder_strip = {.name = "Strip",
-                                        .stage = PART_DECODER,
-                                        .size = sizeof(struct strip),
-                                        .keys = KEYS({"content", &value_character, offsetof(struct strip, text)},
-                                                     {"start", &value_count, offsetof(struct strip, start)},
-                                                     {"stop", &value_count, offsetof(struct strip, stop)}),
+const struct part_type decoder_strip = {"Strip", PART_DECODER, sizeof(struct text_decoder),
+                                        KEYS({"content", &value_character, offsetof(struct text_decoder, text)},
+                                             {"start", &value_count, offsetof(struct text_decoder, start)},
+                                             {"stop", &value_count, offsetof(struct text_decoder, stop)}),
                                         .decode = strip};
 
-struct replace {
-    struct part part;
-    const struct pattern *pattern;
-    struct text text;
-};
-
-static wf_status replace(struct stage *s, struct scratch *scratch, struct pieces *out)
+static wf_status replace(struct stage *s, struct pieces *out)
 {
-    const struct replace *d = (const struct replace *)s->part;
+    const struct spans *matches = &s->scratch->matches;
+    const struct text_decoder *d = (const struct text_decoder *)s->part;
     wf_status status = WF_OK;
     for (int64_t i = 0; status == WF_OK && i < s->ready; i++) {
         int64_t length, at = 0;
         const char *text = pieces_get(&s->in, i, &length);
-        scratch->matches.count = 0;
-        status = pattern_find(d->pattern, scratch, text, 0, length);
+        status = pattern_find(d->pattern, s->scratch, text, 0, length);
         if (status == WF_OK && !pieces_begin(out))
             status = WF_ERR_MEMORY;
-        for (int64_t k = 0; status == WF_OK && k < scratch->matches.count; k++) {
-            struct span match = scratch->matches.span[k];
+        for (int64_t k = 0; status == WF_OK && k < matches->count; k++) {
+            struct span match = matches->span[k];
             if (!pieces_add(out, text + at, match.begin - at) || !pieces_add(out, d->text.data, d->text.length))
                 status = WF_ERR_MEMORY;
             at = match.end;
@@ -108,23 +79,15 @@ static wf_status replace(struct stage *s, struct scratch *scratch, struct pieces
     return status;
 }
 
-const struct part_type decoder_replace = {
-    .name = "Replace",
-    .stage = PART_DECODER,
-    .size = sizeof(struct replace),
-    .keys = KEYS({"pattern", &value_pattern, offsetof(struct replace, pattern)}, {"content", &value_text, offsetof(struct replace, text)}),
-    .decode = replace};
-
-struct bpe {
-    struct part part;
-    struct text text;
-};
+const struct part_type decoder_replace = {"Replace", PART_DECODER, sizeof(struct text_decoder),
+                                          KEYS({"pattern", &value_pattern, offsetof(struct text_decoder, pattern)},
+                                               {"content", &value_text, offsetof(struct text_decoder, text)}),
+                                          .decode = replace};
 
 /* Suffixes end words: the last piece waits for the next one if it has any. */
-static wf_status bpe(struct stage *s, struct scratch *scratch, struct pieces *out)
+static wf_status bpe(struct stage *s, struct pieces *out)
 {
-    (void)scratch;
-    const struct bpe *d = (const struct bpe *)s->part;
+    const struct text_decoder *d = (const struct text_decoder *)s->part;
     for (int64_t i = 0; i < s->ready; i++) {
         int64_t length;
         const char *text = pieces_get(&s->in, i, &length);
@@ -139,17 +102,8 @@ static wf_status bpe(struct stage *s, struct scratch *scratch, struct pieces *ou
     return WF_OK;
 }
 
-const struct part_type decoder_bpe = {.name = "BPEDecoder",
-                                      .stage = PART_DECODER,
-                                      .size = sizeof(struct bpe),
-                                      .keys = KEYS({"suffix", &value_text, offsetof(struct bpe, text)}),
-                                      .decode = bpe};
-
-struct wordpiece {
-    struct part part;
-    struct text text;
-    bool cleanup;
-};
+const struct part_type decoder_bpe = {"BPEDecoder", PART_DECODER, sizeof(struct text_decoder),
+                                      KEYS({"suffix", &value_text, offsetof(struct text_decoder, text)}), .decode = bpe};
 
 /* What BERT's decoder does to English: one after the other, over the piece. */
 static void clean(struct pieces *out)
@@ -175,10 +129,9 @@ static void clean(struct pieces *out)
     }
 }
 
-static wf_status wordpiece(struct stage *s, struct scratch *scratch, struct pieces *out)
+static wf_status wordpiece(struct stage *s, struct pieces *out)
 {
-    (void)scratch;
-    const struct wordpiece *d = (const struct wordpiece *)s->part;
+    const struct text_decoder *d = (const struct text_decoder *)s->part;
     for (int64_t i = 0; i < s->ready; i++) {
         int64_t length;
         const char *text = pieces_get(&s->in, i, &length);
@@ -195,8 +148,55 @@ static wf_status wordpiece(struct stage *s, struct scratch *scratch, struct piec
 }
 
 const struct part_type decoder_wordpiece = {
-    .name = "WordPiece",
-    .stage = PART_DECODER,
-    .size = sizeof(struct wordpiece),
-    .keys = KEYS({"prefix", &value_text, offsetof(struct wordpiece, text)}, {"cleanup", &value_bool, offsetof(struct wordpiece, cleanup)}),
+    "WordPiece", PART_DECODER, sizeof(struct text_decoder),
+    KEYS({"prefix", &value_text, offsetof(struct text_decoder, text)}, {"cleanup", &value_bool, offsetof(struct text_decoder, cleanup)}),
     .decode = wordpiece};
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* The byte of "<0x41>", or -1. */
+static int byte_of(const char *text, int64_t length)
+{
+    if (length != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
+        return -1;
+    int high = text[3] == '+' ? 0 : hex(text[3]), low = hex(text[4]); /* Rust reads a sign too */
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static bool put_bytes(struct pieces *out, struct wf_string *bytes)
+{
+    bool valid = true, ok = true;
+    for (int64_t at = 0; valid && at < bytes->length;) {
+        uint32_t point;
+        int size = wf_utf8_decode(bytes->data + at, bytes->length - at, &point);
+        valid = size > 0;
+        at += size;
+    }
+    if (valid && bytes->length > 0)
+        ok = pieces_new(out, bytes->data, bytes->length);
+    for (int64_t i = 0; ok && !valid && i < bytes->length; i++)
+        ok = pieces_new(out, REPLACEMENT, 3);
+    bytes->length = 0;
+    return ok;
+}
+
+/* Whether a run of bytes is text is known when it ends. */
+static wf_status byte_fallback(struct stage *s, struct pieces *out)
+{
+    bool ok = true;
+    for (int64_t i = 0; ok && i < s->ready; i++) {
+        int64_t length;
+        const char *text = pieces_get(&s->in, i, &length);
+        int byte = byte_of(text, length);
+        if (byte >= 0)
+            ok = wf_string_char(&s->bytes, (char)byte);
+        else
+            ok = put_bytes(out, &s->bytes) && pieces_new(out, text, length);
+    }
+    return ok && (!s->last || put_bytes(out, &s->bytes)) ? WF_OK : WF_ERR_MEMORY;
+}
+
+const struct part_type decoder_byte_fallback = {"ByteFallback", PART_DECODER, .decode = byte_fallback};

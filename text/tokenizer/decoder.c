@@ -75,12 +75,12 @@ bool pieces_add_replaced(struct pieces *out, const char *data, int64_t length, c
     return pieces_add(out, data, length);
 }
 
-wf_status stage_run(struct stage *s, struct scratch *scratch, struct pieces *out, bool last)
+wf_status stage_run(struct stage *s, struct pieces *out, bool last)
 {
     s->ready = s->in.count - s->in.open;
     s->partial = 0;
     s->last = last;
-    wf_status status = s->part->type->decode(s, scratch, out);
+    wf_status status = s->part->type->decode(s, out);
     pieces_drop(&s->in, s->ready, s->partial);
     s->done += s->ready;
     return status;

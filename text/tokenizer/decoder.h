@@ -6,6 +6,8 @@
 #include "internal.h"
 #include "scratch.h"
 
+#define REPLACEMENT "\uFFFD" /* for bytes that are not text */
+
 /* Pieces of text: piece i is bytes[end[i-1] .. end[i]-1]. */
 struct pieces {
     struct wf_string bytes;
@@ -28,14 +30,15 @@ void pieces_drop(struct pieces *pieces, int64_t count, int64_t partial);
 /* A step at work. An open piece consists of whole characters at any time. */
 struct stage {
     const struct part *part; /* no Sequence */
-    struct pieces in;        /* what waits; `ready` of them are whole, and all are if `last`: nothing follows */
-    int64_t ready, partial;  /* the step lowers `ready` to those that it took, and sets the bytes of an open one that it took */
+    struct scratch *scratch;
+    struct pieces in;       /* what waits; `ready` of them are whole, and all are if `last`: nothing follows */
+    int64_t ready, partial; /* the step lowers `ready` to those that it took, and sets the bytes of an open one that it took */
     bool last;
     int64_t done;           /* pieces before those */
     struct wf_string bytes; /* ByteLevel, ByteFallback: not text yet */
     int64_t stripped;       /* Strip: from the present piece's beginning */
 };
 /* Takes what can be taken of s->in and appends what it becomes. WF_ERR_MEMORY; WF_ERR_FORMAT when a pattern gave up. */
-wf_status stage_run(struct stage *s, struct scratch *scratch, struct pieces *out, bool last);
+wf_status stage_run(struct stage *s, struct pieces *out, bool last);
 
 #endif

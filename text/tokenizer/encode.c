@@ -56,12 +56,22 @@ void wf_token_cache_free(wf_token_cache *cache)
     wf_free(cache);
 }
 
-static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const char *word, int64_t length,
-                             struct wf_tokens *out, struct wf_encode_fault *fault)
+/* A text on its way to ids. */
+struct encoding {
+    const wf_tokenizer *t;
+    struct scratch *s;
+    wf_token_cache *cache;
+    struct wf_tokens *out;
+    struct wf_encode_fault *fault;
+};
+
+static wf_status encode_word(const struct encoding *e, const char *word, int64_t length)
 {
-    if (!cache || length > CACHE_WORD)
-        return t->model.part.type->word(t, s, word, length, out, fault);
-    struct cached *entry = cache->entry + (wf_hash(word, length, 0) & cache->mask);
+    const struct part_type *model = e->t->model.part.type;
+    struct wf_tokens *out = e->out;
+    if (!e->cache || length > CACHE_WORD)
+        return model->word(e->t, e->s, word, length, out, e->fault);
+    struct cached *entry = e->cache->entry + (wf_hash(word, length, 0) & e->cache->mask);
     if (entry->length == length && !memcmp(entry->word, word, (size_t)length)) {
         if (!tokens_reserve(out, CACHE_IDS))
             return WF_ERR_MEMORY;
@@ -70,7 +80,7 @@ static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_
         return WF_OK;
     }
     int64_t before = out->count;
-    wf_status status = t->model.part.type->word(t, s, word, length, out, fault);
+    wf_status status = model->word(e->t, e->s, word, length, out, e->fault);
     if (status != WF_OK || out->count - before > CACHE_IDS)
         return status;
     entry->length = (uint8_t)length;
@@ -81,73 +91,65 @@ static wf_status encode_word(const wf_tokenizer *t, struct scratch *s, wf_token_
 }
 
 /* A stretch of normalised text without added tokens. */
-static wf_status encode_plain(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const struct view *text, int64_t begin,
-                              int64_t end, struct wf_tokens *out, struct wf_encode_fault *fault)
+static wf_status encode_plain(const struct encoding *e, const struct view *text, int64_t begin, int64_t end)
 {
-    s->words.text = *text;
-    s->words.spans.count = 0;
+    struct words *words = &e->s->words;
+    words->text = *text;
+    words->spans.count = 0;
     if (begin == end)
         return WF_OK;
-    if (!spans_add(&s->words.spans, begin, end))
+    if (!spans_add(&words->spans, begin, end))
         return WF_ERR_MEMORY;
-    wf_status status = t->pre_tokenizer ? t->pre_tokenizer->type->split(t->pre_tokenizer, s) : WF_OK;
+    wf_status status = part_split(e->t->pre_tokenizer, e->s);
     if (status == WF_ERR_FORMAT)
-        *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN,
-                                          .offset = s->fault < s->words.text.length ? view_origin(&s->words.text, s->fault) : 0};
-    for (int64_t i = 0; status == WF_OK && i < s->words.spans.count; i++) {
-        struct span span = s->words.spans.span[i];
-        const char *word = s->words.text.data + span.begin;
-        status = encode_word(t, s, cache, word, span.end - span.begin, out, fault);
+        *e->fault = (struct wf_encode_fault){.kind = FAULT_PATTERN,
+                                             .offset = e->s->fault < words->text.length ? view_origin(&words->text, e->s->fault) : 0};
+    for (int64_t i = 0; status == WF_OK && i < words->spans.count; i++) {
+        int64_t at = words->spans.span[i].begin, length = words->spans.span[i].end - at, most = (int64_t)sizeof e->fault->word - 1;
+        const char *word = words->text.data + at;
+        status = encode_word(e, word, length);
         if (status == WF_ERR_FORMAT) {
-            if (fault->kind == FAULT_WORD) {
-                int64_t length = span.end - span.begin, most = (int64_t)sizeof fault->word - 1;
-                memcpy(fault->word, word, (size_t)(length < most ? length : most));
-                fault->word[length < most ? length : most] = 0;
-            }
-            fault->offset = view_origin(&s->words.text, span.begin + fault->offset);
+            if (e->fault->kind == FAULT_WORD)
+                snprintf(e->fault->word, sizeof e->fault->word, "%.*s", (int)(length < most ? length : most), word);
+            e->fault->offset = view_origin(&words->text, at + e->fault->offset);
         }
     }
     return status;
 }
 
-/* A stretch of the caller's text between added tokens of the first kind. */
-static wf_status encode_stretch(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, struct view text, struct wf_tokens *out,
-                                struct wf_encode_fault *fault)
-{
-    const struct added_token *token;
-    int64_t search = 0, at = 0, begin, end;
-    wf_status status = t->normalizer ? t->normalizer->type->normalize(t->normalizer, s, &text) : WF_OK;
-    if (status == WF_ERR_FORMAT)
-        *fault = (struct wf_encode_fault){.kind = FAULT_PATTERN, .offset = s->fault};
-    while (status == WF_OK && (token = added_tokens_next(t, &t->normalized, text.data, text.length, &search, at, &begin, &end))) {
-        status = encode_plain(t, s, cache, &text, at, begin, out, fault);
-        if (status == WF_OK && !tokens_reserve(out, 1))
-            status = WF_ERR_MEMORY;
-        if (status == WF_OK)
-            out->id[out->count++] = token->id;
-        at = end;
-    }
-    return status == WF_OK ? encode_plain(t, s, cache, &text, at, text.length, out, fault) : status;
-}
-
-static wf_status encode_text(const wf_tokenizer *t, struct scratch *s, wf_token_cache *cache, const char *text, int64_t length,
-                             struct wf_tokens *out, struct wf_encode_fault *fault)
+/* Ids of the added tokens of a set in the text, and of what `between` makes of the stretches between them. */
+static wf_status encode_around(const struct encoding *e, const struct prefixes *set, const struct view *text,
+                               wf_status (*between)(const struct encoding *e, const struct view *text, int64_t begin, int64_t end))
 {
     const struct added_token *token;
     int64_t search = 0, at = 0, begin, end;
     wf_status status = WF_OK;
-    while (status == WF_OK && (token = added_tokens_next(t, &t->raw, text, length, &search, at, &begin, &end))) {
-        if (begin > at)
-            status = encode_stretch(t, s, cache, (struct view){.data = text + at, .length = begin - at, .base = at}, out, fault);
-        if (status == WF_OK && !tokens_reserve(out, 1))
+    while (status == WF_OK && (token = added_tokens_next(e->t, set, text->data, text->length, &search, at, &begin, &end))) {
+        status = between(e, text, at, begin);
+        if (status == WF_OK && !tokens_reserve(e->out, 1))
             status = WF_ERR_MEMORY;
         if (status == WF_OK)
-            out->id[out->count++] = token->id;
+            e->out->id[e->out->count++] = token->id;
         at = end;
     }
-    if (status == WF_OK && at < length)
-        status = encode_stretch(t, s, cache, (struct view){.data = text + at, .length = length - at, .base = at}, out, fault);
-    return status;
+    return status == WF_OK ? between(e, text, at, text->length) : status;
+}
+
+/* A stretch of the caller's text between added tokens of the first kind. */
+static wf_status encode_stretch(const struct encoding *e, const struct view *whole, int64_t begin, int64_t end)
+{
+    struct view text = {.data = whole->data + begin, .length = end - begin, .base = begin};
+    if (begin == end)
+        return WF_OK;
+    wf_status status = part_normalize(e->t->normalizer, e->s, &text);
+    if (status == WF_ERR_FORMAT)
+        *e->fault = (struct wf_encode_fault){.kind = FAULT_PATTERN, .offset = e->s->fault};
+    return status == WF_OK ? encode_around(e, &e->t->normalized, &text, encode_plain) : status;
+}
+
+static wf_status encode_text(const struct encoding *e, const char *text, int64_t length)
+{
+    return encode_around(e, &e->t->raw, &(struct view){.data = text, .length = length}, encode_stretch);
 }
 
 static void truncate_ids(const wf_tokenizer *t, const struct wf_encode_options *options, struct wf_tokens *out, int64_t before)
@@ -195,12 +197,13 @@ static wf_status run(const wf_tokenizer *t, struct scratch *s, const struct wf_e
         *fault = (struct wf_encode_fault){.kind = FAULT_UTF8, .offset = bad};
         return WF_ERR_FORMAT;
     }
+    struct encoding e = {t, s, options->cache, out, fault};
     scratch_start(s, length, t->tracks);
-    wf_status status = encode_text(t, s, options->cache, text, length, out, fault);
+    wf_status status = encode_text(&e, text, length);
     if (status == WF_ERR_FORMAT && !t->tracks) { /* once more, to find the place in the caller's text */
         out->count = before;
         scratch_start(s, length, true);
-        status = encode_text(t, s, options->cache, text, length, out, fault);
+        status = encode_text(&e, text, length);
     }
     if (status == WF_ERR_MEMORY && scratch_over(s)) {
         *fault = (struct wf_encode_fault){.kind = FAULT_GROWTH};

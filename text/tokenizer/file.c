@@ -21,32 +21,30 @@ static const char *const directions[] = {[DIRECTION_RIGHT] = "Right", [DIRECTION
 static const char *const strategies[] = {"LongestFirst", "OnlyFirst", NULL}; /* for one text the same */
 
 /* "BatchLongest" or {"Fixed": length} */
-static wf_status read_strategy(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_strategy(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     json_t *strategy = json_object_get(object, key->name);
     *(int64_t *)field = -1;
     if (json_is_object(strategy))
-        return keys_read(r, KEYS({"Fixed", &value_count, .most = 1 << 20}), false, strategy, field);
-    if (json_is_string(strategy) && !strcmp(json_string_value(strategy), "BatchLongest"))
-        return WF_OK;
-    return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the strategy of padding is neither BatchLongest nor Fixed", r->where);
+        keys_read(r, KEYS({"Fixed", &value_count, .most = 1 << 20}), false, strategy, field);
+    else if (!json_is_string(strategy) || strcmp(json_string_value(strategy), "BatchLongest") != 0)
+        reader_refuse(r, "the strategy of padding is neither BatchLongest nor Fixed");
 }
 
-static json_t *write_strategy(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_strategy(const wf_tokenizer *t, const void *field)
 {
-    if (*(const int64_t *)field < 0)
-        return json_string("BatchLongest");
-    json_t *strategy = json_object();
-    json_object_set_new(strategy, "Fixed", value_count.write(t, key, field));
-    return strategy;
+    int64_t fixed = *(const int64_t *)field;
+    (void)t;
+    return fixed < 0 ? json_string("BatchLongest") : json_pack("{s:I}", "Fixed", (json_int_t)fixed);
 }
 
-static uint64_t hash_strategy(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+static uint64_t hash_strategy(const wf_tokenizer *t, const void *field, uint64_t hash)
 {
-    return value_count.hash(t, key, field, hash);
+    (void)t;
+    return number_hash(*(const int64_t *)field, hash);
 }
 
-static const struct key_kind value_strategy = {read_strategy, write_strategy, hash_strategy};
+static const struct key_kind value_strategy = {KIND_OWN, read_strategy, write_strategy, hash_strategy};
 
 static const struct key truncation_keys[] = {
     {"direction", &value_name, offsetof(struct truncation, direction), .optional = true, .names = directions},
@@ -63,12 +61,13 @@ static const struct key padding_keys[] = {
     {"pad_token", &value_text, offsetof(struct padding, token)},
     {0}};
 
-static wf_status read_section(struct reader *r, json_t *root, const char *name, const struct key *keys, bool *on, void *out)
+static bool read_section(struct reader *r, json_t *root, const char *name, const struct key *keys, void *out)
 {
-    json_t *object = NULL;
-    wf_status status = wf_json_get_object(root, r->where, name, WF_JSON_OPTIONAL, &object, r->error);
-    *on = object != NULL;
-    return status == WF_OK && object ? keys_read(r, keys, false, object, out) : status;
+    json_t *object = json_object_get(root, name);
+    bool on = object && !json_is_null(object);
+    if (on)
+        keys_read(r, keys, false, reader_object(r, root, name), out);
+    return on;
 }
 
 static json_t *write_section(const wf_tokenizer *t, const struct key *keys, bool on, const void *from)
@@ -109,83 +108,67 @@ static wf_tokenizer_kind kind_of(wf_tokenizer *t)
     return characters ? WF_TOKENIZER_CHAR : WF_TOKENIZER_WORD;
 }
 
-static wf_status check_growth(struct reader *r)
+static void check_growth(struct reader *r)
 {
     int64_t times = 1, added = 0;
     part_grows(r->t->post_processor, &times, &added);
     r->t->specials = added;
-    if (times <= MOST_TIMES && added <= MOST_SPECIALS)
-        return WF_OK;
-    return wf_error_set(r->error, WF_ERR_FORMAT,
-                        "%s: the post_processor makes %" PRId64 " times a text and %" PRId64
-                        " special tokens of it; at most %d times and %d",
-                        r->where, times, added, MOST_TIMES, MOST_SPECIALS);
+    if (times > MOST_TIMES || added > MOST_SPECIALS)
+        reader_refuse(r, "the post_processor makes %" PRId64 " times a text and %" PRId64 " special tokens of it; at most %d times and %d",
+                      times, added, MOST_TIMES, MOST_SPECIALS);
 }
 
-static wf_status read_parts(struct reader *r, json_t *root, json_t *model)
-{
-    wf_tokenizer *t = r->t;
-    wf_status status = model_read(r, model);
-    if (status == WF_OK)
-        status = added_tokens_read(r, root);
-    if (status == WF_OK)
-        status = part_read(r, PART_NORMALIZER, json_object_get(root, "normalizer"), &t->normalizer);
-    if (status == WF_OK)
-        status = part_read(r, PART_PRE_TOKENIZER, json_object_get(root, "pre_tokenizer"), &t->pre_tokenizer);
-    if (status == WF_OK)
-        status = part_read(r, PART_POST_PROCESSOR, json_object_get(root, "post_processor"), &t->post_processor);
-    if (status == WF_OK)
-        status = part_read(r, PART_DECODER, json_object_get(root, "decoder"), &t->decoder);
-    if (status == WF_OK)
-        status = check_growth(r);
-    if (status == WF_OK)
-        status = read_section(r, root, "truncation", truncation_keys, &t->truncation.on, &t->truncation);
-    if (status == WF_OK)
-        status = read_section(r, root, "padding", padding_keys, &t->padding.on, &t->padding);
-    if (status == WF_OK && t->padding.on && t->padding.id >= t->vocab.count)
-        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"pad_id\": %" PRId32 " is outside the vocabulary 0 .. %" PRId64, r->where,
-                              t->padding.id, t->vocab.count - 1);
-    if (status == WF_OK)
-        status = added_tokens_index(r);
-    if (status != WF_OK)
-        return status;
-    t->tracks = t->marks_first && (t->normalizer || t->pre_tokenizer->type == &pre_sequence);
-    t->kind = kind_of(t);
-    return WF_OK;
-}
-
-static wf_status read_root(struct reader *r, json_t *root)
+static void read_root(struct reader *r, json_t *root)
 {
     static const char *const keys[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
                                        "pre_tokenizer", "post_processor", "decoder", "model",        NULL};
-    json_t *model = NULL;
-    const char *version;
+    struct wf_json_reader in = {.object = root, .where = r->where, .error = r->error};
+    wf_tokenizer *t = r->t;
+    const char *version = "1.0";
     char quoted[WF_QUOTE_SIZE];
-    if (!json_is_object(root))
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: a tokenizer is a JSON object, and this is not", r->where);
-    wf_status status = wf_json_get_object(root, r->where, "model", WF_JSON_REQUIRED, &model, r->error);
-    if (status == WF_OK)
-        status = wf_json_get_string(root, r->where, "version", WF_JSON_REQUIRED, &version, r->error);
-    if (status == WF_OK && strcmp(version, "1.0") != 0)
-        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: it asks for version %s where \"1.0\" is known", r->where,
-                              wf_text_quote(version, quoted));
-    if (status == WF_OK)
-        status = wf_json_only_keys(root, r->where, keys, r->error);
-    return status == WF_OK ? read_parts(r, root, model) : status;
+    if (!json_is_object(root)) {
+        reader_refuse(r, "a tokenizer is a JSON object, and this is not");
+        return;
+    }
+    json_t *model = reader_object(r, root, "model");
+    wf_json_read_string(&in, "version", WF_JSON_REQUIRED, &version);
+    if (strcmp(version, "1.0") != 0)
+        reader_refuse(r, "it asks for version %s where \"1.0\" is known", wf_text_quote(version, quoted));
+    if (wf_json_only_keys(root, r->where, keys, r->error) != WF_OK)
+        return;
+    model_read(r, model);
+    added_tokens_read(r, root);
+    t->normalizer = part_read(r, PART_NORMALIZER, json_object_get(root, "normalizer"));
+    t->pre_tokenizer = part_read(r, PART_PRE_TOKENIZER, json_object_get(root, "pre_tokenizer"));
+    t->post_processor = part_read(r, PART_POST_PROCESSOR, json_object_get(root, "post_processor"));
+    t->decoder = part_read(r, PART_DECODER, json_object_get(root, "decoder"));
+    check_growth(r);
+    t->truncation.on = read_section(r, root, "truncation", truncation_keys, &t->truncation);
+    t->padding.on = read_section(r, root, "padding", padding_keys, &t->padding);
+    if (t->padding.on && t->padding.id >= t->vocab.count)
+        reader_refuse(r, "key \"pad_id\": %" PRId32 " is outside the vocabulary 0 .. %" PRId64, t->padding.id, t->vocab.count - 1);
+    if (reader_failed(r))
+        return;
+    added_tokens_index(r);
+    t->tracks = t->marks_first && (t->normalizer || t->pre_tokenizer->type == &pre_sequence);
+    t->kind = kind_of(t);
 }
 
 wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error)
 {
     wf_error failure = {0};
     struct reader r = {.t = wf_alloc_zero(1, sizeof *r.t), .where = where, .error = &failure, .table = table};
-    wf_status status = r.t ? read_root(&r, root) : reader_no_memory(&r);
+    if (r.t)
+        read_root(&r, root);
+    else
+        reader_no_memory(&r);
     json_decref(root);
+    if (reader_failed(&r)) {
+        wf_tokenizer_free(r.t);
+        r.t = NULL;
+    }
     *out = r.t;
-    if (status == WF_OK)
-        return WF_OK;
-    wf_tokenizer_free(r.t);
-    *out = NULL;
-    return wf_error_set(error, status, "%s", failure.message);
+    return r.t ? WF_OK : wf_error_set(error, failure.code, "%s", failure.message);
 }
 
 wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error)
@@ -208,18 +191,12 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
 {
     wf_json_init();
     wf_json_memory_clear();
-    json_t *root = json_object(), *model = json_object();
-    json_object_set_new(model, "type", json_string(t->model.part.type->name));
-    keys_write(t, t->model.part.type->keys, &t->model, model);
-    json_object_set_new(root, "version", json_string("1.0"));
-    json_object_set_new(root, "truncation", write_section(t, truncation_keys, t->truncation.on, &t->truncation));
-    json_object_set_new(root, "padding", write_section(t, padding_keys, t->padding.on, &t->padding));
-    json_object_set_new(root, "added_tokens", added_tokens_write(t));
-    json_object_set_new(root, "normalizer", part_write(t, t->normalizer));
-    json_object_set_new(root, "pre_tokenizer", part_write(t, t->pre_tokenizer));
-    json_object_set_new(root, "post_processor", part_write(t, t->post_processor));
-    json_object_set_new(root, "decoder", part_write(t, t->decoder));
-    json_object_set_new(root, "model", model);
+    json_t *root =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0", "truncation",
+                  write_section(t, truncation_keys, t->truncation.on, &t->truncation), "padding",
+                  write_section(t, padding_keys, t->padding.on, &t->padding), "added_tokens", added_tokens_write(t), "normalizer",
+                  part_write(t, t->normalizer), "pre_tokenizer", part_write(t, t->pre_tokenizer), "post_processor",
+                  part_write(t, t->post_processor), "decoder", part_write(t, t->decoder), "model", part_write(t, &t->model.part));
     int64_t bytes = 0, before = out->length;
     char *text = wf_json_memory_failed() ? NULL : wf_json_text(root, 2, &bytes, NULL);
     json_decref(root);
@@ -233,7 +210,7 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
 
 uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
 {
-    uint64_t hash = keys_hash(t, t->model.part.type->keys, &t->model, part_hash(t, &t->model.part, 0));
+    uint64_t hash = keys_hash(t, t->model.part.type->keys, &t->model, part_hash(t, &t->model.part, 0)); /* twice, as files have it */
     hash = added_tokens_hash(t, hash);
     hash = part_hash(t, t->decoder, part_hash(t, t->post_processor, part_hash(t, t->pre_tokenizer, part_hash(t, t->normalizer, hash))));
     hash = t->truncation.on ? keys_hash(t, truncation_keys, &t->truncation, hash) : hash;

@@ -98,18 +98,18 @@ void tokenizer_table_free(struct tokenizer_table *table);
 wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *where, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
 /* model.c */
-wf_status model_read(struct reader *r, json_t *object);
+void model_read(struct reader *r, json_t *object);
 /* What follows from the vocabulary: for all models. */
-wf_status model_index(struct reader *r);
+void model_index(struct reader *r);
 int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length); /* of the model's pieces, or -1 */
 extern const struct key_kind value_vocab;
 
 /* added_tokens.c */
-wf_status added_tokens_read(struct reader *r, json_t *root);
+void added_tokens_read(struct reader *r, json_t *root);
 json_t *added_tokens_write(const wf_tokenizer *t);
 uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash);
 /* Finds what they match as, after the normalizer is known, and sorts them for the search. */
-wf_status added_tokens_index(struct reader *r);
+void added_tokens_index(struct reader *r);
 /* The next one at data[*search ..] of those in `set`: [*begin, *end) and the token, NULL for none. `from` is where the last one ended. */
 const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
                                             int64_t *search, int64_t from, int64_t *begin, int64_t *end);
@@ -118,12 +118,15 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
 enum { SPECIAL_NAMES = 5 };
 extern const char *const special_names[][SPECIAL_NAMES]; /* by enum wf_special */
 
+/* normalizer_characters.c: each character becomes what `put` makes of it. normal_forms.c: NFD, or with `compatible` NFKD, or with `compose`
+ * NFC and NFKC; linear in the text. WF_ERR_MEMORY. */
+wf_status normalize_points(struct scratch *s, struct view *text, put_point *put);
+wf_status normal_form(struct scratch *s, struct view *text, bool compatible, bool compose);
+
 /* char.c */
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault);
 
-bool pre_split_is_characters(const struct part *part);           /* Split at [\s\S], Isolated */
-wf_status post_id(struct reader *r, json_t *value, int32_t *id); /* post_bert.c: an id of the vocabulary */
-void post_grow(int64_t *times, int64_t *added, int64_t by, int64_t more);
+bool pre_split_is_characters(const struct part *part); /* Split at [\s\S], Isolated */
 
 /* Room for `more` further elements; false without memory. */
 bool tokens_reserve(struct wf_tokens *tokens, int64_t more);

@@ -11,7 +11,7 @@
 #include <weft/memory.h>
 
 /* Keys by id: every id of 0 .. count-1 exactly once. */
-static wf_status order(struct reader *r, json_t *vocab, int64_t count, const char **piece)
+static void order(struct reader *r, json_t *vocab, int64_t count, const char **piece)
 {
     const char *name;
     json_t *value;
@@ -20,49 +20,46 @@ static wf_status order(struct reader *r, json_t *vocab, int64_t count, const cha
     {
         int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
         if (id < 0 || id >= count)
-            return wf_error_set(r->error, WF_ERR_FORMAT,
-                                "%s: the id of token %s is not an integer in 0 .. %" PRId64 ", one less than the tokens", r->where,
-                                wf_text_quote(name, quoted), count - 1);
-        if (piece[id])
-            return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the id %" PRId64 " of token %s belongs to another token too", r->where, id,
-                                wf_text_quote(name, quoted));
-        piece[id] = name;
+            reader_refuse(r, "the id of token %s is not an integer in 0 .. %" PRId64 ", one less than the tokens",
+                          wf_text_quote(name, quoted), count - 1);
+        else if (piece[id])
+            reader_refuse(r, "the id %" PRId64 " of token %s belongs to another token too", id, wf_text_quote(name, quoted));
+        else
+            piece[id] = name;
+        if (reader_failed(r))
+            break;
     }
-    return WF_OK;
 }
 
-static wf_status read_vocab(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_vocab(struct reader *r, const struct key *key, json_t *object, void *field)
 {
-    json_t *vocab = NULL;
+    struct vocab *out = &r->t->vocab;
     (void)field;
     if (r->table) {
-        r->t->vocab = r->table->pieces;
-        r->t->model_size = r->t->vocab.count;
+        *out = r->table->pieces;
         r->table->pieces = (struct vocab){0};
-        return WF_OK;
+    } else {
+        json_t *vocab = reader_object(r, object, key->name);
+        int64_t count = (int64_t)json_object_size(vocab);
+        const char **piece = count > INT32_MAX / 2 ? NULL : wf_alloc_zero((size_t)count, sizeof *piece);
+        if (vocab && count == 0)
+            reader_refuse(r, "the vocabulary is empty");
+        else if (!piece)
+            reader_no_memory(r);
+        else
+            order(r, vocab, count, piece);
+        for (int64_t i = 0; i < count && !reader_failed(r); i++)
+            if (vocab_add(out, piece[i], (int64_t)strlen(piece[i])) < 0)
+                reader_no_memory(r);
+        wf_free(piece);
     }
-    wf_status status = wf_json_get_object(object, r->where, key->name, WF_JSON_REQUIRED, &vocab, r->error);
-    int64_t count = (int64_t)json_object_size(vocab);
-    if (status == WF_OK && count == 0)
-        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: the vocabulary is empty", r->where);
-    if (status != WF_OK)
-        return status;
-    const char **piece = count > INT32_MAX / 2 ? NULL : wf_alloc_zero((size_t)count, sizeof *piece);
-    if (!piece)
-        return reader_no_memory(r);
-    status = order(r, vocab, count, piece);
-    for (int64_t i = 0; status == WF_OK && i < count; i++)
-        if (vocab_add(&r->t->vocab, piece[i], (int64_t)strlen(piece[i])) < 0)
-            status = reader_no_memory(r);
-    wf_free(piece);
-    r->t->model_size = count;
-    return status;
+    r->t->model_size = out->count;
 }
 
-static json_t *write_vocab(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_vocab(const wf_tokenizer *t, const void *field)
 {
     json_t *object = json_object();
-    (void)key, (void)field;
+    (void)field;
     for (int32_t id = 0; id < t->model_size; id++) {
         int64_t length;
         const char *piece = vocab_piece(&t->vocab, id, &length);
@@ -71,13 +68,13 @@ static json_t *write_vocab(const wf_tokenizer *t, const struct key *key, const v
     return object;
 }
 
-static uint64_t hash_vocab(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+static uint64_t hash_vocab(const wf_tokenizer *t, const void *field, uint64_t hash)
 {
-    (void)key, (void)field;
+    (void)field;
     return wf_hash(t->vocab.bytes, t->vocab.start[t->model_size], hash); /* a NUL follows each piece */
 }
 
-const struct key_kind value_vocab = {read_vocab, write_vocab, hash_vocab};
+const struct key_kind value_vocab = {KIND_OWN, read_vocab, write_vocab, hash_vocab};
 
 int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length)
 {
@@ -85,7 +82,7 @@ int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length)
     return id < t->model_size ? id : -1;
 }
 
-wf_status model_index(struct reader *r)
+void model_index(struct reader *r)
 {
     struct model *m = &r->t->model;
     m->unknown_id = m->unknown.data ? model_id(r->t, m->unknown.data, m->unknown.length) : -1;
@@ -93,7 +90,8 @@ wf_status model_index(struct reader *r)
         char name[8];
         m->byte[i] = model_id(r->t, name, snprintf(name, sizeof name, "<0x%02X>", i));
     }
-    return point_map_build(&m->points, &r->t->vocab, r->t->model_size) ? WF_OK : reader_no_memory(r);
+    if (!point_map_build(&m->points, &r->t->vocab, r->t->model_size))
+        reader_no_memory(r);
 }
 
 /* Files before 0.9 do not say which model they hold. */
@@ -102,24 +100,24 @@ static const char *guess(json_t *model)
     return json_object_get(model, "merges") ? "BPE" : json_object_get(model, "continuing_subword_prefix") ? "WordPiece" : "WordLevel";
 }
 
-wf_status model_read(struct reader *r, json_t *object)
+void model_read(struct reader *r, json_t *object)
 {
     struct model *m = &r->t->model;
-    wf_status status = part_type_of(r, PART_MODEL, object, guess(object), &m->part.type);
-    if (status == WF_OK)
-        status = keys_read(r, m->part.type->keys, true, object, m);
-    return status == WF_OK ? m->part.type->ready(r, object, m) : status;
+    m->part.type = part_type_of(r, PART_MODEL, object, guess(object));
+    if (m->part.type)
+        keys_read(r, m->part.type->keys, true, object, m);
+    if (!reader_failed(r))
+        m->part.type->ready(r, m);
 }
 
 /* --- WordLevel ----------------------------------------------------------------------------------------------------- */
 
-static wf_status ready(struct reader *r, json_t *object, void *part)
+static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    (void)object;
     if (!m->unknown.data) /* the package's default */
         m->unknown = (struct text){"<unk>", 5};
-    return model_index(r);
+    model_index(r);
 }
 
 static wf_status word_level(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
@@ -139,8 +137,9 @@ static wf_status word_level(const wf_tokenizer *t, struct scratch *s, const char
 }
 
 const struct part_type model_word_level = {
-    .name = "WordLevel",
-    .stage = PART_MODEL,
-    .keys = KEYS({"vocab", &value_vocab}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true}),
+    "WordLevel",
+    PART_MODEL,
+    0,
+    KEYS({"vocab", &value_vocab}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true}),
     .ready = ready,
     .word = word_level};

@@ -2,7 +2,8 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "normal_forms.h"
+#include "internal.h"
+#include "scratch.h"
 #include "unicode.h"
 #include <weft/internal/grow.h>
 #include <weft/internal/utf8.h>
@@ -103,7 +104,7 @@ wf_status normal_form(struct scratch *s, struct view *text, bool compatible, boo
         ascii++;
     if (ascii == text->length)
         return WF_OK;
-    struct flow *out = scratch_normalized(s);
+    struct flow *out = scratch_flow(s, FLOW_NORMALIZED);
     for (int64_t at = 0, end; at < text->length; at = end) {
         int size;
         end = at;
@@ -131,7 +132,7 @@ wf_status normal_form(struct scratch *s, struct view *text, bool compatible, boo
         (void)part;                                                                                                                        \
         return normal_form(s, text, compatible, compose);                                                                                  \
     }                                                                                                                                      \
-    const struct part_type normalizer_##id = {.name = file_name, .stage = PART_NORMALIZER, .normalize = run_##id};
+    const struct part_type normalizer_##id = {file_name, PART_NORMALIZER, .normalize = run_##id};
 FORM(nfc, "NFC", false, true)
 FORM(nfd, "NFD", false, false)
 FORM(nfkc, "NFKC", true, true)

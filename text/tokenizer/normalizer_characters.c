@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Normalizers that go over the text character by character: Lowercase, StripAccents, BertNormalizer, ByteLevel. */
+/* Normalizers that go over the text character by character: Lowercase, StripAccents, BertNormalizer. */
 #include <utf8proc.h>
 
-#include "normal_forms.h"
+#include "internal.h"
+#include "scratch.h"
 #include "unicode.h"
-#include <weft/internal/json.h>
 #include <weft/internal/utf8.h>
 
-/* What becomes of one character, put to `out`. */
-typedef bool put_point(struct flow *out, uint32_t point, int64_t origin);
-
-static wf_status map(struct scratch *s, struct view *text, put_point *put)
+wf_status normalize_points(struct scratch *s, struct view *text, put_point *put)
 {
-    struct flow *out = scratch_normalized(s);
+    struct flow *out = scratch_flow(s, FLOW_NORMALIZED);
     for (int64_t at = 0; at < text->length;) {
         int size;
         uint32_t point = wf_utf8_at(text->data, at, &size);
@@ -31,43 +28,21 @@ static bool put_lower(struct flow *out, uint32_t point, int64_t origin)
     return flow_put_point(out, (uint32_t)utf8proc_tolower((utf8proc_int32_t)point), origin);
 }
 
-static wf_status lowercase(const void *part, struct scratch *s, struct view *text)
-{
-    (void)part;
-    return map(s, text, put_lower);
-}
-const struct part_type normalizer_lowercase = {.name = "Lowercase", .stage = PART_NORMALIZER, .normalize = lowercase};
+const struct part_type normalizer_lowercase = {"Lowercase", PART_NORMALIZER, .put = put_lower};
 
 static bool put_unmarked(struct flow *out, uint32_t point, int64_t origin)
 {
     return unicode_is_mark(point) || flow_put_point(out, point, origin);
 }
 
-static wf_status strip_accents(const void *part, struct scratch *s, struct view *text)
-{
-    (void)part;
-    return map(s, text, put_unmarked);
-}
-const struct part_type normalizer_strip_accents = {.name = "StripAccents", .stage = PART_NORMALIZER, .normalize = strip_accents};
-
-static wf_status byte_level(const void *part, struct scratch *s, struct view *text)
-{
-    struct flow *out = scratch_normalized(s);
-    (void)part;
-    for (int64_t i = 0; i < text->length; i++)
-        if (!flow_put_point(out, unicode_of_byte((unsigned char)text->data[i]), view_origin(text, i)))
-            return WF_ERR_MEMORY;
-    *text = flow_view(out);
-    return WF_OK;
-}
-const struct part_type normalizer_byte_level = {.name = "ByteLevel", .stage = PART_NORMALIZER, .normalize = byte_level};
+const struct part_type normalizer_strip_accents = {"StripAccents", PART_NORMALIZER, .put = put_unmarked};
 
 /* --- BERT ---------------------------------------------------------------------------------------------------------- */
 
 struct bert {
     struct part part;
     bool clean, ideographs, lowercase;
-    int accents; /* -1: as lowercase */
+    int32_t accents; /* -1: as lowercase */
 };
 
 static bool put_spacing(struct flow *out, uint32_t point, int64_t origin)
@@ -92,44 +67,19 @@ static bool put_ideograph(struct flow *out, uint32_t point, int64_t origin)
 static wf_status bert(const void *part, struct scratch *s, struct view *text)
 {
     const struct bert *n = part;
-    wf_status status = n->clean ? map(s, text, put_clean) : WF_OK;
+    wf_status status = n->clean ? normalize_points(s, text, put_clean) : WF_OK;
     if (status == WF_OK && n->ideographs)
-        status = map(s, text, put_ideograph);
+        status = normalize_points(s, text, put_ideograph);
     if (status == WF_OK && (n->accents < 0 ? n->lowercase : n->accents)) {
         status = normal_form(s, text, false, false);
-        status = status == WF_OK ? map(s, text, put_spacing) : status;
+        status = status == WF_OK ? normalize_points(s, text, put_spacing) : status;
     }
-    return status == WF_OK && n->lowercase ? map(s, text, put_lower) : status;
+    return status == WF_OK && n->lowercase ? normalize_points(s, text, put_lower) : status;
 }
 
-static wf_status read_choice(struct reader *r, const struct key *key, json_t *object, void *field)
-{
-    json_t *value = json_object_get(object, key->name);
-    bool choice = false;
-    wf_status status = wf_json_get_bool(object, r->where, key->name, WF_JSON_OPTIONAL, &choice, r->error);
-    *(int *)field = value && !json_is_null(value) ? choice : -1;
-    return status;
-}
-
-static json_t *write_choice(const wf_tokenizer *t, const struct key *key, const void *field)
-{
-    int choice = *(const int *)field;
-    (void)t, (void)key;
-    return choice < 0 ? json_null() : json_boolean(choice);
-}
-
-static uint64_t hash_choice(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
-{
-    return value_id.hash(t, key, field, hash);
-}
-
-static const struct key_kind value_choice = {read_choice, write_choice, hash_choice};
-
-const struct part_type normalizer_bert = {.name = "BertNormalizer",
-                                          .stage = PART_NORMALIZER,
-                                          .size = sizeof(struct bert),
-                                          .keys = KEYS({"clean_text", &value_bool, offsetof(struct bert, clean)},
-                                                       {"handle_chinese_chars", &value_bool, offsetof(struct bert, ideographs)},
-                                                       {"strip_accents", &value_choice, offsetof(struct bert, accents)},
-                                                       {"lowercase", &value_bool, offsetof(struct bert, lowercase)}),
+const struct part_type normalizer_bert = {"BertNormalizer", PART_NORMALIZER, sizeof(struct bert),
+                                          KEYS({"clean_text", &value_bool, offsetof(struct bert, clean)},
+                                               {"handle_chinese_chars", &value_bool, offsetof(struct bert, ideographs)},
+                                               {"strip_accents", &value_choice, offsetof(struct bert, accents)},
+                                               {"lowercase", &value_bool, offsetof(struct bert, lowercase)}),
                                           .normalize = bert};

@@ -27,10 +27,8 @@ static wf_status strip(const void *part, struct scratch *s, struct view *text)
 }
 
 const struct part_type normalizer_strip = {
-    .name = "Strip",
-    .stage = PART_NORMALIZER,
-    .size = sizeof(struct strip),
-    .keys = KEYS({"strip_left", &value_bool, offsetof(struct strip, left)}, {"strip_right", &value_bool, offsetof(struct strip, right)}),
+    "Strip", PART_NORMALIZER, sizeof(struct strip),
+    KEYS({"strip_left", &value_bool, offsetof(struct strip, left)}, {"strip_right", &value_bool, offsetof(struct strip, right)}),
     .normalize = strip};
 
 struct prepend {
@@ -43,18 +41,15 @@ static wf_status prepend(const void *part, struct scratch *s, struct view *text)
     const struct prepend *n = part;
     if (text->length == 0)
         return WF_OK;
-    struct flow *out = scratch_normalized(s);
+    struct flow *out = scratch_flow(s, FLOW_NORMALIZED);
     if (!flow_put(out, n->text.data, n->text.length, view_origin(text, 0)) || !flow_copy(out, text, 0, text->length))
         return WF_ERR_MEMORY;
     *text = flow_view(out);
     return WF_OK;
 }
 
-const struct part_type normalizer_prepend = {.name = "Prepend",
-                                             .stage = PART_NORMALIZER,
-                                             .size = sizeof(struct prepend),
-                                             .keys = KEYS({"prepend", &value_text, offsetof(struct prepend, text)}),
-                                             .normalize = prepend};
+const struct part_type normalizer_prepend = {"Prepend", PART_NORMALIZER, sizeof(struct prepend),
+                                             KEYS({"prepend", &value_text, offsetof(struct prepend, text)}), .normalize = prepend};
 
 struct replace {
     struct part part;
@@ -71,7 +66,7 @@ static wf_status replace(const void *part, struct scratch *s, struct view *text)
         s->fault = s->fault < text->length ? view_origin(text, s->fault) : 0;
     if (status != WF_OK || s->matches.count == 0)
         return status;
-    struct flow *out = scratch_normalized(s);
+    struct flow *out = scratch_flow(s, FLOW_NORMALIZED);
     for (int64_t i = 0; i < s->matches.count; i++) {
         struct span match = s->matches.span[i];
         int64_t place = match.begin < text->length ? match.begin : text->length - 1;
@@ -86,9 +81,7 @@ static wf_status replace(const void *part, struct scratch *s, struct view *text)
     return WF_OK;
 }
 
-const struct part_type normalizer_replace = {.name = "Replace",
-                                             .stage = PART_NORMALIZER,
-                                             .size = sizeof(struct replace),
-                                             .keys = KEYS({"pattern", &value_pattern, offsetof(struct replace, pattern)},
-                                                          {"content", &value_text, offsetof(struct replace, content)}),
-                                             .normalize = replace};
+const struct part_type normalizer_replace = {
+    "Replace", PART_NORMALIZER, sizeof(struct replace),
+    KEYS({"pattern", &value_pattern, offsetof(struct replace, pattern)}, {"content", &value_text, offsetof(struct replace, content)}),
+    .normalize = replace};

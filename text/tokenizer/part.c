@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts by their descriptors, and those that are made of others. */
-#include <inttypes.h>
+/* What is read of a file, parts by their descriptors, and those that are made of others. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "pattern.h"
+#include "split.h"
 #include <weft/internal/hash.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
@@ -15,26 +17,49 @@ struct block {
     char pad[64 - sizeof(struct block *)];
 };
 
-void *tokenizer_keep(wf_tokenizer *t, int64_t count, int64_t size)
+void *reader_keep(struct reader *r, int64_t count, int64_t size)
 {
-    if (count < 0 || count > (PTRDIFF_MAX - (int64_t)sizeof(struct block)) / size)
+    struct block *block = NULL;
+    if (count <= (PTRDIFF_MAX - (int64_t)sizeof *block) / size)
+        block = wf_alloc_zero(1, sizeof *block + (size_t)(count * size));
+    if (!block) {
+        reader_no_memory(r);
         return NULL;
-    struct block *block = wf_alloc_zero(1, sizeof *block + (size_t)(count * size));
-    if (!block)
-        return NULL;
-    block->next = t->block;
-    t->block = block;
+    }
+    block->next = r->t->block;
+    r->t->block = block;
     return block + 1;
 }
 
-wf_status keep_text(struct reader *r, const char *text, int64_t length, struct text *out)
+void reader_refuse(struct reader *r, const char *format, ...)
 {
-    char *copy = tokenizer_keep(r->t, length + 1, 1);
-    if (!copy)
-        return reader_no_memory(r);
-    memcpy(copy, text, (size_t)length);
-    *out = (struct text){copy, length};
-    return WF_OK;
+    char text[sizeof r->error->message];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    wf_error_set(r->error, WF_ERR_FORMAT, "%s: %s", r->where, text);
+}
+
+void reader_no_memory(struct reader *r)
+{
+    wf_error_set(r->error, WF_ERR_MEMORY, "%s: no memory for the tokenizer", r->where);
+}
+
+json_t *reader_array(struct reader *r, const json_t *object, const char *name)
+{
+    struct wf_json_reader in = {.object = object, .where = r->where, .error = r->error};
+    json_t *array = NULL;
+    wf_json_read_array(&in, name, WF_JSON_REQUIRED, &array);
+    return array;
+}
+
+json_t *reader_object(struct reader *r, const json_t *object, const char *name)
+{
+    struct wf_json_reader in = {.object = object, .where = r->where, .error = r->error};
+    json_t *member = NULL;
+    wf_json_read_object(&in, name, WF_JSON_REQUIRED, &member);
+    return member;
 }
 
 void wf_tokenizer_free(wf_tokenizer *t)
@@ -50,18 +75,6 @@ void wf_tokenizer_free(wf_tokenizer *t)
     point_map_free(&t->model.points);
     vocab_free(&t->vocab);
     wf_free(t);
-}
-
-wf_status reader_no_memory(struct reader *r)
-{
-    return wf_error_set(r->error, WF_ERR_MEMORY, "%s: no memory for the tokenizer", r->where);
-}
-
-wf_status part_refuse(struct reader *r, const char *part, const char *type)
-{
-    char quoted[WF_QUOTE_SIZE];
-    return wf_error_set(r->error, WF_ERR_FORMAT, "%s: it asks for %s %s, which this version does not have", r->where, part,
-                        wf_text_quote(type, quoted));
 }
 
 /* --- by their descriptors ------------------------------------------------------------------------------------------ */
@@ -80,43 +93,39 @@ static const char *const stages[] = {[PART_NORMALIZER] = "normalizer",
 /* Each step goes over the whole text, and over each added token when the file is read. Real files have less than ten. */
 enum { MOST_PARTS = 256 };
 
-wf_status part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise, const struct part_type **out)
+const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise)
 {
+    struct wf_json_reader in = {.object = value, .where = r->where, .error = r->error};
     const char *name = otherwise;
-    if (!json_is_object(value))
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": an object or null is expected", r->where, stages[stage]);
-    wf_status status = wf_json_get_string(value, r->where, "type", otherwise ? WF_JSON_OPTIONAL : WF_JSON_REQUIRED, &name, r->error);
-    if (status != WF_OK)
-        return status;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i]->stage == stage && !strcmp(types[i]->name, name)) {
-            *out = types[i];
-            return WF_OK;
-        }
-    return part_refuse(r, stages[stage], name);
+    char quoted[WF_QUOTE_SIZE];
+    if (!json_is_object(value)) {
+        reader_refuse(r, "key \"%s\": an object or null is expected", stages[stage]);
+        return NULL;
+    }
+    wf_json_read_string(&in, "type", otherwise ? WF_JSON_OPTIONAL : WF_JSON_REQUIRED, &name);
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (types[i]->stage == stage && !strcmp(types[i]->name, name))
+            return types[i];
+    if (name)
+        reader_refuse(r, "it asks for %s %s, which this version does not have", stages[stage], wf_text_quote(name, quoted));
+    return NULL;
 }
 
-wf_status part_read(struct reader *r, enum part_stage stage, json_t *value, const struct part **out)
+const struct part *part_read(struct reader *r, enum part_stage stage, json_t *value)
 {
-    const struct part_type *type;
-    *out = NULL;
-    if (!value || json_is_null(value))
-        return WF_OK;
-    wf_status status = part_type_of(r, stage, value, NULL, &type);
-    if (status != WF_OK)
-        return status;
+    const struct part_type *type = !value || json_is_null(value) ? NULL : part_type_of(r, stage, value, NULL);
+    if (!type)
+        return NULL;
     if (++r->parts[stage] > MOST_PARTS)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: the %s has more than %d steps; leave some out", r->where, stages[stage],
-                            MOST_PARTS);
-    struct part *part = tokenizer_keep(r->t, 1, type->size ? (int64_t)type->size : (int64_t)sizeof *part);
-    if (!part)
-        return reader_no_memory(r);
+        reader_refuse(r, "the %s has more than %d steps; leave some out", stages[stage], MOST_PARTS);
+    struct part *part = reader_keep(r, 1, type->size ? (int64_t)type->size : (int64_t)sizeof *part);
+    if (reader_failed(r))
+        return NULL;
     part->type = type;
-    status = keys_read(r, type->keys, true, value, part);
-    if (status == WF_OK && type->ready)
-        status = type->ready(r, value, part);
-    *out = part;
-    return status;
+    keys_read(r, type->keys, true, value, part);
+    if (!reader_failed(r) && type->ready)
+        type->ready(r, part);
+    return part;
 }
 
 json_t *part_write(const wf_tokenizer *t, const struct part *part)
@@ -138,126 +147,105 @@ uint64_t part_hash(const wf_tokenizer *t, const struct part *part, uint64_t hash
 
 /* --- one after the other ------------------------------------------------------------------------------------------- */
 
-static const struct steps *steps_of(const struct part *part)
-{
-    static const struct steps none;
-    bool several = part->type == &normalizer_sequence || part->type == &pre_sequence || part->type == &post_sequence ||
-                   part->type == &decoder_sequence;
-    return several ? &((const struct sequence *)part)->steps : &none;
-}
-
-bool part_has(const struct part *part, const struct part_type *type)
-{
-    bool found = part && part->type == type;
-    for (int64_t i = 0; part && !found && i < steps_of(part)->count; i++)
-        found = part_has(steps_of(part)->step[i], type);
-    return found;
-}
-
-static wf_status read_steps(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_steps(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct steps *steps = field;
-    json_t *array = NULL;
     enum part_stage stage = (enum part_stage)key->most;
-    wf_status status = wf_json_get_array(object, r->where, key->name, WF_JSON_REQUIRED, &array, r->error);
-    if (status != WF_OK)
-        return status;
-    steps->step = tokenizer_keep(r->t, (int64_t)json_array_size(array), sizeof *steps->step);
-    if (!steps->step)
-        return reader_no_memory(r);
-    for (size_t i = 0; status == WF_OK && i < json_array_size(array); i++) {
+    json_t *array = reader_array(r, object, key->name);
+    steps->step = reader_keep(r, (int64_t)json_array_size(array), sizeof *steps->step);
+    for (size_t i = 0; i < json_array_size(array) && !reader_failed(r); i++) {
         json_t *step = json_array_get(array, i);
-        status = json_is_object(step)
-                     ? part_read(r, stage, step, &steps->step[i])
-                     : wf_error_set(r->error, WF_ERR_FORMAT, "%s: a step of the %s is not an object", r->where, stages[stage]);
-        steps->count++;
+        if (!json_is_object(step))
+            reader_refuse(r, "a step of the %s is not an object", stages[stage]);
+        steps->step[steps->count++] = part_read(r, stage, step);
     }
-    return status;
 }
 
-static json_t *write_steps(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_steps(const wf_tokenizer *t, const void *field)
 {
     const struct steps *steps = field;
     json_t *array = json_array();
-    (void)key;
     for (int64_t i = 0; i < steps->count; i++)
         json_array_append_new(array, part_write(t, steps->step[i]));
     return array;
 }
 
-static uint64_t hash_steps(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+static uint64_t hash_steps(const wf_tokenizer *t, const void *field, uint64_t hash)
 {
     const struct steps *steps = field;
-    (void)key;
-    hash = wf_hash(&steps->count, sizeof steps->count, hash);
+    hash = number_hash(steps->count, hash);
     for (int64_t i = 0; i < steps->count; i++)
         hash = part_hash(t, steps->step[i], hash);
     return hash;
 }
 
-static const struct key_kind value_steps = {read_steps, write_steps, hash_steps};
-#define STEPS(key, stage) KEYS({key, &value_steps, offsetof(struct sequence, steps), .most = stage})
+static const struct key_kind value_steps = {KIND_OWN, read_steps, write_steps, hash_steps};
 
-static wf_status normalize(const void *part, struct scratch *s, struct view *text)
+const struct steps *part_steps(const struct part *part)
 {
-    const struct steps *steps = &((const struct sequence *)part)->steps;
+    static const struct steps none;
+    bool several = part && part->type->keys && part->type->keys->kind == &value_steps;
+    return several ? &((const struct sequence *)part)->steps : &none;
+}
+
+bool part_has(const struct part *part, const struct part_type *type)
+{
+    const struct steps *steps = part_steps(part);
+    bool found = part && part->type == type;
+    for (int64_t i = 0; !found && i < steps->count; i++)
+        found = part_has(steps->step[i], type);
+    return found;
+}
+
+wf_status part_normalize(const struct part *part, struct scratch *s, struct view *text)
+{
+    const struct steps *steps = part_steps(part);
     wf_status status = WF_OK;
+    if (part && part->type->normalize)
+        status = part->type->normalize(part, s, text);
+    else if (part && part->type->put)
+        status = normalize_points(s, text, part->type->put);
     for (int64_t i = 0; status == WF_OK && i < steps->count; i++)
-        status = steps->step[i]->type->normalize(steps->step[i], s, text);
+        status = part_normalize(steps->step[i], s, text);
     return status;
 }
 
-static wf_status split(const void *part, struct scratch *s)
+wf_status part_split(const struct part *part, struct scratch *s)
 {
-    const struct steps *steps = &((const struct sequence *)part)->steps;
+    const struct steps *steps = part_steps(part);
     wf_status status = WF_OK;
+    if (part && part->type->split)
+        status = part->type->split(part, s);
+    else if (part && part->type->cut)
+        status = split_words(part, s);
     for (int64_t i = 0; status == WF_OK && i < steps->count; i++)
-        status = steps->step[i]->type->split(steps->step[i], s);
+        status = part_split(steps->step[i], s);
     return status;
 }
 
-static bool finish(const void *part, struct wf_tokens *out, int64_t begin)
+bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin)
 {
-    const struct steps *steps = &((const struct sequence *)part)->steps;
-    bool ok = true;
+    const struct steps *steps = part_steps(part);
+    bool ok = !part || !part->type->finish || part->type->finish(part, out, begin);
     for (int64_t i = 0; ok && i < steps->count; i++)
         ok = part_finish(steps->step[i], out, begin);
     return ok;
 }
 
-bool part_finish(const struct part *part, struct wf_tokens *out, int64_t begin)
+void part_grows(const struct part *part, int64_t *times, int64_t *added)
 {
-    return !part || !part->type->finish || part->type->finish(part, out, begin);
-}
-
-static void grows(const void *part, int64_t *times, int64_t *added)
-{
-    const struct steps *steps = &((const struct sequence *)part)->steps;
+    const struct steps *steps = part_steps(part);
+    if (part && part->type->grows)
+        part->type->grows(part, times, added);
     for (int64_t i = 0; i < steps->count; i++)
         part_grows(steps->step[i], times, added);
 }
 
-void part_grows(const struct part *part, int64_t *times, int64_t *added)
-{
-    if (part && part->type->grows)
-        part->type->grows(part, times, added);
-}
-
-const struct part_type normalizer_sequence = {.name = "Sequence",
-                                              .stage = PART_NORMALIZER,
-                                              .size = sizeof(struct sequence),
-                                              .keys = STEPS("normalizers", PART_NORMALIZER),
-                                              .normalize = normalize};
-const struct part_type pre_sequence = {.name = "Sequence",
-                                       .stage = PART_PRE_TOKENIZER,
-                                       .size = sizeof(struct sequence),
-                                       .keys = STEPS("pretokenizers", PART_PRE_TOKENIZER),
-                                       .split = split};
-const struct part_type post_sequence = {.name = "Sequence",
-                                        .stage = PART_POST_PROCESSOR,
-                                        .size = sizeof(struct sequence),
-                                        .keys = STEPS("processors", PART_POST_PROCESSOR),
-                                        .finish = finish,
-                                        .grows = grows};
-const struct part_type decoder_sequence = {
-    .name = "Sequence", .stage = PART_DECODER, .size = sizeof(struct sequence), .keys = STEPS("decoders", PART_DECODER)};
+#define SEQUENCE(stage, name)                                                                                                              \
+    {                                                                                                                                      \
+        "Sequence", stage, sizeof(struct sequence), KEYS({name, &value_steps, offsetof(struct sequence, steps), .most = stage})            \
+    }
+const struct part_type normalizer_sequence = SEQUENCE(PART_NORMALIZER, "normalizers");
+const struct part_type pre_sequence = SEQUENCE(PART_PRE_TOKENIZER, "pretokenizers");
+const struct part_type post_sequence = SEQUENCE(PART_POST_PROCESSOR, "processors");
+const struct part_type decoder_sequence = SEQUENCE(PART_DECODER, "decoders");

@@ -38,83 +38,74 @@ static pcre2_general_context *memory(void)
     return pcre2_general_context_create(allocate, release, NULL);
 }
 
-static wf_status compile(struct reader *r, struct pattern *p)
+static void compile(struct reader *r, struct pattern *p)
 {
     struct wf_string text = {0};
     char quoted[WF_QUOTE_SIZE], message[128];
     const char *problem = NULL;
+    int code = PCRE2_ERROR_NOMEMORY;
+    PCRE2_SIZE offset;
     wf_status status = regex_translate(p->text.data, p->text.length, &text, &problem);
-    if (status == WF_OK) {
-        pcre2_general_context *general = memory();
-        pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
-        int code = PCRE2_ERROR_NOMEMORY;
-        PCRE2_SIZE offset;
-        if (context) {
-            pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-            pcre2_set_max_pattern_length(context, 8 * MOST_BYTES);
-            p->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.length,
-                                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, context);
-        }
-        if (!p->code) {
-            /* ERR21: failed to allocate heap memory */
-            status = code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED ? WF_ERR_MEMORY : WF_ERR_FORMAT;
-            pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
-            problem = message;
-        }
-        pcre2_compile_context_free(context);
-        pcre2_general_context_free(general);
+    pcre2_general_context *general = memory();
+    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
+    if (status == WF_OK && context) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        pcre2_set_max_pattern_length(context, 8 * MOST_BYTES);
+        p->code = pcre2_compile((PCRE2_SPTR)text.data, (PCRE2_SIZE)text.length,
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, context);
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
+        problem = message;
     }
+    pcre2_compile_context_free(context);
+    pcre2_general_context_free(general);
     wf_string_free(&text);
-    if (status == WF_ERR_MEMORY)
-        return reader_no_memory(r);
-    if (status != WF_OK)
-        wf_error_set(r->error, status, "%s: it asks for the pattern %s, which this version cannot run: %s", r->where,
-                     wf_text_quote(p->text.data, quoted), problem);
-    return status;
+    /* ERR21, which is HEAP_FAILED here: failed to allocate heap memory */
+    if (status == WF_ERR_FORMAT || (!p->code && code != PCRE2_ERROR_NOMEMORY && code != PCRE2_ERROR_HEAP_FAILED))
+        reader_refuse(r, "it asks for the pattern %s, which this version cannot run: %s", wf_text_quote(p->text.data, quoted), problem);
+    else if (!p->code)
+        reader_no_memory(r);
 }
 
 /* {"String": ...} or {"Regex": ...}. What PCRE2 cannot say the same way is refused. */
-static wf_status read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
+static void read_pattern(struct reader *r, const struct key *key, json_t *object, void *field)
 {
-    struct pattern *p = tokenizer_keep(r->t, 1, sizeof *p);
-    json_t *value = json_object_get(object, key->name), *string = json_object_get(value, "String"),
-           *regex = json_object_get(value, "Regex");
-    json_t *text = string ? string : regex;
+    struct pattern *p = reader_keep(r, 1, sizeof *p);
+    json_t *value = json_object_get(object, key->name), *string = json_object_get(value, "String");
+    json_t *text = string ? string : json_object_get(value, "Regex");
     *(const struct pattern **)field = p;
-    if (!p)
-        return reader_no_memory(r);
     if (!json_is_string(text) || json_object_size(value) != 1)
-        return wf_error_set(r->error, WF_ERR_FORMAT, "%s: a pattern must be {\"String\": text} or {\"Regex\": text}", r->where);
+        reader_refuse(r, "a pattern must be {\"String\": text} or {\"Regex\": text}");
+    if (!p || reader_failed(r))
+        return;
+    text_read(r, text, key->name, &p->text);
+    if (p->text.length > MOST_BYTES)
+        reader_refuse(r, "a pattern of %" PRId64 " bytes is too long; at most %d", p->text.length, MOST_BYTES);
+    if (reader_failed(r))
+        return;
     p->regex = !string;
-    wf_status status = keep_text(r, json_string_value(text), (int64_t)json_string_length(text), &p->text);
-    if (status == WF_OK && p->text.length > MOST_BYTES)
-        status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: a pattern of %" PRId64 " bytes is too long; at most %d", r->where,
-                              p->text.length, MOST_BYTES);
-    if (status != WF_OK)
-        return status;
     p->every = p->regex && !strcmp(p->text.data, EVERY_CHARACTER);
     if (!p->regex || p->every)
-        return WF_OK;
+        return;
     p->next = r->t->pattern;
     r->t->pattern = p;
-    return compile(r, p);
+    compile(r, p);
 }
 
-static json_t *write_pattern(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_pattern(const wf_tokenizer *t, const void *field)
 {
     const struct pattern *p = *(const struct pattern *const *)field;
-    json_t *object = json_object();
-    json_object_set_new(object, p->regex ? "Regex" : "String", value_text.write(t, key, &p->text));
-    return object;
+    (void)t;
+    return json_pack("{s:o}", p->regex ? "Regex" : "String", text_write(&p->text));
 }
 
-static uint64_t hash_pattern(const wf_tokenizer *t, const struct key *key, const void *field, uint64_t hash)
+static uint64_t hash_pattern(const wf_tokenizer *t, const void *field, uint64_t hash)
 {
     const struct pattern *p = *(const struct pattern *const *)field;
-    return value_text.hash(t, key, &p->text, value_bool.hash(t, key, &p->regex, hash));
+    (void)t;
+    return text_hash(&p->text, number_hash(p->regex, hash));
 }
 
-const struct key_kind value_pattern = {read_pattern, write_pattern, hash_pattern};
+const struct key_kind value_pattern = {KIND_OWN, read_pattern, write_pattern, hash_pattern};
 
 static wf_status find_string(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end)
 {
@@ -126,28 +117,15 @@ static wf_status find_string(const struct pattern *p, struct scratch *s, const c
     return WF_OK;
 }
 
-/* An empty string is before and after every character. */
-static wf_status find_empty(struct scratch *s, const char *data, int64_t begin, int64_t end)
+/* Every character, or with `empty` the empty strings before and after each. */
+static wf_status find_every(struct scratch *s, const char *data, int64_t begin, int64_t end, bool empty)
 {
-    for (int64_t at = begin; at <= end;) {
-        int size = 1;
-        if (!spans_add(&s->matches, at, at))
-            return WF_ERR_MEMORY;
+    int size = 1;
+    for (int64_t at = begin; at < end + empty; at += size) {
         if (at < end)
             wf_utf8_at(data, at, &size);
-        at += size;
-    }
-    return WF_OK;
-}
-
-static wf_status find_every(struct scratch *s, const char *data, int64_t begin, int64_t end)
-{
-    for (int64_t at = begin; at < end;) {
-        int size;
-        wf_utf8_at(data, at, &size);
-        if (!spans_add(&s->matches, at, at + size))
+        if (!spans_add(&s->matches, at, empty ? at : at + size))
             return WF_ERR_MEMORY;
-        at += size;
     }
     return WF_OK;
 }
@@ -252,10 +230,10 @@ static wf_status find_regex(struct search *q, int64_t begin)
 wf_status pattern_find(const struct pattern *p, struct scratch *s, const char *data, int64_t begin, int64_t end)
 {
     s->matches.count = 0;
-    if (p->every)
-        return find_every(s, data, begin, end);
+    if (p->every || p->text.length == 0)
+        return find_every(s, data, begin, end, !p->every);
     if (!p->regex)
-        return p->text.length == 0 ? find_empty(s, data, begin, end) : find_string(p, s, data, begin, end);
+        return find_string(p, s, data, begin, end);
     if (!s->match_data) {
         pcre2_general_context *general = memory();
         s->match_data = general ? pcre2_match_data_create(1, general) : NULL;

@@ -75,43 +75,33 @@ bool spans_add(struct spans *spans, int64_t begin, int64_t end)
     return true;
 }
 
-struct flow *scratch_normalized(struct scratch *s)
+struct flow *scratch_flow(struct scratch *s, enum flow_use use)
 {
-    struct flow *flow = s->normalized + s->odd_normalized;
-    s->odd_normalized = !s->odd_normalized;
-    flow->length = 0;
-    return flow;
-}
-
-struct flow *scratch_pre(struct scratch *s)
-{
-    struct flow *flow = s->pre + s->odd_pre;
-    s->odd_pre = !s->odd_pre;
+    struct flow *flow = s->flow + 2 * use + s->odd[use];
+    s->odd[use] = !s->odd[use];
     flow->length = 0;
     return flow;
 }
 
 void scratch_start(struct scratch *s, int64_t length, bool tracked)
 {
-    for (int i = 0; i < 2; i++) {
-        s->normalized[i].tracked = s->pre[i].tracked = tracked;
-        s->normalized[i].most = s->pre[i].most = flow_most(length);
-        s->normalized[i].over = s->pre[i].over = false;
+    for (int i = 0; i < 4; i++) {
+        s->flow[i].tracked = tracked;
+        s->flow[i].most = flow_most(length);
+        s->flow[i].over = false;
     }
 }
 
 bool scratch_over(const struct scratch *s)
 {
-    return s->normalized[0].over || s->normalized[1].over || s->pre[0].over || s->pre[1].over;
+    return s->flow[0].over || s->flow[1].over || s->flow[2].over || s->flow[3].over;
 }
 
 void scratch_free(struct scratch *s)
 {
-    for (int i = 0; i < 2; i++) {
-        wf_free(s->normalized[i].data);
-        wf_free(s->normalized[i].origin);
-        wf_free(s->pre[i].data);
-        wf_free(s->pre[i].origin);
+    for (int i = 0; i < 4; i++) {
+        wf_free(s->flow[i].data);
+        wf_free(s->flow[i].origin);
     }
     wf_free(s->words.spans.span);
     wf_free(s->spare.span);

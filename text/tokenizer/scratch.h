@@ -55,8 +55,8 @@ struct words {
 };
 
 struct scratch {
-    struct flow normalized[2], pre[2];
-    bool odd_normalized, odd_pre; /* which of the two is written next */
+    struct flow flow[4]; /* two for each use */
+    bool odd[2];         /* which of the two is written next */
     struct words words;
     struct spans spare;   /* what the next list of words is written to */
     struct spans matches; /* of a pattern */
@@ -73,9 +73,9 @@ struct scratch {
 void scratch_start(struct scratch *s, int64_t length, bool tracked);
 void scratch_free(struct scratch *s);
 
-/* An empty flow to write the next stage of normalising (of splitting) into; the last one stays as it is. */
-struct flow *scratch_normalized(struct scratch *s);
-struct flow *scratch_pre(struct scratch *s);
+/* An empty flow to write the next stage of normalising or of splitting into; the last one of this use stays as it is. */
+enum flow_use { FLOW_NORMALIZED, FLOW_PRE };
+struct flow *scratch_flow(struct scratch *s, enum flow_use use);
 /* Whether memory was missing because a text may not grow further. */
 bool scratch_over(const struct scratch *s);
 

@@ -3,17 +3,12 @@
 
 #include "split.h"
 
-const char *const behavior_names[] = {[SPLIT_REMOVED] = "Removed",
-                                      [SPLIT_ISOLATED] = "Isolated",
+const char *const behavior_names[] = {[SPLIT_ISOLATED] = "Isolated",
+                                      [SPLIT_REMOVED] = "Removed",
                                       [SPLIT_MERGED_WITH_PREVIOUS] = "MergedWithPrevious",
                                       [SPLIT_MERGED_WITH_NEXT] = "MergedWithNext",
                                       [SPLIT_CONTIGUOUS] = "Contiguous",
                                       NULL};
-
-void split_begin(struct splitter *sp, struct spans *out, enum behavior behavior)
-{
-    *sp = (struct splitter){.out = out, .behavior = behavior, .first = out->count};
-}
 
 static void add(struct splitter *sp, int64_t begin, int64_t end)
 {
@@ -29,7 +24,7 @@ static void join(struct splitter *sp, int64_t begin, int64_t end)
         add(sp, begin, end);
 }
 
-void split_put(struct splitter *sp, int64_t begin, int64_t end, bool match)
+static void put(struct splitter *sp, int64_t begin, int64_t end, bool match)
 {
     switch (sp->behavior) {
     case SPLIT_REMOVED:
@@ -65,48 +60,43 @@ void split_put(struct splitter *sp, int64_t begin, int64_t end, bool match)
     sp->was_match = match;
 }
 
-bool split_end(struct splitter *sp)
+void split_match(struct splitter *sp, int64_t begin, int64_t end)
 {
-    if (sp->waits)
-        add(sp, sp->waiting.begin, sp->waiting.end);
-    /* Empty stretches come from empty matches; they count above, but are no words. */
-    int64_t kept = sp->first;
-    for (int64_t i = sp->first; i < sp->out->count; i++)
-        if (sp->out->span[i].begin < sp->out->span[i].end)
-            sp->out->span[kept++] = sp->out->span[i];
-    sp->out->count = kept;
-    return !sp->failed;
+    if (sp->at < begin)
+        put(sp, sp->at, begin, sp->invert);
+    put(sp, begin, end, !sp->invert);
+    sp->at = end;
 }
 
-wf_status split_words(const void *part, struct scratch *s, enum behavior behavior, cut_word *cut)
+void split_at(struct splitter *sp, const char *data, int64_t begin, int64_t end, const struct text *mark)
 {
-    struct spans *words = &s->words.spans, *out = &s->spare;
+    const char *found;
+    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), mark->data, (size_t)mark->length)); at = sp->at)
+        split_match(sp, found - data, found - data + mark->length);
+}
+
+wf_status split_words(const struct part *part, struct scratch *s)
+{
+    struct spans *words = &s->words.spans, *out = &s->spare, swap = *words;
     out->count = 0;
     for (int64_t i = 0; i < words->count; i++) {
-        struct splitter sp;
-        split_begin(&sp, out, behavior);
-        wf_status status = cut(part, s, &sp, words->span[i].begin, words->span[i].end);
-        if (!split_end(&sp))
-            return WF_ERR_MEMORY;
-        if (status != WF_OK)
-            return status;
+        struct span word = words->span[i];
+        struct splitter sp = {.out = out, .first = out->count, .at = word.begin};
+        wf_status status = part->type->cut(part, s, &sp, word.begin, word.end);
+        if (sp.at < word.end)
+            put(&sp, sp.at, word.end, sp.invert);
+        if (sp.waits)
+            add(&sp, sp.waiting.begin, sp.waiting.end);
+        if (sp.failed || status != WF_OK)
+            return sp.failed ? WF_ERR_MEMORY : status;
+        /* Empty stretches come from empty matches; they count above, but are no words. */
+        int64_t kept = sp.first;
+        for (int64_t k = sp.first; k < out->count; k++)
+            if (out->span[k].begin < out->span[k].end)
+                out->span[kept++] = out->span[k];
+        out->count = kept;
     }
-    struct spans swap = *words;
     *words = *out;
     *out = swap;
     return WF_OK;
-}
-
-void split_at(struct splitter *sp, const char *data, int64_t begin, int64_t end, const char *mark, int64_t length)
-{
-    int64_t run = begin;
-    const char *found;
-    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), mark, (size_t)length)); at = run) {
-        if (run < found - data)
-            split_put(sp, run, found - data, false);
-        run = found - data + length;
-        split_put(sp, found - data, run, true);
-    }
-    if (run < end)
-        split_put(sp, run, end, false);
 }

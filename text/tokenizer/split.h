@@ -3,29 +3,27 @@
 #ifndef WEFT_TEXT_TOKENIZER_SPLIT_H
 #define WEFT_TEXT_TOKENIZER_SPLIT_H
 
+#include "internal.h"
 #include "scratch.h"
 
-enum behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_WITH_PREVIOUS, SPLIT_MERGED_WITH_NEXT, SPLIT_CONTIGUOUS };
+enum behavior { SPLIT_ISOLATED, SPLIT_REMOVED, SPLIT_MERGED_WITH_PREVIOUS, SPLIT_MERGED_WITH_NEXT, SPLIT_CONTIGUOUS };
+extern const char *const behavior_names[]; /* for value_name */
 
-/* Cuts one word into the list `out`: split_begin, split_put for stretches that cover the word in order, each a match or not, split_end. */
+/* Cuts one word into the list `out`. A part's cut() sets `behavior` and `invert` where it wants others than 0, and puts stretches that
+ * cover the word in order. */
 struct splitter {
     struct spans *out;
-    enum behavior behavior;
+    int behavior;
+    bool invert;         /* matches are what stands between the matches */
     int64_t first;       /* of the word's spans */
+    int64_t at;          /* what lies before it was put or left out; the rest follows after cut() */
     struct span waiting; /* a match for the stretch after it */
     bool waits, was_match, failed;
 };
-void split_begin(struct splitter *splitter, struct spans *out, enum behavior behavior);
-void split_put(struct splitter *splitter, int64_t begin, int64_t end, bool match);
-bool split_end(struct splitter *splitter); /* false without memory */
-
-/* Cuts all words of s->words: cut puts the stretches of s->words.text.data[begin .. end-1]. */
-typedef wf_status cut_word(const void *part, struct scratch *s, struct splitter *splitter, int64_t begin, int64_t end);
-wf_status split_words(const void *part, struct scratch *s, enum behavior behavior, cut_word *cut);
-
-/* Cuts at every match of a string, length > 0. */
-void split_at(struct splitter *splitter, const char *data, int64_t begin, int64_t end, const char *mark, int64_t length);
-
-extern const char *const behavior_names[]; /* for value_name */
+void split_match(struct splitter *splitter, int64_t begin, int64_t end);
+/* A match at every occurrence of a string, length > 0. */
+void split_at(struct splitter *splitter, const char *data, int64_t begin, int64_t end, const struct text *mark);
+/* Cuts all words of s->words by the part's cut(). */
+wf_status split_words(const struct part *part, struct scratch *s);
 
 #endif

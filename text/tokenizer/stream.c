@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ids to text, all at once or as they come: each id's piece goes through the stages of the file's decoder. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "decoder.h"
 #include <weft/memory.h>
@@ -15,27 +16,25 @@ struct wf_decoder {
     bool over;             /* a file made too much of the tokens */
 };
 
-/* The steps of a decoder, which may be nested as deep as JSON may. */
-static int64_t steps_of(const struct part *d, struct stage *out)
+/* Puts a stage for each step of a decoder, which may be nested as deep as JSON may; the number of them. */
+static int64_t put_stages(const struct part *d, struct scratch *scratch, struct stage *out)
 {
-    if (!d || d->type != &decoder_sequence) {
-        if (d && out)
-            out->part = d;
-        return d != NULL;
-    }
-    const struct steps *steps = &((const struct sequence *)d)->steps;
-    int64_t count = 0;
+    const struct steps *steps = part_steps(d);
+    bool one = d && d->type != &decoder_sequence;
+    int64_t count = one;
+    if (one && out)
+        *out = (struct stage){.part = d, .scratch = scratch};
     for (int64_t i = 0; i < steps->count; i++)
-        count += steps_of(steps->step[i], out ? out + count : NULL);
+        count += put_stages(steps->step[i], scratch, out ? out + count : NULL);
     return count;
 }
 
 static bool decoder_start(struct wf_decoder *s, const wf_tokenizer *t, const struct wf_decode_options *options)
 {
-    *s = (struct wf_decoder){.tokenizer = t, .specials = options && options->specials, .stages = steps_of(t->decoder, NULL)};
+    *s = (struct wf_decoder){.tokenizer = t, .specials = options && options->specials, .stages = put_stages(t->decoder, NULL, NULL)};
     s->stage = wf_alloc_zero((size_t)s->stages + 1, sizeof *s->stage);
     if (s->stage)
-        steps_of(t->decoder, s->stage);
+        put_stages(t->decoder, &s->scratch, s->stage);
     return s->stage != NULL;
 }
 
@@ -51,24 +50,17 @@ static void decoder_end(struct wf_decoder *s)
     wf_string_free(&s->text);
 }
 
-/* The added token with this id, or NULL; they are sorted by it. */
-static const struct added_token *added(const wf_tokenizer *t, int32_t id)
+static int compare_id(const void *id, const void *token)
 {
-    int64_t low = 0, high = t->added_count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (t->added[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < t->added_count && t->added[low].id == id ? t->added + low : NULL;
+    int32_t x = *(const int32_t *)id, y = ((const struct added_token *)token)->id;
+    return x < y ? -1 : x > y;
 }
 
 static wf_status feed(struct wf_decoder *s, int32_t id)
 {
     const wf_tokenizer *t = s->tokenizer;
-    const struct added_token *token = added(t, id);
+    const struct added_token *token =
+        t->added_count > 0 ? bsearch(&id, t->added, (size_t)t->added_count, sizeof *t->added, compare_id) : NULL;
     if (token && token->special && !s->specials)
         return WF_OK;
     int64_t length;
@@ -92,7 +84,7 @@ static wf_status drain(struct wf_decoder *s, bool last, struct wf_string *out)
         return WF_OK;
     for (int64_t k = 0; status == WF_OK && k < s->stages; k++) {
         s->stage[k + 1].in.most = flow_most(fed);
-        status = stage_run(s->stage + k, &s->scratch, &s->stage[k + 1].in, last);
+        status = stage_run(s->stage + k, &s->stage[k + 1].in, last);
         s->over = s->over || s->stage[k + 1].in.over;
     }
     for (int64_t i = 0; status == WF_OK && i < text->in.count; i++) {

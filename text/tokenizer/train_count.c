@@ -47,7 +47,7 @@ static bool count_line(struct share *s, const char *line, int64_t length)
     scratch_start(&s->scratch, length, false);
     words->text = (struct view){.data = line, .length = length};
     words->spans.count = 0;
-    bool ok = spans_add(&words->spans, 0, length) && s->pre_tokenizer->type->split(s->pre_tokenizer, &s->scratch) == WF_OK;
+    bool ok = spans_add(&words->spans, 0, length) && part_split(s->pre_tokenizer, &s->scratch) == WF_OK;
     for (int64_t i = 0; ok && i < words->spans.count; i++) {
         struct span span = words->spans.span[i];
         ok = add(&s->counts, words->text.data + span.begin, span.end - span.begin, 1);

@@ -38,37 +38,33 @@ static wf_status wordpiece(const wf_tokenizer *t, struct scratch *s, const char 
 }
 
 /* The pieces with this prefix, without it. */
-static wf_status index_pieces(struct reader *r, const struct text *prefix, struct prefixes *out)
+static void index_pieces(struct reader *r, const struct text *prefix, struct prefixes *out)
 {
     const wf_tokenizer *t = r->t;
-    out->prefix = tokenizer_keep(r->t, t->model_size, sizeof *out->prefix);
-    if (!out->prefix)
-        return reader_no_memory(r);
-    for (int32_t id = 0; id < t->model_size; id++) {
+    out->prefix = reader_keep(r, t->model_size, sizeof *out->prefix);
+    for (int32_t id = 0; out->prefix && id < t->model_size; id++) {
         int64_t length;
         const char *piece = vocab_piece(&t->vocab, id, &length);
         if (length > prefix->length && !memcmp(piece, prefix->data, (size_t)prefix->length))
             out->prefix[out->count++] = (struct prefix){piece + prefix->length, length - prefix->length, id};
     }
     prefixes_sort(out);
-    return WF_OK;
 }
 
-static wf_status ready(struct reader *r, json_t *object, void *part)
+static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    (void)object;
-    wf_status status = index_pieces(r, &(struct text){"", 0}, &m->pieces[0]);
-    if (status == WF_OK)
-        status = index_pieces(r, &m->prefix, &m->pieces[1]);
-    return status == WF_OK ? model_index(r) : status;
+    index_pieces(r, &(struct text){"", 0}, &m->pieces[0]);
+    index_pieces(r, &m->prefix, &m->pieces[1]);
+    model_index(r);
 }
 
-const struct part_type model_wordpiece = {.name = "WordPiece",
-                                          .stage = PART_MODEL,
-                                          .keys = KEYS({"unk_token", &value_text, offsetof(struct model, unknown)},
-                                                       {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix)},
-                                                       {"max_input_chars_per_word", &value_count, offsetof(struct model, most_characters)},
-                                                       {"vocab", &value_vocab}),
+const struct part_type model_wordpiece = {"WordPiece",
+                                          PART_MODEL,
+                                          0,
+                                          KEYS({"unk_token", &value_text, offsetof(struct model, unknown)},
+                                               {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix)},
+                                               {"max_input_chars_per_word", &value_count, offsetof(struct model, most_characters)},
+                                               {"vocab", &value_vocab}),
                                           .ready = ready,
                                           .word = wordpiece};

@@ -2,39 +2,40 @@
 /* Metaspace: spaces become marks at the front of words, so that decoding gives back the text. */
 #include <string.h>
 
-#include "metaspace.h"
+#include "decoder.h"
 #include "split.h"
-#include <weft/internal/json.h>
 
-static const char *const prepend_names[] = {[PREPEND_ALWAYS] = "always", [PREPEND_FIRST] = "first", [PREPEND_NEVER] = "never", NULL};
-
-const struct key metaspace_keys[] = {
+enum prepend { PREPEND_ALWAYS, PREPEND_FIRST, PREPEND_NEVER };
+struct metaspace {
+    struct part part;
+    struct text mark;
+    int32_t prepend;
+    bool split;      /* of the pre-tokenizer */
+    bool add_prefix; /* versions before 0.15 of the package have it instead of `prepend` */
+};
+static const char *const prepend_names[] = {"always", "first", "never", NULL};
+static const struct key keys[] = {
     {"replacement", &value_character, offsetof(struct metaspace, mark)},
-    {"prepend_scheme", &value_name, offsetof(struct metaspace, prepend), .optional = true, .names = prepend_names},
+    {"prepend_scheme", &value_name, offsetof(struct metaspace, prepend), .optional = true, .otherwise = -1, .names = prepend_names},
     {"split", &value_bool, offsetof(struct metaspace, split), .optional = true, .otherwise = true},
-    {"add_prefix_space", &value_ignored},
-    {"str_rep", &value_ignored},
+    {"add_prefix_space", &value_bool, offsetof(struct metaspace, add_prefix), .optional = true, .otherwise = true, .old = true},
+    {"str_rep", &value_any, .old = true},
     {0}};
 
-/* Versions before 0.15 of the package say add_prefix_space. */
-wf_status metaspace_ready(struct reader *r, json_t *object, void *part)
+static void ready(struct reader *r, void *part)
 {
     struct metaspace *m = part;
-    bool prefix = true;
-    wf_status status = wf_json_get_bool(object, r->where, "add_prefix_space", WF_JSON_OPTIONAL, &prefix, r->error);
-    json_t *scheme = json_object_get(object, "prepend_scheme");
-    if (!prefix && (!scheme || json_is_null(scheme)))
-        m->prepend = PREPEND_NEVER;
+    if (m->prepend < 0)
+        m->prepend = m->add_prefix ? PREPEND_ALWAYS : PREPEND_NEVER;
     if (m->part.type == &pre_metaspace && m->prepend == PREPEND_FIRST)
         r->t->marks_first = true;
-    return status;
 }
 
 /* Puts the mark for each space, and before the word where that is asked for. */
 static bool mark_spaces(const struct metaspace *m, struct scratch *s)
 {
     struct view text = s->words.text;
-    struct flow *flow = scratch_pre(s);
+    struct flow *flow = scratch_flow(s, FLOW_PRE);
     for (int64_t i = 0; i < s->words.spans.count; i++) {
         struct span *span = s->words.spans.span + i, old = *span;
         int64_t origin = view_origin(&text, old.begin);
@@ -59,22 +60,33 @@ static bool mark_spaces(const struct metaspace *m, struct scratch *s)
 
 static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
 {
-    const struct metaspace *m = part;
-    split_at(sp, s->words.text.data, begin, end, m->mark.data, m->mark.length);
+    sp->behavior = SPLIT_MERGED_WITH_NEXT;
+    split_at(sp, s->words.text.data, begin, end, &((const struct metaspace *)part)->mark);
     return WF_OK;
 }
 
-static wf_status metaspace(const void *part, struct scratch *s)
+static wf_status split(const void *part, struct scratch *s)
 {
     const struct metaspace *m = part;
     if (!mark_spaces(m, s))
         return WF_ERR_MEMORY;
-    return m->split ? split_words(m, s, SPLIT_MERGED_WITH_NEXT, cut) : WF_OK;
+    return m->split ? split_words(part, s) : WF_OK;
+}
+const struct part_type pre_metaspace = {"Metaspace",    PART_PRE_TOKENIZER, sizeof(struct metaspace), keys, .ready = ready,
+                                        .split = split, .cut = cut};
+
+/* The first piece loses its marks: they were put there. */
+static wf_status decode(struct stage *s, struct pieces *out)
+{
+    const struct metaspace *d = (const struct metaspace *)s->part;
+    for (int64_t i = 0; i < s->ready; i++) {
+        int64_t length;
+        const char *text = pieces_get(&s->in, i, &length);
+        bool dropped = s->done + i == 0 && d->prepend != PREPEND_NEVER;
+        if (!pieces_begin(out) || !pieces_add_replaced(out, text, length, &d->mark, dropped ? "" : " "))
+            return WF_ERR_MEMORY;
+    }
+    return WF_OK;
 }
 
-const struct part_type pre_metaspace = {.name = "Metaspace",
-                                        .stage = PART_PRE_TOKENIZER,
-                                        .size = sizeof(struct metaspace),
-                                        .keys = metaspace_keys,
-                                        .ready = metaspace_ready,
-                                        .split = metaspace};
+const struct part_type decoder_metaspace = {"Metaspace", PART_DECODER, sizeof(struct metaspace), keys, .ready = ready, .decode = decode};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* ByteLevel: GPT-2's cutting, and bytes as printable characters, which the decoder takes back. It is a normalizer, a pre-tokenizer, a
+ * decoder, and a post-processor, which moves offsets; they are not kept here. */
+#include <string.h>
+
+#include "decoder.h"
+#include "split.h"
+#include "unicode.h"
+#include <weft/internal/utf8.h>
+
+struct byte_level {
+    struct part part;
+    bool add_prefix_space, trim_offsets, use_regex;
+};
+#define BYTE_LEVEL_KEYS(may_lack)                                                                                                          \
+    KEYS({"add_prefix_space", &value_bool, offsetof(struct byte_level, add_prefix_space), .optional = may_lack, .otherwise = true},        \
+         {"trim_offsets", &value_bool, offsetof(struct byte_level, trim_offsets), .optional = may_lack, .otherwise = true},                \
+         {"use_regex", &value_bool, offsetof(struct byte_level, use_regex), .optional = true, .otherwise = true})
+
+static wf_status normalize(const void *part, struct scratch *s, struct view *text)
+{
+    struct flow *out = scratch_flow(s, FLOW_NORMALIZED);
+    (void)part;
+    for (int64_t i = 0; i < text->length; i++)
+        if (!flow_put_point(out, unicode_of_byte((unsigned char)text->data[i]), view_origin(text, i)))
+            return WF_ERR_MEMORY;
+    *text = flow_view(out);
+    return WF_OK;
+}
+const struct part_type normalizer_byte_level = {"ByteLevel", PART_NORMALIZER, .normalize = normalize};
+
+/* The end of the match of GPT-2's pattern at data[at]:
+ * 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
+static int64_t gpt2_match(const char *data, int64_t at, int64_t end)
+{
+    enum { KINDS = CHAR_LETTER | CHAR_NUMBER | CHAR_SPACE };
+    if (data[at] == '\'' && at + 1 < end) {
+        char a = data[at + 1], b = at + 2 < end ? data[at + 2] : 0;
+        if (a == 's' || a == 't' || a == 'm' || a == 'd')
+            return at + 2;
+        if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l'))
+            return at + 3;
+    }
+    int size;
+    int64_t next = at + (data[at] == ' ' && at + 1 < end);
+    unsigned kind = unicode_class(wf_utf8_at(data, next, &size)) & KINDS;
+    if (kind == CHAR_SPACE) {
+        int64_t last = next = at;
+        while (next < end && unicode_class(wf_utf8_at(data, next, &size)) & CHAR_SPACE) {
+            last = next;
+            next += size;
+        }
+        /* Before a word the last space stays for it, unless it is the only one. */
+        return next < end && last > at ? last : next;
+    }
+    while (next < end && (unicode_class(wf_utf8_at(data, next, &size)) & KINDS) == kind)
+        next += size;
+    return next;
+}
+
+static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, int64_t begin, int64_t end)
+{
+    (void)part;
+    for (int64_t at = begin; at < end; at = sp->at)
+        split_match(sp, at, gpt2_match(s->words.text.data, at, end));
+    return WF_OK;
+}
+
+/* A space before each word that does not begin with one. */
+static bool prefix_spaces(struct scratch *s)
+{
+    struct view text = s->words.text;
+    struct flow *flow = scratch_flow(s, FLOW_PRE);
+    for (int64_t i = 0; i < s->words.spans.count; i++) {
+        struct span *span = s->words.spans.span + i, old = *span;
+        span->begin = flow->length;
+        if (text.data[old.begin] != ' ' && !flow_put(flow, " ", 1, view_origin(&text, old.begin)))
+            return false;
+        if (!flow_copy(flow, &text, old.begin, old.end - old.begin))
+            return false;
+        span->end = flow->length;
+    }
+    s->words.text = flow_view(flow);
+    return true;
+}
+
+/* Bytes as GPT-2's characters. */
+static bool print_bytes(struct scratch *s)
+{
+    struct view text = s->words.text;
+    struct flow *flow = scratch_flow(s, FLOW_PRE);
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < s->words.spans.count; i++)
+        bytes += s->words.spans.span[i].end - s->words.spans.span[i].begin;
+    if (!flow_reserve(flow, 2 * bytes))
+        return false;
+    for (int64_t i = 0; i < s->words.spans.count; i++) {
+        struct span *span = s->words.spans.span + i, old = *span;
+        span->begin = flow->length;
+        for (int64_t at = old.begin; at < old.end; at++) {
+            uint32_t point = unicode_of_byte((unsigned char)text.data[at]);
+            int size = wf_utf8_encode(point, flow->data + flow->length);
+            for (int k = 0; flow->tracked && k < size; k++)
+                flow->origin[flow->length + k] = view_origin(&text, at);
+            flow->length += size;
+        }
+        span->end = flow->length;
+    }
+    s->words.text = flow_view(flow);
+    return true;
+}
+
+static wf_status split(const void *part, struct scratch *s)
+{
+    const struct byte_level *b = part;
+    if (b->add_prefix_space && !prefix_spaces(s))
+        return WF_ERR_MEMORY;
+    wf_status status = b->use_regex ? split_words(part, s) : WF_OK;
+    return status == WF_OK && !print_bytes(s) ? WF_ERR_MEMORY : status;
+}
+const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false),
+                                         .split = split, .cut = cut};
+const struct part_type post_byte_level = {"ByteLevel", PART_POST_PROCESSOR, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false)};
+
+/* Appends bytes as text: what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as Unicode advises. What is left
+ * in `bytes` begins a character that is not complete. */
+static bool add_lossy(struct pieces *out, struct wf_string *bytes, bool last)
+{
+    const char *data = bytes->data;
+    int64_t at = 0, length = bytes->length;
+    while (at < length) {
+        uint32_t point;
+        int size = wf_utf8_decode(data + at, length - at, &point);
+        if (size > 0) {
+            if (!pieces_add(out, data + at, size))
+                return false;
+            at += size;
+            continue;
+        }
+        /* How much of it could have begun a character: a cut one decodes with some continuation put after it. */
+        unsigned char first = (unsigned char)data[at];
+        int64_t n = 1;
+        for (int64_t take = 2; first >= 0xE0 && take <= 3 && at + take <= length; take++) {
+            char trial[4] = {(char)0x80, (char)0x80, (char)0x80, (char)0x80};
+            memcpy(trial, data + at, (size_t)take);
+            if (wf_utf8_decode(trial, 4, &point) <= take)
+                break;
+            n = take;
+        }
+        if (!last && at + n == length && first >= 0xC2 && first <= 0xF4)
+            break;
+        if (!pieces_add(out, REPLACEMENT, 3))
+            return false;
+        at += n;
+    }
+    if (at > 0)
+        memmove(bytes->data, data + at, (size_t)(length - at));
+    bytes->length -= at;
+    return true;
+}
+
+static wf_status decode(struct stage *s, struct pieces *out)
+{
+    bool ok = wf_string_reserve(&s->bytes, s->in.bytes.length);
+    for (int64_t i = 0; ok && i < s->ready; i++) {
+        int64_t length, before = s->bytes.length;
+        const char *text = pieces_get(&s->in, i, &length);
+        for (int64_t at = 0; at < length;) {
+            int size, byte = unicode_to_byte(wf_utf8_at(text, at, &size));
+            if (byte < 0) { /* not a piece of bytes, such as a special token: it stands for itself */
+                s->bytes.length = before;
+                ok = wf_string_add(&s->bytes, text, length);
+                break;
+            }
+            s->bytes.data[s->bytes.length++] = (char)byte;
+            at += size;
+        }
+    }
+    return ok && pieces_continue(out, !s->last) && add_lossy(out, &s->bytes, s->last) ? WF_OK : WF_ERR_MEMORY;
+}
+
+const struct part_type decoder_byte_level = {"ByteLevel", PART_DECODER, sizeof(struct byte_level), BYTE_LEVEL_KEYS(true), .decode = decode};
