@@ -112,10 +112,7 @@ static void run(const struct shape *s)
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
     struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1,
                         b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? a : NULL, alone};
-    if (s->count == 1)
-        wf_gemm(&g);
-    else
-        wf_gemm_batched(&g, &(struct wf_gemm_batch){{1, 1, s->count}, {0, 0, s->m * s->k}, {0, 0, s->n * s->k}, {0, 0, s->m * s->n}});
+    wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}});
 }
 
 static int rising(const void *x, const void *y)

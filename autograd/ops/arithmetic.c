@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Broadcasting arithmetic. The engine sums gradients over the dimensions along which an operand was repeated. */
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-
-#include "elementwise.h"
-#include "rows.h"
+#include "common.h"
 
 static wf_status binary_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status == WF_OK)
-        status = wf_want(c, 1, WF_REAL);
-    if (status != WF_OK)
-        return status;
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
     wf_shape a = wf_array_shape(&c->in[0]), b = wf_array_shape(&c->in[1]), out;
     if (!wf_shape_broadcast(&a, &b, &out))
         return wf_call_fail(c, WF_ERR_SHAPE, "the shapes do not broadcast (aligned at the last dimension, sizes must be equal or 1)");
@@ -29,20 +19,35 @@ static wf_array temp_like_out(wf_call *c)
     return wf_call_temp(c, WF_REAL, &shape);
 }
 
-#define BINARY_CASES                                                                                                                       \
-    WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}}, {"row", {{4, 5}, {5}}}, {"column", {{4, 5}, {4, 1}}},                                  \
-             {"column on the left", {{4, 1}, {4, 5}}}, {"row on the left", {{5}, {3, 4, 5}}}, {"outer", {{4, 1}, {1, 5}}},                 \
-             {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}}, {"scalar", {{3, 7}, {-2}}}, {"scalar on the left", {{-2}, {3, 7}}},               \
-             {"scalars", {{-2}, {-2}}}, {"ones", {{1, 1}, {1}}}, {"empty", {{-1, 3}, {1, 3}}}, {"repeated to nothing", {{-1, 3}, {3}}},    \
-             {"odd", {{13, 17}, {13, 17}}}, {"long", {{3, 701}, {701}}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}})
+#define BINARY_CASES(right)                                                                                                                \
+    WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}, {0, right}}, {"row", {{4, 5}, {5}}, {0, right}},                                        \
+             {"column", {{4, 5}, {4, 1}}, {0, right}}, {"column on the left", {{4, 1}, {4, 5}}, {0, right}},                               \
+             {"row on the left", {{5}, {3, 4, 5}}, {0, right}}, {"outer", {{4, 1}, {1, 5}}, {0, right}},                                   \
+             {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}, {0, right}}, {"scalar", {{3, 7}, {-2}}, {0, right}},                               \
+             {"scalar on the left", {{-2}, {3, 7}}, {0, right}}, {"scalars", {{-2}, {-2}}, {0, right}},                                    \
+             {"ones", {{1, 1}, {1}}, {0, right}}, {"empty", {{-1, 3}, {1, 3}}, {0, right}},                                                \
+             {"repeated to nothing", {{-1, 3}, {3}}, {0, right}}, {"odd", {{13, 17}, {13, 17}}, {0, right}},                               \
+             {"long", {{3, 701}, {701}}, {0, right}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}, {0, right}})
+
+/* An op by the kernel of its name, and its constructor. `right`: how the cases fill operand 1. */
+#define BINARY(op, constructor, cost, right, ...)                                                                                          \
+    static wf_status op##_forward(wf_call *c)                                                                                              \
+    {                                                                                                                                      \
+        wf_map_binary(wf_kernel->op, &c->in[0], &c->in[1], &c->out[0], cost);                                                              \
+        return WF_OK;                                                                                                                      \
+    }                                                                                                                                      \
+    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .shape = binary_shape,                                                                                       \
+                              .forward = op##_forward,                                                                                     \
+                              .backward = op##_backward,                                                                                   \
+                              .cases = BINARY_CASES(right),                                                                                \
+                              __VA_ARGS__};                                                                                                \
+    wf_tensor *constructor(wf_tensor *a, wf_tensor *b)                                                                                     \
+    {                                                                                                                                      \
+        return wf_apply(&wf_op_##op, NULL, 2, (wf_tensor *[]){a, b});                                                                      \
+    }
 
 /* add: y = a + b, so dy reaches both as it is (it is shared, not copied). */
-static wf_status add_forward(wf_call *c)
-{
-    wf_map_binary(wf_kernel->add, &c->in[0], &c->in[1], &c->out[0], 0.1);
-    return WF_OK;
-}
-
 static wf_status add_backward(wf_call *c)
 {
     for (int i = 0; i < 2; i++)
@@ -50,86 +55,36 @@ static wf_status add_backward(wf_call *c)
             wf_grad_give(c, i, &c->dout[0]);
     return WF_OK;
 }
-
-const wf_op wf_op_add = {.name = "add",
-                         .keeps_inputs_away = true,
-                         .shape = binary_shape,
-                         .forward = add_forward,
-                         .backward = add_backward,
-                         .cases = BINARY_CASES};
-
-wf_tensor *wf_add(wf_tensor *a, wf_tensor *b)
-{
-    return wf_apply(&wf_op_add, NULL, 2, (wf_tensor *[]){a, b});
-}
+BINARY(add, wf_add, 0.1, WF_FILL_NORMAL, .keeps_inputs_away = true)
 
 /* sub: y = a - b, so da = dy and db = -dy. */
-static wf_status sub_forward(wf_call *c)
-{
-    wf_map_binary(wf_kernel->sub, &c->in[0], &c->in[1], &c->out[0], 0.1);
-    return WF_OK;
-}
-
 static wf_status sub_backward(wf_call *c)
 {
     if (c->need[0])
         wf_grad_give(c, 0, &c->dout[0]);
     if (c->need[1]) {
         wf_array db = temp_like_out(c);
-        if (!db.data)
-            return WF_ERR_MEMORY;
         wf_map_affine(-1, 0, &c->dout[0], &db);
         wf_grad_give(c, 1, &db);
     }
     return WF_OK;
 }
-
-const wf_op wf_op_sub = {.name = "sub",
-                         .keeps_inputs_away = true,
-                         .shape = binary_shape,
-                         .forward = sub_forward,
-                         .backward = sub_backward,
-                         .cases = BINARY_CASES};
-
-wf_tensor *wf_subtract(wf_tensor *a, wf_tensor *b)
-{
-    return wf_apply(&wf_op_sub, NULL, 2, (wf_tensor *[]){a, b});
-}
+BINARY(sub, wf_subtract, 0.1, WF_FILL_NORMAL, .keeps_inputs_away = true)
 
 /* mul: y = a b, so da = b dy and db = a dy. */
-static wf_status mul_forward(wf_call *c)
-{
-    wf_map_binary(wf_kernel->mul, &c->in[0], &c->in[1], &c->out[0], 0.1);
-    return WF_OK;
-}
-
 static wf_status mul_backward(wf_call *c)
 {
     for (int i = 0; i < 2; i++)
         if (c->need[i]) {
             wf_array g = temp_like_out(c);
-            if (!g.data)
-                return WF_ERR_MEMORY;
             wf_map_binary(wf_kernel->mul, &c->dout[0], &c->in[1 - i], &g, 0.1);
             wf_grad_give(c, i, &g);
         }
     return WF_OK;
 }
-
-const wf_op wf_op_mul = {.name = "mul", .shape = binary_shape, .forward = mul_forward, .backward = mul_backward, .cases = BINARY_CASES};
-
-wf_tensor *wf_mul(wf_tensor *a, wf_tensor *b)
-{
-    return wf_apply(&wf_op_mul, NULL, 2, (wf_tensor *[]){a, b});
-}
+BINARY(mul, wf_mul, 0.1, WF_FILL_NORMAL)
 
 /* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da: a need not be kept. */
-static wf_status div_forward(wf_call *c)
-{
-    wf_map_binary(wf_kernel->div, &c->in[0], &c->in[1], &c->out[0], 0.15);
-    return WF_OK;
-}
-
 static void minus_product(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)
 {
     wf_kernel->mul(n, x, 1, dy, 1, dx);
@@ -139,13 +94,9 @@ static void minus_product(int64_t n, const wf_real *x, const wf_real *dy, wf_rea
 static wf_status div_backward(wf_call *c)
 {
     wf_array da = temp_like_out(c), db = {0};
-    if (!da.data)
-        return WF_ERR_MEMORY;
     wf_map_binary(wf_kernel->div, &c->dout[0], &c->in[1], &da, 0.15);
-    if (c->need[1]) {
+    if (c->need[1] && da.data) {
         db = temp_like_out(c);
-        if (!db.data)
-            return WF_ERR_MEMORY;
         wf_map_grad(minus_product, &c->out[0], &da, &db, 0.15);
     }
     if (c->need[0]) /* only now: once given, da may be added to */
@@ -155,37 +106,12 @@ static wf_status div_backward(wf_call *c)
     return WF_OK;
 }
 
-#define DIVISOR .fill = {WF_FILL_NORMAL, WF_FILL_POSITIVE}
-const wf_op wf_op_div = {.name = "div",
-                         .reads_inputs = 1u << 1,
-                         .reads_outputs = true,
-                         .shape = binary_shape,
-                         .forward = div_forward,
-                         .backward = div_backward,
-                         .cases = WF_CASES({"one shape", {{2, 3, 5}, {2, 3, 5}}, DIVISOR}, {"row", {{4, 5}, {5}}, DIVISOR},
-                                           {"column", {{4, 5}, {4, 1}}, DIVISOR}, {"row on the left", {{5}, {3, 4, 5}}, DIVISOR},
-                                           {"both repeat", {{2, 1, 3, 1}, {4, 1, 5}}, DIVISOR}, {"scalar", {{3, 7}, {-2}}, DIVISOR},
-                                           {"scalar on the left", {{-2}, {3, 7}}, DIVISOR}, {"scalars", {{-2}, {-2}}, DIVISOR},
-                                           {"ones", {{1, 1}, {1}}, DIVISOR}, {"empty", {{-1, 3}, {3}}, DIVISOR},
-                                           {"odd", {{13, 17}, {13, 17}}, DIVISOR})};
-
-wf_tensor *wf_div(wf_tensor *a, wf_tensor *b)
-{
-    return wf_apply(&wf_op_div, NULL, 2, (wf_tensor *[]){a, b});
-}
+BINARY(div, wf_div, 0.15, WF_FILL_POSITIVE, .reads_inputs = 1u << 1, .reads_outputs = true)
 
 /* affine: y = s x + t, so dx = s dy. */
 struct affine {
     double scale, shift;
 };
-
-static wf_status affine_shape(wf_call *c)
-{
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status == WF_OK)
-        c->out[0] = wf_call_like(c, &c->in[0]);
-    return status;
-}
 
 static wf_status affine_forward(wf_call *c)
 {
@@ -202,22 +128,16 @@ static wf_status affine_backward(wf_call *c)
         return WF_OK;
     }
     wf_array dx = wf_grad_new(c, 0);
-    if (!dx.data)
-        return WF_ERR_MEMORY;
     wf_map_affine(a->scale, 0, &c->dout[0], &dx);
     wf_grad_give(c, 0, &dx);
     return WF_OK;
 }
 
-#define AFFINE(s, t)                                                                                                                       \
-    .attr = &(const struct affine)                                                                                                         \
-    {                                                                                                                                      \
-        s, t                                                                                                                               \
-    }
+#define AFFINE(s, t) ATTR(struct affine, s, t)
 const wf_op wf_op_affine = {.name = "affine",
                             .attr_size = sizeof(struct affine),
                             .keeps_inputs_away = true,
-                            .shape = affine_shape,
+                            .shape = wf_same_shape,
                             .forward = affine_forward,
                             .backward = affine_backward,
                             .cases = WF_CASES({"both", {{2, 3, 5}}, AFFINE(-2.5, 0.75)}, {"shift alone", {{7}}, AFFINE(1, 3)},

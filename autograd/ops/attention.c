@@ -5,11 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/ops.h>
-
-#include <weft/internal/ops_all.h>
-
-#include "rows.h"
+#include "common.h"
 
 /* --- shape --------------------------------------------------------------------------------------------------------- */
 
@@ -42,11 +38,8 @@ static wf_status check_mask(wf_call *c, const wf_shape *full)
 static wf_status attention_shape(wf_call *c)
 {
     const struct attention_attr *a = c->attr;
-    for (int i = Q; i <= V; i++) {
-        wf_status status = wf_want(c, i, WF_REAL);
-        if (status != WF_OK)
-            return status;
-    }
+    if (wf_want_reals(c, 3) != WF_OK)
+        return WF_ERR_ARGUMENT;
     const wf_array *q = &c->in[Q], *k = &c->in[K], *v = &c->in[V];
     const int n = wf_attention_packed(a) ? 2 : 3, last = n - 1;
     if (q->ndim != n || k->ndim != n || v->ndim != n)

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
-
-#include "rows.h"
+#include "common.h"
 
 struct dropout_attr {
     double p;
@@ -15,13 +8,9 @@ struct dropout_attr {
 static wf_status dropout_shape(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status != WF_OK)
-        return status;
     if (!(a->p >= 0 && a->p < 1))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "p is %g, it must be in 0 <= p < 1", a->p);
-    c->out[0] = wf_call_like(c, &c->in[0]);
-    return WF_OK;
+    return wf_same_shape(c);
 }
 
 struct dropout {

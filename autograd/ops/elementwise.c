@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "elementwise.h"
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
+#include "common.h"
 
 enum {
     PIECE = 8192, /* elements of a block: some microseconds, and it stays in L1 and L2 */
@@ -101,7 +98,7 @@ static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_ar
 {
     wf_shape shape = wf_array_shape(out);
     int64_t count = wf_shape_count(&shape);
-    if (count <= 0)
+    if (count <= 0 || !out->data)
         return;
     wf_array in[2] = {wf_array_expand(a, &shape)};
     m->inputs = 1;

@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
-
-#include "rows.h"
+#include "common.h"
 
 static wf_status embedding_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status == WF_OK)
-        status = wf_want(c, 1, WF_I32);
-    if (status != WF_OK)
-        return status;
+    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
+        return WF_ERR_ARGUMENT;
     wf_shape shape = wf_array_shape(&c->in[1]);
     if (c->in[0].ndim != 2 || shape.ndim == WF_MAX_DIMS || wf_shape_count(&shape) > INT32_MAX)
         return wf_call_fail(c, WF_ERR_SHAPE, "weight [V, D] and ids of at most %d dimensions are wanted", WF_MAX_DIMS - 1);
@@ -114,25 +104,15 @@ static wf_status embedding_backward(wf_call *c)
     wf_array ids = wf_call_dense(c, &c->in[1]), dy = wf_rows_of(c, &c->dout[0]);
     if (!ids.data || !dy.data)
         return WF_ERR_MEMORY;
-    bool add, apart = false;
-    wf_array dw = wf_grad_into(c, 0, &add), target = dw;
-    if (!dw.data)
+    struct dense_grad dw;
+    if (!wf_dense_grad(c, 0, &dw))
         return WF_ERR_MEMORY;
-    if (!wf_array_is_dense(&dw)) { /* the weight is a view */
-        apart = true;
-        dw = wf_grad_new(c, 0);
-        if (!dw.data)
-            return WF_ERR_MEMORY;
-        if (add)
-            wf_array_copy(&dw, &target);
-    }
-    int64_t v = dw.dim[0], d = dw.dim[1];
-    if (!add)
-        wf_parallel_ranges(v * d, ZERO_BLOCK, 0.05 * (double)v * (double)d, zero_body, dw.data);
-    if (!scatter(c, &dy, ids.data, dw.data))
+    int64_t count = wf_array_count(&dw.dense);
+    if (!dw.add)
+        wf_parallel_ranges(count, ZERO_BLOCK, 0.05 * (double)count, zero_body, dw.dense.data);
+    if (!scatter(c, &dy, ids.data, dw.dense.data))
         return WF_ERR_MEMORY;
-    if (apart)
-        wf_array_copy(&target, &dw);
+    wf_dense_grad_done(&dw);
     return WF_OK;
 }
 

@@ -1,41 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Cross-entropy, and what the fused linear + cross-entropy shares with it. */
-#include "losses.h"
+/* Cross-entropy, alone and fused with the linear layer that makes its logits. */
+#include <string.h>
 
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
+#include "common.h"
 
-#include "rows.h"
+struct loss_attr {
+    double smoothing, normalizer;
+    bool has_ignore;
+    int32_t ignore;
+};
 
-struct loss_attr wf_loss_attr(const struct wf_cross_entropy_options *options)
-{
-    if (!options)
-        return (struct loss_attr){0};
-    return (struct loss_attr){options->label_smoothing, options->normalizer, options->has_ignore, options->ignore};
-}
-
-wf_status wf_loss_shape(wf_call *c, const wf_array *x, int targets)
+/* In shape: checks options, and targets (operand i) against the leading dims of x; sets both outputs. */
+static wf_status loss_shape(wf_call *c, const wf_array *x, int targets)
 {
     const struct loss_attr *a = c->attr;
-    wf_status status = wf_want(c, targets, WF_I32);
-    if (status != WF_OK)
-        return status;
+    if (wf_want(c, targets, WF_I32) != WF_OK)
+        return WF_ERR_ARGUMENT;
     if (!(a->smoothing >= 0 && a->smoothing <= 1))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "label_smoothing is %g, it must be in 0 .. 1", a->smoothing);
     if (!(a->normalizer >= 0 && a->normalizer < 1e300))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "normalizer is %g, it must be a number of targets, or 0 for those here", a->normalizer);
-    const wf_array *t = &c->in[targets];
-    bool fits = t->ndim == x->ndim - 1;
-    for (int d = 0; fits && d < t->ndim; d++)
-        fits = t->dim[d] == x->dim[d];
-    if (!fits)
+    wf_shape leading = wf_array_shape(x), shape = wf_array_shape(&c->in[targets]);
+    leading.ndim--;
+    if (!wf_shape_equal(&leading, &shape))
         return wf_call_fail(c, WF_ERR_SHAPE, "the targets must have the shape of the first operand without its last dimension");
     c->out[0] = c->out[1] = wf_call_shape(WF_REAL, &(wf_shape){0});
     return WF_OK;
 }
 
-wf_status wf_loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale)
+/* Checks the targets' values; *scale is 1 over what the sum is divided by, 0 when no target counts. */
+static wf_status loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *scale)
 {
     const struct loss_attr *a = c->attr;
     int64_t counted;
@@ -43,6 +37,10 @@ wf_status wf_loss_scale(wf_call *c, const wf_array *targets, int64_t v, double *
     *scale = counted == 0 ? 0 : a->normalizer > 0 ? 1 / a->normalizer : 1 / (double)counted;
     return status;
 }
+
+struct loss_sums {
+    double smoothed, plain;
+};
 
 struct loss {
     int64_t v;
@@ -74,8 +72,9 @@ static void loss_body(void *ctx, int64_t begin, int64_t end)
     s->sums[begin / s->block_rows] = sum;
 }
 
-bool wf_loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
-                  struct loss_sums *sums)
+/* Losses of dense rows of logits, and their gradients if dlogits (which may be logits) is given. Adds the sums. */
+static bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
+                      struct loss_sums *sums)
 {
     const struct loss_attr *a = c->attr;
     struct loss s = {.v = v,
@@ -100,21 +99,22 @@ bool wf_loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, co
     return true;
 }
 
-void wf_loss_set(wf_call *c, const struct loss_sums *sums, double scale)
+static void loss_set(wf_call *c, const struct loss_sums *sums, double scale)
 {
     *(wf_real *)c->out[0].data = (wf_real)(scale == 0 ? 0 : sums->smoothed * scale);
     if (c->outputs > 1)
         *(wf_real *)c->out[1].data = (wf_real)(scale == 0 ? 0 : sums->plain * scale);
 }
 
-wf_tensor *wf_loss_apply(const wf_op *op, int inputs, wf_tensor *const in[], const struct wf_cross_entropy_options *options)
+/* Applies, with the plain loss as a constant. */
+static wf_tensor *loss_apply(const wf_op *op, int inputs, wf_tensor *const in[], const struct wf_cross_entropy_options *o)
 {
-    struct loss_attr attr = wf_loss_attr(options);
+    static const struct wf_cross_entropy_options none;
+    o = o ? o : &none;
     wf_tensor *out[2];
-    bool plain = options && options->plain;
-    wf_apply_multi(op, &attr, inputs, in, plain ? 2 : 1, out);
-    if (plain)
-        *options->plain = wf_detach(out[1]);
+    wf_apply_multi(op, &(struct loss_attr){o->label_smoothing, o->normalizer, o->has_ignore, o->ignore}, inputs, in, o->plain ? 2 : 1, out);
+    if (o->plain)
+        *o->plain = wf_detach(out[1]);
     return out[0];
 }
 
@@ -122,14 +122,12 @@ wf_tensor *wf_loss_apply(const wf_op *op, int inputs, wf_tensor *const in[], con
 
 static wf_status cross_entropy_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status != WF_OK)
-        return status;
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
     if (c->in[0].ndim < 1)
         return wf_call_fail(c, WF_ERR_SHAPE, "logits [..., V] are wanted");
-    if (c->grad)
-        c->saved[0] = wf_call_shape(WF_F64, &(wf_shape){0}); /* the scale */
-    return wf_loss_shape(c, &c->in[0], 1);
+    c->saved[0] = wf_call_shape(WF_F64, &(wf_shape){0}); /* the scale */
+    return loss_shape(c, &c->in[0], 1);
 }
 
 static wf_status cross_entropy_forward(wf_call *c)
@@ -138,13 +136,13 @@ static wf_status cross_entropy_forward(wf_call *c)
     if (!logits.data || !targets.data)
         return WF_ERR_MEMORY;
     double scale;
-    wf_status status = wf_loss_scale(c, &targets, logits.dim[1], &scale);
+    wf_status status = loss_scale(c, &targets, logits.dim[1], &scale);
     if (status != WF_OK)
         return status;
     struct loss_sums sums = {0, 0};
-    if (!wf_loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, NULL, &sums))
+    if (!loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, NULL, &sums))
         return WF_ERR_MEMORY;
-    wf_loss_set(c, &sums, scale);
+    loss_set(c, &sums, scale);
     if (c->grad)
         *(double *)c->saved[0].data = scale;
     return WF_OK;
@@ -160,17 +158,13 @@ static wf_status cross_entropy_backward(wf_call *c)
     if (!logits.data || !targets.data || !dx.data)
         return WF_ERR_MEMORY;
     double scale = *(const double *)c->saved[0].data * (double)*(const wf_real *)c->dout[0].data;
-    wf_loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, dx.data, NULL);
+    loss_rows(c, logits.dim[0], logits.dim[1], logits.data, targets.data, scale, dx.data, NULL);
     wf_grad_give(c, 0, &dx);
     return WF_OK;
 }
 
 #define TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
-#define HOW(...)                                                                                                                           \
-    .attr = &(const struct loss_attr)                                                                                                      \
-    {                                                                                                                                      \
-        __VA_ARGS__                                                                                                                        \
-    }
+#define HOW(...) ATTR(struct loss_attr, __VA_ARGS__)
 const wf_op wf_op_cross_entropy = {
     .name = "cross_entropy",
     .attr_size = sizeof(struct loss_attr),
@@ -189,5 +183,163 @@ const wf_op wf_op_cross_entropy = {
 
 wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
-    return wf_loss_apply(&wf_op_cross_entropy, 2, (wf_tensor *[]){logits, targets}, options);
+    return loss_apply(&wf_op_cross_entropy, 2, (wf_tensor *[]){logits, targets}, options);
+}
+
+/* --- linear_cross_entropy ------------------------------------------------------------------------------------------ *
+ *
+ * Logits live for some rows at a time; the loss is linear in its upstream gradient, so the gradients are computed in the forward, while
+ * a chunk's logits are there, and the backward only scales them. */
+
+enum { DX, DW, DB };
+
+/* Rows of a chunk, of about the same number each. Some MiB of logits stay in the cache; but a pass over a weight that does not
+ * costs as much as the products of 60 rows or so, three times a chunk, and asks for many. */
+static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
+{
+    enum { CACHED = 1 << 21, LARGE_WEIGHT = 1 << 22, LEAST = 128, LEAST_LARGE = 512 };
+    int64_t least = v * d > LARGE_WEIGHT ? LEAST_LARGE : LEAST, most = CACHED / (v > 0 ? v : 1) / 64 * 64;
+    most = most < least ? least : most;
+    int64_t chunks = (rows + most - 1) / most;
+    return chunks > 1 ? (rows + chunks - 1) / chunks : most;
+}
+
+static wf_status fused_shape(wf_call *c)
+{
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_array *x = &c->in[0], *w = &c->in[1];
+    if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
+        return wf_call_fail(c, WF_ERR_SHAPE, "x [..., D] and weight [V, D] are wanted");
+    wf_status status = wf_want_vector(c, 2, "bias", w->dim[0]);
+    if (status != WF_OK)
+        return status;
+    for (int i = 0; i < 3; i++) {
+        wf_shape shape = wf_array_shape(&c->in[i]);
+        if (c->need[i])
+            c->saved[i] = wf_call_shape(WF_REAL, &shape);
+    }
+    return loss_shape(c, x, 3);
+}
+
+struct fused {
+    wf_array x, w; /* [rows, D], [V, D], any strides */
+    const wf_real *bias;
+    wf_real *logits;
+    const int32_t *target;
+    double scale;
+    struct loss_sums sums;
+};
+
+/* Z = X W^T + b, dZ by the loss; dX = dZ W, dW += dZ^T X, db += sum of dZ's rows (derivations: above, products.c). */
+static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
+{
+    const int64_t v = f->w.dim[0];
+    const bool later = begin > 0;
+    wf_array x = wf_array_slice(f->x, 0, begin, rows), wt = wf_swap_last(&f->w),
+             z = wf_array_dense(f->logits, WF_REAL, &(wf_shape){2, {rows, v}});
+    wf_product(&x, &wt, &z, false, f->bias, c->rows_alone);
+    if (!loss_rows(c, rows, v, f->logits, f->target + begin, f->scale, c->grad ? f->logits : NULL, &f->sums))
+        return false;
+    if (c->need[0]) {
+        wf_array dx = wf_array_dense(c->saved[DX].data, WF_REAL, &(wf_shape){2, {f->x.dim[0], f->x.dim[1]}});
+        dx = wf_array_slice(dx, 0, begin, rows);
+        wf_product(&z, &f->w, &dx, false, NULL, false);
+    }
+    if (c->need[1])
+        wf_product_of_columns(&z, &x, &c->saved[DW], later);
+    return !c->need[2] || wf_column_sums(c, &z, later, c->saved[DB].data);
+}
+
+static wf_status fused_forward(wf_call *c)
+{
+    struct fused f = {.w = c->in[1], .x = wf_matrix_of(c, &c->in[0])};
+    wf_array targets = wf_call_dense(c, &c->in[3]);
+    if (!f.x.data || !targets.data || !wf_vector_of(c, 2, &f.bias))
+        return WF_ERR_MEMORY;
+    f.target = targets.data;
+    int64_t rows = f.x.dim[0], v = f.w.dim[0], most = chunk_rows(rows, v, f.w.dim[1]);
+    wf_status status = loss_scale(c, &targets, v, &f.scale);
+    if (status != WF_OK)
+        return status;
+    if (rows == 0 || f.scale == 0) { /* no target counts */
+        for (int i = 0; i < 3; i++)
+            if (c->need[i])
+                memset(c->saved[i].data, 0, (size_t)wf_array_count(&c->saved[i]) * sizeof(wf_real));
+        loss_set(c, &f.sums, 0);
+        return WF_OK;
+    }
+    f.logits = wf_call_temp(c, WF_REAL, &(wf_shape){2, {rows < most ? rows : most, v}}).data;
+    if (!f.logits)
+        return WF_ERR_MEMORY;
+    for (int64_t begin = 0; begin < rows; begin += most)
+        if (!one_chunk(c, &f, begin, rows - begin < most ? rows - begin : most))
+            return WF_ERR_MEMORY;
+    loss_set(c, &f.sums, f.scale);
+    return WF_OK;
+}
+
+struct scaling {
+    const wf_real *from;
+    wf_real *to, scale;
+    bool add;
+};
+
+static void scaling_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct scaling *s = ctx;
+    if (s->add)
+        wf_kernel->axpy(end - begin, s->scale, s->from + begin, s->to + begin);
+    else
+        wf_kernel->affine(end - begin, s->scale, 0, s->from + begin, s->to + begin);
+}
+
+static wf_status fused_backward(wf_call *c)
+{
+    if (!c->dout[0].data)
+        return WF_OK;
+    wf_real upstream = *(const wf_real *)c->dout[0].data;
+    for (int i = 0; i < 3; i++) {
+        if (!c->need[i])
+            continue;
+        if (upstream == 1) {
+            wf_grad_give(c, i, &c->saved[i]);
+            continue;
+        }
+        struct dense_grad g;
+        if (!wf_dense_grad(c, i, &g))
+            return WF_ERR_MEMORY;
+        struct scaling s = {c->saved[i].data, g.dense.data, upstream, g.add};
+        int64_t count = wf_array_count(&g.dense);
+        wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
+        wf_dense_grad_done(&g);
+    }
+    return WF_OK;
+}
+
+#define FUSED_TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, 0, 0, n}
+#define NO_BIAS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT, WF_FILL_IDS}, .limit = {0, 0, 0, n}, .inputs = 4
+const wf_op wf_op_linear_cross_entropy = {
+    .name = "linear_cross_entropy",
+    .attr_size = sizeof(struct loss_attr),
+    .outputs = 2,
+    .keeps_inputs_away = true,
+    .shape = fused_shape,
+    .forward = fused_forward,
+    .backward = fused_backward,
+    .cases = WF_CASES({"rows", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), HOW(0)},
+                      {"no bias", {{2, 3, 4}, {5, 4}, {5}, {2, 3}}, NO_BIAS(5), HOW(0)},
+                      {"smoothed", {{4, 3}, {6, 3}, {6}, {4}}, FUSED_TARGETS(6), HOW(.smoothing = 0.1)},
+                      {"ignored", {{9, 3}, {4, 3}, {4}, {9}}, FUSED_TARGETS(4), HOW(.has_ignore = true, .ignore = 1)},
+                      {"normalised", {{3, 4}, {5, 4}, {5}, {3}}, FUSED_TARGETS(5), HOW(.smoothing = 0.2, .normalizer = 17)},
+                      {"one row", {{4}, {5, 4}, {5}, {-2}}, FUSED_TARGETS(5), HOW(0)},
+                      {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), HOW(0)},
+                      {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), HOW(.has_ignore = true, .ignore = 0)},
+                      {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), HOW(0)},
+                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), HOW(0)})}; /* several chunks: tests/autograd/ops.c */
+
+wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
+                                        const struct wf_cross_entropy_options *options)
+{
+    return loss_apply(&wf_op_linear_cross_entropy, 4, (wf_tensor *[]){x, weight, bias, targets}, options);
 }

@@ -3,23 +3,22 @@
  * gradients of gain and bias, and the shares are summed in order. */
 #include <string.h>
 
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
-
-#include "rows.h"
+#include "common.h"
 
 struct norm_attr {
     double eps;
 };
 
 enum { BLOCK_ROWS = 64 };
+enum { RSTD, MEAN }; /* what is saved */
+
+static bool is_layer(const wf_call *c)
+{
+    return c->op == &wf_op_layer_norm; /* else RMS */
+}
 
 struct norm {
-    bool layer; /* else RMS */
+    bool layer;
     int64_t rows, d;
     const wf_real *x, *gain, *bias, *dy;
     wf_real *y, *mean, *rstd, eps;
@@ -31,26 +30,19 @@ struct norm {
 static wf_status norm_shape(wf_call *c)
 {
     const struct norm_attr *a = c->attr;
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status != WF_OK)
-        return status;
-    const wf_array *x = &c->in[0];
-    if (x->ndim < 1)
+    if (wf_same_shape(c) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    wf_shape rows = wf_array_shape(&c->in[0]);
+    if (rows.ndim < 1)
         return wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension");
-    int64_t d = x->dim[x->ndim - 1], rows = 1;
+    int64_t d = rows.dim[--rows.ndim];
     if (!(a->eps >= 0))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "eps is %g, it must not be negative", a->eps);
-    status = wf_want_vector(c, 1, "gain", d);
-    if (status == WF_OK)
-        status = wf_want_vector(c, 2, "bias", d);
-    for (int i = 0; i < x->ndim - 1; i++)
-        rows *= x->dim[i];
-    c->out[0] = wf_call_like(c, x);
-    if (c->grad) {
-        c->saved[0] = wf_call_shape(WF_REAL, &(wf_shape){1, {rows}});                      /* rstd */
-        c->saved[1] = wf_call_shape(WF_REAL, &(wf_shape){1, {c->inputs == 3 ? rows : 0}}); /* mean */
-    }
-    return status;
+    c->saved[RSTD] = wf_call_shape(WF_REAL, &rows);
+    if (is_layer(c))
+        c->saved[MEAN] = wf_call_shape(WF_REAL, &rows);
+    wf_status status = wf_want_vector(c, 1, "gain", d);
+    return status == WF_OK ? wf_want_vector(c, 2, "bias", d) : status;
 }
 
 static void forward_body(void *ctx, int64_t begin, int64_t end)
@@ -64,32 +56,19 @@ static void forward_body(void *ctx, int64_t begin, int64_t end)
         wf_kernel->rms_norm(end - begin, s->d, x, s->gain, s->eps, y, rstd);
 }
 
-/* A gain or bias as a dense vector in *v, NULL when absent. */
-static bool vector(wf_call *c, int i, const wf_real **v)
+static wf_status norm_forward(wf_call *c)
 {
-    *v = NULL;
-    if (!wf_has(c, i))
-        return true;
-    wf_array dense = wf_call_dense(c, &c->in[i]);
-    *v = dense.data;
-    return dense.data != NULL;
-}
-
-static wf_status forward(wf_call *c, bool layer)
-{
-    struct norm s = {.layer = layer, .eps = (wf_real)((const struct norm_attr *)c->attr)->eps, .y = c->out[0].data};
+    struct norm s = {.layer = is_layer(c), .eps = (wf_real)((const struct norm_attr *)c->attr)->eps, .y = c->out[0].data};
     wf_array x = wf_dense_rows_of(c, &c->in[0]);
-    if (!x.data || !vector(c, 1, &s.gain) || !vector(c, 2, &s.bias))
+    if (!x.data || !wf_vector_of(c, 1, &s.gain) || !wf_vector_of(c, 2, &s.bias))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
     s.d = x.dim[1];
     s.x = x.data;
-    if (c->grad) {
-        s.rstd = c->saved[0].data;
-        s.mean = layer ? c->saved[1].data : NULL;
-    }
+    s.rstd = c->saved[RSTD].data;
+    s.mean = c->saved[MEAN].data;
     if (s.rows * s.d > 0)
-        wf_parallel_ranges(s.rows, BLOCK_ROWS, (layer ? 0.14 : 0.09) * (double)s.rows * (double)s.d, forward_body, &s);
+        wf_parallel_ranges(s.rows, BLOCK_ROWS, (s.layer ? 0.14 : 0.09) * (double)s.rows * (double)s.d, forward_body, &s);
     return WF_OK;
 }
 
@@ -110,94 +89,52 @@ static void backward_body(void *ctx, int64_t block)
         wf_kernel->rms_norm_grad(rows, s->d, x, s->gain, s->rstd + begin, dy, dx, s->add, dgain);
 }
 
-/* The blocks' shares of the gradient of operand i. */
-static wf_status give_shares(wf_call *c, int i, const wf_array *shares)
+/* A buffer for the blocks' shares of the gradient of operand i, where that is needed. */
+static bool shares_of(wf_call *c, int i, const wf_shape *shape, wf_array *shares, wf_real **data)
 {
-    bool add;
-    wf_array g = wf_grad_into(c, i, &add);
-    if (!g.data)
-        return WF_ERR_MEMORY;
-    if (wf_array_is_dense(&g))
-        return wf_column_sums(c, shares, add, g.data) ? WF_OK : WF_ERR_MEMORY;
-    wf_array sum = wf_grad_new(c, i);
-    if (!sum.data || !wf_column_sums(c, shares, false, sum.data))
-        return WF_ERR_MEMORY;
-    for (int64_t j = 0; j < g.dim[0]; j++) {
-        wf_real *to = (wf_real *)g.data + j * g.stride[0];
-        *to = (add ? *to : 0) + ((const wf_real *)sum.data)[j];
-    }
-    return WF_OK;
+    if (c->need[i])
+        *shares = wf_call_temp(c, WF_REAL, shape);
+    *data = shares->data;
+    return *data || !c->need[i];
 }
 
-static wf_status backward(wf_call *c, bool layer)
+static wf_status norm_backward(wf_call *c)
 {
-    struct norm s = {.layer = layer, .rstd = c->saved[0].data, .mean = layer ? c->saved[1].data : NULL};
-    bool need_gain = c->inputs > 1 && c->need[1], need_bias = c->inputs > 2 && c->need[2];
-    wf_array x = wf_dense_rows_of(c, &c->in[0]), dy = wf_dense_rows_of(c, &c->dout[0]), dx = {0}, into = {0}, dgain = {0}, dbias = {0};
-    if (!x.data || !dy.data || !vector(c, 1, &s.gain))
+    struct norm s = {.layer = is_layer(c), .rstd = c->saved[RSTD].data, .mean = c->saved[MEAN].data};
+    wf_array x = wf_dense_rows_of(c, &c->in[0]), dy = wf_dense_rows_of(c, &c->dout[0]), dgain = {0}, dbias = {0};
+    if (!x.data || !dy.data || !wf_vector_of(c, 1, &s.gain))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
     s.d = x.dim[1];
     s.x = x.data;
     s.dy = dy.data;
     int64_t blocks = (s.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    wf_shape shares = {2, {blocks, s.d}};
-    if (need_gain) {
-        dgain = wf_call_temp(c, WF_REAL, &shares);
-        s.dgain = dgain.data;
-    }
-    if (need_bias) {
-        dbias = wf_call_temp(c, WF_REAL, &shares);
-        s.dbias = dbias.data;
-    }
-    if (c->need[0]) { /* straight into its place, unless that is not dense */
-        into = wf_grad_into(c, 0, &s.add);
-        dx = into;
-        if (into.data && !wf_array_is_dense(&into)) {
-            dx = wf_grad_new(c, 0);
-            if (dx.data && s.add)
-                wf_array_copy(&dx, &into);
-        }
-        s.dx = dx.data;
-    }
-    if ((need_gain && !s.dgain) || (need_bias && !s.dbias) || (c->need[0] && !s.dx))
+    wf_shape shape = {2, {blocks, s.d}};
+    struct dense_grad dx = {0};
+    if (!shares_of(c, 1, &shape, &dgain, &s.dgain) || !shares_of(c, 2, &shape, &dbias, &s.dbias) ||
+        (c->need[0] && !wf_dense_grad(c, 0, &dx)))
         return WF_ERR_MEMORY;
+    s.dx = dx.dense.data;
+    s.add = dx.add;
     if (s.d > 0)
         wf_parallel(blocks, 0.15 * (double)s.rows * (double)s.d, backward_body, &s);
-    if (dx.data != into.data)
-        wf_array_copy(&into, &dx);
-    wf_status status = need_gain ? give_shares(c, 1, &dgain) : WF_OK;
-    if (need_bias && status == WF_OK)
-        status = give_shares(c, 2, &dbias);
-    return status;
+    wf_dense_grad_done(&dx);
+    wf_status status = c->need[1] ? wf_give_column_sums(c, 1, &dgain) : WF_OK;
+    return status == WF_OK && c->need[2] ? wf_give_column_sums(c, 2, &dbias) : status;
 }
 
 /* layer_norm, a row: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat gain + bias.
  * dgain = sum of dy xhat and dbias = sum of dy over the rows. With h = dy gain: dm/dx_j = 1/D, dr/dx_j = -r^2 xhat_j / D, so
  * dx = r (h - mean(h) - xhat mean(h xhat)). */
-static wf_status layer_forward(wf_call *c)
-{
-    return forward(c, true);
-}
-
-static wf_status layer_backward(wf_call *c)
-{
-    return backward(c, true);
-}
-
-#define EPS(e)                                                                                                                             \
-    .attr = &(const struct norm_attr)                                                                                                      \
-    {                                                                                                                                      \
-        e                                                                                                                                  \
-    }
+#define EPS(e) ATTR(struct norm_attr, e)
 #define ABSENT(g, b) .inputs = 3, .fill = {WF_FILL_NORMAL, g, b}
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
     .attr_size = sizeof(struct norm_attr),
     .reads_inputs = 3,
     .shape = norm_shape,
-    .forward = layer_forward,
-    .backward = layer_backward,
+    .forward = norm_forward,
+    .backward = norm_backward,
     .cases = WF_CASES({"gain and bias", {{2, 3, 8}, {8}, {8}}, EPS(1e-5)},
                       {"gain", {{3, 5}, {5}}, EPS(1e-5), ABSENT(WF_FILL_NORMAL, WF_FILL_ABSENT)},
                       {"bias", {{3, 5}, {5}, {5}}, EPS(1e-5), ABSENT(WF_FILL_ABSENT, WF_FILL_NORMAL)},
@@ -213,22 +150,12 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double 
 
 /* rms_norm, a row: r = 1 / sqrt(mean(x^2) + eps), xhat = x r, y = xhat gain. dgain = sum of dy xhat over the rows; with
  * h = dy gain and dr/dx_j = -r^2 xhat_j / D: dx = r (h - xhat mean(h xhat)). */
-static wf_status rms_forward(wf_call *c)
-{
-    return forward(c, false);
-}
-
-static wf_status rms_backward(wf_call *c)
-{
-    return backward(c, false);
-}
-
 const wf_op wf_op_rms_norm = {.name = "rms_norm",
                               .attr_size = sizeof(struct norm_attr),
                               .reads_inputs = 3,
                               .shape = norm_shape,
-                              .forward = rms_forward,
-                              .backward = rms_backward,
+                              .forward = norm_forward,
+                              .backward = norm_backward,
                               .cases = WF_CASES({"gain", {{2, 3, 8}, {8}}, EPS(1e-5)},
                                                 {"no gain", {{3, 5}}, EPS(1e-5), .inputs = 2, .fill = {WF_FILL_NORMAL, WF_FILL_ABSENT}},
                                                 {"vector", {{7}, {7}}, EPS(1e-3)}, {"one column", {{3, 1}, {1}}, EPS(1e-1)},

@@ -1,35 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Matrix products. Views cost no copies: products take any strides. */
-#include <weft/op.h>
-#include <weft/ops.h>
-
 #include <weft/internal/gemm.h>
-#include <weft/internal/ops_all.h>
 
-#include "rows.h"
+#include "common.h"
 
-static wf_array swap_last(const wf_array *a)
+wf_array wf_swap_last(const wf_array *a)
 {
     return wf_array_transpose(*a, a->ndim - 2, a->ndim - 1);
-}
-
-static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
-{
-    int p = a->ndim - 2, q = b->ndim - 2, r = out->ndim - 2;
-    return (struct wf_gemm){.m = out->dim[r],
-                            .n = out->dim[r + 1],
-                            .k = a->dim[p + 1],
-                            .alpha = 1,
-                            .beta = add ? 1 : 0,
-                            .a = a->data,
-                            .a_rs = a->stride[p],
-                            .a_cs = a->stride[p + 1],
-                            .b = b->data,
-                            .b_rs = b->stride[q],
-                            .b_cs = b->stride[q + 1],
-                            .c = out->data,
-                            .c_rs = out->stride[r],
-                            .c_cs = out->stride[r + 1]};
 }
 
 /* a [..., m, k] as [rows, k] when that is a view. */
@@ -41,9 +18,9 @@ static bool fold(const wf_array *a, wf_array *folded)
     return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
 }
 
-/* out (+)= a b. out [..., m, n] has the full batch; a and b broadcast to it. One product for all rows where b is the same
- * in the whole batch and the rows of a and of out lie at one distance; else the batch, merged to as few dims as it goes. */
-static void product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
+/* One product for all rows where b is the same in the whole batch and the rows of a and of out lie at one distance; else the batch,
+ * merged to as few dims as it goes. */
+void wf_product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
 {
     if (wf_array_count(out) == 0)
         return;
@@ -51,64 +28,54 @@ static void product(const wf_array *a, const wf_array *b, const wf_array *out, b
     wf_shape sa = wf_array_shape(out), sb = sa;
     sa.dim[batch_dims + 1] = a->dim[a->ndim - 1];
     sb.dim[batch_dims] = b->dim[b->ndim - 2];
-    wf_array fa = wf_array_expand(a, &sa), fb = wf_array_expand(b, &sb);
-    bool same_b = true;
+    wf_array fa = wf_array_expand(a, &sa), fb = wf_array_expand(b, &sb), fout = *out, ra, rout;
+    bool same_b = batch_dims > 0;
     for (int d = 0; d < batch_dims; d++)
         same_b &= out->dim[d] == 1 || fb.stride[d] == 0;
-    wf_array ra, rout;
-    if (batch_dims > 0 && same_b && fold(&fa, &ra) && fold(out, &rout)) {
-        struct wf_gemm g = gemm_of(&ra, &fb, &rout, add);
-        g.bias = bias;
-        g.rows_alone = rows_alone;
-        wf_gemm(&g);
-        return;
+    if (same_b && fold(&fa, &ra) && fold(out, &rout)) {
+        fa = ra;
+        fout = rout;
+        batch_dims = 0;
     }
-    struct wf_gemm g = gemm_of(&fa, &fb, out, add);
-    g.bias = bias;
-    g.rows_alone = rows_alone;
-    int64_t dim[WF_MAX_DIMS], step[3][WF_MAX_DIMS];
-    int dims = 0;
+    struct wf_gemm_batch batch = {0};
     for (int d = batch_dims - 1; d >= 0; d--) { /* the innermost first */
         if (out->dim[d] == 1)
             continue;
-        int64_t s[3] = {fa.stride[d], fb.stride[d], out->stride[d]};
-        int last = dims - 1;
-        if (dims && s[0] == step[0][last] * dim[last] && s[1] == step[1][last] * dim[last] && s[2] == step[2][last] * dim[last]) {
-            dim[last] *= out->dim[d];
+        int last = batch.dims - 1;
+        if (last >= 0 && fa.stride[d] == batch.a_step[last] * batch.size[last] && fb.stride[d] == batch.b_step[last] * batch.size[last] &&
+            out->stride[d] == batch.c_step[last] * batch.size[last]) {
+            batch.size[last] *= out->dim[d];
             continue;
         }
-        dim[dims] = out->dim[d];
-        for (int i = 0; i < 3; i++)
-            step[i][dims] = s[i];
-        dims++;
+        batch.size[batch.dims] = out->dim[d];
+        batch.a_step[batch.dims] = fa.stride[d];
+        batch.b_step[batch.dims] = fb.stride[d];
+        batch.c_step[batch.dims++] = out->stride[d];
     }
-    if (dims == 0) {
-        wf_gemm(&g);
-        return;
-    }
-    struct wf_gemm_batch batch = {{1, 1, 1}};
-    for (int d = 0; d < 3 && d < dims; d++) {
-        batch.batch[2 - d] = dim[d];
-        batch.a_step[2 - d] = step[0][d];
-        batch.b_step[2 - d] = step[1][d];
-        batch.c_step[2 - d] = step[2][d];
-    }
-    int64_t fourth = dims > 3 ? dim[3] : 1; /* six dims leave four of a batch */
-    for (int64_t i = 0; i < fourth; i++) {
-        wf_gemm_batched(&g, &batch);
-        if (i + 1 == fourth)
-            break;
-        g.a += step[0][3];
-        g.b += step[1][3];
-        g.c += step[2][3];
-    }
+    const int p = fa.ndim - 2, q = fb.ndim - 2, r = fout.ndim - 2;
+    struct wf_gemm g = {.m = fout.dim[r],
+                        .n = fout.dim[r + 1],
+                        .k = fa.dim[p + 1],
+                        .alpha = 1,
+                        .beta = add,
+                        .a = fa.data,
+                        .a_rs = fa.stride[p],
+                        .a_cs = fa.stride[p + 1],
+                        .b = fb.data,
+                        .b_rs = fb.stride[q],
+                        .b_cs = fb.stride[q + 1],
+                        .c = fout.data,
+                        .c_rs = fout.stride[r],
+                        .c_cs = fout.stride[r + 1],
+                        .bias = bias,
+                        .rows_alone = rows_alone};
+    wf_gemm_batched(&g, &batch);
 }
 
-/* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
-static void product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
+void wf_product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
 {
-    wf_array at = swap_last(a);
-    product(&at, b, out, add, NULL, false);
+    wf_array at = wf_swap_last(a);
+    wf_product(&at, b, out, add, NULL, false);
 }
 
 /* --- matmul -------------------------------------------------------------------------------------------------------- */
@@ -122,11 +89,8 @@ static wf_shape batch_of(const wf_array *a)
 
 static wf_status matmul_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status == WF_OK)
-        status = wf_want(c, 1, WF_REAL);
-    if (status != WF_OK)
-        return status;
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
     const wf_array *a = &c->in[0], *b = &c->in[1];
     if (a->ndim < 2 || b->ndim < 2)
         return wf_call_fail(c, WF_ERR_SHAPE, "both operands need at least two dimensions");
@@ -144,7 +108,7 @@ static wf_status matmul_shape(wf_call *c)
 
 static wf_status matmul_forward(wf_call *c)
 {
-    product(&c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
+    wf_product(&c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
     return WF_OK;
 }
 
@@ -158,7 +122,7 @@ static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_arra
     wf_array g = repeated ? wf_call_temp(c, WF_REAL, &full) : wf_grad_into(c, i, &add);
     if (!g.data)
         return WF_ERR_MEMORY;
-    product(a, b, &g, add, NULL, false);
+    wf_product(a, b, &g, add, NULL, false);
     if (repeated)
         wf_grad_give(c, i, &g);
     return WF_OK;
@@ -171,7 +135,7 @@ static wf_status matmul_backward(wf_call *c)
     const wf_array *a = &c->in[0], *b = &c->in[1], *dc = &c->dout[0];
     wf_status status = WF_OK;
     if (c->need[0]) {
-        wf_array bt = swap_last(b);
+        wf_array bt = wf_swap_last(b);
         status = matmul_into(c, 0, dc, &bt);
     }
     if (c->need[1] && status == WF_OK) {
@@ -181,9 +145,9 @@ static wf_status matmul_backward(wf_call *c)
             wf_array db = wf_grad_into(c, 1, &add);
             if (!rows.data || !dy.data || !db.data)
                 return WF_ERR_MEMORY;
-            product_of_columns(&rows, &dy, &db, add);
+            wf_product_of_columns(&rows, &dy, &db, add);
         } else {
-            wf_array at = swap_last(a);
+            wf_array at = wf_swap_last(a);
             status = matmul_into(c, 1, &at, dc);
         }
     }
@@ -211,19 +175,15 @@ wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b)
 
 static wf_status linear_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status == WF_OK)
-        status = wf_want(c, 1, WF_REAL);
-    if (status != WF_OK)
-        return status;
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
     if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
         return wf_call_fail(c, WF_ERR_SHAPE, "x [..., in] and weight [out, in] are wanted");
-    status = wf_want_vector(c, 2, "bias", w->dim[0]);
     wf_shape shape = wf_array_shape(x);
     shape.dim[shape.ndim - 1] = w->dim[0];
     c->out[0] = wf_call_shape(WF_REAL, &shape);
-    return status;
+    return wf_want_vector(c, 2, "bias", w->dim[0]);
 }
 
 /* A vector as one row. */
@@ -242,15 +202,11 @@ static wf_array as_rows(const wf_array *a)
 
 static wf_status linear_forward(wf_call *c)
 {
-    const wf_real *bias = NULL;
-    if (wf_has(c, 2)) {
-        wf_array dense = wf_call_dense(c, &c->in[2]);
-        bias = dense.data;
-        if (!bias)
-            return WF_ERR_MEMORY;
-    }
-    wf_array x = as_rows(&c->in[0]), y = as_rows(&c->out[0]), wt = swap_last(&c->in[1]);
-    product(&x, &wt, &y, false, bias, c->rows_alone);
+    const wf_real *bias;
+    if (!wf_vector_of(c, 2, &bias))
+        return WF_ERR_MEMORY;
+    wf_array x = as_rows(&c->in[0]), y = as_rows(&c->out[0]), wt = wf_swap_last(&c->in[1]);
+    wf_product(&x, &wt, &y, false, bias, c->rows_alone);
     return WF_OK;
 }
 
@@ -265,7 +221,7 @@ static wf_status linear_backward(wf_call *c)
         if (!g.data)
             return WF_ERR_MEMORY;
         g = as_rows(&g);
-        product(&dy, &c->in[1], &g, add, NULL, false);
+        wf_product(&dy, &c->in[1], &g, add, NULL, false);
     }
     dy = wf_matrix_of(c, &dy);
     if (!dy.data)
@@ -275,22 +231,11 @@ static wf_status linear_backward(wf_call *c)
         wf_array dw = wf_grad_into(c, 1, &add);
         if (!x.data || !dw.data)
             return WF_ERR_MEMORY;
-        product_of_columns(&dy, &x, &dw, add);
+        wf_product_of_columns(&dy, &x, &dw, add);
     }
-    if (c->inputs > 2 && c->need[2]) {
+    if (c->need[2]) {
         dy = wf_rows_of(c, &dy);
-        wf_array db = wf_grad_into(c, 2, &add);
-        if (!dy.data || !db.data)
-            return WF_ERR_MEMORY;
-        if (wf_array_is_dense(&db))
-            return wf_column_sums(c, &dy, add, db.data) ? WF_OK : WF_ERR_MEMORY;
-        wf_array sum = wf_grad_new(c, 2);
-        if (!sum.data || !wf_column_sums(c, &dy, false, sum.data))
-            return WF_ERR_MEMORY;
-        for (int64_t i = 0; i < db.dim[0]; i++) {
-            wf_real *to = (wf_real *)db.data + i * db.stride[0];
-            *to = (add ? *to : 0) + ((const wf_real *)sum.data)[i];
-        }
+        return dy.data ? wf_give_column_sums(c, 2, &dy) : WF_ERR_MEMORY;
     }
     return WF_OK;
 }

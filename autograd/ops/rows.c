@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rows.h"
-
-#include <stdio.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
+#include "common.h"
 
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
 {
@@ -16,16 +11,28 @@ wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
     return WF_OK;
 }
 
+wf_status wf_want_reals(wf_call *c, int n)
+{
+    wf_status status = WF_OK;
+    for (int i = 0; i < n && status == WF_OK; i++)
+        status = wf_want(c, i, WF_REAL);
+    return status;
+}
+
 wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d)
 {
-    if (!wf_has(c, i))
-        return WF_OK;
-    wf_status status = wf_want(c, i, WF_REAL);
-    if (status != WF_OK)
-        return status;
-    if (c->in[i].ndim != 1 || c->in[i].dim[0] != d)
+    wf_status status = wf_has(c, i) ? wf_want(c, i, WF_REAL) : WF_OK;
+    if (status == WF_OK && wf_has(c, i) && (c->in[i].ndim != 1 || c->in[i].dim[0] != d))
         return wf_call_fail(c, WF_ERR_SHAPE, "the %s must be [%lld]", what, (long long)d);
-    return WF_OK;
+    return status;
+}
+
+wf_status wf_same_shape(wf_call *c)
+{
+    wf_status status = wf_want(c, 0, WF_REAL);
+    if (status == WF_OK)
+        c->out[0] = wf_call_like(c, &c->in[0]);
+    return status;
 }
 
 wf_array wf_matrix_of(wf_call *c, const wf_array *a)
@@ -57,6 +64,29 @@ wf_array wf_dense_rows_of(wf_call *c, const wf_array *a)
     if (x.data == NULL || wf_array_is_dense(&x))
         return x;
     return wf_call_dense(c, &x);
+}
+
+bool wf_vector_of(wf_call *c, int i, const wf_real **v)
+{
+    *v = wf_has(c, i) ? wf_call_dense(c, &c->in[i]).data : NULL;
+    return *v || !wf_has(c, i);
+}
+
+bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g)
+{
+    g->place = g->dense = wf_grad_into(c, i, &g->add);
+    if (!g->place.data || wf_array_is_dense(&g->place))
+        return g->place.data != NULL;
+    g->dense = wf_grad_new(c, i);
+    if (g->dense.data && g->add)
+        wf_array_copy(&g->dense, &g->place);
+    return g->dense.data != NULL;
+}
+
+void wf_dense_grad_done(const struct dense_grad *g)
+{
+    if (g->dense.data != g->place.data)
+        wf_array_copy(&g->place, &g->dense);
 }
 
 struct plane_sums {
@@ -114,19 +144,13 @@ bool wf_column_sums(wf_call *c, const wf_array *x, bool add, wf_real *y)
     return wf_plane_sums(c, x->data, 1, x->dim[0], x->dim[1], x->stride[0], add, y);
 }
 
-static void index_text(const wf_array *a, int64_t flat, char *text, size_t size)
+wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x)
 {
-    int64_t index[WF_MAX_DIMS];
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        index[d] = flat % a->dim[d];
-        flat /= a->dim[d];
-    }
-    size_t used = 0;
-    text[0] = 0;
-    for (int d = 0; d < a->ndim && used < size; d++)
-        used += (size_t)snprintf(text + used, size - used, d ? ",%lld" : "[%lld", (long long)index[d]);
-    if (a->ndim && used < size)
-        snprintf(text + used, size - used, "]");
+    struct dense_grad g;
+    if (!wf_dense_grad(c, i, &g) || !wf_column_sums(c, x, g.add, g.dense.data))
+        return WF_ERR_MEMORY;
+    wf_dense_grad_done(&g);
+    return WF_OK;
 }
 
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted)
@@ -149,7 +173,10 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     int64_t i = 0;
     while ((uint32_t)id[i] < bound || (ignore && id[i] == *ignore))
         i++;
-    char index[160];
-    index_text(ids, i, index, sizeof index);
-    return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what, index, id[i], (long long)limit - 1);
+    wf_shape index = wf_array_shape(ids);
+    for (int64_t d = ids->ndim - 1, rest = i; d >= 0; rest /= ids->dim[d--])
+        index.dim[d] = rest % ids->dim[d];
+    char text[160];
+    return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what,
+                        ids->ndim ? wf_shape_text(&index, text, sizeof text) : "", id[i], (long long)limit - 1);
 }

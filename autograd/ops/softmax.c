@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
-
-#include "rows.h"
+#include "common.h"
 
 static wf_status softmax_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status != WF_OK)
-        return status;
-    if (c->in[0].ndim < 1)
-        return wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension");
-    c->out[0] = wf_call_like(c, &c->in[0]);
-    return WF_OK;
+    wf_status status = wf_same_shape(c);
+    return status == WF_OK && c->in[0].ndim < 1 ? wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension") : status;
 }
 
 struct softmax {
     int64_t d;
-    const wf_real *x, *dy;
+    const wf_real *x, *dy; /* dy: backward, and x is its result */
     wf_real *y;
 };
 
-static void forward_body(void *ctx, int64_t begin, int64_t end)
+static void rows_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct softmax *s = ctx;
-    wf_kernel->softmax(end - begin, s->d, s->x + begin * s->d, s->y + begin * s->d);
+    int64_t from = begin * s->d;
+    if (s->dy)
+        wf_kernel->softmax_grad(end - begin, s->d, s->x + from, s->dy + from, s->y + from);
+    else
+        wf_kernel->softmax(end - begin, s->d, s->x + from, s->y + from);
 }
 
 static wf_status softmax_forward(wf_call *c)
@@ -39,14 +31,8 @@ static wf_status softmax_forward(wf_call *c)
     int64_t rows = x.dim[0], d = x.dim[1];
     struct softmax s = {d, x.data, NULL, c->out[0].data};
     if (d > 0)
-        wf_parallel_ranges(rows, wf_block_rows(d), 0.23 * (double)rows * (double)d, forward_body, &s);
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.23 * (double)rows * (double)d, rows_body, &s);
     return WF_OK;
-}
-
-static void backward_body(void *ctx, int64_t begin, int64_t end)
-{
-    const struct softmax *s = ctx;
-    wf_kernel->softmax_grad(end - begin, s->d, s->x + begin * s->d, s->dy + begin * s->d, s->y + begin * s->d);
 }
 
 /* y_i = e^x_i / sum_k e^x_k, so dy_i/dx_j = y_i (delta_ij - y_j) and dx_j = y_j (dy_j - sum_i dy_i y_i). */
@@ -58,7 +44,7 @@ static wf_status softmax_backward(wf_call *c)
     int64_t rows = dy.dim[0], d = dy.dim[1];
     struct softmax s = {d, c->out[0].data, dy.data, dx.data};
     if (d > 0)
-        wf_parallel_ranges(rows, wf_block_rows(d), 0.12 * (double)rows * (double)d, backward_body, &s);
+        wf_parallel_ranges(rows, wf_block_rows(d), 0.12 * (double)rows * (double)d, rows_body, &s);
     wf_grad_give(c, 0, &dx);
     return WF_OK;
 }

@@ -2,15 +2,7 @@
 /* Sums and means over a dimension. Blocks are cut by the shape and added up in order. */
 #include <string.h>
 
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/kernels.h>
-#include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
-
-#include "elementwise.h"
-#include "rows.h"
+#include "common.h"
 
 struct sum_attr {
     int dim;
@@ -25,9 +17,8 @@ static int dim_of(const wf_call *c)
 
 static wf_status sum_shape(wf_call *c)
 {
-    wf_status status = wf_want(c, 0, WF_REAL);
-    if (status != WF_OK)
-        return status;
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
     const struct sum_attr *a = c->attr;
     int dim = dim_of(c);
     if (dim < 0 || dim >= c->in[0].ndim)
@@ -141,11 +132,7 @@ static wf_status sum_backward(wf_call *c)
     return WF_OK;
 }
 
-#define OVER(...)                                                                                                                          \
-    .attr = &(const struct sum_attr)                                                                                                       \
-    {                                                                                                                                      \
-        __VA_ARGS__                                                                                                                        \
-    }
+#define OVER(...) ATTR(struct sum_attr, __VA_ARGS__)
 const wf_op wf_op_sum_dim = {
     .name = "sum_dim",
     .attr_size = sizeof(struct sum_attr),

@@ -4,12 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <weft/op.h>
-#include <weft/ops.h>
-
-#include <weft/internal/ops_all.h>
-
-#include "rows.h"
+#include "common.h"
 
 /* The error "transpose(x [2,3]): ..." on x's tape. */
 static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...) WF_PRINTF(3, 4);
@@ -240,11 +235,7 @@ static wf_status concat_backward(wf_call *c)
     return WF_OK;
 }
 
-#define ALONG(d)                                                                                                                           \
-    .attr = &(const struct concat)                                                                                                         \
-    {                                                                                                                                      \
-        d                                                                                                                                  \
-    }
+#define ALONG(d) ATTR(struct concat, d)
 const wf_op wf_op_concat = {
     .name = "concat",
     .attr_size = sizeof(struct concat),

@@ -80,7 +80,6 @@ void wf_gemm_serial(const struct wf_gemm *g)
     product(g, true);
 }
 
-/* ---- Batches. */
 struct batched {
     const struct wf_gemm *g;
     const struct wf_gemm_batch *batch;
@@ -90,9 +89,9 @@ struct batched {
 static void one_of(const struct batched *w, int64_t index, bool serial)
 {
     struct wf_gemm g = *w->g;
-    for (int d = 2; d >= 0; d--) {
-        const int64_t i = index % w->batch->batch[d];
-        index /= w->batch->batch[d];
+    for (int d = 0; d < w->batch->dims; d++) {
+        const int64_t i = index % w->batch->size[d];
+        index /= w->batch->size[d];
         g.a += i * w->batch->a_step[d];
         g.b += i * w->batch->b_step[d];
         g.c += i * w->batch->c_step[d];
@@ -109,11 +108,13 @@ static void group_of(void *ctx, int64_t block)
 
 void wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch)
 {
-    struct batched w = {g, batch, batch->batch[0] * batch->batch[1] * batch->batch[2], 1};
+    struct batched w = {g, batch, 1, 1};
+    for (int d = 0; d < batch->dims; d++)
+        w.count *= batch->size[d];
     if (w.count <= 0 || g->m <= 0 || g->n <= 0)
         return;
     const double flops = 2. * (double)g->m * (double)g->n * (double)(g->k > 0 ? g->k : 1) + 100, alone = 2e7, item = 1e6;
-    if (flops >= alone) {
+    if (w.count == 1 || flops >= alone) {
         for (int64_t i = 0; i < w.count; i++)
             one_of(&w, i, false);
         return;

@@ -415,15 +415,16 @@ START_TEST(batches)
             memcpy(want, c, (size_t)(m * n * count) * sizeof *c);
             const bool shared = below(2), tb = below(2);
             struct wf_gemm g = {m, n, k, 1, 1, a, k, 1, b, tb ? 1 : n, tb ? k : 1, c, n, 1, NULL, below(2)};
-            const struct wf_gemm_batch batch = {{d0, d1, d2},
-                                                {d1 * d2 * m * k, d2 * m * k, m * k},
-                                                {d1 * d2 * k * n, shared ? 0 : d2 * k * n, k * n},
-                                                {d1 * d2 * m * n, d2 * m * n, m * n}};
+            const struct wf_gemm_batch batch = {3,
+                                                {d2, d1, d0},
+                                                {m * k, d2 * m * k, d1 * d2 * m * k},
+                                                {k * n, shared ? 0 : d2 * k * n, d1 * d2 * k * n},
+                                                {m * n, d2 * m * n, d1 * d2 * m * n}};
             wf_gemm_batched(&g, &batch);
             for (int64_t i = 0; i < count; i++) {
                 struct wf_gemm one = g;
                 one.a += i * m * k, one.c = want + i * m * n;
-                one.b += i / (d1 * d2) * batch.b_step[0] + i / d2 % d1 * batch.b_step[1] + i % d2 * batch.b_step[2];
+                one.b += i / (d1 * d2) * batch.b_step[2] + i / d2 % d1 * batch.b_step[1] + i % d2 * batch.b_step[0];
                 wf_gemm(&one);
             }
             expect(memcmp(c, want, (size_t)(m * n * count) * sizeof *c) == 0, "%s: %lld products m %lld n %lld k %lld", isa,

@@ -26,11 +26,12 @@ void wf_gemm(const struct wf_gemm *g);
 /* On the calling thread, without starting a region: for tiles inside a parallel body. */
 void wf_gemm_serial(const struct wf_gemm *g);
 
-/* `count` products that differ by constant steps (elements) between a, b and c, as one parallel loop over products.
- * Batches of up to three dimensions: [i0, i1, i2] with steps a_step[d] etc.; count is the product of `batch`. */
+/* Products that differ by constant steps (elements) between a, b and c, as one parallel loop over products: one for each index of a batch
+ * with `dims` dimensions, the innermost first. */
+enum { WF_GEMM_BATCH_DIMS = 4 };
 struct wf_gemm_batch {
-    int64_t batch[3];
-    int64_t a_step[3], b_step[3], c_step[3];
+    int dims;
+    int64_t size[WF_GEMM_BATCH_DIMS], a_step[WF_GEMM_BATCH_DIMS], b_step[WF_GEMM_BATCH_DIMS], c_step[WF_GEMM_BATCH_DIMS];
 };
 void wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch);
 

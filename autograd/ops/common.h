@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* What several ops share: checks of operands, operands seen as rows, gradients in dense form, sums, maps and products. */
+#ifndef WEFT_OPS_COMMON_H
+#define WEFT_OPS_COMMON_H
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/ops_all.h>
+#include <weft/internal/parallel.h>
+#include <weft/ops.h>
+
+/* The attributes of a case: ATTR(struct sum_attr, .dim = 1). */
+#define ATTR(type, ...)                                                                                                                    \
+    .attr = &(const type)                                                                                                                  \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
+
+/* --- checks --------------------------------------------------------------------------------------------------------- */
+
+/* Fails unless operand i is there and of the dtype; unless operands 0 .. n-1 are real. */
+wf_status wf_want(wf_call *c, int i, wf_dtype dtype);
+wf_status wf_want_reals(wf_call *c, int n);
+/* Fails unless operand i is a real vector [d] (a gain or a bias), or absent. */
+wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
+/* A shape rule: one real operand, and a result of its shape. */
+wf_status wf_same_shape(wf_call *c);
+/* Dense ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
+ * of those that do. Fails with the first bad one's index and value. */
+wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted);
+
+/* --- operands as rows (data NULL without memory) -------------------------------------------------------------------- */
+
+/* a [..., d] as [rows, d] under any two strides, or a dense copy when its strides do not allow that; ndim 1: one row. */
+wf_array wf_matrix_of(wf_call *c, const wf_array *a);
+/* The same with the elements of a row side by side. */
+wf_array wf_rows_of(wf_call *c, const wf_array *a);
+/* a [..., d] as dense [rows, d]. */
+wf_array wf_dense_rows_of(wf_call *c, const wf_array *a);
+/* Operand i, a vector, with its elements side by side in *v, which is NULL when it is absent. False without memory. */
+bool wf_vector_of(wf_call *c, int i, const wf_real **v);
+
+/* Rows of a block of work: a function of d alone. */
+static inline int64_t wf_block_rows(int64_t d)
+{
+    int64_t rows = d > 0 ? 8192 / d : 64;
+    return rows < 1 ? 1 : rows > 64 ? 64 : rows;
+}
+
+/* --- gradients ------------------------------------------------------------------------------------------------------ */
+
+/* The gradient of an operand as a dense array that a backward overwrites, or adds to where `add` says so: its own place if that is
+ * dense, else a temporary, which wf_dense_grad_done copies there. */
+struct dense_grad {
+    wf_array place, dense;
+    bool add;
+};
+bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g); /* false without memory */
+void wf_dense_grad_done(const struct dense_grad *g);
+
+/* y[j] (+)= sum over rows of x[row, j], in blocks of rows that depend on the shape alone. x: [rows, d] with elements of a
+ * row side by side. False without memory. */
+bool wf_column_sums(wf_call *c, const wf_array *x, bool add, wf_real *y);
+/* The same for planes [rows, d] that follow each other: y [planes, d]. */
+bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, int64_t d, int64_t stride, bool add, wf_real *y);
+/* The column sums of x as the gradient of operand i, a vector. */
+wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x);
+
+/* --- elementwise.c: maps over arrays of any strides into a dense result ----------------------------------------------
+ *
+ * The inputs are broadcast to the shape of `out`, which is dense (data NULL: nothing is done). Dimensions that lie end to end in all
+ * operands are merged, so that dense operands of one shape are one flat pass; the kernels then run along the innermost dimension. An
+ * operand whose innermost stride a kernel does not take is gathered piece by piece on the stack. `cost`: nanoseconds an element. */
+typedef void wf_unary_kernel(int64_t n, const wf_real *x, wf_real *y);
+typedef void wf_binary_kernel(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
+typedef void wf_grad_kernel(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
+
+void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost);
+void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost);
+void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost);
+void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out); /* scale x + shift */
+
+/* --- products.c ------------------------------------------------------------------------------------------------------ */
+
+/* a with its last two dimensions swapped. */
+wf_array wf_swap_last(const wf_array *a);
+/* out (+)= a b + bias. out [..., m, n] has the full batch; a and b broadcast to it. bias [n] may be NULL. */
+void wf_product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone);
+/* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
+void wf_product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add);
+
+#endif
