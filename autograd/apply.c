@@ -9,7 +9,7 @@
 #include "engine.h"
 
 /* "matmul(linear [2,3], wte.weight [65,128])" */
-void call_describe(const wf_call *c, char *text, size_t size)
+static void describe(const wf_call *c, char *text, size_t size)
 {
     const struct call_state *state = c->internal;
     size_t used = (size_t)snprintf(text, size, "%s(", c->op->name);
@@ -29,7 +29,7 @@ void call_describe(const wf_call *c, char *text, size_t size)
 wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...)
 {
     char what[512], text[512];
-    call_describe(c, what, sizeof what);
+    describe(c, what, sizeof what);
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -85,18 +85,36 @@ wf_array wf_call_dense(wf_call *c, const wf_array *a)
     return dense;
 }
 
+/* What the op's functions are given, but for outputs and saved arrays. */
+void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
+{
+    state->node = node;
+    state->temps = 0;
+    c->op = node->op;
+    c->tape = tape;
+    c->attr = node->attr;
+    c->inputs = node->inputs;
+    c->outputs = node->outputs;
+    c->internal = state;
+    c->seed = tape->options.seed;
+    c->step = tape->options.step;
+    c->first_row = node->first_row;
+    c->dropout_call = node->dropout_call;
+    for (int i = 0; i < WF_MAX_INPUTS; i++) {
+        c->in[i].data = NULL;
+        c->in[i].ndim = 0;
+        if (i < node->inputs && node->in[i])
+            c->in[i] = node->in[i]->a;
+        c->need[i] = node->need >> i & 1;
+    }
+}
+
 void call_finish(wf_call *c)
 {
     struct call_state *state = c->internal;
     for (int i = 0; i < state->temps; i++)
         pool_release(c->tape, state->temp[i]);
     state->temps = 0;
-}
-
-static void all_poison(wf_tensor *poison, int outputs, wf_tensor *out[])
-{
-    for (int i = 0; i < outputs; i++)
-        out[i] = poison;
 }
 
 /* Looks for NaN and infinities in the results; the first becomes the tape's error. */
@@ -116,37 +134,44 @@ static wf_status check_finite(wf_call *c)
     return WF_OK;
 }
 
-static bool record(wf_call *c, const struct node *n, wf_tensor *out[])
+bool node_record(wf_tape *tape, const struct node *n, wf_tensor *out[])
 {
-    wf_tape *tape = c->tape;
-    struct node *node = wf_arena_get(tape->arena, sizeof *node);
-    wf_tensor **in = wf_arena_get(tape->arena, (size_t)(c->inputs + c->outputs) * sizeof *in);
+    struct node *node = wf_tape_memory(tape, sizeof *node);
+    wf_tensor **in = wf_tape_memory(tape, (size_t)(n->inputs + n->outputs) * sizeof *in);
     if (!node || !in)
         return false;
     *node = *n;
-    node->in = memcpy(in, n->in, (size_t)c->inputs * sizeof *in);
-    node->out = memcpy(in + c->inputs, out, (size_t)c->outputs * sizeof *in);
+    node->in = memcpy(in, n->in, (size_t)n->inputs * sizeof *in);
+    node->out = memcpy(in + n->inputs, out, (size_t)n->outputs * sizeof *in);
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
-    unsigned reads = inputs_read(c->op);
-    for (int i = 0; i < c->inputs; i++) {
+    unsigned reads = inputs_read(n->op);
+    for (int i = 0; i < n->inputs; i++) {
         if (!in[i])
             continue;
         in[i]->recorded = true;
         if (reads >> i & 1)
             value_root(in[i])->readers++;
-        if (node->need >> i & 1)
+        if (n->need >> i & 1)
             gradient_root(in[i])->uses++;
     }
-    for (int j = 0; j < c->outputs; j++) {
-        out[j]->node = node;
+    for (int j = 0; j < n->outputs; j++) {
         /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
-        out[j]->needs_grad = out[j]->a.dtype == WF_REAL && (j == 0 || c->op->outputs > 1);
-        if (c->op->reads_outputs)
+        out[j]->needs_grad = out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
+        if (n->op->reads_outputs)
             out[j]->readers++;
     }
     return true;
+}
+
+/* A buffer for a; false without memory. */
+static bool allocate(wf_tape *tape, wf_array *a, struct buffer **buffer)
+{
+    *buffer = pool_take(tape, (size_t)wf_array_count(a) * wf_dtype_size(a->dtype));
+    if (*buffer)
+        a->data = (*buffer)->data;
+    return *buffer != NULL;
 }
 
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
@@ -154,61 +179,44 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     wf_tape *tape = NULL;
     for (int i = 0; i < inputs && !tape; i++)
         tape = given[i] ? given[i]->tape : NULL;
-    all_poison(tape ? &tape->poison : &lost_poison, outputs, out);
+    for (int j = 0; j < outputs; j++)
+        out[j] = tape ? &tape->poison : &lost_poison;
     if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape))
         return;
     wf_tensor *in[WF_MAX_INPUTS];
-    struct node node = {.op = op, .inputs = inputs, .outputs = outputs, .in = in};
-    struct call_state state = {.node = &node};
-    wf_call c;
-    c.op = op;
-    c.tape = tape;
-    c.inputs = inputs;
-    c.outputs = outputs;
-    c.internal = &state;
-    c.grad = false;
-    memset(c.need, 0, sizeof c.need);
+    struct node node = {.op = op, .inputs = inputs, .outputs = outputs, .in = in, .first_row = tape->options.first_row};
     for (int i = 0; i < inputs; i++) {
-        c.in[i].data = NULL;
-        c.in[i].ndim = 0;
         in[i] = given[i];
-        if (!given[i])
+        if (!in[i])
             continue;
-        if (!tape_accepts(tape, op->name, given[i]))
+        if (!tape_accepts(tape, op->name, in[i]) || in[i]->kind == TENSOR_POISON)
             return;
-        if (given[i]->kind == TENSOR_POISON)
+        if (in[i]->kind == TENSOR_PARAMETER && tape->mode != WF_INFER && !(in[i] = tape_leaf(tape, in[i])))
             return;
-        if (given[i]->kind == TENSOR_PARAMETER && tape->mode != WF_INFER) {
-            in[i] = tape_leaf(tape, given[i]);
-            if (!in[i])
-                return;
-        }
-        c.in[i] = in[i]->a;
-        c.need[i] = tape_grads_on(tape) && op->backward && in[i]->needs_grad;
-        c.grad |= c.need[i];
-        node.need |= (unsigned)c.need[i] << i;
+        node.need |= (unsigned)(tape->mode != WF_INFER && op->backward && in[i]->needs_grad) << i;
     }
     if (tape->backward_done) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: wf_backward has run on this tape; wf_tape_reset starts the next pass", op->name);
         return;
     }
+    if (op->random)
+        node.dropout_call = tape->dropout_calls++;
+    if (op->attr_size > 0) {
+        void *copy = wf_tape_memory(tape, op->attr_size);
+        if (!copy)
+            return;
+        node.attr = memcpy(copy, attr, op->attr_size);
+    }
+    wf_call c;
+    struct call_state state;
+    call_begin(&c, tape, &node, &state);
+    c.grad = node.need != 0;
     c.rows_alone = tape->mode == WF_INFER;
-    c.seed = tape->options.seed;
-    c.step = tape->options.step;
-    c.first_row = node.first_row = tape->options.first_row;
-    c.dropout_call = node.dropout_call = op->random ? tape->dropout_calls++ : 0;
     for (int i = 0; i < WF_MAX_SAVED; i++)
         c.saved[i] = (wf_array){.ndim = -1};
-    for (int j = 0; j < outputs; j++)
-        c.out[j] = (wf_array){.ndim = -1}, c.dout[j].data = NULL;
-    c.attr = NULL;
-    if (op->attr_size > 0) {
-        void *copy = wf_arena_get(tape->arena, op->attr_size);
-        if (!copy) {
-            tape_out_of_memory(tape);
-            return;
-        }
-        c.attr = node.attr = memcpy(copy, attr, op->attr_size);
+    for (int j = 0; j < outputs; j++) {
+        c.out[j] = (wf_array){.ndim = -1};
+        c.dout[j].data = NULL;
     }
     if (op->shape(&c) != WF_OK) {
         if (tape->error.code == WF_OK)
@@ -217,32 +225,22 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     }
     wf_tensor *made[WF_MAX_OUTPUTS];
     for (int j = 0; j < outputs; j++) {
-        wf_tensor *x = tape_new_tensor(tape, false);
-        struct buffer *b = x ? pool_take(tape, (size_t)wf_array_count(&c.out[j]) * wf_dtype_size(c.out[j].dtype)) : NULL;
-        if (!b)
+        made[j] = tape_new_tensor(tape, false);
+        if (!made[j] || !allocate(tape, &c.out[j], &made[j]->buffer))
             return;
-        c.out[j].data = b->data;
-        x->a = c.out[j];
-        x->buffer = b;
-        x->made_by = op->name;
-        made[j] = x;
+        made[j]->a = c.out[j];
+        made[j]->made_by = op->name;
     }
     if (c.grad) {
-        node.saved = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *node.saved);
-        node.saved_buffer = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *node.saved_buffer);
-        if (!node.saved || !node.saved_buffer) {
-            tape_out_of_memory(tape);
+        node.saved = wf_tape_memory(tape, sizeof *node.saved);
+        if (!node.saved)
             return;
-        }
         for (int i = 0; i < WF_MAX_SAVED; i++) {
-            node.saved_buffer[i] = NULL;
-            if (c.saved[i].ndim < 0)
-                continue;
-            node.saved_buffer[i] = pool_take(tape, (size_t)wf_array_count(&c.saved[i]) * wf_dtype_size(c.saved[i].dtype));
-            if (!node.saved_buffer[i])
+            node.saved->buffer[i] = NULL;
+            if (c.saved[i].ndim >= 0 && !allocate(tape, &c.saved[i], &node.saved->buffer[i]))
                 return;
-            c.saved[i].data = node.saved_buffer[i]->data;
         }
+        memcpy(node.saved->array, c.saved, sizeof c.saved);
     }
     wf_status status = op->forward(&c);
     call_finish(&c);
@@ -253,14 +251,8 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             wf_call_fail(&c, status, "the op failed");
         return;
     }
-    if (c.grad) {
-        memcpy(node.saved, c.saved, sizeof c.saved);
-        if (!record(&c, &node, made)) {
-            tape_out_of_memory(tape);
-            return;
-        }
-    }
-    memcpy(out, made, (size_t)outputs * sizeof *out);
+    if (!c.grad || node_record(tape, &node, made))
+        memcpy(out, made, (size_t)outputs * sizeof *out);
 }
 
 wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[])

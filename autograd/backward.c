@@ -15,8 +15,9 @@ static void give_up_value(wf_tape *tape, wf_tensor *x)
     pool_release(tape, x->buffer);
 }
 
-/* After a node: values that only it still read are free. */
-static void done_reading(wf_tape *tape, const struct node *node)
+/* After a node: values that only it still read are free, and whoever waits for a parameter's gradient (an all-reduce) is told when it is
+ * complete. */
+static void node_done(wf_tape *tape, const struct node *node)
 {
     unsigned reads = inputs_read(node->op);
     for (int i = 0; i < node->inputs; i++) {
@@ -24,6 +25,12 @@ static void done_reading(wf_tape *tape, const struct node *node)
             wf_tensor *root = value_root(node->in[i]);
             root->readers--;
             give_up_value(tape, root);
+        }
+        wf_tensor *root = node->need >> i & 1 ? gradient_root(node->in[i]) : NULL;
+        if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
+            wf_grads *grads = gradient_slab(tape, root);
+            if (grads->ready)
+                grads->ready(grads->ready_ctx, root->parameter->info.index);
         }
     }
     for (int j = 0; j < node->outputs; j++) {
@@ -33,44 +40,15 @@ static void done_reading(wf_tape *tape, const struct node *node)
     }
 }
 
-/* Tells whoever waits (an all-reduce) that a parameter's gradient is complete. */
-static void count_uses(wf_tape *tape, const struct node *node)
-{
-    for (int i = 0; i < node->inputs; i++) {
-        if (!(node->need >> i & 1))
-            continue;
-        wf_tensor *root = gradient_root(node->in[i]);
-        if (--root->uses > 0 || root->kind != TENSOR_LEAF)
-            continue;
-        wf_grads *grads = gradient_slab(tape, root);
-        if (grads->ready)
-            grads->ready(grads->ready_ctx, root->parameter->info.index);
-    }
-}
-
 static wf_status node_backward(wf_tape *tape, struct node *node)
 {
-    struct call_state state = {.node = node};
+    struct call_state state;
     wf_call c;
-    c.op = node->op;
-    c.tape = tape;
-    c.attr = node->attr;
-    c.inputs = node->inputs;
-    c.outputs = node->outputs;
-    c.internal = &state;
+    call_begin(&c, tape, node, &state);
     c.grad = true;
     c.rows_alone = false;
-    c.seed = tape->options.seed;
-    c.step = tape->options.step;
-    c.first_row = node->first_row;
-    c.dropout_call = node->dropout_call;
-    for (int i = 0; i < WF_MAX_INPUTS; i++) {
-        c.in[i].data = NULL;
-        if (i < node->inputs && node->in[i])
-            c.in[i] = node->in[i]->a;
-        c.need[i] = node->need >> i & 1;
-    }
-    memcpy(c.saved, node->saved, sizeof c.saved);
+    if (node->saved)
+        memcpy(c.saved, node->saved->array, sizeof c.saved);
     bool any = false;
     for (int j = 0; j < node->outputs; j++) {
         c.out[j] = node->out[j]->a;
@@ -99,10 +77,9 @@ static wf_status walk(wf_tape *tape)
         for (int j = 0; j < node->outputs; j++)
             if (!node->out[j]->retain)
                 gradient_release(tape, node->out[j]);
-        for (int i = 0; i < WF_MAX_SAVED; i++)
-            pool_release(tape, node->saved_buffer[i]);
-        done_reading(tape, node);
-        count_uses(tape, node);
+        for (int i = 0; node->saved && i < WF_MAX_SAVED; i++)
+            pool_release(tape, node->saved->buffer[i]);
+        node_done(tape, node);
     }
     return WF_OK;
 }

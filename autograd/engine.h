@@ -29,7 +29,6 @@ struct pool {
 
 enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */, TENSOR_PARAMETER, TENSOR_POISON };
 
-struct node;
 struct wf_tensor {
     wf_array a;
     wf_tape *tape;       /* NULL: a parameter */
@@ -41,7 +40,6 @@ struct wf_tensor {
     const char *name;      /* given by the user or the parameter; may be NULL */
     const char *made_by;   /* op */
     wf_tensor *base;       /* a view's parent */
-    struct node *node;     /* that made it, when recorded */
     struct buffer *buffer; /* of a root made by an op */
     int readers;           /* records whose backward will read the value (roots) */
     int uses;              /* records that will add to the gradient (leaves) */
@@ -52,14 +50,19 @@ struct wf_tensor {
     struct wf_parameter_info info; /* of a parameter */
 };
 
+/* What an op saved for its backward. */
+struct saved {
+    wf_array array[WF_MAX_SAVED]; /* ndim -1: not used */
+    struct buffer *buffer[WF_MAX_SAVED];
+};
+
 struct node {
     const wf_op *op;
     const void *attr;
     int inputs, outputs;
     wf_tensor **in, **out;
-    wf_array *saved; /* [WF_MAX_SAVED], ndim -1: not used */
-    struct buffer **saved_buffer;
-    unsigned need; /* bit i: input i needs a gradient */
+    struct saved *saved; /* may be NULL */
+    unsigned need;       /* bit i: input i needs a gradient */
     uint32_t dropout_call;
     uint64_t first_row; /* as it was in the forward */
     struct node *previous;
@@ -70,8 +73,7 @@ enum { TENSORS_PER_CHUNK = 256 };
  * a tensor when a careless caller uses it, and the mistake can be reported. */
 struct tensor_set {
     wf_tensor **chunk;
-    int chunks;
-    int64_t used;
+    int64_t chunks, capacity, used;
 };
 
 struct leaf_slot {
@@ -95,8 +97,8 @@ struct wf_tape {
     bool backward_done, check_finite;
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
-    struct leaf_slot *slots; /* open addressing; a power of two */
-    int slot_count, slots_used;
+    struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */
+    int slot_count;
 };
 
 /* State of one call of forward or backward. */
@@ -120,11 +122,9 @@ static inline unsigned inputs_read(const wf_op *op)
     return op->keeps_inputs_away ? 0 : op->reads_inputs ? op->reads_inputs : ~0u;
 }
 
-/* pool.c */
+/* tape.c */
 struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
 void pool_release(wf_tape *tape, struct buffer *b);
-
-/* tape.c */
 wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
 wf_tensor *tape_out_of_memory(wf_tape *tape);
 bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancelled just now */
@@ -132,21 +132,17 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 extern wf_tensor lost_poison; /* of ops whose operands carry no tape */
-static inline bool tape_grads_on(const wf_tape *tape)
-{
-    return tape->mode != WF_INFER;
-}
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_seed(wf_call *c, wf_tensor *x);
-wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate);
 wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf);
 
 /* apply.c */
+void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);
 void call_finish(wf_call *c);
-void call_describe(const wf_call *c, char *text, size_t size);
+bool node_record(wf_tape *tape, const struct node *node, wf_tensor *out[]); /* false: the tape has the error */
 
 /* strided.c: dst = src, dst += src for the same shape; dst = sum of src over the dims where dst has size 1 or none. */
 void strided_add(const wf_array *dst, const wf_array *src);

@@ -68,35 +68,29 @@ static bool make_own(wf_call *c, wf_tensor *x)
 }
 
 /* The place for x's gradient: see wf_grad_into. */
-wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
+static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 {
     wf_tensor *owner = gradient_root(x);
-    wf_array none = x->a;
-    none.data = NULL;
+    wf_array target = x->a;
+    char *base; /* of the owner's gradient */
+    target.data = NULL;
     if (owner->kind == TENSOR_LEAF) {
         const struct wf_parameter_info *info = &owner->parameter->info;
         wf_grads *grads = gradient_slab(c->tape, owner);
-        wf_real *base = grads->slab + info->offset;
+        base = (char *)(grads->slab + info->offset);
         *accumulate = grads->valid[info->index];
         if (!*accumulate && owner != x) {
-            memset(base, 0, (size_t)wf_array_count(&owner->a) * sizeof *base);
+            memset(base, 0, (size_t)wf_array_count(&owner->a) * sizeof(wf_real));
             *accumulate = true;
         }
         grads->valid[info->index] = true;
-        wf_array target = x->a;
-        target.data = base + ((wf_real *)x->a.data - (wf_real *)owner->a.data);
-        return target;
+    } else {
+        *accumulate = owner->has_grad || owner != x || owner->base;
+        if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, owner != x)))
+            return target;
+        base = owner->grad.data;
     }
-    *accumulate = owner->has_grad;
-    if (!owner->has_grad) {
-        if (!allocate(c, owner, owner != x))
-            return none;
-        *accumulate = owner != x || owner->base;
-    } else if (!make_own(c, owner)) {
-        return none;
-    }
-    wf_array target = x->a;
-    target.data = (char *)owner->grad.data + ((char *)x->a.data - (char *)owner->a.data);
+    target.data = base + ((char *)x->a.data - (char *)owner->a.data);
     return target;
 }
 
@@ -123,13 +117,24 @@ static struct buffer *owner_of(const struct call_state *state, const wf_array *g
     for (int j = 0; j < state->node->outputs; j++)
         if (state->node->out[j]->has_grad && holds(state->node->out[j]->grad_buffer, g))
             return state->node->out[j]->grad_buffer;
-    for (int i = 0; i < WF_MAX_SAVED; i++)
-        if (state->node->saved_buffer && holds(state->node->saved_buffer[i], g))
-            return state->node->saved_buffer[i];
+    for (int i = 0; state->node->saved && i < WF_MAX_SAVED; i++)
+        if (holds(state->node->saved->buffer[i], g))
+            return state->node->saved->buffer[i];
     for (int i = 0; i < state->temps; i++)
         if (holds(state->temp[i], g))
             return state->temp[i];
     return NULL;
+}
+
+/* Adds g to x's gradient. */
+static wf_status add_to(wf_call *c, wf_tensor *x, const wf_array *g)
+{
+    bool accumulate;
+    wf_array target = gradient_target(c, x, &accumulate);
+    if (!target.data)
+        return WF_ERR_MEMORY;
+    (accumulate ? strided_add : wf_array_copy)(&target, g);
+    return WF_OK;
 }
 
 void wf_grad_give(wf_call *c, int input, const wf_array *g)
@@ -158,30 +163,16 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
             return;
         }
     }
-    bool accumulate;
-    wf_array target = gradient_target(c, x, &accumulate);
-    if (!target.data)
-        return;
-    if (accumulate)
-        strided_add(&target, g);
-    else
-        wf_array_copy(&target, g);
+    add_to(c, x, g);
 }
 
 /* The gradient of x with respect to the sum of itself: ones. */
 void gradient_seed(wf_call *c, wf_tensor *x)
 {
-    bool accumulate;
-    wf_array target = gradient_target(c, x, &accumulate);
-    if (!target.data)
-        return;
     wf_real one = 1;
-    wf_array ones = {.data = &one, .dtype = WF_REAL, .ndim = x->a.ndim};
-    memcpy(ones.dim, x->a.dim, sizeof ones.dim);
-    if (accumulate)
-        strided_add(&target, &ones);
-    else
-        wf_array_copy(&target, &ones);
+    wf_shape shape = wf_array_shape(&x->a);
+    wf_array scalar = wf_array_dense(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
+    add_to(c, x, &ones);
 }
 
 /* --- retained views ------------------------------------------------------------------------------------------------ */
@@ -192,15 +183,7 @@ static wf_status retained_backward(wf_call *c)
     struct call_state *state = c->internal;
     wf_tensor alias = *state->node->out[0];
     alias.retain = false;
-    bool accumulate;
-    wf_array target = gradient_target(c, &alias, &accumulate);
-    if (!target.data)
-        return WF_ERR_MEMORY;
-    if (accumulate)
-        strided_add(&target, &c->dout[0]);
-    else
-        wf_array_copy(&target, &c->dout[0]);
-    return WF_OK;
+    return add_to(c, &alias, &c->dout[0]);
 }
 
 static const wf_op op_retained_view = {.name = "retained view", .keeps_inputs_away = true, .backward = retained_backward};
@@ -217,30 +200,9 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
     if (x->base && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: ops have used the view '%s' already: call it right after the view is made",
                             wf_name_of(x));
-    if (x->base) {
-        struct node *node = wf_arena_get(tape->arena, sizeof *node);
-        wf_tensor **ends = wf_arena_get(tape->arena, 2 * sizeof *ends);
-        wf_array *saved = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *saved);
-        struct buffer **buffers = wf_arena_get(tape->arena, WF_MAX_SAVED * sizeof *buffers);
-        if (!node || !ends || !saved || !buffers)
-            return tape_out_of_memory(tape);
-        memset(buffers, 0, WF_MAX_SAVED * sizeof *buffers);
-        memset(saved, 0, WF_MAX_SAVED * sizeof *saved);
-        ends[0] = x->base;
-        ends[1] = x;
-        gradient_root(x->base)->uses++;
-        *node = (struct node){.op = &op_retained_view,
-                              .inputs = 1,
-                              .outputs = 1,
-                              .in = ends,
-                              .out = ends + 1,
-                              .saved = saved,
-                              .saved_buffer = buffers,
-                              .need = 1,
-                              .previous = tape->last};
-        tape->last = node;
-        tape->nodes++;
-    }
+    const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .need = 1};
+    if (x->base && !node_record(tape, &node, &x))
+        return &tape->poison;
     x->retain = true;
     return x;
 }

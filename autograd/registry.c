@@ -2,10 +2,6 @@
 /* The list of built-in ops. */
 #include <weft/internal/ops_all.h>
 
-#define OP(name) extern const wf_op wf_op_##name;
-#include "ops.def"
-#undef OP
-
 static const wf_op *const ops[] = {
 #define OP(name) &wf_op_##name,
 #include "ops.def"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
 
@@ -40,7 +41,7 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
 
 static void set_free(struct tensor_set *set)
 {
-    for (int i = 0; i < set->chunks; i++)
+    for (int64_t i = 0; i < set->chunks; i++)
         wf_free(set->chunk[i]);
     wf_free(set->chunk);
 }
@@ -63,7 +64,6 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->poison.generation = tape->generation;
     tape->set[tape->generation & 1].used = 0;
     tape->leaves.used = 0;
-    tape->slots_used = 0;
     wf_arena_reset(tape->arena);
     memset(&tape->pool, 0, sizeof tape->pool);
     tape->mode = mode;
@@ -143,11 +143,9 @@ bool tape_goes_on(wf_tape *tape)
 wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
 {
     struct tensor_set *set = leaf ? &tape->leaves : &tape->set[tape->generation & 1];
-    if (set->used == (int64_t)set->chunks * TENSORS_PER_CHUNK) {
-        wf_tensor **list = wf_realloc(set->chunk, (size_t)(set->chunks + 1) * sizeof *list);
-        if (list)
-            set->chunk = list;
-        wf_tensor *chunk = list ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
+    if (set->used == set->chunks * TENSORS_PER_CHUNK) {
+        bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
+        wf_tensor *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
         if (!chunk) {
             tape_out_of_memory(tape);
             return NULL;
@@ -162,21 +160,24 @@ wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
     return x;
 }
 
+/* The slot of a parameter in this pass, or the free one where it belongs. */
+static struct leaf_slot *find_slot(const wf_tape *tape, struct leaf_slot *slots, int count, const wf_tensor *parameter)
+{
+    size_t h = ((uintptr_t)parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    while (slots[h & (count - 1)].generation == tape->generation && slots[h & (count - 1)].parameter != parameter)
+        h++;
+    return &slots[h & (count - 1)];
+}
+
 static bool slots_grow(wf_tape *tape)
 {
     int count = tape->slot_count ? 2 * tape->slot_count : 64;
     struct leaf_slot *slots = wf_alloc_zero((size_t)count, sizeof *slots);
     if (!slots)
         return false;
-    for (int i = 0; i < tape->slot_count; i++) {
-        struct leaf_slot *s = &tape->slots[i];
-        if (s->generation != tape->generation)
-            continue;
-        size_t h = ((uintptr_t)s->parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
-        while (slots[h & (count - 1)].parameter)
-            h++;
-        slots[h & (count - 1)] = *s;
-    }
+    for (int i = 0; i < tape->slot_count; i++)
+        if (tape->slots[i].generation == tape->generation)
+            *find_slot(tape, slots, count, tape->slots[i].parameter) = tape->slots[i];
     wf_free(tape->slots);
     tape->slots = slots;
     tape->slot_count = count;
@@ -186,19 +187,13 @@ static bool slots_grow(wf_tape *tape)
 /* The leaf of a parameter on this tape, made at its first use in a pass. */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 {
-    if (2 * tape->slots_used >= tape->slot_count && !slots_grow(tape)) {
+    if (2 * tape->leaves.used >= tape->slot_count && !slots_grow(tape)) {
         tape_out_of_memory(tape);
         return NULL;
     }
-    size_t h = ((uintptr_t)parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
-    struct leaf_slot *slot;
-    for (;; h++) {
-        slot = &tape->slots[h & (tape->slot_count - 1)];
-        if (slot->generation != tape->generation || !slot->parameter)
-            break;
-        if (slot->parameter == parameter)
-            return slot->leaf;
-    }
+    struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);
+    if (slot->generation == tape->generation)
+        return slot->leaf;
     wf_tensor *leaf = tape_new_tensor(tape, true);
     if (!leaf)
         return NULL;
@@ -208,7 +203,6 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
     leaf->parameter = parameter;
     leaf->needs_grad = tape->mode != WF_INFER && !parameter->info.frozen && (tape->options.grads || parameter->info.grads);
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
-    tape->slots_used++;
     return leaf;
 }
 
@@ -243,6 +237,49 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     return true;
+}
+
+/* --- buffers -------------------------------------------------------------------------------------------------------- */
+
+/* Taken from the arena, returned to lists by size and taken again. Sizes are rounded up to an eighth of a power of two, so that
+ * activations and gradients of about the same size find each other. */
+static int class_of(size_t bytes, size_t *rounded)
+{
+    if (bytes < 512)
+        bytes = 512;
+    int e = 63 - __builtin_clzll(bytes);
+    size_t step = (size_t)1 << (e - 3);
+    size_t up = (bytes + step - 1) / step * step;
+    e = 63 - __builtin_clzll(up);
+    *rounded = up;
+    return e * 8 + (int)((up - ((size_t)1 << e)) >> (e - 3));
+}
+
+struct buffer *pool_take(wf_tape *tape, size_t bytes)
+{
+    size_t rounded;
+    int class = class_of(bytes, &rounded);
+    struct buffer *b = tape->pool.free[class];
+    if (b) {
+        tape->pool.free[class] = b->next;
+    } else {
+        b = wf_tape_memory(tape, sizeof *b);
+        void *data = b ? wf_tape_memory(tape, rounded) : NULL;
+        if (!data)
+            return NULL;
+        *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
+    }
+    b->refs = 1;
+    b->next = NULL;
+    return b;
+}
+
+void pool_release(wf_tape *tape, struct buffer *b)
+{
+    if (!b || --b->refs > 0)
+        return;
+    b->next = tape->pool.free[b->class];
+    tape->pool.free[b->class] = b;
 }
 
 /* --- marks --------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/internal/kernels.h>
+#include <weft/internal/parameter.h>
 
 #include "engine.h"
 
@@ -12,17 +12,15 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
 {
     if (tape->error.code != WF_OK)
         return &tape->poison;
-    int64_t count = shape->ndim < 0 || shape->ndim > WF_MAX_DIMS ? -1 : wf_shape_count(shape);
     if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a tensor has 0 to %d dimensions, not %d", made_by, WF_MAX_DIMS, shape->ndim);
+    int64_t count = wf_shape_count(shape);
     if (count < 0 || count > INT64_MAX / 16) {
         char text[96];
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: no tensor has the shape %s", made_by, wf_shape_text(shape, text, sizeof text));
     }
-    void *data = wf_arena_get(tape->arena, (size_t)count * wf_dtype_size(dtype));
-    if (!data)
-        return tape_out_of_memory(tape);
-    wf_tensor *x = tape_new_tensor(tape, false);
+    void *data = wf_tape_memory(tape, (size_t)count * wf_dtype_size(dtype));
+    wf_tensor *x = data ? tape_new_tensor(tape, false) : NULL;
     if (!x)
         return &tape->poison;
     x->kind = TENSOR_INPUT;
@@ -215,29 +213,29 @@ wf_tensor *wf_keep(wf_tensor *x)
     return x;
 }
 
+/* The gradient of a parameter as a view of the slab; false when the slab holds none. */
+static bool slab_view(const wf_grads *grads, const wf_tensor *parameter, wf_array *view)
+{
+    if (!grads || !grads->valid[parameter->info.index])
+        return false;
+    wf_shape shape = wf_array_shape(&parameter->a);
+    *view = wf_array_dense(grads->slab + parameter->info.offset, WF_REAL, &shape);
+    return true;
+}
+
 wf_status wf_grad(const wf_tensor *x, wf_array *view)
 {
+    wf_tape *tape = x->tape;
     if (x->kind == TENSOR_PARAMETER) {
         const wf_grads *grads = x->info.grads;
-        if (!grads || grads->broken || !grads->valid[x->info.index])
-            return WF_ERR_STATE;
-        wf_shape shape = wf_array_shape(&x->a);
-        *view = wf_array_dense(grads->slab + x->info.offset, WF_REAL, &shape);
-        return WF_OK;
+        return grads && !grads->broken && slab_view(grads, x, view) ? WF_OK : WF_ERR_STATE;
     }
-    wf_tape *tape = x->tape;
     if (!tape)
         return WF_ERR_STATE;
     if (tape->error.code != WF_OK)
         return tape->error.code;
-    if (x->kind == TENSOR_LEAF) {
-        const wf_grads *grads = gradient_slab(tape, x);
-        if (grads && grads->valid[x->parameter->info.index]) {
-            wf_shape shape = wf_array_shape(&x->a);
-            *view = wf_array_dense(grads->slab + x->parameter->info.offset, WF_REAL, &shape);
-            return WF_OK;
-        }
-    }
+    if (x->kind == TENSOR_LEAF && slab_view(gradient_slab(tape, x), x->parameter, view))
+        return WF_OK;
     if (x->generation != tape->generation || !tape->backward_done || !x->has_grad) {
         wf_tape_fail(tape, WF_ERR_STATE,
                      "wf_grad: '%s' holds no gradient: call wf_backward, and wf_retain_grad before it for inner tensors", wf_name_of(x));
@@ -245,4 +243,35 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
     }
     *view = x->grad;
     return WF_OK;
+}
+
+/* --- parameters: tensors without a tape ----------------------------------------------------------------------------- */
+
+size_t wf_parameter_size(void)
+{
+    return sizeof(wf_tensor);
+}
+
+wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
+{
+    wf_tensor *x = memory;
+    memset(x, 0, sizeof *x);
+    x->kind = TENSOR_PARAMETER;
+    x->a = info->value;
+    x->name = info->name;
+    x->made_by = "parameter";
+    x->needs_grad = !info->frozen;
+    x->info = *info;
+    return x;
+}
+
+const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
+{
+    return parameter->kind == TENSOR_PARAMETER ? &parameter->info : NULL;
+}
+
+void wf_grads_zero(wf_grads *grads)
+{
+    memset(grads->valid, 0, (size_t)grads->parameters * sizeof *grads->valid);
+    grads->broken = false;
 }

@@ -46,6 +46,13 @@ static inline int64_t wf_block_rows(int64_t d)
     return rows < 1 ? 1 : rows > 64 ? 64 : rows;
 }
 
+/* Which of 16 random bits drop an element with probability p: those below this. */
+static inline uint32_t wf_dropout_threshold(double p)
+{
+    uint32_t threshold = (uint32_t)(p * 65536 + 0.5);
+    return threshold > 65535 ? 65535 : threshold;
+}
+
 /* --- gradients ------------------------------------------------------------------------------------------------------ */
 
 /* The gradient of an operand as a dense array that a backward overwrites, or adds to where `add` says so: its own place if that is

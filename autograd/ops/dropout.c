@@ -40,10 +40,7 @@ static wf_status drop(wf_call *c, const wf_array *from, const wf_array *to)
     int64_t rows = x.dim[0], d = x.dim[1];
     if (rows * d == 0)
         return WF_OK;
-    double p = ((const struct dropout_attr *)c->attr)->p;
-    uint32_t threshold = (uint32_t)(p * 65536 + 0.5);
-    if (threshold > 65535)
-        threshold = 65535;
+    uint32_t threshold = wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
     uint64_t per_item = from->ndim > 1 ? (uint64_t)(rows / from->dim[0]) : 1;
     /* Divided by the probability that the threshold stands for, so that the mean is kept exactly. */
     struct dropout s = {c, &x, to->data, c->first_row * per_item, threshold, (wf_real)(65536.0 / (65536.0 - threshold))};
