@@ -2,18 +2,17 @@
 /* Curves out of metrics.jsonl. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <weft/file.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
+#include <weft/internal/lines.h>
 #include <weft/memory.h>
 
-#include "curves.h"
+#include "plot_runs.h"
 
-static const int64_t LONGEST = (int64_t)1 << 31; /* bytes of metrics.jsonl: some ten million lines */
-static const double MOST = 1e100;                /* so that no sum is infinite; and gnuplot dies of 1e308 in a narrow range */
+static const double MOST = 1e100; /* so that no sum is infinite; and gnuplot dies of 1e308 in a narrow range */
 static const char *const keys[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
 
 void curve_free(struct curve *curve)
@@ -62,37 +61,23 @@ static wf_status read_event(const json_t *event, const char *path, int64_t numbe
     return WF_OK;
 }
 
-static wf_status read_lines(const char *text, int64_t bytes, const char *path, struct curves *out, wf_error *error)
-{
-    int64_t number = 1;
-    for (int64_t at = 0; at < bytes; number++) {
-        const char *newline = memchr(text + at, '\n', (size_t)(bytes - at));
-        if (!newline)
-            break; /* not whole */
-        int64_t length = newline - (text + at);
-        json_t *event = wf_json_parse_line(text + at, length, path, number, error);
-        if (!event)
-            return error->code;
-        wf_status status = read_event(event, path, number, out, error);
-        json_decref(event);
-        if (status != WF_OK)
-            return status;
-        at += length + 1;
-    }
-    return WF_OK;
-}
-
 static wf_status read_file(const char *folder, const char *path, struct curves *out, wf_error *error)
 {
     struct stat info;
-    int64_t bytes;
+    struct wf_lines in = {.fd = -1};
     if (stat(path, &info) != 0)
         return wf_error_set(error, WF_ERR_IO, "%s has no metrics.jsonl, which weft train writes: the model was not trained in it", folder);
     if (!S_ISREG(info.st_mode)) /* reading a FIFO would wait for somebody to write */
         return wf_error_set(error, WF_ERR_IO, "%s: is not a regular file", path);
-    char *text = wf_file_load(path, LONGEST, &bytes, error);
-    wf_status status = text ? read_lines(text, bytes, path, out, error) : error->code;
-    wf_free(text);
+    wf_status status = wf_lines_open(&in, path, error);
+    while (status == WF_OK && (status = wf_lines_next(&in, error)) == WF_OK && in.text) {
+        if (in.data[in.begin - 1] != '\n')
+            break; /* not whole */
+        json_t *event = wf_json_parse_line(in.text, in.length, path, in.line, error);
+        status = event ? read_event(event, path, in.line, out, error) : error->code;
+        json_decref(event);
+    }
+    wf_lines_close(&in);
     if (status == WF_OK && out->of[CURVE_TRAIN].count + out->of[CURVE_VALID].count == 0)
         status = wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", path);
     return status;
@@ -100,19 +85,17 @@ static wf_status read_file(const char *folder, const char *path, struct curves *
 
 wf_status curves_read(const char *folder, struct curves *out, wf_error *error)
 {
+    wf_error unwanted = {0};
+    error = error ? error : &unwanted;
     *out = (struct curves){0};
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", *folder ? folder : "\"\"");
     char *path = wf_format("%s/metrics.jsonl", folder);
-    if (!path)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
-    wf_error failure = {0}; /* error may be NULL */
-    wf_status status = read_file(folder, path, out, &failure);
+    wf_status status = path ? read_file(folder, path, out, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
     wf_free(path);
-    if (status == WF_OK)
-        return WF_OK;
-    curves_free(out);
-    return wf_error_set(error, status, "%s", failure.message);
+    if (status != WF_OK)
+        curves_free(out);
+    return status;
 }
 
 /* --- shaping ------------------------------------------------------------------------------------------------------- */
@@ -151,16 +134,10 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
 
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error)
 {
-    bool whole = in->count <= 2 * buckets;
-    wf_status status = make(out, whole ? in->count : 2 * buckets, error);
+    buckets = in->count <= 2 * buckets ? in->count : buckets; /* all of them where they are not too many */
+    wf_status status = make(out, 2 * buckets, error);
     if (status != WF_OK)
         return status;
-    if (whole) {
-        if (in->count > 0)
-            memcpy(out->point, in->point, (size_t)in->count * sizeof *in->point);
-        out->count = in->count;
-        return WF_OK;
-    }
     for (int64_t b = 0; b < buckets; b++) {
         int64_t begin = b * in->count / buckets, end = (b + 1) * in->count / buckets, low = begin, high = begin;
         for (int64_t i = begin; i < end; i++) {

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* The program gnuplot: a script to its standard input, a picture from its standard output, complaints from its standard error. */
-#include <string.h>
-#include <sys/wait.h>
+/* The program gnuplot: a script to its standard input, a picture from its standard output, complaints from its standard error. And
+ * fontconfig's fc-list, which comes with what gnuplot's PNGs need, for the characters that there are fonts of. */
+#include "gnuplot.h"
 
-#include <weft/internal/string.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utf8proc.h>
+
+#include <weft/internal/reason.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
-#include "fonts.h"
-#include "gnuplot.h"
 #include "labels.h"
-#include "program.h"
 
 wf_status picture_format_of(const char *path, enum picture_format *out, wf_error *error)
 {
@@ -71,6 +80,148 @@ void script_terminal(struct wf_string *s, enum picture_format format, int width,
                          font_size);
 }
 
+/* --- running programs ---------------------------------------------------------------------------------------------- */
+
+enum { COMPLAINT = 4096, MISSING = 127 << 8 };
+
+/* Above 2, so that moving it to 0, 1 or 2 in the child overwrites no other. */
+static int open_memory(void)
+{
+    int raw = memfd_create("weft", MFD_CLOEXEC), fd = raw < 0 ? -1 : fcntl(raw, F_DUPFD_CLOEXEC, 3);
+    if (raw >= 0)
+        close(raw);
+    return fd;
+}
+
+static bool write_all(int fd, const char *data, int64_t length)
+{
+    for (int64_t done = 0; done < length;) {
+        ssize_t now = pwrite(fd, data + done, (size_t)(length - done), done);
+        if (now < 0 && errno != EINTR)
+            return false;
+        done += now > 0 ? now : 0;
+    }
+    return true;
+}
+
+/* Appends at most `most` bytes of the file. */
+static bool read_all(int fd, int64_t most, struct wf_string *out)
+{
+    int64_t length = lseek(fd, 0, SEEK_END), done = 0;
+    length = length < most ? length : most;
+    if (!wf_string_reserve(out, length))
+        return false;
+    for (ssize_t now = 1; done < length && now != 0; done += now > 0 ? now : 0)
+        now = pread(fd, out->data + out->length + done, (size_t)(length - done), done);
+    out->length += done;
+    out->data[out->length] = 0;
+    return true;
+}
+
+/* 0 or the system's number. */
+static int spawn(const char *const *arguments, const int fd[3], pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    int number = posix_spawn_file_actions_init(&actions);
+    if (number != 0)
+        return number;
+    for (int i = 0; i < 3 && number == 0; i++)
+        number = posix_spawn_file_actions_adddup2(&actions, fd[i], i);
+    if (number == 0)
+        number = posix_spawnp(pid, arguments[0], &actions, NULL, (char *const *)arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return number;
+}
+
+/* Finds the program on PATH, in a locale with UTF-8, gives it `input` and appends what it prints to *out. The three streams are files in
+ * memory: nothing waits for anything but the program's end. *status is as of waitpid (MISSING: there is no such program; 0 where the caller
+ * ignores SIGCHLD, and nobody learns how children end), *complaint the beginning of what it wrote to standard error. WF_OK whatever the
+ * program made of it; after an error *out may hold a part. */
+static wf_status run(const char *const *arguments, const struct wf_string *input, struct wf_string *out, int *status,
+                     struct wf_string *complaint, wf_error *error)
+{
+    int fd[3] = {open_memory(), open_memory(), open_memory()}, number = 0;
+    pid_t pid = 0;
+    *status = 0;
+    if (fd[0] < 0 || fd[1] < 0 || fd[2] < 0 || !write_all(fd[0], input->data, input->length))
+        number = errno;
+    else if ((number = spawn(arguments, fd, &pid)) == ENOENT)
+        *status = MISSING;
+    else if (number == 0)
+        while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+            continue;
+    bool fine = number != 0 || (read_all(fd[1], INT64_MAX, out) && read_all(fd[2], COMPLAINT, complaint));
+    for (int i = 0; i < 3; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    if (!fine || number == ENOMEM)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for what %s prints", arguments[4]);
+    return number == 0 || number == ENOENT ? WF_OK
+                                           : wf_error_set(error, WF_ERR_IO, "%s cannot be run: %s", arguments[4], wf_reason(number));
+}
+#define PROGRAM "env", "-u", "GNUTERM", "LC_ALL=C.UTF-8" /* what its arguments begin with */
+
+/* --- fonts --------------------------------------------------------------------------------------------------------- */
+
+enum { CHARACTERS = 0x110000, REPLACEMENT = 0xfffd };
+
+static bool has(const uint8_t *set, uint32_t c)
+{
+    return set[c / 8] >> c % 8 & 1;
+}
+
+/* "20-7e a0 192-1ff ...": ranges in hexadecimal. */
+static void add_ranges(const char *text, uint8_t *set)
+{
+    char *end;
+    for (;; text = end) {
+        unsigned long from = strtoul(text, &end, 16), to = from;
+        if (end == text)
+            return;
+        if (*end == '-')
+            to = strtoul(end + 1, &end, 16);
+        for (; from <= to && from < CHARACTERS; from++)
+            set[from / 8] |= (uint8_t)(1 << from % 8);
+    }
+}
+
+/* What all fonts together have: pango looks into each that has outlines, so not the old Type 1. */
+static wf_status list_characters(uint8_t *set, wf_error *error)
+{
+    static const char *const arguments[] = {PROGRAM, "fc-list", "--format=%{fontformat} %{charset}\n", NULL};
+    struct wf_string list = {0}, complaint = {0};
+    int end;
+    wf_status status = run(arguments, &(struct wf_string){0}, &list, &end, &complaint, error);
+    char *rest = status == WF_OK ? list.data : NULL;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, "TrueType ", 9) == 0 || strncmp(line, "CFF ", 4) == 0)
+            add_ranges(strchr(line, ' '), set);
+    wf_string_free(&list);
+    wf_string_free(&complaint);
+    return status;
+}
+
+/* Appends a script for pngcairo to *out, with U+FFFD (or ?) for the characters that no font has: the terminal draws such a character as a
+ * black box over half of the picture. What is drawn as nothing needs no font. *out stays empty where the fonts are not known (no
+ * fontconfig). */
+static wf_status mend_fonts(const struct wf_string *script, struct wf_string *out, wf_error *error)
+{
+    uint8_t *set = wf_alloc_zero(CHARACTERS / 8, 1);
+    wf_status status = set ? list_characters(set, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for the list of fonts");
+    /* without a letter in any it is no list of fonts, and says nothing */
+    for (int64_t i = 0; status == WF_OK && has(set, 'a') && i < script->length;) {
+        uint32_t c;
+        int length = wf_utf8_decode(script->data + i, script->length - i, &c);
+        if (length > 1 && !has(set, c) && !utf8proc_get_property((utf8proc_int32_t)c)->ignorable)
+            wf_string_point(out, has(set, REPLACEMENT) ? REPLACEMENT : '?');
+        else
+            wf_string_add(out, script->data + i, length ? length : 1);
+        i += length ? length : 1;
+    }
+    wf_free(set);
+    return status == WF_OK && out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a script of gnuplot") : status;
+}
+
 /* --- how it ended -------------------------------------------------------------------------------------------------- */
 
 /* gnuplot's own words: the first line of the form "line 12: ...", without what is a mere warning; else the first line that says anything.
@@ -98,7 +249,7 @@ static wf_status judge(int end, char *complaint, int64_t drawn, wf_error *error)
     char quoted[WF_QUOTE_SIZE];
     if (end == 0 && drawn > 0)
         return WF_OK;
-    if (end == PROGRAM_MISSING)
+    if (end == MISSING)
         return wf_error_set(error, WF_ERR_STATE,
                             "gnuplot, which draws the pictures, is not installed: install the package gnuplot-nox (or gnuplot)");
     if (strstr(complaint, "unknown or ambiguous terminal type"))
@@ -115,48 +266,33 @@ static wf_status judge(int end, char *complaint, int64_t drawn, wf_error *error)
     return wf_error_set(error, WF_ERR_STATE, "gnuplot drew nothing and gave no message");
 }
 
-/* gnuplot writes < and & of texts as XML wants them, but not the > of "]]>", which then is no XML. */
-static bool mend_svg(struct wf_string *out, int64_t begin)
-{
-    static const char wrong[] = "]]>";
-    struct wf_string mended = {0};
-    const char *from = out->data;
-    if (!strstr(from + begin, wrong) || strstr(from + begin, "<![CDATA["))
-        return true;
-    for (const char *at = from + begin; (at = strstr(at, wrong)); from = at += strlen(wrong)) {
-        wf_string_add(&mended, from, at - from);
-        wf_string_text(&mended, "]]&gt;");
-    }
-    bool fine = wf_string_text(&mended, from);
-    wf_string_free(fine ? out : &mended);
-    if (fine)
-        *out = mended;
-    return fine;
-}
-
 wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_error *error)
 {
-    static const char *const arguments[] = {"gnuplot", "--default-settings", "/dev/stdin", NULL};
-    struct wf_string mended = {0};
-    char complaint[PROGRAM_COMPLAINT + 1];
+    static const char *const arguments[] = {PROGRAM, "gnuplot", "--default-settings", "/dev/stdin", NULL};
+    struct wf_string mended = {0}, drawn = {0}, complaint = {0};
     int64_t before = out->length;
     int end = 0;
     if (script->failed)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture");
-    wf_error failure = {0}; /* error may be NULL */
     bool png = memmem(script->data, (size_t)script->length, "set terminal pngcairo", 21) != NULL,
          svg = memmem(script->data, (size_t)script->length, "set terminal svg", 16) != NULL;
-    wf_status status = png ? fonts_mend(script, &mended, &failure) : WF_OK;
+    wf_status status = png ? mend_fonts(script, &mended, error) : WF_OK;
     if (status == WF_OK)
-        status = program_run(arguments, mended.data ? &mended : script, out, &end, complaint, &failure);
+        status = run(arguments, mended.data ? &mended : script, &drawn, &end, &complaint, error);
     if (status == WF_OK)
-        status = judge(end, complaint, out->length - before, &failure);
-    if (status == WF_OK && svg && !mend_svg(out, before))
-        status = wf_error_set(&failure, WF_ERR_MEMORY, "no memory for a picture");
+        status = judge(end, complaint.data, drawn.length, error);
+    /* gnuplot writes < and & of texts as XML wants them, but not the > of "]]>", which then is no XML */
+    if (status == WF_OK && svg && !strstr(drawn.data, "<![CDATA["))
+        label_replace(out, drawn.data, "]]>", "]]&gt;");
+    else if (status == WF_OK)
+        wf_string_add(out, drawn.data, drawn.length);
+    if (status == WF_OK && out->failed) {
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a picture");
+        wf_string_cut(out, before);
+        out->failed = false;
+    }
     wf_string_free(&mended);
-    if (status == WF_OK)
-        return WF_OK;
-    wf_string_cut(out, before);
-    out->failed = false;
-    return wf_error_set(error, status, "%s", failure.message);
+    wf_string_free(&drawn);
+    wf_string_free(&complaint);
+    return status;
 }

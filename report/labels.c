@@ -205,3 +205,12 @@ void label_clean(struct wf_string *out, const char *text, int64_t length, bool c
     }
     wf_string_add(out, "", 0); /* not NULL */
 }
+
+void label_replace(struct wf_string *out, const char *text, const char *old, const char *new)
+{
+    for (const char *found; (found = strstr(text, old)); text = found + strlen(old)) {
+        wf_string_add(out, text, found - text);
+        wf_string_text(out, new);
+    }
+    wf_string_text(out, text);
+}

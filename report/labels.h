@@ -20,5 +20,7 @@ char *label_shorten(const char *text, double most) WF_CHECKED;
 /* Appends the text with U+FFFD for each byte that is not UTF-8 and, without `controls`, for each control character: what remains may
  * stand in an SVG and on a terminal. */
 void label_clean(struct wf_string *out, const char *text, int64_t length, bool controls);
+/* Appends the text with `new` wherever `old` stood. */
+void label_replace(struct wf_string *out, const char *text, const char *old, const char *new);
 
 #endif

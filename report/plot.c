@@ -96,36 +96,29 @@ static void add_steps(struct wf_string *s, const struct layout *l, int to)
 }
 
 /* One point alone makes no line. */
-static void add_line(const struct curve *c, char kind, int64_t run, double width, const char **comma, struct wf_string *s)
+static void add_line(const struct curve *c, char kind, int64_t run, double width, struct wf_string *s)
 {
-    if (c->count == 0)
+    if (!plot_curve(c, kind, run, s))
         return;
-    wf_string_format(s, "%s$%c%" PRId64 " with ", *comma, kind, run);
     if (c->count == 1)
         wf_string_format(s, "points pt %d ps 0.7", mark_of(run));
     else
         wf_string_format(s, "lines lw %g", width);
     wf_string_format(s, " lc rgb 0x%06x", colour_of(run));
-    *comma = ", ";
 }
 
 static void add_losses(const struct plot *p, struct wf_string *s)
 {
-    const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
-        if (p->run[i].raw.count > 0) {
-            wf_string_format(s, "%s$t%" PRId64 " with lines lw 0.6 lc rgb 0x%06x", comma, i, faint(colour_of(i)));
-            comma = ", ";
-        }
+        if (plot_curve(&p->run[i].raw, 't', i, s))
+            wf_string_format(s, "lines lw 0.6 lc rgb 0x%06x", faint(colour_of(i)));
     for (int64_t i = 0; i < p->count; i++)
-        add_line(&p->run[i].mean, 'm', i, 1.3, &comma, s);
+        add_line(&p->run[i].mean, 'm', i, 1.3, s);
     for (int64_t i = 0; i < p->count; i++)
-        if (p->run[i].valid.count > 0) {
-            wf_string_format(s, "%s$v%" PRId64 " with linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", comma, i, mark_of(i),
-                             1 + p->run[i].valid.count / 30, valid_colour(p, i));
-            comma = ", ";
-        }
-    wf_string_format(s, "\n");
+        if (plot_curve(&p->run[i].valid, 'v', i, s))
+            wf_string_format(s, "linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", mark_of(i), 1 + p->run[i].valid.count / 30,
+                             valid_colour(p, i));
+    wf_string_text(s, "\n");
 }
 
 /* --- the legend ---------------------------------------------------------------------------------------------------- */
@@ -160,25 +153,12 @@ static void add_legend(const struct plot *p, const struct layout *l, struct wf_s
     }
 }
 
-static void add_rates(const struct plot *p, struct wf_string *s)
-{
-    const char *comma = "plot ";
-    for (int64_t i = 0; i < p->count; i++)
-        add_line(&p->run[i].lr, 'r', i, 1.6, &comma, s);
-    wf_string_format(s, "\n");
-}
-
 static void add_all(struct plot *p, enum picture_format format, struct wf_string *s)
 {
     struct layout l = layout_of(p);
     plot_finish(p, 0.03);
     script_terminal(s, format, l.width, l.height, FONT);
-    for (int64_t i = 0; i < p->count; i++) {
-        plot_add_data(&p->run[i].raw, 't', i, 1, s);
-        plot_add_data(&p->run[i].mean, 'm', i, 1, s);
-        plot_add_data(&p->run[i].valid, 'v', i, 1, s);
-        plot_add_data(&p->run[i].lr, 'r', i, p->lr.unit, s);
-    }
+    plot_add_data(p, s);
     wf_string_format(s, "set multiplot\n"
                         "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
                         "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
@@ -204,7 +184,9 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
         add_steps(s, &l, TOP + LOSS + BETWEEN + RATE);
         axis_script(&p->x, 'x', true, axis_fit(&p->x, PANEL / LETTER), s);
         axis_script(&p->lr, 'y', true, RATE_TICS, s);
-        add_rates(p, s);
+        for (int64_t i = 0; i < p->count; i++)
+            add_line(&p->run[i].lr, 'r', i, 1.6, s);
+        wf_string_text(s, "\n");
     }
     wf_string_format(s, "unset multiplot\n");
 }

@@ -274,14 +274,24 @@ void plot_free(struct plot *plot)
     *plot = (struct plot){0};
 }
 
-void plot_add_data(const struct curve *c, char kind, int64_t run, double unit, struct wf_string *s)
+void plot_add_data(const struct plot *p, struct wf_string *s)
 {
-    if (c->count == 0)
-        return;
-    wf_string_format(s, "$%c%" PRId64 " << END\n", kind, run);
-    for (int64_t i = 0; i < c->count; i++)
-        wf_string_format(s, "%.12g %.9g\n", c->point[i].step, c->point[i].value / unit);
-    wf_string_format(s, "END\n");
+    for (int64_t i = 0; i < p->count; i++) {
+        const struct plot_run *r = &p->run[i];
+        const struct curve *const curves[] = {&r->raw, &r->mean, &r->valid, &r->lr};
+        for (int k = 0; k < 4; k++) {
+            wf_string_format(s, "$%c%" PRId64 " << END\n", "tmvr"[k], i);
+            for (const struct point *c = curves[k]->point, *end = c + curves[k]->count; c < end; c++)
+                wf_string_format(s, "%.12g %.9g\n", c->step, c->value / (k == 3 ? p->lr.unit : 1));
+            wf_string_text(s, "END\n");
+        }
+    }
+}
+
+bool plot_curve(const struct curve *c, char kind, int64_t run, struct wf_string *s)
+{
+    bool first = s->failed || s->data[s->length - 1] == '\n';
+    return c->count > 0 && wf_string_format(s, "%s$%c%" PRId64 " with ", first ? "plot " : ", ", kind, run);
 }
 
 void plot_finish(struct plot *p, double margin)

@@ -18,12 +18,10 @@ static char letter_of(const struct plot *p, int64_t run)
     return p->count == 1 ? 'o' : (char)('A' + run % 26);
 }
 
-static void add_line(const struct curve *c, char kind, int64_t run, const char **comma, struct wf_string *s)
+static void add_line(const struct curve *c, char kind, int64_t run, struct wf_string *s)
 {
-    if (c->count == 0)
-        return;
-    wf_string_format(s, "%s$%c%" PRId64 " with lines lt %d", *comma, kind, run, 1 + (int)(run % LINES));
-    *comma = ", ";
+    if (plot_curve(c, kind, run, s))
+        wf_string_format(s, "lines lt %d", 1 + (int)(run % LINES));
 }
 
 static void add_page(int columns, int rows, struct wf_string *s)
@@ -38,33 +36,25 @@ static void add_all(struct plot *p, int columns, int loss_rows, int rate_rows, s
 {
     bool rate = !axis_empty(&p->lr);
     plot_finish(p, 0.7 / loss_rows);
-    for (int64_t i = 0; i < p->count; i++) {
-        plot_add_data(&p->run[i].mean, 'm', i, 1, s);
-        plot_add_data(&p->run[i].valid, 'v', i, 1, s);
-        plot_add_data(&p->run[i].lr, 'r', i, p->lr.unit, s);
-    }
+    plot_add_data(p, s);
     add_page(columns, rate ? loss_rows : loss_rows + rate_rows + 1, s);
     wf_string_format(s, "set bmargin %d\n", rate ? 0 : 1);
     axis_script(&p->x, 'x', !rate, axis_fit(&p->x, columns - LEFT - RIGHT), s);
     axis_script(&p->loss, 'y', true, loss_rows / 2, s);
-    const char *comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
-        add_line(&p->run[i].mean, 'm', i, &comma, s);
+        add_line(&p->run[i].mean, 'm', i, s);
     for (int64_t i = 0; i < p->count; i++)
-        if (p->run[i].valid.count > 0) {
-            wf_string_format(s, "%s$v%" PRId64 " with points pt \"%c\"", comma, i, letter_of(p, i));
-            comma = ", ";
-        }
-    wf_string_format(s, "\n");
+        if (plot_curve(&p->run[i].valid, 'v', i, s))
+            wf_string_format(s, "points pt \"%c\"", letter_of(p, i));
+    wf_string_text(s, "\n");
     if (!rate)
         return;
     add_page(columns, rate_rows, s);
     wf_string_format(s, "set bmargin 1\n");
     axis_script(&p->x, 'x', true, axis_fit(&p->x, columns - LEFT - RIGHT), s);
     axis_script(&p->lr, 'y', true, rate_rows / 2, s);
-    comma = "plot ";
     for (int64_t i = 0; i < p->count; i++)
-        add_line(&p->run[i].lr, 'r', i, &comma, s);
+        add_line(&p->run[i].lr, 'r', i, s);
     wf_string_format(s, "\n");
 }
 
