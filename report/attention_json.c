@@ -8,7 +8,7 @@
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
 
-#include "map_check.h"
+#include "labels.h"
 
 /* ["a","b"] */
 static wf_status add_tokens(struct wf_string *s, const char *name, char *const *token, int64_t count, wf_error *error)

@@ -34,21 +34,14 @@ bool wf_map_kind_parse(const char *name, enum wf_map_kind *out)
     return false;
 }
 
-static void names_free(char **names, int64_t count)
-{
-    for (int64_t i = 0; names && i < count; i++)
-        wf_free(names[i]);
-    wf_free(names);
-}
-
 void wf_attention_free(struct wf_attention_maps *maps)
 {
     for (int i = 0; i < maps->count; i++) {
         struct wf_attention_map *m = &maps->map[i];
-        names_free(m->query, m->queries);
-        names_free(m->query_label, m->queries);
-        names_free(m->key, m->keys);
-        names_free(m->key_label, m->keys);
+        labels_free(m->query, m->queries);
+        labels_free(m->query_label, m->queries);
+        labels_free(m->key, m->keys);
+        labels_free(m->key_label, m->keys);
         wf_free(m->weights);
     }
     *maps = (struct wf_attention_maps){0};
@@ -60,6 +53,47 @@ const struct wf_attention_map *wf_attention_find(const struct wf_attention_maps 
         if (maps->map[i].kind == kind)
             return &maps->map[i];
     return NULL;
+}
+
+wf_status map_check(const struct wf_attention_map *map, wf_error *error)
+{
+    const char *kind = wf_map_kind_name(map->kind);
+    int64_t head = map->queries * map->keys;
+    const struct {
+        char *const *name;
+        int64_t count;
+        const char *what;
+    } lists[] = {{map->query, map->queries, "query"},
+                 {map->key, map->keys, "key"},
+                 {map->query_label, map->queries, "query_label"},
+                 {map->key_label, map->keys, "key_label"}};
+    if ((unsigned)map->kind > WF_MAP_CROSS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "an attention map of kind %d: encoder, decoder and cross are 0, 1 and 2",
+                            (int)map->kind);
+    if (map->layers < 1 || map->heads < 1 || map->queries < 1 || map->keys < 1 || !map->weights)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the %s's attention map is empty", kind);
+    for (int l = 0; l < 4; l++)
+        for (int64_t i = 0; i < lists[l].count; i++)
+            if (!lists[l].name || !lists[l].name[i])
+                return wf_error_set(error, WF_ERR_ARGUMENT, "the %s's attention map has no %s %" PRId64 ": give one for each token", kind,
+                                    lists[l].what, i + 1);
+    for (int64_t i = 0; i < map->layers * map->heads * head; i++)
+        if (!isfinite(map->weights[i]))
+            return wf_error_set(error, WF_ERR_NUMERIC, "%s attention, layer %" PRId64 ", head %" PRId64 ": a weight is not a number", kind,
+                                i / head / map->heads + 1, i / head % map->heads + 1);
+    return WF_OK;
+}
+
+wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
+                                  wf_error *error)
+{
+    bool layer = head.layer < 1 || head.layer > map->layers;
+    if (!layer && head.head >= 1 && head.head <= map->heads)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT,
+                        "there is no %s %" PRId64 ": the %s-attention of %s has %" PRId64 " layer%s of %" PRId64 " head%s, counted from 1",
+                        layer ? "layer" : "head", layer ? head.layer : head.head, wf_map_kind_name(map->kind), maps->model, map->layers,
+                        map->layers == 1 ? "" : "s", map->heads, map->heads == 1 ? "" : "s");
 }
 
 /* --- text to ids --------------------------------------------------------------------------------------------------- */
@@ -135,7 +169,7 @@ static char **pieces_of(const wf_tokenizer *tokenizer, const struct wf_tokens *i
     for (int64_t i = 0; names && i < ids->count; i++) {
         names[i] = labels ? label_of(tokenizer, ids->id[i]) : wf_strdup(wf_tokenizer_token(tokenizer, ids->id[i], NULL));
         if (!names[i]) {
-            names_free(names, i);
+            labels_free(names, i);
             return NULL;
         }
     }

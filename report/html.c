@@ -10,7 +10,6 @@
 #include <weft/internal/string.h>
 
 #include "labels.h"
-#include "map_check.h"
 
 /* page/ as tools/embed-page puts it together; @TITLE@ and @DATA@ are filled in here. */
 extern const char wf_page[];

@@ -135,6 +135,13 @@ char *label_of(const wf_tokenizer *tokenizer, int32_t id)
     return label;
 }
 
+void labels_free(char **labels, int64_t count)
+{
+    for (int64_t i = 0; labels && i < count; i++)
+        wf_free(labels[i]);
+    wf_free(labels);
+}
+
 /* --- widths -------------------------------------------------------------------------------------------------------- */
 
 static double point_width(uint32_t point)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens as people see them. */
+/* Tokens as people see them, and what a map must be before it is drawn or written. */
 #ifndef WEFT_REPORT_LABELS_H
 #define WEFT_REPORT_LABELS_H
 
-#include <weft/tokenizer.h>
+#include <weft/attention_map.h>
 
 /* The token for people: byte-level pieces as the text that they stand for (a byte that is only part of a character as <E4>), a space as
  * U+2581, line ends and other controls as signs of their own, what is invisible by its number. Valid UTF-8, wf_free; NULL without
  * memory. The id is in the vocabulary. */
 char *label_of(const wf_tokenizer *tokenizer, int32_t id) WF_CHECKED;
+
+void labels_free(char **labels, int64_t count); /* NULL is allowed, among them too */
 
 /* About how wide a sans-serif font draws the text, in sizes of the font; rather too much than too little. */
 double label_width(const char *text);
@@ -22,5 +24,9 @@ char *label_shorten(const char *text, double most) WF_CHECKED;
 void label_clean(struct wf_string *out, const char *text, int64_t length, bool controls);
 /* Appends the text with `new` wherever `old` stood. */
 void label_replace(struct wf_string *out, const char *text, const char *old, const char *new);
+
+/* The caller may have made the map himself. WF_ERR_ARGUMENT: its kind is none, it has no heads, tokens or weights, or a token has no name
+ * (says which); WF_ERR_NUMERIC: a weight that is not finite (says of which head). */
+wf_status map_check(const struct wf_attention_map *map, wf_error *error) WF_CHECKED;
 
 #endif
