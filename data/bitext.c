@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,21 +101,15 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error)
     return status == WF_OK ? text_file_verify(&bitext->side[1].file, bitext->side[1].content, error) : status;
 }
 
-/* Marks and their ids; `both`: the target. */
-static wf_status open_marks(struct bitext_side *side, bool both, wf_error *error)
+/* Special tokens around a sentence; `both`: the target, which needs them. */
+static wf_status open_specials(struct bitext_side *side, bool both, wf_error *error)
 {
     side->bos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_BOS);
     side->eos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_EOS);
-    if ((side->bos || both) && side->bos_id < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s: its tokenizer has no token for the start of a sentence (<s>, <bos>, [CLS]): "
-                            "make it with --specials that hold one",
-                            side->file.path);
-    if (side->eos && side->eos_id < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s: its tokenizer has no token for the end of a sentence (</s>, <eos>, [SEP]): "
-                            "make it with --specials that hold one",
-                            side->file.path);
+    bool no_bos = (side->bos || both) && side->bos_id < 0, no_eos = side->eos && side->eos_id < 0;
+    if (no_bos || no_eos)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the %s: make it with --specials that hold one",
+                            side->file.path, no_bos ? "start of a sentence (<s>, <bos>, [CLS])" : "end of a sentence (</s>, <eos>, [SEP])");
     return wf_tokenizer_check_whole(side->tokenizer, side->file.path, error);
 }
 
@@ -125,7 +118,7 @@ static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2]
     for (int i = 0; i < 2; i++) {
         wf_status status = text_file_open(&bitext->side[i].file, paths[i], false, error);
         if (status == WF_OK)
-            status = open_marks(bitext->side + i, i == 1, error);
+            status = open_specials(bitext->side + i, i == 1, error);
         if (status != WF_OK)
             return status;
     }
@@ -221,22 +214,6 @@ wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct
     return bitext_sentence(bitext->side + side, bitext->pair[pair].at[side], out, error);
 }
 
-/* --- for people --- */
-
-struct words {
-    char *text;
-    size_t size, used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    int more = vsnprintf(w->used < w->size ? w->text + w->used : NULL, w->used < w->size ? w->size - w->used : 0, format, list);
-    va_end(list);
-    w->used += more > 0 ? (size_t)more : 0;
-}
-
 char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t size)
 {
     const struct {
@@ -248,24 +225,24 @@ char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t si
         {s->long_source, "source longer", true},  {s->long_target, "target longer", true},  {s->long_both, "both longer", true},
     };
     char number[WF_NUMBER_SIZE], second[WF_NUMBER_SIZE];
-    struct words w = {text, size, 0};
-    if (size > 0)
-        text[0] = 0;
-    add(&w, "%s pair%s", wf_text_count(s->used, number), s->used == 1 ? "" : "s");
+    struct wf_string w = {0};
+    wf_string_format(&w, "%s pair%s", wf_text_count(s->used, number), s->used == 1 ? "" : "s");
     if (s->used > 0)
-        add(&w, ", %s + %s tokens", wf_text_count(s->source_tokens, number), wf_text_count(s->target_tokens, second));
+        wf_string_format(&w, ", %s + %s tokens", wf_text_count(s->source_tokens, number), wf_text_count(s->target_tokens, second));
     if (s->source_unknown > 0 || s->target_unknown > 0)
-        add(&w, " (%s + %s unknown)", wf_text_count(s->source_unknown, number), wf_text_count(s->target_unknown, second));
+        wf_string_format(&w, " (%s + %s unknown)", wf_text_count(s->source_unknown, number), wf_text_count(s->target_unknown, second));
     if (s->lines > s->used)
-        add(&w, "; %s left out: ", wf_text_count(s->lines - s->used, number));
+        wf_string_format(&w, "; %s left out: ", wf_text_count(s->lines - s->used, number));
     const char *between = "";
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (reason[i].count == 0)
             continue;
-        add(&w, "%s%s %s", between, wf_text_count(reason[i].count, number), reason[i].what);
+        wf_string_format(&w, "%s%s %s", between, wf_text_count(reason[i].count, number), reason[i].what);
         if (reason[i].is_long)
-            add(&w, " than %s", wf_text_count(s->max_length, number));
+            wf_string_format(&w, " than %s", wf_text_count(s->max_length, number));
         between = ", ";
     }
+    snprintf(text, size, "%s", w.data ? w.data : "");
+    wf_string_free(&w);
     return text;
 }

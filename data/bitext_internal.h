@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: parallel text between its survey, the cache of surveys and the batches. */
+/* Inside the room: parallel text from its survey to the batches. */
 #ifndef WEFT_DATA_BITEXT_INTERNAL_H
 #define WEFT_DATA_BITEXT_INTERNAL_H
 
@@ -56,5 +56,26 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
  * the way counts as not found. Only WF_ERR_MEMORY fails. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
 wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
+
+/* --- pair_batches_plan.c: which pairs make which batch of an epoch --- */
+struct pair_plan {
+    const struct pair *pair;
+    int64_t pairs, window, limit; /* limit: of a batch's cost */
+    bool side, in_order;
+    uint64_t seed;
+    int64_t longest[2], shortest[2]; /* ids of the pairs */
+    uint32_t *order, *spare;         /* [pairs]: the pairs, batch by batch; [window] */
+    struct pair_run {
+        uint32_t first, count; /* in `order` */
+    } * run;
+    int64_t runs, most_runs;
+    int64_t most_pairs; /* of a batch */
+};
+
+/* Allocates what any epoch can need. options->tokens and window as the user gave them. */
+wf_status pair_plan_new(const struct wf_bitext *bitext, const struct wf_pair_batches_options *options, struct pair_plan *plan,
+                        wf_error *error) WF_CHECKED;
+void pair_plan_free(struct pair_plan *plan);
+void pair_plan_epoch(struct pair_plan *plan, int64_t epoch);
 
 #endif

@@ -33,9 +33,12 @@ char *wf_cache_folder(void)
     return home && home[0] == '/' ? wf_format("%s/.cache/weft", home) : NULL;
 }
 
-char *cache_path(const char *folder, const char *kind, uint64_t key)
+char *cache_path(const char *folder, const char *kind, uint64_t key, wf_error *error)
 {
-    return wf_format("%s/%s-%016" PRIx64 ".bin", folder, kind, key);
+    char *path = wf_format("%s/%s-%016" PRIx64 ".bin", folder, kind, key);
+    if (!path)
+        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a name", folder);
+    return path;
 }
 
 uint64_t cache_encoder(void)

@@ -7,7 +7,7 @@
 #include <weft/internal/lines.h>
 #include <weft/memory.h>
 
-#include "text_encode.h"
+#include "text_ids.h"
 
 /* Files, looked through once. */
 struct sources {
@@ -141,9 +141,9 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
     if (bytes == 0)
         return WF_OK;
     uint64_t key = key_of(part, parts, options->tokenizer, separator_of(options->tokenizer));
-    char *path = options->cache ? cache_path(options->cache, "ids", key) : NULL;
+    char *path = options->cache ? cache_path(options->cache, "ids", key, error) : NULL;
     if (options->cache && !path)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a name", options->cache);
+        return WF_ERR_MEMORY;
     wf_status status = WF_OK;
     if (ids_store_find(path, key, wf_tokenizer_vocab_size(options->tokenizer), out)) {
         status = text_progress(progress, bytes, error);

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A file of ids: the ids, padded to 8 bytes, then the foot. */
-#include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weft/file.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/hash.h>
-#include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
-#include "ids_store.h"
+#include "text_ids.h"
 
 enum { CHUNK = 1 << 16 }; /* bytes that are hashed together */
 
@@ -44,19 +41,17 @@ struct verifying {
     int64_t bytes, most;
     bool narrow;
     uint64_t *hash;
-    atomic_bool bad;
 };
 
 /* Read, not looked at in the mapping, whose pages would all count as the process's memory then. */
-static void verify_chunk(void *ctx, int64_t chunk)
+static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error *error)
 {
     struct verifying *v = ctx;
     _Alignas(8) char data[CHUNK];
     int64_t begin = chunk * CHUNK, bytes = v->bytes - begin < CHUNK ? v->bytes - begin : CHUNK;
-    if (pread(v->fd, data, (size_t)bytes, begin) != bytes) {
-        atomic_store(&v->bad, true);
-        return;
-    }
+    (void)worker, (void)error;
+    if (wf_map_read(v->fd, begin, data, bytes) != bytes)
+        return WF_ERR_IO;
     v->hash[chunk] = wf_hash(data, bytes, 0);
     uint32_t largest = 0;
     if (v->narrow) {
@@ -70,8 +65,7 @@ static void verify_chunk(void *ctx, int64_t chunk)
         for (int64_t i = 0; i < bytes / 4; i++)
             largest = id[i] > largest ? id[i] : largest;
     }
-    if (largest >= v->most)
-        atomic_store(&v->bad, true);
+    return largest < v->most ? WF_OK : WF_ERR_FORMAT;
 }
 
 static bool sound(const struct wf_map *map, uint64_t key, int64_t most, struct foot *foot)
@@ -85,15 +79,15 @@ static bool sound(const struct wf_map *map, uint64_t key, int64_t most, struct f
         padded(foot->count * foot->width) != bytes)
         return false;
     int64_t used = foot->count * foot->width, chunks = (used + CHUNK - 1) / CHUNK;
-    struct verifying v = {map->fd, used, most, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash), false};
+    struct verifying v = {map->fd, used, most, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash)};
     if (!v.hash)
         return false;
-    wf_parallel(chunks, (double)used / 5, verify_chunk, &v);
+    wf_status status = share_out(wf_threads(), 0, chunks, (double)used / 5, verify_chunk, &v, NULL);
     uint64_t check = 0;
     for (int64_t i = 0; i < chunks; i++)
         check = chain(check, v.hash[i]);
     wf_free(v.hash);
-    return check == foot->check && !v.bad;
+    return check == foot->check && status == WF_OK;
 }
 
 bool ids_store_find(const char *path, uint64_t key, int64_t most, struct wf_text_ids *out)

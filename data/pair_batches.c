@@ -5,23 +5,21 @@
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
-#include "pair_batches_plan.h"
+#include "bitext_internal.h"
 
 enum { AT_ONCE = 8 }; /* pairs that a thread takes to encode */
-
-struct offsets {
-    int32_t *source, *target; /* [most_pairs + 1] */
-};
 
 struct wf_pair_batches {
     wf_bitext *bitext;
     struct pair_plan plan;
     int64_t epoch, index; /* the epoch that is planned, and its next batch */
     int workers;
-    struct encoder *encoder; /* [workers] */
-    int64_t *chosen;         /* [most_pairs] */
-    int32_t *source, *input, *target;
-    struct offsets whole, part;
+    struct encoder *encoder;          /* [workers] */
+    int64_t *chosen;                  /* [most_pairs] */
+    int32_t *source, *input, *target; /* in one block of memory, which begins at source */
+    struct offsets {
+        int32_t *source, *target; /* [most_pairs + 1] */
+    } whole, part;
     struct wf_pairs last;
 };
 
@@ -42,14 +40,18 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
     if (source > INT32_MAX || target > INT32_MAX)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
-    size_t offsets = (size_t)(b->plan.most_pairs + 1) * sizeof(int32_t);
-    bool enough = (b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen)) &&
-                  (b->source = wf_alloc((size_t)source * sizeof *b->source)) && (b->input = wf_alloc((size_t)target * sizeof *b->input)) &&
-                  (b->target = wf_alloc((size_t)target * sizeof *b->target)) && (b->whole.source = wf_alloc(offsets)) &&
-                  (b->whole.target = wf_alloc(offsets)) && (b->part.source = wf_alloc(offsets)) && (b->part.target = wf_alloc(offsets));
-    if (!enough)
+    int64_t offsets = b->plan.most_pairs + 1;
+    b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen);
+    b->source = wf_alloc((size_t)(source + 2 * target + 4 * offsets) * sizeof *b->source);
+    if (!b->chosen || !b->source)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for batches of %" PRId64 " + %" PRId64 " tokens",
                             bitext->side[0].file.path, source, target);
+    b->input = b->source + source;
+    b->target = b->input + target;
+    b->whole.source = b->target + target;
+    b->whole.target = b->whole.source + offsets;
+    b->part.source = b->whole.target + offsets;
+    b->part.target = b->part.source + offsets;
     b->workers = wf_threads();
     status = encoders_new(bitext, b->workers, &b->encoder, error);
     if (status == WF_OK)
@@ -83,9 +85,8 @@ void wf_pair_batches_free(wf_pair_batches *b)
 {
     if (!b)
         return;
-    void *const block[] = {b->chosen, b->source, b->input, b->target, b->whole.source, b->whole.target, b->part.source, b->part.target};
-    for (size_t i = 0; i < sizeof block / sizeof *block; i++)
-        wf_free(block[i]);
+    wf_free(b->chosen);
+    wf_free(b->source);
     encoders_free(b->encoder, b->workers);
     pair_plan_free(&b->plan);
     wf_free(b);

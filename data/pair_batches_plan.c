@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <string.h>
 
 #include <weft/memory.h>
 #include <weft/random.h>
 
-#include "pair_batches_plan.h"
+#include "bitext_internal.h"
 
 static int64_t cost(const struct pair_plan *plan, int64_t pairs, const int64_t length[2])
 {
@@ -54,24 +55,15 @@ void pair_plan_free(struct pair_plan *plan)
     *plan = (struct pair_plan){0};
 }
 
-/* Fisher and Yates. */
-static void shuffle_pairs(uint32_t *x, int64_t n, wf_rng rng)
+/* Fisher and Yates, for elements of up to 8 bytes. */
+static inline void shuffle(void *data, int64_t n, size_t size, wf_rng rng)
 {
+    char *x = data, t[8];
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)wf_rng_below(&rng, (uint64_t)i + 1);
-        uint32_t t = x[i];
-        x[i] = x[j];
-        x[j] = t;
-    }
-}
-
-static void shuffle_runs(struct pair_run *x, int64_t n, wf_rng rng)
-{
-    for (int64_t i = n - 1; i > 0; i--) {
-        int64_t j = (int64_t)wf_rng_below(&rng, (uint64_t)i + 1);
-        struct pair_run t = x[i];
-        x[i] = x[j];
-        x[j] = t;
+        char *one = x + i * (int64_t)size, *other = x + (int64_t)wf_rng_below(&rng, (uint64_t)i + 1) * (int64_t)size;
+        memcpy(t, one, size);
+        memmove(one, other, size);
+        memcpy(other, t, size);
     }
 }
 
@@ -123,7 +115,7 @@ void pair_plan_epoch(struct pair_plan *plan, int64_t epoch)
     for (int64_t i = 0; i < plan->pairs; i++)
         plan->order[i] = (uint32_t)i;
     if (!plan->in_order)
-        shuffle_pairs(plan->order, plan->pairs, wf_rng_new(plan->seed, wf_stream_of("pairs of an epoch") ^ (uint64_t)epoch));
+        shuffle(plan->order, plan->pairs, sizeof *plan->order, wf_rng_new(plan->seed, wf_stream_of("pairs of an epoch") ^ (uint64_t)epoch));
     plan->runs = 0;
     for (int64_t first = 0; first < plan->pairs; first += plan->window) {
         int64_t n = smaller(plan->window, plan->pairs - first);
@@ -131,5 +123,5 @@ void pair_plan_epoch(struct pair_plan *plan, int64_t epoch)
         cut_window(plan, first, first + n);
     }
     if (!plan->in_order)
-        shuffle_runs(plan->run, plan->runs, wf_rng_new(plan->seed, wf_stream_of("batches of an epoch") ^ (uint64_t)epoch));
+        shuffle(plan->run, plan->runs, sizeof *plan->run, wf_rng_new(plan->seed, wf_stream_of("batches of an epoch") ^ (uint64_t)epoch));
 }

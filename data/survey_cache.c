@@ -42,14 +42,6 @@ static struct key key_of(const struct wf_bitext *bitext)
     return key;
 }
 
-static char *path_of(const char *folder, const struct key *key, wf_error *error)
-{
-    char *path = cache_path(folder, "survey", wf_hash(key, sizeof *key, 0));
-    if (!path)
-        wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a name", folder);
-    return path;
-}
-
 static uint64_t check_of(const struct head *head, const struct pair *pair, int64_t count)
 {
     uint64_t hash = wf_hash(head, offsetof(struct head, check), 0);
@@ -92,7 +84,7 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
 {
     *found = false;
     struct key key = key_of(bitext);
-    char *path = path_of(folder, &key, error);
+    char *path = cache_path(folder, "survey", wf_hash(&key, sizeof key, 0), error);
     if (!path)
         return WF_ERR_MEMORY;
     int64_t bytes = 0;
@@ -133,7 +125,7 @@ wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder,
                         .longest_at = {side[0].longest_at, side[1].longest_at}};
     memcpy(&head.survey, &bitext->survey, sizeof head.survey);
     head.check = check_of(&head, bitext->pair, bitext->survey.used);
-    char *path = path_of(folder, &head.key, error);
+    char *path = cache_path(folder, "survey", wf_hash(&head.key, sizeof head.key, 0), error);
     if (!path)
         return WF_ERR_MEMORY;
     int64_t bytes = bitext->survey.used * (int64_t)sizeof *bitext->pair;

@@ -10,7 +10,7 @@
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
-#include "text_encode.h"
+#include "text_ids.h"
 
 enum {
     BLOCK = 1 << 17,

@@ -98,8 +98,10 @@ static wf_status begin(wf_file_writer *w, wf_error *error)
     return WF_OK;
 }
 
-static void release(wf_file_writer *w)
+void wf_file_abort(wf_file_writer *w)
 {
+    if (!w)
+        return;
     if (w->temporary)
         unlink(w->temporary);
     if (w->fd >= 0)
@@ -122,8 +124,7 @@ wf_file_writer *wf_file_begin(const char *path, wf_error *error)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
     else if (begin(w, error) == WF_OK)
         return w;
-    if (w)
-        release(w);
+    wf_file_abort(w);
     return NULL;
 }
 
@@ -211,14 +212,8 @@ wf_status wf_file_commit(wf_file_writer *w, wf_error *error)
     wf_status status = finish(w);
     if (status != WF_OK)
         wf_error_set(error, status, "%s", w->failure.message);
-    release(w);
+    wf_file_abort(w);
     return status;
-}
-
-void wf_file_abort(wf_file_writer *w)
-{
-    if (w)
-        release(w);
 }
 
 wf_status wf_file_save(const char *path, const void *data, int64_t bytes, wf_error *error)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: ids of a text, in a file of the cache or in memory. */
-#ifndef WEFT_DATA_IDS_STORE_H
-#define WEFT_DATA_IDS_STORE_H
+/* Inside the room: running text to ids, in blocks and on all threads, into a file of the cache or memory. */
+#ifndef WEFT_DATA_TEXT_IDS_H
+#define WEFT_DATA_TEXT_IDS_H
 
 #include "cache.h"
+#include "text_file.h"
 
+/* --- ids_store.c --- */
 /* Sets *out from the file where it holds what belongs to the key, sound. `most`: no id may be as large. */
 bool ids_store_find(const char *path, uint64_t key, int64_t most, struct wf_text_ids *out);
 
@@ -26,5 +28,17 @@ wf_status ids_writer_add(struct ids_writer *writer, const int32_t *ids, int64_t 
 wf_status ids_writer_end(struct ids_writer *writer, const char *path, uint64_t key, int64_t most, struct wf_text_ids *out, bool *written,
                          wf_error *error) WF_CHECKED;
 void ids_writer_abort(struct ids_writer *writer);
+
+/* --- text_encode.c --- */
+/* A stretch of a file, of whole characters, whose ids are those of encoding it at once. */
+struct text_part {
+    struct text_file *file;
+    uint64_t content; /* of the file */
+    int64_t begin, end;
+};
+
+/* Adds the ids of the parts, with `separator` between each two where it is not -1, and the number of unknown tokens. */
+wf_status text_encode(const wf_tokenizer *tokenizer, const struct text_part *part, int64_t parts, int32_t separator,
+                      struct text_progress *progress, struct ids_writer *writer, int64_t *unknown, wf_error *error) WF_CHECKED;
 
 #endif
