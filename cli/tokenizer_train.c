@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/files.h>
+
 #include "cli.h"
 #include "display.h"
 

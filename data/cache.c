@@ -14,8 +14,7 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
-#include <weft/file.h>
-#include <weft/internal/aside.h>
+#include <weft/internal/files.h>
 #include <weft/internal/hash.h>
 #include <weft/memory.h>
 

@@ -2,7 +2,7 @@
 /* A file of ids: the ids, padded to 8 bytes, then the foot. */
 #include <string.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/hash.h>
 #include <weft/memory.h>

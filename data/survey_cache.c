@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/hash.h>
 #include <weft/memory.h>
 

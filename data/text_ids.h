@@ -3,6 +3,8 @@
 #ifndef WEFT_DATA_TEXT_IDS_H
 #define WEFT_DATA_TEXT_IDS_H
 
+#include <weft/internal/files.h>
+
 #include "cache.h"
 #include "text_file.h"
 

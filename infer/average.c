@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include <weft/file.h>
-#include <weft/internal/aside.h>
+#include <weft/internal/files.h>
 #include <weft/memory.h>
 
 #include <weft/internal/run_folder.h>

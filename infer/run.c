@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/run_folder.h>
 #include <weft/memory.h>
 

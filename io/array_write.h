@@ -3,7 +3,7 @@
 #define WEFT_IO_ARRAY_WRITE_H
 
 #include <weft/array.h>
-#include <weft/file.h>
+#include <weft/internal/files.h>
 
 /* Appends the elements of an array of any strides in row-major order. */
 void wf_array_write(wf_file_writer *out, const wf_array *array);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <weft/internal/aside.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 

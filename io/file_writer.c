@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>

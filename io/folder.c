@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <weft/file.h>
-#include <weft/internal/aside.h>
+#include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>

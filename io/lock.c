@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <weft/internal/files.h>
 #include <weft/internal/reason.h>
-#include <weft/lock.h>
 #include <weft/memory.h>
 
 struct wf_lock {

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weft/file.h>
-#include <weft/internal/aside.h>
+#include <weft/internal/files.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 

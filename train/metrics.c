@@ -2,8 +2,8 @@
 /* Telling what happens: to metrics.jsonl, to TensorBoard's event file, and to the caller. */
 #include <math.h>
 
-#include <weft/file.h>
 #include <weft/internal/event_files.h>
+#include <weft/internal/files.h>
 #include <weft/internal/json.h>
 #include <weft/memory.h>
 

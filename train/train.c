@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
 

@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include <weft/events.h>
+#include <weft/internal/files.h>
 #include <weft/internal/jsonl.h>
 #include <weft/internal/run_folder.h>
-#include <weft/lock.h>
 #include <weft/models.h>
 #include <weft/optim.h>
 #include <weft/run.h>

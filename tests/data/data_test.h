@@ -7,7 +7,7 @@
 
 #include "check_weft.h"
 #include <weft/data.h>
-#include <weft/file.h>
+#include <weft/internal/files.h>
 
 static inline char *golden_path(const char *name)
 {

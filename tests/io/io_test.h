@@ -12,6 +12,7 @@
 static void remove_folder(void);
 #define WF_TEST_TEARDOWN remove_folder
 #include <check_weft.h>
+#include <weft/internal/files.h>
 #include <weft/io.h>
 
 static char folder_of_all[] = "/tmp/weft-io-XXXXXX", folder_of_test[64];

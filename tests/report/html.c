@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "page_test.h"
+#include <weft/internal/files.h>
 
 static char *page;
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <weft/events.h>
-#include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/train.h>

@@ -4,7 +4,6 @@
 #define WEFT_IO_H
 #include <weft/events.h>
 #include <weft/file.h>
-#include <weft/lock.h>
 #include <weft/npy.h>
 #include <weft/safetensors.h>
 #endif

@@ -84,7 +84,7 @@ WF_API void wf_safetensors_put_metadata(wf_safetensors_writer *writer, const cha
 /* A tensor with any strides; name and description are copied, the elements are read at the commit and must live until then.
  * Each name once, UTF-8, not "__metadata__". */
 WF_API void wf_safetensors_put(wf_safetensors_writer *writer, const char *name, const wf_array *array);
-/* Writes the file atomically (wf_file_begin) and frees the writer, also on failure. Tensors are streamed: memory besides the
+/* Writes the file atomically (wf_file_save, <weft/file.h>) and frees the writer, also on failure. Tensors are streamed: memory besides the
  * header is constant. On failure (also of an invalid put, WF_ERR_ARGUMENT) `path` is unchanged. */
 WF_API wf_status wf_safetensors_commit(wf_safetensors_writer *writer, const char *path, wf_error *error) WF_CHECKED;
 /* Frees the writer without writing. */

@@ -3,7 +3,7 @@
 #ifndef WEFT_INTERNAL_EVENT_FILES_H
 #define WEFT_INTERNAL_EVENT_FILES_H
 
-#include <weft/file.h>
+#include <weft/internal/files.h>
 
 /* The names of the event files that Weft wrote into a folder, oldest first: events.out.tfevents.SECONDS.HOST.weft. TensorBoard
  * takes whatever has "tfevents" in its name; by the end we know ours, and leave alone what other programs log beside it.
