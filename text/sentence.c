@@ -4,44 +4,16 @@
 #include <string.h>
 
 #include <weft/internal/sentence.h>
-#include <weft/internal/utf8.h>
 
 #include "tokenizer/internal.h"
 #include "tokenizer/unicode.h"
-
-/* The bytes need not be UTF-8: what is not ends the white space. */
-static int64_t skip_space(const char *text, int64_t from, int64_t to)
-{
-    while (from < to) {
-        uint32_t c;
-        int size = wf_utf8_decode(text + from, to - from, &c);
-        if (!size || !(unicode_class(c) & CHAR_SPACE))
-            break;
-        from += size;
-    }
-    return from;
-}
-
-static int64_t skip_space_back(const char *text, int64_t from, int64_t to)
-{
-    while (from < to) {
-        uint32_t c;
-        int64_t at = to - 1;
-        while (at > from && to - at < 4 && (text[at] & 0xC0) == 0x80)
-            at--;
-        if (wf_utf8_decode(text + at, to - at, &c) != to - at || !(unicode_class(c) & CHAR_SPACE))
-            break;
-        to = at;
-    }
-    return to;
-}
 
 int64_t wf_line_at(const char *text, int64_t bytes, int64_t begin, int64_t *from, int64_t *to)
 {
     const char *newline = memchr(text + begin, '\n', (size_t)(bytes - begin));
     int64_t end = newline ? newline - text : bytes;
-    *from = skip_space(text, begin, end);
-    *to = skip_space_back(text, *from, end);
+    *from = unicode_skip_space(text, begin, end);
+    *to = unicode_skip_space_back(text, *from, end);
     return newline ? end + 1 : end;
 }
 

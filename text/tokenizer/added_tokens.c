@@ -157,13 +157,11 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
         if (token->single_word && ((class_before(data, *begin) | class_at(data, length, *end, &size)) & CHAR_WORD))
             continue;
         if (token->lstrip)
-            while (*begin > 0 && class_before(data, *begin) & CHAR_SPACE)
-                *begin -= wf_utf8_before(data, *begin);
+            *begin = unicode_skip_space_back(data, 0, *begin);
         if (*begin < from)
             *begin = from; /* what the one before took stays with it */
         if (token->rstrip)
-            while (class_at(data, length, *end, &size) & CHAR_SPACE)
-                *end += size;
+            *end = unicode_skip_space(data, *end, length);
         return token;
     }
     return NULL;

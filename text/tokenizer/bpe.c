@@ -141,17 +141,13 @@ static bool merge_long(const struct model *m, struct scratch *s, int64_t *count)
     return true;
 }
 
-/* The id of a character with the prefix of continued words and the suffix of ended ones; -1: not there. */
-static wf_status decorated(const wf_tokenizer *t, struct scratch *s, const char *character, int size, bool first, bool last, int32_t *id)
+/* Makes s->piece of a character: with the prefix of continued words and the suffix of ended ones. */
+static bool decorate(const struct model *m, struct scratch *s, const char *character, int size, bool first, bool last)
 {
-    const struct model *m = &t->model;
     s->piece.length = 0;
     wf_string_add(&s->piece, m->prefix.data, first ? 0 : m->prefix.length);
     wf_string_add(&s->piece, character, size);
-    if (!wf_string_add(&s->piece, m->suffix.data, last ? m->suffix.length : 0))
-        return WF_ERR_MEMORY;
-    *id = model_id(t, s->piece.data, s->piece.length);
-    return WF_OK;
+    return wf_string_add(&s->piece, m->suffix.data, last ? m->suffix.length : 0);
 }
 
 /* Appends the ids of the piece's bytes, if the vocabulary has all of them. */
@@ -166,10 +162,10 @@ static bool put_bytes(const struct model *m, struct symbol *symbol, int64_t *cou
 }
 
 /* The word's characters as pieces: what the vocabulary lacks becomes bytes or the unknown token. */
-static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, int64_t *count,
-                              struct wf_encode_fault *fault)
+static wf_status first_pieces(const struct encoding *e, const char *word, int64_t length, int64_t *count)
 {
-    const struct model *m = &t->model;
+    const struct model *m = &e->t->model;
+    struct scratch *s = e->s;
     bool unknown = false; /* one waits: fused with the next, or put before the next known piece */
     for (int64_t at = 0, next; at < length; at = next) {
         int size;
@@ -179,10 +175,11 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
         int32_t id;
         next = at + size;
         if (m->prefix.data || m->suffix.data) {
-            if (decorated(t, s, word + at, size, at == 0, next == length, &id) != WF_OK)
+            if (!decorate(m, s, word + at, size, at == 0, next == length))
                 return WF_ERR_MEMORY;
             bytes = s->piece.data;
             bytes_length = s->piece.length;
+            id = model_id(e->t, bytes, bytes_length);
         } else {
             id = point_map_find(&m->points, point);
         }
@@ -198,7 +195,7 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
         if (m->byte_fallback && put_bytes(m, s->symbol, count, bytes, bytes_length))
             continue;
         if (m->unknown_id < 0) {
-            *fault = (struct wf_encode_fault){.kind = FAULT_CHARACTER, .offset = at, .point = point};
+            *e->fault = (struct wf_encode_fault){.kind = FAULT_CHARACTER, .offset = at, .point = point};
             return WF_ERR_FORMAT;
         }
         if (unknown && !m->fuse_unknown)
@@ -210,27 +207,22 @@ static wf_status first_pieces(const wf_tokenizer *t, struct scratch *s, const ch
     return WF_OK;
 }
 
-static wf_status bpe(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                     struct wf_encode_fault *fault)
+static wf_status bpe(const struct encoding *e, const char *word, int64_t length)
 {
-    const struct model *m = &t->model;
+    const struct model *m = &e->t->model;
+    struct scratch *s = e->s;
+    struct wf_tokens *out = e->out;
     int64_t count = 0;
-    if (m->ignore_merges) {
-        int32_t id = model_id(t, word, length);
-        if (id >= 0) {
-            if (!tokens_reserve(out, 1))
-                return WF_ERR_MEMORY;
-            out->id[out->count++] = id;
-            return WF_OK;
-        }
-    }
+    int32_t id = m->ignore_merges ? model_id(e->t, word, length) : -1;
+    if (id >= 0)
+        return tokens_add(out, id);
     if (length > WORD_MOST) { /* places are 32 bits */
-        *fault = (struct wf_encode_fault){.kind = FAULT_LENGTH};
+        *e->fault = (struct wf_encode_fault){.kind = FAULT_LENGTH};
         return WF_ERR_FORMAT;
     }
     if (!wf_grow(&s->symbol, &s->symbols_room, length + 2, sizeof *s->symbol))
         return WF_ERR_MEMORY;
-    wf_status status = first_pieces(t, s, word, length, &count, fault);
+    wf_status status = first_pieces(e, word, length, &count);
     if (status != WF_OK)
         return status;
     if (m->merges > 0 && count <= SHORT)
@@ -371,16 +363,13 @@ static void ready(struct reader *r, void *part)
     model_index(r);
 }
 
-const struct part_type model_bpe = {"BPE",
-                                    PART_MODEL,
-                                    0,
-                                    KEYS({"dropout", &value_dropout},
-                                         {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true},
-                                         {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix), .optional = true},
-                                         {"end_of_word_suffix", &value_text, offsetof(struct model, suffix), .optional = true},
-                                         {"fuse_unk", &value_bool, offsetof(struct model, fuse_unknown), .optional = true},
-                                         {"byte_fallback", &value_bool, offsetof(struct model, byte_fallback), .optional = true},
-                                         {"ignore_merges", &value_bool, offsetof(struct model, ignore_merges), .optional = true},
-                                         {"vocab", &value_vocab}, {"merges", &value_merges}),
-                                    .ready = ready,
-                                    .word = bpe};
+const struct part_type model_bpe = {
+    "BPE", PART_MODEL,
+    .keys = KEYS({"dropout", &value_dropout}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true},
+                 {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix), .optional = true},
+                 {"end_of_word_suffix", &value_text, offsetof(struct model, suffix), .optional = true},
+                 {"fuse_unk", &value_bool, offsetof(struct model, fuse_unknown), .optional = true},
+                 {"byte_fallback", &value_bool, offsetof(struct model, byte_fallback), .optional = true},
+                 {"ignore_merges", &value_bool, offsetof(struct model, ignore_merges), .optional = true}, {"vocab", &value_vocab},
+                 {"merges", &value_merges}),
+    .ready = ready, .word = bpe};

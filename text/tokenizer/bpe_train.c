@@ -76,10 +76,8 @@ static wf_status set_words(struct trainer *t, const struct word_counts *counts, 
     const struct vocab *words = &counts->words;
     struct words *w = &t->words;
     const size_t count = (size_t)words->count;
-    int64_t symbols = 0, to = 0;
+    int64_t symbols = wf_utf8_count(words->bytes, words->start[words->count]), to = 0;
     wf_status status = WF_OK;
-    for (int64_t i = 0; i < words->start[words->count]; i++)
-        symbols += (words->bytes[i] & 0xC0) != 0x80;
     int32_t *id = wf_alloc_zero(POINT_LIMIT, sizeof *id);
     w->symbol = wf_alloc((size_t)symbols * sizeof *w->symbol);
     w->start = wf_alloc(count * sizeof *w->start);

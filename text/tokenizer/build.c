@@ -87,17 +87,6 @@ static json_t *decoder(const struct wf_tokenizer_options *options)
     return pre_tokenizer_of(options) == WF_WHITESPACE ? json_null() : metaspace(options);
 }
 
-/* The first of the names that is a special token, or NULL. */
-static const char *special(const struct tokenizer_table *table, const char *const names[SPECIAL_NAMES])
-{
-    for (int i = 0; i < SPECIAL_NAMES && names[i]; i++) {
-        int32_t id = vocab_find(&table->pieces, names[i], (int64_t)strlen(names[i]));
-        if (id >= 0 && id < table->specials)
-            return names[i];
-    }
-    return NULL;
-}
-
 /* {"SpecialToken": {"id": "<s>", "type_id": 0}}; NULL without that token. */
 static json_t *item(const char *kind, const char *id, int type)
 {
@@ -107,7 +96,8 @@ static json_t *item(const char *kind, const char *id, int type)
 /* BOS ... EOS, and for a pair another text and EOS. */
 static json_t *post_processor(const struct tokenizer_table *table)
 {
-    const char *bos = special(table, special_names[WF_SPECIAL_BOS]), *eos = special(table, special_names[WF_SPECIAL_EOS]);
+    const char *bos = special_name(&table->pieces, table->specials, WF_SPECIAL_BOS);
+    const char *eos = special_name(&table->pieces, table->specials, WF_SPECIAL_EOS);
     if (!bos && !eos)
         return json_null();
     json_t *specials = json_object();

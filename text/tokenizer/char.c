@@ -43,10 +43,7 @@ wf_status char_train(const struct tokenizer_source *source, const struct wf_toke
 
 wf_status char_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, struct wf_encode_fault *fault)
 {
-    int64_t characters = 0;
-    for (int64_t i = 0; i < length; i++)
-        characters += (text[i] & 0xC0) != 0x80;
-    if (!tokens_reserve(out, characters))
+    if (!tokens_reserve(out, wf_utf8_count(text, length)))
         return WF_ERR_MEMORY;
     for (int64_t at = 0; at < length;) {
         uint32_t point = 0;

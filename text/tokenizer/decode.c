@@ -52,23 +52,25 @@ int32_t wf_tokenizer_id(const wf_tokenizer *t, const char *piece, int64_t length
     return length > 0 ? vocab_find(&t->vocab, piece, length) : -1;
 }
 
-const char *const special_names[][SPECIAL_NAMES] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
-                                                    [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>"},
-                                                    [WF_SPECIAL_PAD] = {"<pad>", "[PAD]"},
-                                                    [WF_SPECIAL_MASK] = {"<mask>", "[MASK]"}};
+const char *special_name(const struct vocab *pieces, int64_t below, enum wf_special special)
+{
+    static const char *const names[][5] = {[WF_SPECIAL_BOS] = {"<s>", "<bos>", "[CLS]"},
+                                           [WF_SPECIAL_EOS] = {"</s>", "<eos>", "[SEP]", "<|endoftext|>", "<|end_of_text|>"},
+                                           [WF_SPECIAL_PAD] = {"<pad>", "[PAD]"},
+                                           [WF_SPECIAL_UNKNOWN] = {0},
+                                           [WF_SPECIAL_MASK] = {"<mask>", "[MASK]"}};
+    for (int i = 0; (unsigned)special < sizeof names / sizeof *names && i < 5 && names[special][i]; i++) {
+        int32_t id = vocab_find(pieces, names[special][i], (int64_t)strlen(names[special][i]));
+        if (id >= 0 && id < below)
+            return names[special][i];
+    }
+    return NULL;
+}
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 {
-    if (special == WF_SPECIAL_UNKNOWN)
-        return t->model.unknown_id;
-    if ((unsigned)special >= sizeof special_names / sizeof *special_names)
-        return -1;
-    for (int i = 0; i < SPECIAL_NAMES && special_names[special][i]; i++) {
-        int32_t id = wf_tokenizer_id(t, special_names[special][i], (int64_t)strlen(special_names[special][i]));
-        if (id >= 0)
-            return id;
-    }
-    return -1;
+    const char *name = special_name(&t->vocab, t->vocab.count, special);
+    return special == WF_SPECIAL_UNKNOWN ? t->model.unknown_id : name ? vocab_find(&t->vocab, name, (int64_t)strlen(name)) : -1;
 }
 
 bool wf_tokenizer_gives_text(const wf_tokenizer *t)

@@ -56,54 +56,42 @@ const struct part_type decoder_strip = {"Strip", PART_DECODER, sizeof(struct tex
                                              {"stop", &value_count, offsetof(struct text_decoder, stop)}),
                                         .decode = strip};
 
-static wf_status replace(struct stage *s, struct pieces *out)
+static wf_status replace(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
-    const struct spans *matches = &s->scratch->matches;
     const struct text_decoder *d = (const struct text_decoder *)s->part;
-    wf_status status = WF_OK;
-    for (int64_t i = 0; status == WF_OK && i < s->ready; i++) {
-        int64_t length, at = 0;
-        const char *text = pieces_get(&s->in, i, &length);
-        status = pattern_find(d->pattern, s->scratch, text, 0, length);
-        if (status == WF_OK && !pieces_begin(out))
-            status = WF_ERR_MEMORY;
-        for (int64_t k = 0; status == WF_OK && k < matches->count; k++) {
-            struct span match = matches->span[k];
-            if (!pieces_add(out, text + at, match.begin - at) || !pieces_add(out, d->text.data, d->text.length))
-                status = WF_ERR_MEMORY;
-            at = match.end;
-        }
-        if (status == WF_OK && !pieces_add(out, text + at, length - at))
-            status = WF_ERR_MEMORY;
+    const struct spans *matches = &s->scratch->matches;
+    int64_t at = 0;
+    (void)i;
+    wf_status status = pattern_find(d->pattern, s->scratch, text, 0, length);
+    if (status != WF_OK)
+        return status;
+    bool ok = pieces_begin(out);
+    for (int64_t k = 0; ok && k < matches->count; k++) {
+        ok = pieces_add(out, text + at, matches->span[k].begin - at) && pieces_add(out, d->text.data, d->text.length);
+        at = matches->span[k].end;
     }
-    return status;
+    return ok && pieces_add(out, text + at, length - at) ? WF_OK : WF_ERR_MEMORY;
 }
 
 const struct part_type decoder_replace = {"Replace", PART_DECODER, sizeof(struct text_decoder),
                                           KEYS({"pattern", &value_pattern, offsetof(struct text_decoder, pattern)},
                                                {"content", &value_text, offsetof(struct text_decoder, text)}),
-                                          .decode = replace};
+                                          .piece = replace};
 
 /* Suffixes end words: the last piece waits for the next one if it has any. */
-static wf_status bpe(struct stage *s, struct pieces *out)
+static wf_status bpe(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;
-    for (int64_t i = 0; i < s->ready; i++) {
-        int64_t length;
-        const char *text = pieces_get(&s->in, i, &length);
-        bool final = i + 1 == s->in.count;
-        if (final && !s->last && memmem(text, (size_t)length, d->text.data, (size_t)d->text.length)) {
-            s->ready = i;
-            break;
-        }
-        if (!pieces_begin(out) || !pieces_add_replaced(out, text, length, &d->text, final ? "" : " "))
-            return WF_ERR_MEMORY;
+    bool final = i + 1 == s->in.count;
+    if (final && !s->last && memmem(text, (size_t)length, d->text.data, (size_t)d->text.length)) {
+        s->ready = i;
+        return WF_OK;
     }
-    return WF_OK;
+    return pieces_begin(out) && pieces_add_replaced(out, text, length, &d->text, final ? "" : " ") ? WF_OK : WF_ERR_MEMORY;
 }
 
 const struct part_type decoder_bpe = {"BPEDecoder", PART_DECODER, sizeof(struct text_decoder),
-                                      KEYS({"suffix", &value_text, offsetof(struct text_decoder, text)}), .decode = bpe};
+                                      KEYS({"suffix", &value_text, offsetof(struct text_decoder, text)}), .piece = bpe};
 
 /* What BERT's decoder does to English: one after the other, over the piece. */
 static void clean(struct pieces *out)
@@ -129,28 +117,22 @@ static void clean(struct pieces *out)
     }
 }
 
-static wf_status wordpiece(struct stage *s, struct pieces *out)
+static wf_status wordpiece(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct text_decoder *d = (const struct text_decoder *)s->part;
-    for (int64_t i = 0; i < s->ready; i++) {
-        int64_t length;
-        const char *text = pieces_get(&s->in, i, &length);
-        bool first = s->done + i == 0, joins = length >= d->text.length && !memcmp(text, d->text.data, (size_t)d->text.length);
-        if (!pieces_begin(out) || (!first && !joins && !pieces_add(out, " ", 1)))
-            return WF_ERR_MEMORY;
-        int64_t skip = !first && joins ? d->text.length : 0;
-        if (!pieces_add(out, text + skip, length - skip))
-            return WF_ERR_MEMORY;
-        if (d->cleanup)
-            clean(out);
-    }
+    bool first = s->done + i == 0, joins = length >= d->text.length && !memcmp(text, d->text.data, (size_t)d->text.length);
+    int64_t skip = !first && joins ? d->text.length : 0;
+    if (!pieces_begin(out) || (!first && !joins && !pieces_add(out, " ", 1)) || !pieces_add(out, text + skip, length - skip))
+        return WF_ERR_MEMORY;
+    if (d->cleanup)
+        clean(out);
     return WF_OK;
 }
 
 const struct part_type decoder_wordpiece = {
     "WordPiece", PART_DECODER, sizeof(struct text_decoder),
     KEYS({"prefix", &value_text, offsetof(struct text_decoder, text)}, {"cleanup", &value_bool, offsetof(struct text_decoder, cleanup)}),
-    .decode = wordpiece};
+    .piece = wordpiece};
 
 static int hex(char c)
 {

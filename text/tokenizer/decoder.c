@@ -80,7 +80,13 @@ wf_status stage_run(struct stage *s, struct pieces *out, bool last)
     s->ready = s->in.count - s->in.open;
     s->partial = 0;
     s->last = last;
-    wf_status status = s->part->type->decode(s, out);
+    const struct part_type *type = s->part->type;
+    wf_status status = type->decode ? type->decode(s, out) : WF_OK;
+    for (int64_t i = 0; !type->decode && status == WF_OK && i < s->ready; i++) {
+        int64_t length;
+        const char *text = pieces_get(&s->in, i, &length);
+        status = type->piece(s, i, text, length, out);
+    }
     pieces_drop(&s->in, s->ready, s->partial);
     s->done += s->ready;
     return status;

@@ -21,9 +21,9 @@ struct cached {
 };
 struct wf_token_cache {
     const wf_tokenizer *tokenizer;
-    struct cached *entry;
     uint64_t mask;
     struct scratch scratch;
+    _Alignas(64) struct cached entry[];
 };
 
 wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error)
@@ -35,15 +35,13 @@ wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words,
     }
     while (entries < (uint64_t)words)
         entries *= 2;
-    wf_token_cache *cache = wf_alloc_zero(1, sizeof *cache);
-    struct cached *entry = wf_alloc_zero((size_t)entries, sizeof *entry);
-    if (!cache || !entry) {
-        wf_free(cache);
-        wf_free(entry);
+    wf_token_cache *cache = wf_alloc_zero(1, sizeof *cache + (size_t)entries * sizeof *cache->entry);
+    if (cache) {
+        cache->tokenizer = tokenizer;
+        cache->mask = entries - 1;
+    } else {
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a cache of %" PRId64 " words", words);
-        return NULL;
     }
-    *cache = (struct wf_token_cache){.tokenizer = tokenizer, .entry = entry, .mask = entries - 1};
     return cache;
 }
 
@@ -52,25 +50,15 @@ void wf_token_cache_free(wf_token_cache *cache)
     if (!cache)
         return;
     scratch_free(&cache->scratch);
-    wf_free(cache->entry);
     wf_free(cache);
 }
-
-/* A text on its way to ids. */
-struct encoding {
-    const wf_tokenizer *t;
-    struct scratch *s;
-    wf_token_cache *cache;
-    struct wf_tokens *out;
-    struct wf_encode_fault *fault;
-};
 
 static wf_status encode_word(const struct encoding *e, const char *word, int64_t length)
 {
     const struct part_type *model = e->t->model.part.type;
     struct wf_tokens *out = e->out;
     if (!e->cache || length > CACHE_WORD)
-        return model->word(e->t, e->s, word, length, out, e->fault);
+        return model->word(e, word, length);
     struct cached *entry = e->cache->entry + (wf_hash(word, length, 0) & e->cache->mask);
     if (entry->length == length && !memcmp(entry->word, word, (size_t)length)) {
         if (!tokens_reserve(out, CACHE_IDS))
@@ -80,7 +68,7 @@ static wf_status encode_word(const struct encoding *e, const char *word, int64_t
         return WF_OK;
     }
     int64_t before = out->count;
-    wf_status status = model->word(e->t, e->s, word, length, out, e->fault);
+    wf_status status = model->word(e, word, length);
     if (status != WF_OK || out->count - before > CACHE_IDS)
         return status;
     entry->length = (uint8_t)length;
@@ -126,10 +114,8 @@ static wf_status encode_around(const struct encoding *e, const struct prefixes *
     wf_status status = WF_OK;
     while (status == WF_OK && (token = added_tokens_next(e->t, set, text->data, text->length, &search, at, &begin, &end))) {
         status = between(e, text, at, begin);
-        if (status == WF_OK && !tokens_reserve(e->out, 1))
-            status = WF_ERR_MEMORY;
         if (status == WF_OK)
-            e->out->id[e->out->count++] = token->id;
+            status = tokens_add(e->out, token->id);
         at = end;
     }
     return status == WF_OK ? between(e, text, at, text->length) : status;
@@ -289,14 +275,13 @@ wf_status wf_tokenizer_encode_with(const wf_tokenizer *t, const char *text, int6
         return wf_error_set(error, status, "no memory for the ids of %" PRId64 " bytes of text", length);
     if (status != WF_ERR_FORMAT)
         return status;
-    int64_t line = 1, begin = 0, column = 1;
+    int64_t line = 1, begin = 0;
     for (int64_t i = 0; i < fault.offset; i++)
         if (text[i] == '\n') {
             line++;
             begin = i + 1;
         }
-    for (int64_t i = begin; i < fault.offset; i++)
-        column += (text[i] & 0xC0) != 0x80;
+    int64_t column = 1 + wf_utf8_count(text + begin, fault.offset - begin);
     char place[96];
     snprintf(place, sizeof place, "line %" PRId64 ", column %" PRId64 " (offset %" PRId64 ")", line, column, fault.offset);
     return wf_tokenizer_fault(t, text, length, &fault, place, error);

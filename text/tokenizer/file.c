@@ -9,6 +9,7 @@
 #include <weft/file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
+#include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
 static const int64_t most_bytes = (int64_t)256 << 20;
@@ -80,14 +81,6 @@ static json_t *write_section(const wf_tokenizer *t, const struct key *keys, bool
 
 /* --- the file ------------------------------------------------------------------------------------------------------ */
 
-static bool is_character(const char *piece, int64_t length)
-{
-    int64_t points = 0;
-    for (int64_t i = 0; i < length; i++)
-        points += (piece[i] & 0xC0) != 0x80;
-    return points == 1;
-}
-
 static wf_tokenizer_kind kind_of(wf_tokenizer *t)
 {
     if (t->model.part.type == &model_wordpiece)
@@ -99,10 +92,10 @@ static wf_tokenizer_kind kind_of(wf_tokenizer *t)
     int64_t longer = 0, length;
     for (int32_t id = 0; characters && id < t->vocab.count; id++) {
         const char *piece = vocab_piece(&t->vocab, id, &length);
-        longer += !is_character(piece, length);
+        longer += wf_utf8_count(piece, length) != 1;
     }
     for (int64_t i = 0; i < t->added_count; i++)
-        longer -= !is_character(t->added[i].content.data, t->added[i].content.length);
+        longer -= wf_utf8_count(t->added[i].content.data, t->added[i].content.length) != 1;
     characters = characters && longer == 0;
     t->plain = characters && t->model.unknown_id < 0 && !t->post_processor && t->added_count == 0 && !t->truncation.on && !t->padding.on;
     return characters ? WF_TOKENIZER_CHAR : WF_TOKENIZER_WORD;

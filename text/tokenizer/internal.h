@@ -102,6 +102,15 @@ void model_read(struct reader *r, json_t *object);
 /* What follows from the vocabulary: for all models. */
 void model_index(struct reader *r);
 int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length); /* of the model's pieces, or -1 */
+/* A text on its way to ids. */
+struct encoding {
+    const wf_tokenizer *t;
+    struct scratch *s;
+    wf_token_cache *cache;
+    struct wf_tokens *out;
+    struct wf_encode_fault *fault;
+};
+wf_status model_unknown(const struct encoding *e); /* for a whole word; an error without an unknown token */
 extern const struct key_kind value_vocab;
 
 /* added_tokens.c */
@@ -114,9 +123,8 @@ void added_tokens_index(struct reader *r);
 const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct prefixes *set, const char *data, int64_t length,
                                             int64_t *search, int64_t from, int64_t *begin, int64_t *end);
 
-/* decode.c: the usual names of each part that a special token plays */
-enum { SPECIAL_NAMES = 5 };
-extern const char *const special_names[][SPECIAL_NAMES]; /* by enum wf_special */
+/* decode.c: the first of a special token's usual names that is a piece with an id less than `below`, or NULL */
+const char *special_name(const struct vocab *pieces, int64_t below, enum wf_special special);
 
 /* normalizer_characters.c: each character becomes what `put` makes of it. normal_forms.c: NFD, or with `compatible` NFKD, or with `compose`
  * NFC and NFKC; linear in the text. WF_ERR_MEMORY. */
@@ -130,5 +138,6 @@ bool pre_split_is_characters(const struct part *part); /* Split at [\s\S], Isola
 
 /* Room for `more` further elements; false without memory. */
 bool tokens_reserve(struct wf_tokens *tokens, int64_t more);
+wf_status tokens_add(struct wf_tokens *tokens, int32_t id); /* WF_ERR_MEMORY */
 
 #endif

@@ -76,17 +76,10 @@ const struct part_type pre_metaspace = {"Metaspace",    PART_PRE_TOKENIZER, size
                                         .split = split, .cut = cut};
 
 /* The first piece loses its marks: they were put there. */
-static wf_status decode(struct stage *s, struct pieces *out)
+static wf_status piece(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out)
 {
     const struct metaspace *d = (const struct metaspace *)s->part;
-    for (int64_t i = 0; i < s->ready; i++) {
-        int64_t length;
-        const char *text = pieces_get(&s->in, i, &length);
-        bool dropped = s->done + i == 0 && d->prepend != PREPEND_NEVER;
-        if (!pieces_begin(out) || !pieces_add_replaced(out, text, length, &d->mark, dropped ? "" : " "))
-            return WF_ERR_MEMORY;
-    }
-    return WF_OK;
+    bool dropped = s->done + i == 0 && d->prepend != PREPEND_NEVER;
+    return pieces_begin(out) && pieces_add_replaced(out, text, length, &d->mark, dropped ? "" : " ") ? WF_OK : WF_ERR_MEMORY;
 }
-
-const struct part_type decoder_metaspace = {"Metaspace", PART_DECODER, sizeof(struct metaspace), keys, .ready = ready, .decode = decode};
+const struct part_type decoder_metaspace = {"Metaspace", PART_DECODER, sizeof(struct metaspace), keys, .ready = ready, .piece = piece};

@@ -120,26 +120,21 @@ static void ready(struct reader *r, void *part)
     model_index(r);
 }
 
-static wf_status word_level(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                            struct wf_encode_fault *fault)
+wf_status model_unknown(const struct encoding *e)
 {
-    int32_t id = model_id(t, word, length);
-    (void)s;
-    id = id < 0 ? t->model.unknown_id : id;
-    if (id < 0) {
-        *fault = (struct wf_encode_fault){.kind = FAULT_WORD};
-        return WF_ERR_FORMAT;
-    }
-    if (!tokens_reserve(out, 1))
-        return WF_ERR_MEMORY;
-    out->id[out->count++] = id;
-    return WF_OK;
+    if (e->t->model.unknown_id >= 0)
+        return tokens_add(e->out, e->t->model.unknown_id);
+    *e->fault = (struct wf_encode_fault){.kind = FAULT_WORD};
+    return WF_ERR_FORMAT;
+}
+
+static wf_status word_level(const struct encoding *e, const char *word, int64_t length)
+{
+    int32_t id = model_id(e->t, word, length);
+    return id < 0 ? model_unknown(e) : tokens_add(e->out, id);
 }
 
 const struct part_type model_word_level = {
-    "WordLevel",
-    PART_MODEL,
-    0,
-    KEYS({"vocab", &value_vocab}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true}),
-    .ready = ready,
+    "WordLevel", PART_MODEL,
+    .keys = KEYS({"vocab", &value_vocab}, {"unk_token", &value_text, offsetof(struct model, unknown), .optional = true}), .ready = ready,
     .word = word_level};

@@ -2,7 +2,6 @@
 /* Normalizers that take away or put in: Strip, Prepend, Replace. */
 #include "pattern.h"
 #include "unicode.h"
-#include <weft/internal/utf8.h>
 
 struct strip {
     struct part part;
@@ -12,17 +11,10 @@ struct strip {
 static wf_status strip(const void *part, struct scratch *s, struct view *text)
 {
     const struct strip *n = part;
-    int size;
+    int64_t begin = n->left ? unicode_skip_space(text->data, 0, text->length) : 0;
+    int64_t end = n->right ? unicode_skip_space_back(text->data, begin, text->length) : text->length;
     (void)s;
-    while (n->left && text->length > 0 && unicode_class(wf_utf8_at(text->data, 0, &size)) & CHAR_SPACE) {
-        text->data += size;
-        text->length -= size;
-        text->base += size;
-        text->origin += text->origin ? size : 0;
-    }
-    while (n->right && text->length > 0 &&
-           unicode_class(wf_utf8_at(text->data, text->length - wf_utf8_before(text->data, text->length), &size)) & CHAR_SPACE)
-        text->length -= size;
+    *text = (struct view){text->data + begin, end - begin, text->origin ? text->origin + begin : NULL, text->base + begin};
     return WF_OK;
 }
 

@@ -9,6 +9,7 @@
 
 #include <weft/internal/encode.h>
 
+struct encoding;
 struct scratch;
 struct view;
 struct pieces;
@@ -106,9 +107,8 @@ struct part_type {
         wf_status (*normalize)(const void *part, struct scratch *s, struct view *text);
         /* Splits s->words further; NULL: by cut(). */
         wf_status (*split)(const void *part, struct scratch *s);
-        /* Appends the ids of a word. WF_ERR_FORMAT: *fault is set, its offset counted from the word's first byte. */
-        wf_status (*word)(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                          struct wf_encode_fault *fault);
+        /* Appends the ids of a word. WF_ERR_FORMAT: *e->fault is set, its offset counted from the word's first byte. */
+        wf_status (*word)(const struct encoding *e, const char *word, int64_t length);
         /* Puts specials around out->id[begin ..]; NULL leaves them alone. False without memory. */
         bool (*finish)(const void *part, struct wf_tokens *out, int64_t begin);
         /* Takes what can be taken of s->in and appends what it becomes. */
@@ -119,6 +119,8 @@ struct part_type {
         put_point *put;
         /* Of pre-tokenizers: puts the stretches of the word s->words.text.data[begin .. end-1]. */
         wf_status (*cut)(const void *part, struct scratch *s, struct splitter *splitter, int64_t begin, int64_t end);
+        /* Of decoders without decode(): appends what becomes of piece i, which is whole; s->ready = i leaves it for the next time. */
+        wf_status (*piece)(struct stage *s, int64_t i, const char *text, int64_t length, struct pieces *out);
     };
     /* Of post-processors: n ids become times * n + added, of which this part makes another such pair. */
     void (*grows)(const void *part, int64_t *times, int64_t *added);

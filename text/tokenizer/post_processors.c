@@ -299,17 +299,16 @@ static bool bert_finish(const void *part, struct wf_tokens *out, int64_t begin)
     return true;
 }
 
-#define MARKS                                                                                                                              \
-    {"sep", &value_mark, offsetof(struct bert, sep)},                                                                                      \
-    {                                                                                                                                      \
-        "cls", &value_mark, offsetof(struct bert, cls)                                                                                     \
-    }
-const struct part_type post_bert = {"BertProcessing", PART_POST_PROCESSOR,   sizeof(struct bert),
-                                    KEYS(MARKS),      .finish = bert_finish, .grows = bert_grows};
+const struct part_type post_bert = {
+    "BertProcessing",      PART_POST_PROCESSOR,
+    sizeof(struct bert),   KEYS({"sep", &value_mark, offsetof(struct bert, sep)}, {"cls", &value_mark, offsetof(struct bert, cls)}),
+    .finish = bert_finish, .grows = bert_grows};
 const struct part_type post_roberta = {"RobertaProcessing",
                                        PART_POST_PROCESSOR,
                                        sizeof(struct bert),
-                                       KEYS(MARKS, {"trim_offsets", &value_bool, offsetof(struct bert, trim_offsets)},
+                                       KEYS({"sep", &value_mark, offsetof(struct bert, sep)},
+                                            {"cls", &value_mark, offsetof(struct bert, cls)},
+                                            {"trim_offsets", &value_bool, offsetof(struct bert, trim_offsets)},
                                             {"add_prefix_space", &value_bool, offsetof(struct bert, add_prefix_space)}),
                                        .finish = bert_finish,
                                        .grows = bert_grows};

@@ -12,6 +12,14 @@ bool tokens_reserve(struct wf_tokens *tokens, int64_t more)
     return wf_grow(&tokens->id, &tokens->capacity, tokens->count + more, sizeof *tokens->id);
 }
 
+wf_status tokens_add(struct wf_tokens *tokens, int32_t id)
+{
+    if (!tokens_reserve(tokens, 1))
+        return WF_ERR_MEMORY;
+    tokens->id[tokens->count++] = id;
+    return WF_OK;
+}
+
 void wf_tokens_free(struct wf_tokens *tokens)
 {
     wf_free(tokens->id);

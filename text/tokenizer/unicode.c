@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include "unicode.h"
+#include <weft/internal/utf8.h>
 
 /* The package takes BERT's classes from tables of Unicode 8 and marks and decompositions from tables of Unicode 9. Characters that
  * came later have, for it, no such class: these ranges hold all of them (found by trying every code point against version 0.23). */
@@ -115,6 +116,32 @@ bool unicode_is_ideograph(uint32_t point)
     static const struct range ideographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},  {0x20000, 0x2A6DF},
                                               {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
     return IN(point, ideographs);
+}
+
+int64_t unicode_skip_space(const char *text, int64_t from, int64_t to)
+{
+    while (from < to) {
+        uint32_t c;
+        int size = wf_utf8_decode(text + from, to - from, &c);
+        if (!size || !(unicode_class(c) & CHAR_SPACE))
+            break;
+        from += size;
+    }
+    return from;
+}
+
+int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to)
+{
+    while (from < to) {
+        uint32_t c;
+        int64_t at = to - 1;
+        while (at > from && to - at < 4 && (text[at] & 0xC0) == 0x80)
+            at--;
+        if (wf_utf8_decode(text + at, to - at, &c) != to - at || !(unicode_class(c) & CHAR_SPACE))
+            break;
+        to = at;
+    }
+    return to;
 }
 
 /* The printable bytes are 33-126, 161-172 and 174-255; the others follow from U+0100 on, in order. */

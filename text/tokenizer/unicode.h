@@ -31,6 +31,10 @@ bool unicode_is_later_mark(uint32_t point);
 /* Whether the package decomposes it, whose tables are of Unicode 9. */
 bool unicode_is_decomposed(uint32_t point);
 
+/* Where the white space ends that text[from] begins, and where that begins which ends at text[to-1]. Bytes that are not UTF-8 end it. */
+int64_t unicode_skip_space(const char *text, int64_t from, int64_t to);
+int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to);
+
 /* GPT-2's 256 characters for bytes: itself where it is printable, else 256 and on. */
 uint32_t unicode_of_byte(unsigned char byte);
 int unicode_to_byte(uint32_t point); /* -1 when it stands for none */

@@ -8,26 +8,13 @@
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/text.h>
-#include <weft/internal/utf8.h>
 
 static const int64_t most_bytes = (int64_t)64 << 20;
-
-/* A line's token: without the white space at its end. */
-static int64_t trimmed(const char *line, int64_t length)
-{
-    while (length > 0) {
-        int size = wf_utf8_before(line, length), point_size;
-        if (!(unicode_class(wf_utf8_at(line, length - size, &point_size)) & CHAR_SPACE))
-            break;
-        length -= size;
-    }
-    return length;
-}
 
 static wf_status add_line(struct vocab *pieces, const struct wf_lines *in, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE];
-    int64_t length = trimmed(in->text, in->length);
+    int64_t length = unicode_skip_space_back(in->text, 0, in->length);
     if (in->done > most_bytes)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: larger than %" PRId64 " MiB: this is no vocabulary", in->name, most_bytes >> 20);
     if (length == 0)

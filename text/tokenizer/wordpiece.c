@@ -4,33 +4,23 @@
 #include <string.h>
 
 #include "internal.h"
+#include <weft/internal/utf8.h>
 
-static wf_status unknown(const wf_tokenizer *t, struct wf_tokens *out, int64_t before, struct wf_encode_fault *fault)
+static wf_status wordpiece(const struct encoding *e, const char *word, int64_t length)
 {
-    out->count = before;
-    if (t->model.unknown_id < 0) {
-        *fault = (struct wf_encode_fault){.kind = FAULT_WORD};
-        return WF_ERR_FORMAT;
-    }
-    out->id[out->count++] = t->model.unknown_id;
-    return WF_OK;
-}
-
-static wf_status wordpiece(const wf_tokenizer *t, struct scratch *s, const char *word, int64_t length, struct wf_tokens *out,
-                           struct wf_encode_fault *fault)
-{
-    int64_t before = out->count, characters = 0;
-    (void)s;
-    for (int64_t i = 0; i < length; i++)
-        characters += (word[i] & 0xC0) != 0x80;
+    const struct model *m = &e->t->model;
+    struct wf_tokens *out = e->out;
+    int64_t before = out->count, characters = wf_utf8_count(word, length);
+    if (characters > m->most_characters)
+        return model_unknown(e);
     if (!tokens_reserve(out, characters))
         return WF_ERR_MEMORY;
-    if (characters > t->model.most_characters)
-        return unknown(t, out, before, fault);
     for (int64_t at = 0; at < length;) {
-        const struct prefix *piece = prefixes_find(&t->model.pieces[at > 0], word + at, length - at);
-        if (!piece)
-            return unknown(t, out, before, fault);
+        const struct prefix *piece = prefixes_find(&m->pieces[at > 0], word + at, length - at);
+        if (!piece) {
+            out->count = before;
+            return model_unknown(e);
+        }
         out->id[out->count++] = piece->value;
         at += piece->length;
     }
@@ -59,12 +49,9 @@ static void ready(struct reader *r, void *part)
     model_index(r);
 }
 
-const struct part_type model_wordpiece = {"WordPiece",
-                                          PART_MODEL,
-                                          0,
-                                          KEYS({"unk_token", &value_text, offsetof(struct model, unknown)},
-                                               {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix)},
-                                               {"max_input_chars_per_word", &value_count, offsetof(struct model, most_characters)},
-                                               {"vocab", &value_vocab}),
-                                          .ready = ready,
-                                          .word = wordpiece};
+const struct part_type model_wordpiece = {"WordPiece", PART_MODEL,
+                                          .keys = KEYS({"unk_token", &value_text, offsetof(struct model, unknown)},
+                                                       {"continuing_subword_prefix", &value_text, offsetof(struct model, prefix)},
+                                                       {"max_input_chars_per_word", &value_count, offsetof(struct model, most_characters)},
+                                                       {"vocab", &value_vocab}),
+                                          .ready = ready, .word = wordpiece};

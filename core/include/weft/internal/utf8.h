@@ -35,6 +35,14 @@ static inline int wf_utf8_before(const char *data, int64_t at)
         size++;
     return size;
 }
+/* The characters of well-formed text. */
+static inline int64_t wf_utf8_count(const char *data, int64_t length)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < length; i++)
+        count += (data[i] & 0xC0) != 0x80;
+    return count;
+}
 /* Writes the character and returns its bytes (1 to 4); the code point must be valid. */
 int wf_utf8_encode(uint32_t point, char *out);
 /* Why no character starts at data[0], in words: "an overlong form", "a surrogate", ... */
