@@ -4,61 +4,43 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/memory.h>
-
 #include "search.h"
-#include <weft/internal/family.h>
+
+static void *get(struct search *s, size_t count, size_t size)
+{
+    void *memory = s->arena ? wf_arena_get(s->arena, count * size) : NULL;
+    s->failed |= !memory;
+    return memory;
+}
 
 wf_status search_make(struct search *s, wf_error *error)
 {
-    size_t rows = (size_t)(s->batch * s->beam), nodes = rows * (size_t)s->limit;
+    size_t rows = (size_t)(s->batch * s->beam);
     int64_t width = wf_model_shape_of(s->model)->kv_width;
-    s->kv = wf_alloc_zero((size_t)s->layers, sizeof *s->kv);
-    s->sentence = wf_alloc_zero((size_t)s->batch, sizeof *s->sentence);
-    s->nodes = wf_alloc_zero(nodes, sizeof *s->nodes);
-    s->endings = wf_alloc_zero(rows, sizeof *s->endings);
-    s->source = wf_alloc_zero((size_t)s->source_ids, sizeof *s->source);
-    s->source_offsets = wf_alloc_zero((size_t)s->batch + 1, sizeof *s->source_offsets);
-    s->row_offsets = wf_alloc_zero((size_t)s->batch + 1, sizeof *s->row_offsets);
-    s->numbers = wf_alloc_zero(5 * rows, sizeof *s->numbers);
-    s->totals = wf_alloc_zero(2 * rows, sizeof *s->totals);
-    s->candidate = wf_alloc_zero(rows * (size_t)s->most, sizeof *s->candidate);
-    s->head = wf_alloc_zero((size_t)s->beam, sizeof *s->head);
-    wf_status status = WF_OK;
-    if (!s->kv || !s->sentence || !s->nodes || !s->endings || !s->source || !s->source_offsets || !s->row_offsets || !s->numbers ||
-        !s->totals || !s->candidate || !s->head)
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory to translate %lld sentences at a time with a beam of %lld: take fewer",
-                              (long long)s->batch, (long long)s->beam);
-    else
-        status = wf_cache_init(&s->cache, (int)s->layers, s->batch * s->beam, s->limit, width, width, error);
-    if (status != WF_OK) {
-        search_free(s);
-        return status;
-    }
-    s->id = s->numbers;
-    s->node = s->numbers + rows;
-    s->from = s->numbers + 2 * rows;
-    s->next_id = s->numbers + 3 * rows;
-    s->next_node = s->numbers + 4 * rows;
-    s->total = s->totals;
-    s->next_total = s->totals + rows;
-    return WF_OK;
+    s->arena = wf_arena_new();
+    s->kv = get(s, (size_t)s->layers, sizeof *s->kv);
+    s->nodes = get(s, rows * (size_t)s->limit, sizeof *s->nodes);
+    s->endings = get(s, rows, sizeof *s->endings);
+    s->source = get(s, (size_t)s->source_ids, sizeof *s->source);
+    s->source_offsets = get(s, (size_t)s->batch + 1, sizeof *s->source_offsets);
+    s->row_offsets = get(s, (size_t)s->batch + 1, sizeof *s->row_offsets);
+    s->candidate = get(s, rows * (size_t)s->most, sizeof *s->candidate);
+    s->head = get(s, (size_t)s->beam, sizeof *s->head);
+    int32_t **row[] = {&s->id, &s->node, &s->from, &s->next_id, &s->next_node};
+    for (int i = 0; i < 5; i++)
+        *row[i] = get(s, rows, sizeof **row[i]);
+    s->total = get(s, rows, sizeof *s->total);
+    s->next_total = get(s, rows, sizeof *s->next_total);
+    if (s->failed)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory to translate %lld sentences at a time with a beam of %lld: take fewer",
+                            (long long)s->batch, (long long)s->beam);
+    return wf_cache_init(&s->cache, (int)s->layers, s->batch * s->beam, s->limit, width, width, error);
 }
 
 void search_free(struct search *s)
 {
     wf_cache_free(&s->cache);
-    wf_free(s->kv);
-    wf_free(s->sentence);
-    wf_free(s->nodes);
-    wf_free(s->endings);
-    wf_free(s->source);
-    wf_free(s->source_offsets);
-    wf_free(s->row_offsets);
-    wf_free(s->numbers);
-    wf_free(s->totals);
-    wf_free(s->candidate);
-    wf_free(s->head);
+    wf_arena_free(s->arena);
 }
 
 /* ((5 + length) / 6)^A */

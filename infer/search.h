@@ -3,6 +3,7 @@
 #ifndef WEFT_MODELS_SEARCH_H
 #define WEFT_MODELS_SEARCH_H
 
+#include <weft/internal/arena.h>
 #include <weft/translate.h>
 
 /* --- topk.c -------------------------------------------------------------------------------------------------------- */
@@ -49,20 +50,20 @@ struct search {
     void *ctx;
 
     struct wf_cache cache;
+    struct sentence *sentence; /* the caller's, of the batch */
+    wf_arena *arena;           /* of all that follows */
+    bool failed;               /* to get memory of it */
     wf_tensor **kv;            /* [layers] */
-    struct sentence *sentence; /* [batch] */
     struct node *nodes;
     struct ending *endings;
     int32_t *source, *source_offsets, *row_offsets;
     /* live rows, and what they become: [batch * beam] each */
     int32_t *id, *node, *from, *next_id, *next_node;
     double *total, *next_total;
-    int32_t *numbers; /* the memory of those two lines; they change places */
-    double *totals;
     struct candidate *candidate; /* [batch * beam, most] */
     int32_t *head;               /* [beam] */
 };
-/* The sizes and options stand in *s. On an error nothing is left to free. */
+/* The sizes and options stand in *s. Free it with search_free, after a failure too. */
 wf_status search_make(struct search *s, wf_error *error) WF_CHECKED;
 void search_free(struct search *s);
 /* Finds the translations of s->sentence[0 .. count-1], whose place, ids, length and limit are set. */

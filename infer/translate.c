@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/memory.h>
 
 #include "search.h"
-#include <weft/internal/family.h>
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
 /* A batch that was not asked for is kept so small that its caches take no more than this. */
@@ -30,13 +30,9 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
     if (!wf_model_translates(model))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take an encoder-decoder", c->model,
                             wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
-    wf_status status = check_range("beam", o->beam, MOST_BEAM, error);
-    if (status == WF_OK)
-        status = check_range("batch", o->batch, MOST_BATCH, error);
-    if (status == WF_OK)
-        status = check_range("max_tokens", o->max_tokens, INT64_MAX, error);
-    if (status != WF_OK)
-        return status;
+    if (check_range("beam", o->beam, MOST_BEAM, error) || check_range("batch", o->batch, MOST_BATCH, error) ||
+        check_range("max_tokens", o->max_tokens, INT64_MAX, error))
+        return WF_ERR_ARGUMENT;
     double length_penalty = o->has_length_penalty ? o->length_penalty : c->generation.length_penalty;
     if (!(length_penalty >= 0 && length_penalty <= 100)) /* as the key's range */
         return wf_error_set(error, WF_ERR_ARGUMENT, "length_penalty: %g is out of range: 0 to 100", length_penalty);
@@ -94,15 +90,10 @@ static int64_t limit_of(const struct wf_config *c, const struct wf_translate_opt
 
 /* --- order and batches --------------------------------------------------------------------------------------------- */
 
-struct item {
-    int64_t place;
-    int32_t length;
-};
-
 /* The longest first, so that memory is at its most at once. */
 static int longer(const void *a, const void *b)
 {
-    const struct item *x = a, *y = b;
+    const struct sentence *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
@@ -127,59 +118,47 @@ struct results {
     int64_t count, room;
 };
 
-static wf_status add_ids(struct results *r, const struct sentence *t, const struct ending *e, struct wf_hypothesis *h, int64_t place,
-                         wf_error *error)
+static void add_ids(struct results *r, const struct sentence *t, const struct ending *e, struct wf_hypothesis *h, int64_t place)
 {
     int64_t length = e->length - e->finished;
-    if (r->count + length > r->room) {
-        int64_t room = 2 * (r->count + length) + 256;
-        int32_t *id = wf_realloc(r->id, (size_t)room * sizeof *id);
-        if (!id)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory for translations");
-        r->id = id;
-        r->room = room;
-    }
     int32_t node = e->node;
     for (int64_t i = length; i-- > 0; node = t->node[node].before)
         r->id[r->count + i] = t->node[node].id;
     r->start[place] = r->count;
     r->count += length;
     *h = (struct wf_hypothesis){.length = length, .score = e->score, .log_probability = e->log_probability, .finished = e->finished};
-    return WF_OK;
 }
 
 static wf_status add_batch(struct results *r, const struct search *s, int64_t count, struct wf_translations *out, wf_error *error)
 {
-    wf_status status = WF_OK;
-    for (int64_t i = 0; status == WF_OK && i < count; i++) {
+    int64_t ids = r->count;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t k = 0; k < s->n_best && k < s->sentence[i].kept; k++)
+            ids += s->sentence[i].ending[k].length;
+    if (!wf_grow(&r->id, &r->room, ids, sizeof *r->id))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for translations");
+    for (int64_t i = 0; i < count; i++) {
         const struct sentence *t = &s->sentence[i];
-        for (int64_t k = 0; status == WF_OK && k < s->n_best; k++) {
+        for (int64_t k = 0; k < s->n_best; k++) {
             int64_t place = t->place * s->n_best + k;
             if (k < t->kept)
-                status = add_ids(r, t, &t->ending[k], &out->hypothesis[place], place, error);
+                add_ids(r, t, &t->ending[k], &out->hypothesis[place], place);
             else /* the vocabulary is too small for more */
                 out->hypothesis[place] = (struct wf_hypothesis){.score = -INFINITY, .log_probability = -INFINITY};
         }
     }
-    return status;
+    return WF_OK;
 }
 
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
-static wf_status run(struct search *s, const struct item *item, const int32_t *ids, const int32_t *offsets, int64_t count,
-                     const struct wf_translate_options *o, struct results *r, struct wf_translations *out, wf_error *error)
+static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct results *r,
+                     struct wf_translations *out, wf_error *error)
 {
-    const struct wf_config *c = wf_model_config(s->model);
     wf_status status = search_make(s, error);
-    if (status != WF_OK)
-        return status;
     for (int64_t done = 0; status == WF_OK && done < count; done += s->batch) {
         int64_t n = count - done < s->batch ? count - done : s->batch;
-        for (int64_t i = 0; i < n; i++) {
-            const struct item *t = &item[done + i];
-            s->sentence[i] = (struct sentence){
-                .place = t->place, .ids = ids + offsets[t->place], .length = t->length, .limit = (int32_t)limit_of(c, o, t->length)};
-        }
+        s->sentence = all + done;
         status = search_batch(s, n, error);
         if (status == WF_OK)
             status = add_batch(r, s, n, out, error);
@@ -210,26 +189,28 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
 
     size_t all = (size_t)count * (size_t)search.n_best;
     struct results results = {.start = wf_alloc_zero(all, sizeof *results.start)};
-    struct item *item = wf_alloc_zero((size_t)count, sizeof *item);
+    struct sentence *sentence = wf_alloc_zero((size_t)count, sizeof *sentence);
     out->hypothesis = wf_alloc_zero(all, sizeof *out->hypothesis);
-    if (!results.start || !item || !out->hypothesis)
+    if (!results.start || !sentence || !out->hypothesis) {
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for translations of %lld sentences", (long long)count);
-    if (status == WF_OK) {
-        for (int64_t i = 0; i < count; i++)
-            item[i] = (struct item){.place = i, .length = offsets[i + 1] - offsets[i]};
-        qsort(item, (size_t)count, sizeof *item, longer);
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            int32_t length = offsets[i + 1] - offsets[i], limit = (int32_t)limit_of(wf_model_config(model), options, length);
+            sentence[i] = (struct sentence){.place = i, .ids = ids + offsets[i], .length = length, .limit = limit};
+        }
+        qsort(sentence, (size_t)count, sizeof *sentence, longer);
         search.tape = tape;
-        search.limit = limit_of(wf_model_config(model), options, item[0].length);
+        search.limit = sentence[0].limit;
         search.batch = batch_of(&search, options, count);
-        search.source_ids = search.batch * item[0].length;
-        status = run(&search, item, ids, offsets, count, options, &results, out, error);
+        search.source_ids = search.batch * sentence[0].length;
+        status = run(&search, sentence, count, options, &results, out, error);
     }
     for (size_t i = 0; status == WF_OK && i < all; i++)
         out->hypothesis[i].ids = results.id ? results.id + results.start[i] : NULL;
     out->count = count;
     out->memory = results.id;
     wf_free(results.start);
-    wf_free(item);
+    wf_free(sentence);
     if (status != WF_OK)
         wf_translations_free(out);
     return status;

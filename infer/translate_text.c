@@ -8,6 +8,7 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/sentence.h>
+#include <weft/internal/string.h>
 #include <weft/memory.h>
 #include <weft/translate.h>
 
@@ -20,8 +21,7 @@ struct wf_translator {
     char *name, *language;
     wf_tape *tape;
     wf_token_cache *cache;
-    int64_t types;                  /* of the source */
-    int32_t source_bos, source_eos; /* -1: no such mark */
+    int32_t source_bos, source_eos; /* -1: none */
     int32_t bos, eos;
     struct wf_translator_counts counts;
 
@@ -43,39 +43,36 @@ static wf_status no_memory(wf_error *error)
 
 /* --- making one ---------------------------------------------------------------------------------------------------- */
 
-static wf_status check_tokenizer(const wf_tokenizer *tokenizer, const char *side, int64_t types, wf_error *error)
+/* Whether a tokenizer is the model's, and has the special tokens that the model needs: their ids; -1 where it needs none. */
+static wf_status check(const wf_tokenizer *tokenizer, const char *side, int64_t types, bool needs_bos, bool needs_eos, int32_t *bos,
+                       int32_t *eos, wf_error *error)
 {
-    if (wf_tokenizer_vocab_size(tokenizer) == types)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: %s tokenizer %" PRId64 ", model %" PRId64, side,
-                        wf_tokenizer_vocab_size(tokenizer), types);
+    *bos = needs_bos ? wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS) : -1;
+    *eos = needs_eos ? wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS) : -1;
+    if (wf_tokenizer_vocab_size(tokenizer) != types)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: %s tokenizer %" PRId64 ", model %" PRId64, side,
+                            wf_tokenizer_vocab_size(tokenizer), types);
+    if ((needs_bos && *bos < 0) || (needs_eos && *eos < 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence; the model requires it", side,
+                            needs_bos && *bos < 0 ? "beginning" : "end");
+    return WF_OK;
 }
 
-static wf_status mark(const wf_tokenizer *tokenizer, const char *side, enum wf_special special, int32_t *id, wf_error *error)
-{
-    *id = wf_tokenizer_special(tokenizer, special);
-    if (*id >= 0)
-        return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence; the model requires it", side,
-                        special == WF_SPECIAL_BOS ? "beginning" : "end");
-}
-
-static wf_status check(wf_translator *t, wf_error *error)
+static wf_status make(wf_translator *t, const struct wf_translator_options *o, wf_error *error)
 {
     const struct wf_model_shape *c = wf_model_shape_of(t->model);
-    t->types = c->source_vocab_size;
-    t->source_bos = t->source_eos = -1;
-    wf_status status = check_tokenizer(t->source, "source", t->types, error);
-    if (status == WF_OK)
-        status = check_tokenizer(t->target, "target", c->vocab_size, error);
-    if (status == WF_OK && c->source_bos)
-        status = mark(t->source, "source", WF_SPECIAL_BOS, &t->source_bos, error);
-    if (status == WF_OK && c->source_eos)
-        status = mark(t->source, "source", WF_SPECIAL_EOS, &t->source_eos, error);
-    if (status == WF_OK)
-        status = mark(t->target, "target", WF_SPECIAL_BOS, &t->bos, error);
-    if (status == WF_OK)
-        status = mark(t->target, "target", WF_SPECIAL_EOS, &t->eos, error);
+    struct wf_translations none;
+    if (!(t->tape = wf_tape_new(error)) || !(t->cache = wf_token_cache_new(t->source, CACHED_WORDS, error)))
+        return WF_ERR_MEMORY;
+    if (!(t->name = wf_strdup(o->name ? o->name : "source")) || (o->language && !(t->language = wf_strdup(o->language))))
+        return no_memory(error);
+    wf_status status = WF_OK;
+    if (wf_model_translates(t->model))
+        status = check(t->source, "source", c->source_vocab_size, c->source_bos, c->source_eos, &t->source_bos, &t->source_eos, error);
+    if (status == WF_OK && wf_model_translates(t->model))
+        status = check(t->target, "target", c->vocab_size, true, true, &t->bos, &t->eos, error);
+    if (status == WF_OK) /* of no sentences: the options alone are looked at */
+        status = wf_translate_with(t->model, t->tape, NULL, NULL, 0, t->bos, t->eos, &o->search, &none, error);
     return status;
 }
 
@@ -88,20 +85,7 @@ wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *sour
         return NULL;
     }
     *t = (wf_translator){.model = model, .source = source, .target = target, .options = *options};
-    struct wf_translations none;
-    t->tape = wf_tape_new(error);
-    wf_status status = t->tape ? WF_OK : WF_ERR_MEMORY;
-    if (status == WF_OK && !(t->name = wf_strdup(options->name ? options->name : "source")))
-        status = no_memory(error);
-    if (status == WF_OK && options->language && !(t->language = wf_strdup(options->language)))
-        status = no_memory(error);
-    if (status == WF_OK && wf_model_translates(model))
-        status = check(t, error);
-    if (status == WF_OK) /* of no sentences: the options alone are looked at */
-        status = wf_translate_with(model, t->tape, NULL, NULL, 0, t->bos, t->eos, &options->search, &none, error);
-    if (status == WF_OK && !(t->cache = wf_token_cache_new(source, CACHED_WORDS, error)))
-        status = WF_ERR_MEMORY;
-    if (status == WF_OK)
+    if (make(t, options, error) == WF_OK)
         return t;
     wf_translator_free(t);
     return NULL;
@@ -149,68 +133,69 @@ static int64_t unknown_in(const wf_translator *t, int64_t start)
     return count;
 }
 
-/* The sentence text[from .. to-1] of line number `line` (from 0), which begins at `begin`, with its marks. Leaves no ids of a line that
- * turns out to be empty. */
+/* The sentence text[from .. to-1] of line number `line` (from 0), which begins at `begin`, with its special tokens. Leaves no ids of a line
+ * that turns out to be empty. */
 static wf_status encode(wf_translator *t, const char *text, int64_t begin, int64_t from, int64_t to, int64_t line,
                         struct wf_translator_counts *counts, wf_error *error)
 {
-    int64_t first = t->ids.count, most = wf_model_shape_of(t->model)->context, marks = (t->source_bos >= 0) + (t->source_eos >= 0);
+    int64_t first = t->ids.count, most = wf_model_shape_of(t->model)->context, specials = (t->source_bos >= 0) + (t->source_eos >= 0);
     int64_t fault = wf_text_fault(text + from, to - from), unknown = 0;
+    struct wf_encode_options o = {.unknown = &unknown, .cache = t->cache};
     if (fault >= 0)
         return wf_text_refuse(t->name, line + 1, from + fault - begin + 1, text + from + fault, to - from - fault, error);
-    wf_status status = t->source_bos >= 0 ? push(&t->ids, t->source_bos, error) : WF_OK;
-    struct wf_encode_options o = {.unknown = &unknown, .cache = t->cache};
+    if (t->source_bos >= 0 && push(&t->ids, t->source_bos, error))
+        return WF_ERR_MEMORY;
     int64_t start = t->ids.count;
-    if (status == WF_OK)
-        status = wf_line_encode(t->source, t->name, text, line, begin, from, to, &o, &t->ids, error);
+    wf_status status = wf_line_encode(t->source, t->name, text, line, begin, from, to, &o, &t->ids, error);
     int64_t length = t->ids.count - start;
-    if (status == WF_OK && length == 0) { /* nothing is left of what the tokenizer normalises */
+    if (status != WF_OK)
+        return status;
+    if (length == 0) { /* nothing is left of what the tokenizer normalises */
         t->ids.count = first;
         return WF_OK;
     }
-    if (status == WF_OK && length + marks > most) {
-        if (!t->options.truncate || most <= marks)
-            status = wf_error_set(error, WF_ERR_FORMAT,
-                                  "%s:%" PRId64 ": the line has %" PRId64 " ids, more than the maximum of %" PRId64
-                                  ": shorten it, or truncate long lines (--too-long truncate)",
-                                  t->name, line + 1, length + marks, most);
-        t->ids.count = start + most - marks;
+    if (length + specials > most) {
+        if (!t->options.truncate || most <= specials)
+            return wf_error_set(error, WF_ERR_FORMAT,
+                                "%s:%" PRId64 ": the line has %" PRId64 " ids, more than the maximum of %" PRId64
+                                ": shorten it, or truncate long lines (--too-long truncate)",
+                                t->name, line + 1, length + specials, most);
+        t->ids.count = start + most - specials;
         counts->truncated++;
         unknown = unknown_in(t, start);
     }
     counts->tokens += t->ids.count - start;
     counts->unknown += unknown;
-    if (status == WF_OK && t->source_eos >= 0)
-        status = push(&t->ids, t->source_eos, error);
-    if (status == WF_OK && t->ids.count > INT32_MAX)
-        status =
-            wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line + 1);
-    if (status != WF_OK)
-        t->ids.count = first;
-    return status;
+    if (t->source_eos >= 0 && push(&t->ids, t->source_eos, error))
+        return WF_ERR_MEMORY;
+    if (t->ids.count > INT32_MAX)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s:%" PRId64 ": too much text at once: give fewer lines at a time", t->name, line + 1);
+    return WF_OK;
 }
 
-/* All lines up to the first that can't be translated, whose error is *fault. */
+/* All lines up to the first that can't be translated, whose error is *fault; *counts goes on from those of the calls before. */
 static wf_status read_lines(wf_translator *t, const char *text, int64_t length, int64_t *sentences, struct wf_translator_counts *counts,
                             wf_error *fault, wf_error *error)
 {
-    int64_t at = t->counts.lines == 0 ? wf_line_first(text, length) : 0;
+    int64_t at = counts->lines == 0 ? wf_line_first(text, length) : 0;
     *sentences = 0;
     t->ids.count = 0;
-    while (at < length) {
-        int64_t from, to, begin = t->counts.lines + counts->lines == 0 ? 0 : at;
+    for (int64_t line = 0; at < length; line++) {
+        int64_t from, to, begin = counts->lines == 0 ? 0 : at;
         at = wf_line_at(text, length, at, &from, &to);
-        if (!wf_grow(&t->sentence, &t->sentence_room, counts->lines + 1, sizeof *t->sentence) ||
+        if (!wf_grow(&t->sentence, &t->sentence_room, line + 1, sizeof *t->sentence) ||
             !wf_grow(&t->offsets, &t->offset_room, *sentences + 2, sizeof *t->offsets))
             return no_memory(error);
         t->offsets[*sentences] = (int32_t)t->ids.count;
         struct wf_translator_counts before = *counts;
-        if (from < to && encode(t, text, begin, from, to, t->counts.lines + counts->lines, counts, fault) != WF_OK) {
+        if (from < to && encode(t, text, begin, from, to, counts->lines, counts, fault) != WF_OK) {
             *counts = before;
+            t->ids.count = t->offsets[*sentences];
             return fault->code == WF_ERR_MEMORY ? wf_error_set(error, WF_ERR_MEMORY, "%s", fault->message) : WF_OK;
         }
         bool empty = t->ids.count == t->offsets[*sentences];
-        t->sentence[counts->lines++] = empty ? -1 : (*sentences)++;
+        t->sentence[line] = empty ? -1 : (*sentences)++;
+        counts->lines++;
         counts->empty += empty;
         t->offsets[*sentences] = (int32_t)t->ids.count;
     }
@@ -219,83 +204,73 @@ static wf_status read_lines(wf_translator *t, const char *text, int64_t length, 
 
 /* --- ids to lines -------------------------------------------------------------------------------------------------- */
 
-/* Appends the text of a hypothesis, one line whatever its tokens hold, and says where it begins: -1 when it is empty. */
-static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, int64_t *start, wf_error *error)
+/* Appends the text of a hypothesis and a NUL: one line whatever its tokens hold. */
+static wf_status decode(wf_translator *t, const struct wf_hypothesis *h, wf_error *error)
 {
     bool words = wf_tokenizer_kind_of(t->target) == WF_TOKENIZER_WORD && !t->options.keep_tokens;
-    struct wf_string *out = words ? &t->words : &t->text;
+    int64_t start = t->text.length;
     t->words.length = 0;
-    *start = t->text.length;
-    wf_status status = wf_tokenizer_decode(t->target, h->ids, h->length, out, error);
+    wf_status status = wf_tokenizer_decode(t->target, h->ids, h->length, words ? &t->words : &t->text, error);
     if (status == WF_OK && words && t->words.length > 0)
         status = wf_detokenize(t->words.data, t->words.length, t->language, &t->text, error);
-    for (int64_t i = *start; status == WF_OK && i < t->text.length; i++)
+    for (int64_t i = start; status == WF_OK && i < t->text.length; i++)
         if (t->text.data[i] == '\n' || t->text.data[i] == '\r')
             t->text.data[i] = ' ';
-    if (t->text.length == *start)
-        *start = -1;
-    else
-        t->text.length++; /* keeps the NUL */
-    return status;
+    return status == WF_OK && !wf_string_char(&t->text, 0) ? no_memory(error) : status;
 }
 
-static wf_status write_lines(wf_translator *t, const struct wf_translations *all, struct wf_translator_counts *counts, wf_error *error)
+/* All n translations of each of `lines` lines. */
+static wf_status write_lines(wf_translator *t, const struct wf_translations *all, int64_t lines, struct wf_translator_counts *counts,
+                             wf_error *error)
 {
-    int64_t n = all->n_best;
-    if (!wf_grow(&t->translation, &t->translation_room, counts->lines * n, sizeof *t->translation))
+    int64_t n = all->n_best, count = lines * n;
+    if (!wf_grow(&t->translation, &t->translation_room, count, sizeof *t->translation))
         return no_memory(error);
     t->text.length = 0;
-    wf_status status = WF_OK;
-    for (int64_t i = 0; status == WF_OK && i < counts->lines * n; i++) {
-        int64_t sentence = t->sentence[i / n], start = -1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t sentence = t->sentence[i / n], before = t->text.length;
         struct wf_line_translation *out = &t->translation[i];
-        *out = (struct wf_line_translation){.finished = true};
-        if (sentence < 0) {
-            out->text = i % n ? NULL : "";
+        *out = (struct wf_line_translation){.text = sentence < 0 && i % n == 0 ? "" : NULL, .finished = true};
+        if (sentence < 0)
             continue;
-        }
         const struct wf_hypothesis *h = &all->hypothesis[sentence * n + i % n];
         *out = (struct wf_line_translation){.score = h->score, .log_probability = h->log_probability, .finished = h->finished};
         if (isinf(h->log_probability))
             continue;
-        int64_t before = t->text.length;
-        status = decode(t, h, &start, error);
-        out->text = "";
-        if (start >= 0) /* where it stands is known when nothing moves any more; until then its end says so */
-            out->length = t->text.length - 1 - before;
+        wf_status status = decode(t, h, error);
+        if (status != WF_OK)
+            return status;
+        out->text = ""; /* its place is known when nothing moves any more */
+        out->length = t->text.length - 1 - before;
         counts->unfinished += i % n == 0 && !h->finished;
     }
     const char *at = t->text.data;
-    for (int64_t i = 0; status == WF_OK && i < counts->lines * n; i++)
-        if (t->translation[i].length > 0) {
+    for (int64_t i = 0; i < count; i++)
+        if (t->sentence[i / n] >= 0 && t->translation[i].text) {
             t->translation[i].text = at;
             at += t->translation[i].length + 1;
         }
-    return status;
+    return WF_OK;
 }
 
 wf_status wf_translator_lines(wf_translator *t, const char *text, int64_t length, struct wf_line_translations *out, wf_error *error)
 {
-    struct wf_translator_counts counts = {0};
+    struct wf_translator_counts counts = t->counts;
     struct wf_translations all = {0};
     wf_error fault = {0};
     int64_t sentences;
     *out = (struct wf_line_translations){0};
     wf_status status = read_lines(t, text, length, &sentences, &counts, &fault, error);
+    int64_t lines = counts.lines - t->counts.lines;
     if (status == WF_OK)
         status = wf_translate_with(t->model, t->tape, t->ids.id, t->offsets, sentences, t->bos, t->eos, &t->options.search, &all, error);
     if (status == WF_OK)
-        status = write_lines(t, &all, &counts, error);
+        status = write_lines(t, &all, lines, &counts, error);
     int64_t n_best = all.n_best;
     wf_translations_free(&all);
     if (status != WF_OK)
         return status;
-    t->counts.lines += counts.lines;
-    t->counts.empty += counts.empty;
-    t->counts.truncated += counts.truncated;
-    t->counts.tokens += counts.tokens;
-    t->counts.unknown += counts.unknown;
-    t->counts.unfinished += counts.unfinished;
-    *out = (struct wf_line_translations){.translation = t->translation, .count = counts.lines, .n_best = n_best};
+    t->counts = counts;
+    *out = (struct wf_line_translations){.translation = t->translation, .count = lines, .n_best = n_best};
     return fault.code == WF_OK ? WF_OK : wf_error_set(error, fault.code, "%s", fault.message);
 }
