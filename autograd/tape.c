@@ -110,15 +110,13 @@ wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
 wf_tensor *tape_out_of_memory(wf_tape *tape)
 {
     return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory on the tape, which holds %.1f MiB: use a smaller batch or context",
-                        wf_arena_reserved(tape->arena) / 1048576.0);
+                        wf_arena_stats(tape->arena).reserved / 1048576.0);
 }
 
 struct wf_tape_stats wf_tape_stats(const wf_tape *tape)
 {
-    return (struct wf_tape_stats){.used = wf_arena_used(tape->arena),
-                                  .peak = wf_arena_peak(tape->arena),
-                                  .reserved = wf_arena_reserved(tape->arena),
-                                  .nodes = tape->nodes};
+    struct wf_arena_stats a = wf_arena_stats(tape->arena);
+    return (struct wf_tape_stats){a.used, a.peak, a.reserved, tape->nodes};
 }
 
 void wf_tape_check_finite(wf_tape *tape, bool on)
@@ -314,7 +312,7 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         return tape_out_of_memory(tape);
     if (keep)
         memcpy(detour, kept.a.data, bytes);
-    wf_arena_rewind(tape->arena, (wf_arena_mark){(int32_t)mark.word[0], mark.word[1], mark.word[2]});
+    wf_arena_rewind(tape->arena, (wf_arena_mark){(int64_t)mark.word[0], mark.word[1], mark.word[2]});
     memset(&tape->pool, 0, sizeof tape->pool); /* its lists may hold buffers that are gone now */
     tape->set[tape->generation & 1].used = (int64_t)mark.word[3];
     tape->dropout_calls = (uint32_t)mark.word[4];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/grow.h>
 #include <weft/memory.h>
 
 #if defined __has_feature /* clang's */
@@ -34,10 +35,9 @@ struct chunk {
  * addresses, and needs no new chunk the second time. */
 struct wf_arena {
     struct chunk *chunk;
-    int32_t count, room, current;
-    size_t used;  /* of chunk[current] */
-    size_t total; /* handed out in all, red zones and rounding included */
-    size_t peak, reserved;
+    int64_t count, capacity, current;
+    size_t used;                 /* of chunk[current] */
+    struct wf_arena_stats stats; /* red zones and rounding included */
 };
 
 wf_arena *wf_arena_new(void)
@@ -49,7 +49,7 @@ void wf_arena_free(wf_arena *arena)
 {
     if (!arena)
         return;
-    for (int32_t i = 0; i < arena->count; i++) {
+    for (int64_t i = 0; i < arena->count; i++) {
         UNPOISON(arena->chunk[i].data, arena->chunk[i].size);
         wf_free(arena->chunk[i].data);
     }
@@ -60,22 +60,15 @@ void wf_arena_free(wf_arena *arena)
 /* Adds a chunk for at least `bytes`. A quarter of what there is bounds both the number of chunks and the waste. */
 static bool add_chunk(wf_arena *arena, size_t bytes)
 {
-    size_t size = bytes > arena->reserved / 4 ? bytes : arena->reserved / 4;
+    size_t size = bytes > arena->stats.reserved / 4 ? bytes : arena->stats.reserved / 4;
     size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    if (arena->count == arena->room) {
-        int32_t room = arena->room ? 2 * arena->room : 16;
-        struct chunk *chunk = wf_realloc(arena->chunk, (size_t)room * sizeof *chunk);
-        if (!chunk)
-            return false;
-        arena->chunk = chunk;
-        arena->room = room;
-    }
-    char *data = wf_alloc(size);
+    bool room = wf_grow(&arena->chunk, &arena->capacity, arena->count + 1, sizeof *arena->chunk);
+    char *data = room ? wf_alloc(size) : NULL;
     if (!data)
         return false;
     POISON(data, size);
     arena->chunk[arena->count++] = (struct chunk){data, size};
-    arena->reserved += size;
+    arena->stats.reserved += size;
     return true;
 }
 
@@ -85,7 +78,7 @@ void *wf_arena_get(wf_arena *arena, size_t bytes)
         return NULL;
     size_t take = ((bytes ? bytes : 1) + LINE - 1) / LINE * LINE + RED_ZONE;
     if (arena->count == 0 || arena->chunk[arena->current].size - arena->used < take) {
-        int32_t next = arena->count == 0 || arena->used == 0 ? arena->current : arena->current + 1;
+        int64_t next = arena->count == 0 || arena->used == 0 ? arena->current : arena->current + 1;
         while (next < arena->count && arena->chunk[next].size < take)
             next++;
         if (next == arena->count && !add_chunk(arena, take))
@@ -95,30 +88,30 @@ void *wf_arena_get(wf_arena *arena, size_t bytes)
     }
     char *block = arena->chunk[arena->current].data + arena->used;
     arena->used += take;
-    arena->total += take;
-    if (arena->total > arena->peak)
-        arena->peak = arena->total;
+    arena->stats.used += take;
+    if (arena->stats.used > arena->stats.peak)
+        arena->stats.peak = arena->stats.used;
     UNPOISON(block, bytes);
     return block;
 }
 
 wf_arena_mark wf_arena_here(const wf_arena *arena)
 {
-    return (wf_arena_mark){arena->current, arena->used, arena->total};
+    return (wf_arena_mark){arena->current, arena->used, arena->stats.used};
 }
 
 void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark)
 {
     assert(mark.chunk < arena->current || (mark.chunk == arena->current && mark.used <= arena->used));
 #if defined __SANITIZE_ADDRESS__
-    for (int32_t i = mark.chunk; i <= arena->current && i < arena->count; i++) {
+    for (int64_t i = mark.chunk; i <= arena->current && i < arena->count; i++) {
         size_t from = i == mark.chunk ? mark.used : 0;
         POISON(arena->chunk[i].data + from, arena->chunk[i].size - from);
     }
 #endif
     arena->current = mark.chunk;
     arena->used = mark.used;
-    arena->total = mark.total;
+    arena->stats.used = mark.total;
 }
 
 void wf_arena_reset(wf_arena *arena)
@@ -126,17 +119,7 @@ void wf_arena_reset(wf_arena *arena)
     wf_arena_rewind(arena, (wf_arena_mark){0});
 }
 
-size_t wf_arena_used(const wf_arena *arena)
+struct wf_arena_stats wf_arena_stats(const wf_arena *arena)
 {
-    return arena->total;
-}
-
-size_t wf_arena_peak(const wf_arena *arena)
-{
-    return arena->peak;
-}
-
-size_t wf_arena_reserved(const wf_arena *arena)
-{
-    return arena->reserved;
+    return arena->stats;
 }

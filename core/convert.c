@@ -58,17 +58,6 @@ static inline uint16_t narrow(double x, int man, int exp)
 typedef uint16_t half;
 typedef uint16_t bfloat;
 
-#define LOOP(to, from, expression)                                                                                                         \
-    {                                                                                                                                      \
-        to *d = dst;                                                                                                                       \
-        const from *s = src;                                                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                                                  \
-            from x = s[i];                                                                                                                 \
-            d[i] = (to)(expression);                                                                                                       \
-        }                                                                                                                                  \
-        return true;                                                                                                                       \
-    }
-
 static bool is_integer(wf_dtype t)
 {
     return t >= WF_I8 && t <= WF_BOOL;
@@ -77,86 +66,51 @@ static bool is_integer(wf_dtype t)
 /* Reads and writes integers through 64 bits; values that do not fit wrap, as C's conversions to unsigned do. */
 static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
+    const size_t size = wf_dtype_size(to), had = wf_dtype_size(from);
+    const int shift = from == WF_I8 || from == WF_I16 || from == WF_I32 ? (int)(64 - 8 * had) : 0; /* of the sign */
     for (int64_t i = 0; i < n; i++) {
-        uint64_t x;
-        switch (from) {
-        case WF_I8:
-            x = (uint64_t)((const int8_t *)src)[i];
-            break;
-        case WF_I16:
-            x = (uint64_t)((const int16_t *)src)[i];
-            break;
-        case WF_I32:
-            x = (uint64_t)((const int32_t *)src)[i];
-            break;
-        case WF_U16:
-            x = ((const uint16_t *)src)[i];
-            break;
-        case WF_U32:
-            x = ((const uint32_t *)src)[i];
-            break;
-        case WF_I64:
-        case WF_U64:
-            x = ((const uint64_t *)src)[i];
-            break;
-        default:
-            x = ((const uint8_t *)src)[i];
-            break;
-        }
-        switch (to) {
-        case WF_BOOL:
-            ((uint8_t *)dst)[i] = x != 0;
-            break;
-        case WF_I8:
-        case WF_U8:
-            ((uint8_t *)dst)[i] = (uint8_t)x;
-            break;
-        case WF_I16:
-        case WF_U16:
-            ((uint16_t *)dst)[i] = (uint16_t)x;
-            break;
-        case WF_I32:
-        case WF_U32:
-            ((uint32_t *)dst)[i] = (uint32_t)x;
-            break;
-        default:
-            ((uint64_t *)dst)[i] = x;
-            break;
-        }
+        int64_t x = 0; /* its low bytes come first */
+        memcpy(&x, (const char *)src + i * (int64_t)had, had);
+        x = (int64_t)((uint64_t)x << shift) >> shift;
+        if (to == WF_BOOL)
+            x = x != 0;
+        memcpy((char *)dst + i * (int64_t)size, &x, size);
     }
     return true;
 }
+
+/* Each pair of floating dtypes in a loop of its own. */
+#define WIDE_F32(x) (x)
+#define WIDE_F64(x) (x)
+#define WIDE_F16(x) half_to_float(x)
+#define WIDE_BF16(x) bfloat_to_float(x)
+#define NARROW_F32(x) ((float)(x))
+#define NARROW_F64(x) ((double)(x))
+#define NARROW_F16(x) narrow((double)(x), 10, 5)
+#define NARROW_BF16(x) narrow((double)(x), 7, 8)
+#define PAIR(to, to_type, from, from_type)                                                                                                 \
+    case WF_##to *WF_DTYPE_COUNT + WF_##from:                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                                                                    \
+            ((to_type *)dst)[i] = NARROW_##to(WIDE_##from(((const from_type *)src)[i]));                                                   \
+        return true;
 
 static bool convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
     if (is_integer(to) && is_integer(from))
         return convert_integers(to, dst, from, src, n);
-    enum { PAIRS = WF_DTYPE_COUNT };
-    switch (to * PAIRS + from) {
-    case WF_F32 *PAIRS + WF_F64:
-        LOOP(float, double, x)
-    case WF_F32 *PAIRS + WF_F16:
-        LOOP(float, half, half_to_float(x))
-    case WF_F32 *PAIRS + WF_BF16:
-        LOOP(float, bfloat, bfloat_to_float(x))
-    case WF_F64 *PAIRS + WF_F32:
-        LOOP(double, float, x)
-    case WF_F64 *PAIRS + WF_F16:
-        LOOP(double, half, half_to_float(x))
-    case WF_F64 *PAIRS + WF_BF16:
-        LOOP(double, bfloat, bfloat_to_float(x))
-    case WF_F16 *PAIRS + WF_F32:
-        LOOP(half, float, narrow((double)x, 10, 5))
-    case WF_F16 *PAIRS + WF_F64:
-        LOOP(half, double, narrow(x, 10, 5))
-    case WF_F16 *PAIRS + WF_BF16:
-        LOOP(half, bfloat, narrow((double)bfloat_to_float(x), 10, 5))
-    case WF_BF16 *PAIRS + WF_F32:
-        LOOP(bfloat, float, narrow((double)x, 7, 8))
-    case WF_BF16 *PAIRS + WF_F64:
-        LOOP(bfloat, double, narrow(x, 7, 8))
-    case WF_BF16 *PAIRS + WF_F16:
-        LOOP(bfloat, half, narrow((double)half_to_float(x), 7, 8))
+    switch (to * WF_DTYPE_COUNT + from) {
+        PAIR(F32, float, F64, double)
+        PAIR(F32, float, F16, uint16_t)
+        PAIR(F32, float, BF16, uint16_t)
+        PAIR(F64, double, F32, float)
+        PAIR(F64, double, F16, uint16_t)
+        PAIR(F64, double, BF16, uint16_t)
+        PAIR(F16, uint16_t, F32, float)
+        PAIR(F16, uint16_t, F64, double)
+        PAIR(F16, uint16_t, BF16, uint16_t)
+        PAIR(BF16, uint16_t, F32, float)
+        PAIR(BF16, uint16_t, F64, double)
+        PAIR(BF16, uint16_t, F16, uint16_t)
     default:
         return false;
     }

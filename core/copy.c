@@ -6,13 +6,16 @@
 #include <weft/array.h>
 #include <weft/internal/parallel.h>
 
+struct dim {
+    int64_t n, to, from; /* strides in bytes */
+};
+
 struct copy {
     char *dst;
     const char *src;
     int64_t size; /* bytes an element */
-    int ndim;     /* of what follows; strides in bytes; the last dim is the innermost */
-    int64_t dim[WF_MAX_DIMS], to[WF_MAX_DIMS], from[WF_MAX_DIMS];
-    int outer;      /* the first dims, whose index counts planes */
+    int ndim;     /* the last dim is the innermost; the first, whose index counts planes, are all but two */
+    struct dim dim[WF_MAX_DIMS];
     int64_t strips; /* a plane is cut into strips of rows */
     int64_t rows;   /* of a strip */
 };
@@ -31,33 +34,25 @@ static bool normalise(struct copy *c, const wf_array *dst, const wf_array *src)
             return false;
         if (dst->dim[d] == 1)
             continue;
+        const struct dim x = {dst->dim[d], dst->stride[d] * c->size, src->stride[d] * c->size};
         int at = c->ndim++;
-        int64_t to = dst->stride[d] * c->size, from = src->stride[d] * c->size;
-        for (; at > 0 && magnitude(c->to[at - 1]) < magnitude(to); at--) {
+        for (; at > 0 && magnitude(c->dim[at - 1].to) < magnitude(x.to); at--)
             c->dim[at] = c->dim[at - 1];
-            c->to[at] = c->to[at - 1];
-            c->from[at] = c->from[at - 1];
-        }
-        c->dim[at] = dst->dim[d];
-        c->to[at] = to;
-        c->from[at] = from;
+        c->dim[at] = x;
     }
     int kept = 0;
     for (int d = 1; d < c->ndim; d++) {
-        if (c->to[kept] == c->dim[d] * c->to[d] && c->from[kept] == c->dim[d] * c->from[d]) {
-            c->dim[kept] *= c->dim[d];
-        } else {
-            kept++;
-            c->dim[kept] = c->dim[d];
-        }
-        c->to[kept] = c->to[d];
-        c->from[kept] = c->from[d];
+        struct dim *last = &c->dim[kept], x = c->dim[d];
+        if (last->to == x.n * x.to && last->from == x.n * x.from)
+            *last = (struct dim){last->n * x.n, x.to, x.from};
+        else
+            c->dim[++kept] = x;
     }
     c->ndim = c->ndim ? kept + 1 : 0;
     return true;
 }
 
-/* A plane: `rows` rows of `n` elements; rows and elements apart by any number of bytes. */
+/* A plane of rows; rows and their elements are apart by any number of bytes. */
 struct plane {
     char *dst;
     const char *src;
@@ -91,24 +86,6 @@ COPY_ANY(uint8_t)
 COPY_ANY(uint16_t)
 COPY_ANY(uint32_t)
 COPY_ANY(uint64_t)
-
-static void copy_any(const struct plane *p, int64_t size)
-{
-    switch (size) {
-    case 1:
-        copy_any_uint8_t(p);
-        break;
-    case 2:
-        copy_any_uint16_t(p);
-        break;
-    case 4:
-        copy_any_uint32_t(p);
-        break;
-    default:
-        copy_any_uint64_t(p);
-        break;
-    }
-}
 
 typedef uint32_t u32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
@@ -154,52 +131,49 @@ static inline void tile_u64(char *dst, int64_t to_row, const char *src, int64_t 
 TRANSPOSE(transpose_u32, uint32_t, tile_u32, 4)
 TRANSPOSE(transpose_u64, uint64_t, tile_u64, 2)
 
-static void copy_strip(const struct copy *c, int64_t index)
-{
-    int row = c->ndim - 2, last = c->ndim - 1;
-    int64_t first = index % c->strips * c->rows;
-    index /= c->strips;
-    struct plane p = {c->dst,      c->src,       c->dim[row] - first < c->rows ? c->dim[row] - first : c->rows,
-                      c->to[row],  c->from[row], c->dim[last],
-                      c->to[last], c->from[last]};
-    for (int d = c->outer - 1; d >= 0; d--) {
-        p.dst += index % c->dim[d] * c->to[d];
-        p.src += index % c->dim[d] * c->from[d];
-        index /= c->dim[d];
-    }
-    p.dst += first * p.to_row;
-    p.src += first * p.from_row;
-    if (p.to == c->size && p.from == c->size)
-        copy_rows(&p, c->size);
-    else if (p.to == c->size && p.from_row == c->size && c->size == 4)
-        transpose_u32(&p);
-    else if (p.to == c->size && p.from_row == c->size && c->size == 8)
-        transpose_u64(&p);
-    else
-        copy_any(&p, c->size);
-}
-
 static void copy_strips(void *ctx, int64_t begin, int64_t end)
 {
-    for (int64_t i = begin; i < end; i++)
-        copy_strip(ctx, i);
+    const struct copy *c = ctx;
+    const struct dim row = c->dim[c->ndim - 2], last = c->dim[c->ndim - 1];
+    const int64_t size = c->size;
+    void (*const transpose)(const struct plane *) = size == 4 ? transpose_u32 : size == 8 ? transpose_u64 : NULL;
+    void (*const any)(const struct plane *) = size == 1   ? copy_any_uint8_t
+                                              : size == 2 ? copy_any_uint16_t
+                                              : size == 4 ? copy_any_uint32_t
+                                                          : copy_any_uint64_t;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = i % c->strips * c->rows, index = i / c->strips;
+        struct plane p = {c->dst + first * row.to,
+                          c->src + first * row.from,
+                          row.n - first < c->rows ? row.n - first : c->rows,
+                          row.to,
+                          row.from,
+                          last.n,
+                          last.to,
+                          last.from};
+        for (int d = c->ndim - 3; d >= 0; d--) {
+            p.dst += index % c->dim[d].n * c->dim[d].to;
+            p.src += index % c->dim[d].n * c->dim[d].from;
+            index /= c->dim[d].n;
+        }
+        if (p.to == size && p.from == size)
+            copy_rows(&p, size);
+        else if (p.to == size && p.from_row == size && transpose)
+            transpose(&p);
+        else
+            any(&p);
+    }
 }
 
 /* Makes the dim along which src is contiguous the one before the last: then the plane is a transposition. */
 static void find_transposed(struct copy *c)
 {
-    int row = c->ndim - 2;
-    if (c->from[row + 1] == c->size)
-        return;
-    for (int d = 0; d < row; d++)
-        if (c->from[d] == c->size) {
-            int64_t dim = c->dim[d], to = c->to[d], from = c->from[d];
-            c->dim[d] = c->dim[row];
-            c->to[d] = c->to[row];
-            c->from[d] = c->from[row];
-            c->dim[row] = dim;
-            c->to[row] = to;
-            c->from[row] = from;
+    struct dim *row = &c->dim[c->ndim - 2];
+    for (struct dim *d = c->dim; d < row && row[1].from != c->size; d++)
+        if (d->from == c->size) {
+            const struct dim x = *d;
+            *d = *row;
+            *row = x;
             return;
         }
 }
@@ -211,31 +185,25 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     if (!normalise(&c, dst, src))
         return;
     /* A flat copy is cut into rows, so that it has blocks too. */
-    if (c.ndim == 1 && c.to[0] == c.size && c.from[0] == c.size && c.dim[0] * c.size > BLOCK_BYTES) {
-        int64_t row = BLOCK_BYTES / c.size, rows = c.dim[0] / row, rest = c.dim[0] % row;
+    if (c.ndim == 1 && c.dim[0].to == c.size && c.dim[0].from == c.size && c.dim[0].n * c.size > BLOCK_BYTES) {
+        int64_t row = BLOCK_BYTES / c.size, rows = c.dim[0].n / row, rest = c.dim[0].n % row;
         memcpy(c.dst + rows * BLOCK_BYTES, c.src + rows * BLOCK_BYTES, (size_t)(rest * c.size));
         c.ndim = 2;
-        c.dim[0] = rows;
-        c.dim[1] = row;
-        c.to[1] = c.from[1] = c.size;
-        c.to[0] = c.from[0] = BLOCK_BYTES;
+        c.dim[0] = (struct dim){rows, BLOCK_BYTES, BLOCK_BYTES};
+        c.dim[1] = (struct dim){row, c.size, c.size};
     }
-    for (; c.ndim < 2; c.ndim++) {
-        for (int d = c.ndim; d > 0; d--) {
-            c.dim[d] = c.dim[d - 1];
-            c.to[d] = c.to[d - 1];
-            c.from[d] = c.from[d - 1];
-        }
-        c.dim[0] = 1;
-        c.to[0] = c.from[0] = c.ndim == 0 ? c.size : 0;
+    if (c.ndim == 0)
+        c.dim[c.ndim++] = (struct dim){1, c.size, c.size};
+    if (c.ndim == 1) {
+        c.dim[c.ndim++] = c.dim[0];
+        c.dim[0] = (struct dim){1, 0, 0};
     }
     find_transposed(&c);
-    c.outer = c.ndim - 2;
-    int64_t planes = 1, row = c.dim[c.ndim - 1] * c.size;
-    for (int d = 0; d < c.outer; d++)
-        planes *= c.dim[d];
-    int64_t rows = c.dim[c.ndim - 2];
-    bool contiguous = c.from[c.ndim - 1] == c.size && c.to[c.ndim - 1] == c.size;
+    const struct dim last = c.dim[c.ndim - 1];
+    int64_t planes = 1, row = last.n * c.size, rows = c.dim[c.ndim - 2].n;
+    for (int d = 0; d < c.ndim - 2; d++)
+        planes *= c.dim[d].n;
+    bool contiguous = last.from == c.size && last.to == c.size;
     c.rows = BLOCK_BYTES / row; /* in whole squares of 16 rows where they may be transposed */
     if (!contiguous)
         c.rows = c.rows / 16 * 16;

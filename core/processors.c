@@ -9,36 +9,25 @@
 
 #include <weft/internal/runtime.h>
 
-/* The first line of a small file without its newline; false when there is none. */
-static bool first_line(const char *path, char *line, size_t size)
+/* How many numbers a small file begins with, at most two. */
+static int numbers(const char *folder, const char *file, long long *one, long long *two)
 {
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
     FILE *f = fopen(path, "re");
     if (!f)
-        return false;
-    bool got = fgets(line, (int)size, f) != NULL;
+        return -1;
+    int count = fscanf(f, "%lld %lld", one, two);
     fclose(f);
-    if (got)
-        line[strcspn(line, "\n")] = 0;
-    return got;
+    return count;
 }
 
 /* The quota in the folder, in processors; 0 for none. v2: cpu.max "200000 100000" or "max 100000"; v1: two files. */
 static double folder_quota(const char *folder)
 {
-    char path[PATH_MAX + 64], line[128];
-    long long quota, period;
-    snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (first_line(path, line, sizeof line)) {
-        if (sscanf(line, "%lld %lld", &quota, &period) != 2)
-            return 0;
-    } else {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-        if (!first_line(path, line, sizeof line) || sscanf(line, "%lld", &quota) != 1)
-            return 0;
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-        if (!first_line(path, line, sizeof line) || sscanf(line, "%lld", &period) != 1)
-            return 0;
-    }
+    long long quota = 0, period = 0, none;
+    if (numbers(folder, "cpu.max", &quota, &period) < 0 && numbers(folder, "cpu.cfs_quota_us", &quota, &none) == 1)
+        numbers(folder, "cpu.cfs_period_us", &period, &none);
     return quota > 0 && period > 0 ? (double)quota / (double)period : 0;
 }
 

@@ -108,32 +108,22 @@ uint64_t wf_stream_of(const char *name)
 /* Both fills give element i from block i / 2, in double: float and double libraries start from the same numbers. */
 struct fill {
     wf_real *x;
-    double a, b; /* low and high, or mean and deviation */
+    bool normal;
+    double a, b; /* low and high - low, or mean and deviation */
     uint64_t seed, stream;
 };
 
 enum { FILL_GRAIN = 4096 }; /* even, so that pairs are not torn */
 
-static void fill_uniform(void *ctx, int64_t begin, int64_t end)
+static void fill(void *ctx, int64_t begin, int64_t end)
 {
     const struct fill *f = ctx;
     for (int64_t i = begin; i < end; i += 2) {
         uint32_t r[4];
         block_of(f->seed, f->stream, (uint64_t)i / 2, r);
-        f->x[i] = (wf_real)(f->a + (f->b - f->a) * unit(r[0], r[1]));
-        if (i + 1 < end)
-            f->x[i + 1] = (wf_real)(f->a + (f->b - f->a) * unit(r[2], r[3]));
-    }
-}
-
-static void fill_normal(void *ctx, int64_t begin, int64_t end)
-{
-    const struct fill *f = ctx;
-    for (int64_t i = begin; i < end; i += 2) {
-        uint32_t r[4];
-        double pair[2];
-        block_of(f->seed, f->stream, (uint64_t)i / 2, r);
-        normal_pair(unit(r[0], r[1]), unit(r[2], r[3]), pair);
+        double pair[2] = {unit(r[0], r[1]), unit(r[2], r[3])};
+        if (f->normal)
+            normal_pair(pair[0], pair[1], pair);
         f->x[i] = (wf_real)(f->a + f->b * pair[0]);
         if (i + 1 < end)
             f->x[i + 1] = (wf_real)(f->a + f->b * pair[1]);
@@ -142,12 +132,12 @@ static void fill_normal(void *ctx, int64_t begin, int64_t end)
 
 void wf_fill_uniform(wf_real *x, int64_t n, double low, double high, uint64_t seed, uint64_t stream)
 {
-    struct fill f = {x, low, high, seed, stream};
-    wf_parallel_ranges(n, FILL_GRAIN, 8.0 * (double)n, fill_uniform, &f);
+    struct fill f = {x, false, low, high - low, seed, stream};
+    wf_parallel_ranges(n, FILL_GRAIN, 8.0 * (double)n, fill, &f);
 }
 
 void wf_fill_normal(wf_real *x, int64_t n, double mean, double deviation, uint64_t seed, uint64_t stream)
 {
-    struct fill f = {x, mean, deviation, seed, stream};
-    wf_parallel_ranges(n, FILL_GRAIN, 25.0 * (double)n, fill_normal, &f);
+    struct fill f = {x, true, mean, deviation, seed, stream};
+    wf_parallel_ranges(n, FILL_GRAIN, 25.0 * (double)n, fill, &f);
 }

@@ -50,19 +50,15 @@ void wf_error_prefix(wf_error *error, const char *format, ...)
 {
     if (!error || error->code == WF_OK)
         return;
-    char old[sizeof error->message];
-    memcpy(old, error->message, sizeof old);
+    const wf_error old = *error;
+    char prefix[sizeof old.message];
     va_list list;
     va_start(list, format);
-    int wanted = vsnprintf(error->message, sizeof error->message, format, list);
+    if (vsnprintf(prefix, sizeof prefix, format, list) < 0)
+        prefix[0] = 0;
     va_end(list);
-    if (wanted < 0)
-        wanted = 0;
-    cut_whole(error->message, sizeof error->message, (size_t)wanted);
-    size_t used = strlen(error->message), room = sizeof error->message - used;
-    wanted = snprintf(error->message + used, room, ": %s", old);
-    cut_whole(error->message, sizeof error->message, used + (size_t)(wanted > 0 ? wanted : 0));
-    one_line(error->message);
+    error->code = WF_OK;
+    wf_error_set(error, old.code, "%s: %s", prefix, old.message);
 }
 
 void wf_error_clear(wf_error *error)

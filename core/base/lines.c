@@ -146,30 +146,37 @@ static void give(struct wf_lines *l, int64_t length, int64_t shown, int64_t ends
     l->done += length;
 }
 
-static wf_status too_long(const struct wf_lines *l, wf_error *error)
+/* Passes on, reads on and finds the end of what comes next: of the last line within the next `bytes`, or else of the first line that goes
+ * beyond them; *end is NULL where the text ends without a line end. */
+static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of more than %" PRId64 " bytes; is this text in lines?", l->name,
-                        l->line, l->longest);
-}
-
-wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
-{
-    const char *end = NULL;
+    *end = NULL;
     pass(l);
-    for (int64_t seen = 0;;) { /* a long line is not searched again from its start */
-        int64_t held = l->end - l->begin;
-        end = held > seen ? memchr(l->data + l->begin + seen, '\n', (size_t)(held - seen)) : NULL;
-        seen = held;
-        if (l->longest > 0 && (end ? end - l->data - l->begin : held) > l->longest)
-            return too_long(l, error);
-        if (end || l->ended)
-            break;
+    for (int64_t seen = bytes;;) { /* a long line is not searched again from its start */
+        int64_t held = l->end - l->begin, most = held < bytes ? held : bytes;
+        if (most > 0 && (held >= bytes || l->ended) && (*end = memrchr(l->data + l->begin, '\n', (size_t)most)))
+            return WF_OK;
+        if (held > seen) {
+            *end = memchr(l->data + l->begin + seen, '\n', (size_t)(held - seen));
+            seen = held;
+        }
+        if (l->longest > 0 && (*end ? *end - l->data - l->begin : held) > l->longest)
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of more than %" PRId64 " bytes; is this text in lines?",
+                                l->name, l->line, l->longest);
+        if (*end || l->ended)
+            return WF_OK;
         wf_status status = wf_lines_read(l, error);
         if (status != WF_OK)
             return status;
     }
-    if (l->begin == l->end)
-        return WF_OK;
+}
+
+wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
+{
+    const char *end;
+    wf_status status = find_end(l, 0, &end, error);
+    if (status != WF_OK || l->begin == l->end)
+        return status;
     int64_t length = (end ? end - l->data + 1 : l->end) - l->begin, shown = length - (end != NULL);
     shown -= end && shown > 0 && end[-1] == '\r';
     give(l, length, shown, 1);
@@ -178,49 +185,37 @@ wf_status wf_lines_next(struct wf_lines *l, wf_error *error)
 
 wf_status wf_lines_block(struct wf_lines *l, int64_t bytes, wf_error *error)
 {
-    const char *end = NULL;
-    pass(l);
-    for (int64_t seen = 0;;) {
-        int64_t held = l->end - l->begin, most = held < bytes ? held : bytes;
-        /* The last line end within the bytes that are wanted, or the first one behind them. */
-        if (held >= bytes || l->ended)
-            end = most > 0 ? memrchr(l->data + l->begin, '\n', (size_t)most) : NULL;
-        if (!end && held > bytes) {
-            int64_t from = seen > bytes ? seen : bytes;
-            end = memchr(l->data + l->begin + from, '\n', (size_t)(held - from));
-            seen = held;
-        }
-        if (l->longest > 0 && !end && held > l->longest)
-            return too_long(l, error);
-        if (end || l->ended)
-            break;
-        wf_status status = wf_lines_read(l, error);
-        if (status != WF_OK)
-            return status;
-    }
-    if (l->begin == l->end)
-        return WF_OK;
+    const char *end;
+    wf_status status = find_end(l, bytes, &end, error);
+    if (status != WF_OK || l->begin == l->end)
+        return status;
     int64_t length = end && !(l->ended && l->end - l->begin <= bytes) ? end + 1 - l->data - l->begin : l->end - l->begin;
     int64_t ends = wf_line_ends(l->data + l->begin, length);
     give(l, length, length, ends + (l->data[l->begin + length - 1] != '\n'));
     return WF_OK;
 }
 
+/* The line and, returned, the byte of it at which `offset` of the piece lies, both from 1. */
+static int64_t place_of(const struct wf_lines *l, int64_t offset, int64_t *line)
+{
+    int64_t begin = -l->mark;
+    *line = l->line;
+    for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); ++*line)
+        begin = ++p - l->text;
+    return offset - begin + 1;
+}
+
 char *wf_lines_place(const struct wf_lines *l, int64_t offset, char *place, size_t size)
 {
-    int64_t line = l->line, begin = -l->mark;
-    for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); line++)
-        begin = ++p - l->text;
-    snprintf(place, size, "%s:%" PRId64 ":%" PRId64, l->name, line, offset - begin + 1);
+    int64_t line, column = place_of(l, offset, &line);
+    snprintf(place, size, "%s:%" PRId64 ":%" PRId64, l->name, line, column);
     return place;
 }
 
 wf_status wf_lines_refuse(const struct wf_lines *l, int64_t offset, wf_error *error)
 {
-    int64_t line = l->line, begin = -l->mark;
-    for (const char *p = l->text, *end = l->text + offset; (p = memchr(p, '\n', (size_t)(end - p))); line++)
-        begin = ++p - l->text;
-    return wf_text_refuse(l->name, line, offset - begin + 1, l->text + offset, l->length - offset, error);
+    int64_t line, column = place_of(l, offset, &line);
+    return wf_text_refuse(l->name, line, column, l->text + offset, l->length - offset, error);
 }
 
 wf_status wf_lines_check(const struct wf_lines *l, wf_error *error)

@@ -122,7 +122,7 @@ START_TEST(arena_blocks)
     for (int i = 0; i < BLOCKS; i++) {
         if (i == 200) {
             mark = wf_arena_here(arena);
-            used = wf_arena_used(arena);
+            used = wf_arena_stats(arena).used;
         }
         size[i] = i % 50 == 49 ? (size_t)3 << 20 : (size_t)wf_rng_below(&rng, 40000);
         block[i] = wf_arena_get(arena, size[i]);
@@ -134,12 +134,12 @@ START_TEST(arena_blocks)
         for (size_t j = 0; j < size[i]; j++)
             if (block[i][j] != (unsigned char)i)
                 ck_abort_msg("block %d was overwritten at byte %zu", i, j);
-    size_t peak = wf_arena_peak(arena);
-    ck_assert_uint_eq(peak, wf_arena_used(arena));
-    ck_assert_uint_ge(wf_arena_reserved(arena), peak);
-    ck_assert_uint_eq(wf_arena_reserved(arena) % (2 << 20), 0);
+    size_t peak = wf_arena_stats(arena).peak;
+    ck_assert_uint_eq(peak, wf_arena_stats(arena).used);
+    ck_assert_uint_ge(wf_arena_stats(arena).reserved, peak);
+    ck_assert_uint_eq(wf_arena_stats(arena).reserved % (2 << 20), 0);
     wf_arena_rewind(arena, mark);
-    ck_assert_uint_eq(wf_arena_used(arena), used);
+    ck_assert_uint_eq(wf_arena_stats(arena).used, used);
     for (int i = 200; i < BLOCKS; i++)
         ck_assert_ptr_eq(wf_arena_get(arena, size[i]), block[i]);
     for (int i = 0; i < 200; i++)
@@ -147,8 +147,8 @@ START_TEST(arena_blocks)
             if (block[i][j] != (unsigned char)i)
                 ck_abort_msg("block %d was overwritten after the rewind", i);
     wf_arena_reset(arena);
-    ck_assert_uint_eq(wf_arena_used(arena), 0);
-    ck_assert_uint_eq(wf_arena_peak(arena), peak);
+    ck_assert_uint_eq(wf_arena_stats(arena).used, 0);
+    ck_assert_uint_eq(wf_arena_stats(arena).peak, peak);
     ck_assert_ptr_eq(wf_arena_get(arena, size[0]), block[0]);
     wf_arena_free(arena);
     wf_arena_free(NULL);
@@ -178,14 +178,14 @@ START_TEST(arena_settles)
         faults = after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt;
         if (pass == 0) {
             count = wf_alloc_count();
-            reserved = wf_arena_reserved(arena);
+            reserved = wf_arena_stats(arena).reserved;
             first = hash;
         }
         ck_assert_uint_eq(hash, first);
         wf_arena_reset(arena);
     }
     ck_assert_int_eq(wf_alloc_count(), count);
-    ck_assert_uint_eq(wf_arena_reserved(arena), reserved);
+    ck_assert_uint_eq(wf_arena_stats(arena).reserved, reserved);
 #ifndef __SANITIZE_ADDRESS__
     ck_assert_int_eq(faults, 0);
 #endif
@@ -201,8 +201,8 @@ START_TEST(arena_without_memory)
         wf_alloc_fail_after(n);
         ck_assert_ptr_null(wf_arena_get(arena, 10));
         wf_alloc_fail_after(-1);
-        ck_assert_uint_eq(wf_arena_used(arena), 0);
-        ck_assert_uint_eq(wf_arena_reserved(arena), 0);
+        ck_assert_uint_eq(wf_arena_stats(arena).used, 0);
+        ck_assert_uint_eq(wf_arena_stats(arena).reserved, 0);
     }
     ck_assert_ptr_null(wf_arena_get(arena, SIZE_MAX - 10));
     char *p = wf_arena_get(arena, 10);

@@ -10,7 +10,7 @@
  * an allocation nor a page fault. Under AddressSanitizer what is not handed out is poisoned, with red zones between. */
 typedef struct wf_arena wf_arena;
 typedef struct wf_arena_mark {
-    int32_t chunk;
+    int64_t chunk;
     size_t used;
     size_t total;
 } wf_arena_mark;
@@ -22,8 +22,9 @@ void *wf_arena_get(wf_arena *arena, size_t bytes);
 wf_arena_mark wf_arena_here(const wf_arena *arena);
 void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark);
 void wf_arena_reset(wf_arena *arena);
-size_t wf_arena_used(const wf_arena *arena);     /* bytes handed out now */
-size_t wf_arena_peak(const wf_arena *arena);     /* the most that ever was handed out */
-size_t wf_arena_reserved(const wf_arena *arena); /* bytes of all chunks */
+struct wf_arena_stats {
+    size_t used, peak, reserved; /* bytes handed out now, at most so far, and of all chunks */
+};
+struct wf_arena_stats wf_arena_stats(const wf_arena *arena);
 
 #endif
