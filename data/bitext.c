@@ -137,8 +137,7 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
     }
     int64_t lines = scan[0].lines;
     if (lines != scan[1].lines)
-        return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s has %" PRId64 " line%s and %s has %" PRId64 "; line by line they must be each other's translation",
+        return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " line%s and %s has %" PRId64 "; the files must be aligned by line",
                             source->file.path, lines, lines == 1 ? "" : "s", target->file.path, scan[1].lines);
     if (lines > UINT32_MAX)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->file.path, lines);
@@ -166,7 +165,7 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
 {
     *out = NULL;
     if (options->max_length < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a longest sentence of %" PRId64 " tokens: it must be positive, or 0 for no limit",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_length %" PRId64 " is out of range: it must be positive, or 0 for no limit",
                             options->max_length);
     struct wf_bitext *bitext = wf_alloc_zero(1, sizeof *bitext);
     if (!bitext)
@@ -232,7 +231,7 @@ char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t si
     if (s->source_unknown > 0 || s->target_unknown > 0)
         wf_string_format(&w, " (%s + %s unknown)", wf_text_count(s->source_unknown, number), wf_text_count(s->target_unknown, second));
     if (s->lines > s->used)
-        wf_string_format(&w, "; %s left out: ", wf_text_count(s->lines - s->used, number));
+        wf_string_format(&w, "; %s skipped: ", wf_text_count(s->lines - s->used, number));
     const char *between = "";
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (reason[i].count == 0)

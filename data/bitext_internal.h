@@ -7,16 +7,16 @@
 
 #include "text_file.h"
 
-/* What is held of a pair. Where its sentences end is looked for again when they are wanted. */
+/* What is kept in memory of a pair. The ends of its sentences are found again when they are read. */
 struct pair {
     int64_t at[2];   /* the first byte of the sentence in its file */
-    uint32_t ids[2]; /* with marks, and in the target with EOS or BOS: one more than the words */
+    uint32_t ids[2]; /* lengths, with special tokens: the target's has one of EOS and BOS */
 };
 
 struct bitext_side {
     struct text_file file;
     const wf_tokenizer *tokenizer;
-    bool bos, eos; /* marks that belong to the length: the target's is one */
+    bool bos, eos; /* special tokens that count for the length: in the target one */
     int32_t bos_id, eos_id;
     uint64_t content;                  /* hash */
     int64_t longest_bytes, longest_at; /* of the sentences that are short enough in ids, and where that is */
@@ -29,21 +29,21 @@ struct wf_bitext {
     struct pair *pair;
 };
 
-/* What each thread that encodes has. One tokenizer on both sides has one cache. */
+/* Of each thread that encodes. If both sides have one tokenizer, they share its cache. */
 struct encoder {
     wf_token_cache *cache[2];
     struct wf_tokens ids;
     struct wf_string text;
 };
 wf_status encoders_new(const struct wf_bitext *bitext, int count, struct encoder **out, wf_error *error) WF_CHECKED;
-/* Encodes the longest sentences in bytes and in ids with each, so that what encoding asks for is there from then on. */
+/* Encodes the longest sentences in bytes and in ids with each encoder, so that later sentences need no more memory. */
 wf_status encoders_warm(const struct wf_bitext *bitext, int count, struct encoder *encoders, wf_error *error) WF_CHECKED;
 void encoders_free(struct encoder *encoders, int count);
 
 /* Reads the sentence of a used pair that begins at `at` into *out. */
 wf_status bitext_sentence(const struct bitext_side *side, int64_t at, struct wf_string *out, wf_error *error) WF_CHECKED;
 
-/* Looks whether the files are still those that were opened. */
+/* WF_ERR_FORMAT if one of the files has changed since it was opened. */
 wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 
 /* --- survey.c --- */
@@ -52,8 +52,8 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
                         wf_error *error) WF_CHECKED;
 
 /* --- survey_cache.c --- */
-/* Sets *found, the survey and the pairs, when the folder holds those of this content, these tokenizers and options; what is damaged or in
- * the way counts as not found. Only WF_ERR_MEMORY fails. */
+/* Sets *found, the survey and the pairs, if the folder has them for this content, these tokenizers and options; a damaged or unreadable
+ * file is ignored. The only error is WF_ERR_MEMORY. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
 wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
 

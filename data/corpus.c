@@ -4,7 +4,6 @@
 
 #include <weft/corpus.h>
 #include <weft/internal/hash.h>
-#include <weft/internal/lines.h>
 #include <weft/memory.h>
 
 #include "text_ids.h"
@@ -54,15 +53,10 @@ static wf_status sources_open(struct sources *s, const char *const *paths, int64
 static wf_status sources_scan(struct sources *s, struct text_progress *progress, wf_error *error)
 {
     for (int64_t i = 0; i < s->files; i++) {
-        struct text_file *file = s->file + i;
-        char head[3] = "";
-        wf_status status = text_file_scan(file, progress, s->scan + i, error);
-        if (status == WF_OK)
-            status = text_file_read(file, 0, file->bytes < 3 ? file->bytes : 3, head, error);
+        wf_status status = text_file_scan(s->file + i, progress, s->scan + i, error);
         if (status != WF_OK)
             return status;
-        int64_t begin = file->bytes < 3 ? 0 : wf_line_first(head, 3);
-        s->part[i] = (struct text_part){file, s->scan[i].content, begin, file->bytes};
+        s->part[i] = (struct text_part){s->file + i, s->scan[i].content, s->scan[i].first, s->file[i].bytes};
         s->characters += s->scan[i].points[s->scan[i].pieces];
     }
     return WF_OK;

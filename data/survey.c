@@ -89,7 +89,7 @@ static wf_status survey_piece(void *ctx, int64_t worker, int64_t piece, wf_error
     if (status != WF_OK)
         return status;
     const char *newline = memchr(text->data, '\n', (size_t)bytes);
-    int64_t begin = piece == 0 ? wf_line_first(text->data, bytes) : newline ? newline + 1 - text->data : bytes + 1;
+    int64_t begin = piece == 0 ? e->scan->first : newline ? newline + 1 - text->data : bytes + 1;
     for (; status == WF_OK && begin <= bytes && base + begin < file->bytes; line++) {
         if (line > e->scan->ends[piece + 1])
             return text_file_changed(file, error);

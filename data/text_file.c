@@ -21,7 +21,7 @@
 
 wf_status text_file_changed(const struct text_file *file, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was changed while it was in use; start again with it as it is now", file->path);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file was modified while it was in use; start again", file->path);
 }
 
 static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
@@ -29,16 +29,13 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
     struct stat info;
     /* Without O_NONBLOCK a pipe without a writer would keep us for ever. */
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
-    if (file->fd < 0)
+    if (file->fd < 0 || fstat(file->fd, &info) != 0)
         return wf_file_refused(file->path, "opened", errno, error);
-    if (fstat(file->fd, &info) != 0)
-        return wf_file_refused(file->path, "examined", errno, error);
     if (S_ISDIR(info.st_mode))
         return wf_file_refused(file->path, "read", EISDIR, error);
     if (S_ISREG(info.st_mode)) {
         file->bytes = info.st_size;
-        file->seconds = info.st_mtim.tv_sec;
-        file->nanoseconds = info.st_mtim.tv_nsec;
+        file->written = info.st_mtim;
     } else if (!pipes) {
         return wf_error_set(error, WF_ERR_IO,
                             "%s: is a device or a pipe, not a regular file; it is read more than once, so write it to a file first",
@@ -186,7 +183,7 @@ wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_o
 
 struct scanning {
     const struct text_file *file;
-    const struct text_scan *out;
+    struct text_scan *out;
     uint64_t *hash; /* [pieces] */
     char *buffer;   /* [workers][TEXT_PIECE] */
     char last;      /* byte of the file */
@@ -218,7 +215,9 @@ static wf_status scan_piece(void *ctx, int64_t worker, int64_t piece, wf_error *
         return status;
     s->hash[piece] = wf_hash(buffer, bytes, 0);
     s->out->ends[piece + 1] = wf_line_ends(buffer, bytes);
-    s->out->points[piece + 1] = characters_in(buffer, bytes) - (piece == 0 && wf_line_first(buffer, bytes) > 0);
+    if (piece == 0)
+        s->out->first = wf_line_first(buffer, bytes);
+    s->out->points[piece + 1] = characters_in(buffer, bytes) - (piece == 0 && s->out->first > 0);
     if (piece + 1 == s->out->pieces)
         s->last = buffer[bytes - 1];
     return WF_OK;
@@ -262,20 +261,19 @@ wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *e
     struct stat info;
     if (file->memory || fstat(file->fd, &info) != 0) /* nothing is known against it */
         return WF_OK;
-    if (info.st_size == file->bytes && info.st_mtim.tv_sec == file->seconds && info.st_mtim.tv_nsec == file->nanoseconds)
+    if (info.st_size == file->bytes && !memcmp(&info.st_mtim, &file->written, sizeof file->written))
         return WF_OK;
-    file->seconds = -1; /* whoever asks again must not take it for unchanged */
+    file->written.tv_nsec = -1; /* whoever asks again must not take it for unchanged */
     if (info.st_size != file->bytes)
         return text_file_changed(file, error);
     struct text_scan scan;
     wf_status status = text_file_scan(file, NULL, &scan, error);
     if (status != WF_OK)
         return status;
-    bool same = scan.content == content;
+    if (scan.content == content)
+        file->written = info.st_mtim;
+    else
+        status = text_file_changed(file, error);
     text_scan_free(&scan);
-    if (!same)
-        return text_file_changed(file, error);
-    file->seconds = info.st_mtim.tv_sec;
-    file->nanoseconds = info.st_mtim.tv_nsec;
-    return WF_OK;
+    return status;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the room: a text in a file, read in pieces where it is wanted. It is not mapped: who shortens a mapped file ends the process that
- * reads it, and who shortens this one gives it an error. */
+/* Inside the room: a text file, read in pieces on demand. It is not mapped: a mapped file that another process truncates ends this process;
+ * here it is an error. */
 #ifndef WEFT_DATA_TEXT_FILE_H
 #define WEFT_DATA_TEXT_FILE_H
+
+#include <time.h>
 
 #include <weft/error.h>
 
@@ -10,19 +12,19 @@ struct text_file {
     char *path;
     int64_t bytes;
     int fd;
-    char *memory;                 /* all of it, where it is a pipe or a device; else NULL */
-    int64_t seconds, nanoseconds; /* when it was last written to */
+    char *memory;            /* the whole content of a pipe or a device; else NULL */
+    struct timespec written; /* the time of the last modification */
 };
 
-/* Opens a file. What can't be read twice is read at once with `pipes`, and refused without. WF_ERR_IO, WF_ERR_MEMORY; WF_ERR_FORMAT for one
- * with nothing in it but a byte order mark. On an error *file is closed. */
+/* Opens a file. A pipe or a device is read into memory with `pipes`, else it is WF_ERR_IO. WF_ERR_IO, WF_ERR_MEMORY; WF_ERR_FORMAT for an
+ * empty file, also one of only a byte order mark. On an error *file is closed. */
 wf_status text_file_open(struct text_file *file, const char *path, bool pipes, wf_error *error) WF_CHECKED;
 void text_file_close(struct text_file *file); /* also of {0} */
-/* Reads bytes at .. at+bytes-1 of it. WF_ERR_FORMAT where they are no longer there. */
+/* Reads bytes at .. at+bytes-1. WF_ERR_FORMAT if the file has been truncated. */
 wf_status text_file_read(const struct text_file *file, int64_t at, int64_t bytes, char *out, wf_error *error) WF_CHECKED;
-/* WF_ERR_FORMAT for one that is no longer what it was. */
+/* WF_ERR_FORMAT for a file that was modified while in use. */
 wf_status text_file_changed(const struct text_file *file, wf_error *error);
-/* WF_ERR_FORMAT for the byte at `offset`, which no text may hold. */
+/* WF_ERR_FORMAT for the byte at `offset`, which is invalid in text. */
 wf_status text_file_refuse(const struct text_file *file, int64_t offset, wf_error *error);
 /* Writes "path:line:byte" of it. */
 wf_status text_file_place(const struct text_file *file, int64_t offset, char *place, size_t size, wf_error *error) WF_CHECKED;
@@ -46,6 +48,7 @@ wf_status share_out(int workers, int64_t first, int64_t end, double cost, share_
 enum { TEXT_PIECE = 1 << 18 };
 struct text_scan {
     int64_t pieces, lines;
+    int64_t first; /* where the text begins: after a byte order mark */
     int64_t *ends, *points;
     uint64_t content; /* hash */
 };
@@ -63,7 +66,8 @@ static inline int64_t text_piece_bytes(const struct text_file *file, int64_t pie
 wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_once, double cost, share_body *body, void *ctx,
                          struct text_progress *progress, bool counts, wf_error *error) WF_CHECKED;
 
-/* Whether the file is still that which was opened: one that was only touched, or written with the same bytes, is. */
+/* WF_ERR_FORMAT if the content of the file has changed since it was opened; one that was only touched, or written with the same bytes, has
+ * not. */
 wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *error) WF_CHECKED;
 
 #endif

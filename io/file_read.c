@@ -43,7 +43,7 @@ char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *er
     }
     close(fd);
     if (too_long)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: longer than the %" PRId64 " bytes that are allowed here", path, limit);
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: larger than the limit of %" PRId64 " bytes", path, limit);
     if (status != WF_OK) {
         wf_string_free(&in);
         return NULL;

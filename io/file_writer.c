@@ -85,7 +85,7 @@ static wf_status begin(wf_file_writer *w, wf_error *error)
     const char *slash = strrchr(w->path, '/');
     int folder = slash ? (int)(slash + 1 - w->path) : 0;
     if (!w->path[folder] || (there && S_ISDIR(info.st_mode)))
-        return wf_error_set(error, WF_ERR_IO, "%s: is a folder, a file cannot be written there", w->path);
+        return wf_error_set(error, WF_ERR_IO, "%s: is a folder; name a file", w->path);
     int number = make_temporary(w, folder);
     if (number == ENOMEM)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", w->path);
@@ -208,7 +208,7 @@ static wf_status finish(wf_file_writer *w)
 wf_status wf_file_commit(wf_file_writer *w, wf_error *error)
 {
     if (!w)
-        return error && error->code ? error->code : wf_error_set(error, WF_ERR_STATE, "a file that was never begun is committed");
+        return error && error->code ? error->code : wf_error_set(error, WF_ERR_STATE, "wf_file_commit without wf_file_begin");
     wf_status status = finish(w);
     if (status != WF_OK)
         wf_error_set(error, status, "%s", w->failure.message);

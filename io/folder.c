@@ -36,10 +36,10 @@ wf_status wf_file_remove(const char *path, wf_error *error)
 wf_status wf_folder_make(const char *path, wf_error *error)
 {
     if (!*path)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a folder's name is empty");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the name of a folder is empty");
     char *part = wf_strdup(path);
     if (!part)
-        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to make the folder", path);
+        return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to create the folder", path);
     wf_status status = WF_OK;
     for (char *end = part; *end && status == WF_OK;) {
         end += strspn(end, "/");
@@ -51,8 +51,8 @@ wf_status wf_folder_make(const char *path, wf_error *error)
         int number = mkdir(part, 0777) == 0 ? 0 : errno;
         if (number != 0 && !wf_folder_exists(part)) {
             const char *reason = number == EEXIST || number == ENOTDIR ? "not a folder" : wf_reason(number);
-            status = strcmp(part, path) == 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s", path, reason)
-                                             : wf_error_set(error, WF_ERR_IO, "%s: cannot be made: %s: %s", path, part, reason);
+            status = strcmp(part, path) == 0 ? wf_error_set(error, WF_ERR_IO, "%s: cannot be created: %s", path, reason)
+                                             : wf_error_set(error, WF_ERR_IO, "%s: cannot be created: %s: %s", path, part, reason);
         }
         *end = kept;
     }

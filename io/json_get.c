@@ -143,7 +143,6 @@ wf_status wf_json_set_new(json_t *object, const char *key, json_t *value, wf_err
 
 wf_status wf_json_set_int(json_t *object, const char *key, int64_t value, wf_error *error)
 {
-    wf_json_init();
     return wf_json_set_new(object, key, json_integer(value), error);
 }
 
@@ -153,13 +152,11 @@ wf_status wf_json_set_double(json_t *object, const char *key, double value, wf_e
     if (!isfinite(value))
         return wf_error_set(error, WF_ERR_NUMERIC, "the JSON key %s cannot hold %s", wf_text_quote(key, quoted),
                             isnan(value) ? "a NaN" : "an infinity");
-    wf_json_init();
     return wf_json_set_new(object, key, json_real(value), error);
 }
 
 wf_status wf_json_set_bool(json_t *object, const char *key, bool value, wf_error *error)
 {
-    wf_json_init();
     return wf_json_set_new(object, key, json_boolean(value), error);
 }
 
@@ -169,6 +166,5 @@ wf_status wf_json_set_string(json_t *object, const char *key, const char *value,
     if (wf_utf8_check(value, (int64_t)strlen(value)) >= 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the JSON key %s cannot hold %s, which is not UTF-8", wf_text_quote(key, quoted),
                             wf_text_quote(value, quoted_value));
-    wf_json_init();
     return wf_json_set_new(object, key, json_string(value), error);
 }

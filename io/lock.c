@@ -45,7 +45,7 @@ static wf_status take(wf_lock *lock, wf_error *error)
     for (;;) {
         lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (lock->fd < 0)
-            return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be made: %s", lock->path, wf_reason(errno));
+            return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be created: %s", lock->path, wf_reason(errno));
         if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EINTR) {
                 close(lock->fd);

@@ -19,7 +19,7 @@ struct wf_bleu {
     struct wf_bleu_options options;
     struct counts counts;
     int64_t segments, pre_tokenized;
-    struct reference_count references;
+    int64_t references; /* reference_count_add */
     struct grams grams; /* from here on memory that every segment uses anew */
     struct symbols words;
     struct wf_string lower, tokens, scratch;
@@ -65,8 +65,7 @@ wf_status wf_bleu_new(const struct wf_bleu_options *options, wf_bleu **out, wf_e
     *out = NULL;
     struct wf_bleu_options o = options ? *options : (struct wf_bleu_options){0};
     if (o.tokenizer < WF_BLEU_13A || o.tokenizer > WF_BLEU_CHAR || o.smooth < WF_SMOOTH_EXP || o.smooth > WF_SMOOTH_NONE)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "BLEU: there is no such tokenizer or smoothing: %d, %d", (int)o.tokenizer,
-                            (int)o.smooth);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "BLEU: unknown tokenizer or smoothing: %d, %d", (int)o.tokenizer, (int)o.smooth);
     if (!isfinite(o.smooth_value) || o.smooth_value < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "BLEU: smooth_value must be positive, or 0 for its default");
     if (o.smooth_value == 0)
@@ -92,8 +91,7 @@ void wf_bleu_free(wf_bleu *bleu)
 void wf_bleu_reset(wf_bleu *bleu)
 {
     bleu->counts = (struct counts){0};
-    bleu->segments = bleu->pre_tokenized = 0;
-    bleu->references = (struct reference_count){0};
+    bleu->segments = bleu->pre_tokenized = bleu->references = 0;
 }
 
 /* The words of a text, as symbols, into bleu->words: new ones are made of the hypothesis alone. */
@@ -215,7 +213,7 @@ wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_erro
     if (o->smooth == WF_SMOOTH_FLOOR || o->smooth == WF_SMOOTH_ADD_K)
         snprintf(value, sizeof value, o->smooth_value < 1e20 ? "[%.2f]" : "[%g]", o->smooth_value);
     snprintf(out->signature, sizeof out->signature, "nrefs:%s|case:%s|eff:%s|tok:%s|smooth:%s%s|version:weft-%s",
-             reference_count_text(&bleu->references, references, sizeof references), o->lowercase ? "lc" : "mixed",
+             reference_count_text(bleu->references, references, sizeof references), o->lowercase ? "lc" : "mixed",
              o->effective_order ? "yes" : "no", tokenizer_names[o->tokenizer], smooth_names[o->smooth], value, wf_version());
     locale_c_leave(before);
     return WF_OK;

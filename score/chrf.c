@@ -22,7 +22,7 @@ struct wf_chrf {
     struct wf_chrf_options options;
     struct statistics counts;
     int64_t segments;
-    struct reference_count references;
+    int64_t references; /* reference_count_add */
     struct grams grams; /* from here on memory that every segment uses anew */
     struct symbols characters, words;
     struct wf_string lower;
@@ -61,8 +61,7 @@ void wf_chrf_free(wf_chrf *chrf)
 void wf_chrf_reset(wf_chrf *chrf)
 {
     chrf->counts = (struct statistics){0};
-    chrf->segments = 0;
-    chrf->references = (struct reference_count){0};
+    chrf->segments = chrf->references = 0;
 }
 
 /* --- counting -------------------------------------------------------------------------------------------------------- */
@@ -204,7 +203,7 @@ wf_status wf_chrf_result(const wf_chrf *chrf, struct wf_chrf_score *out, wf_erro
     int length = snprintf(out->name, sizeof out->name, "chrF%d", o->beta);
     memset(out->name + length, '+', (size_t)o->word_order);
     snprintf(out->signature, sizeof out->signature, "nrefs:%s|case:%s|eff:%s|nc:%d|nw:%d|space:%s|version:weft-%s",
-             reference_count_text(&chrf->references, references, sizeof references), o->lowercase ? "lc" : "mixed",
+             reference_count_text(chrf->references, references, sizeof references), o->lowercase ? "lc" : "mixed",
              o->eps_smoothing ? "no" : "yes", o->char_order, o->word_order, o->whitespace ? "yes" : "no", wf_version());
     return WF_OK;
 }

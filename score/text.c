@@ -165,17 +165,11 @@ bool score_text(struct wf_segment segment, bool lowercase, struct wf_string *mem
 
 /* --- output ---------------------------------------------------------------------------------------------------------- */
 
-void reference_count_add(struct reference_count *c, int64_t number)
+char *reference_count_text(int64_t count, char *text, size_t size)
 {
-    c->varies |= c->number != 0 && c->number != number;
-    c->number = number;
-}
-
-char *reference_count_text(const struct reference_count *c, char *text, size_t size)
-{
-    if (c->varies)
+    if (count == VARIES)
         snprintf(text, size, "var");
     else
-        snprintf(text, size, "%" PRId64, c->number);
+        snprintf(text, size, "%" PRId64, count);
     return text;
 }

@@ -30,12 +30,12 @@ wf_status score_add(wf_bleu *bleu, wf_chrf *chrf, struct wf_segment hypothesis, 
 wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
                        wf_error *error);
 
-/* The number of references as signatures tell it. */
-struct reference_count {
-    int64_t number; /* 0: no segment yet */
-    bool varies;
-};
-void reference_count_add(struct reference_count *c, int64_t number);
-char *reference_count_text(const struct reference_count *c, char *text, size_t size);
+/* The number of references of every segment, for signatures: 0 before the first segment, VARIES where it differs between segments. */
+enum { VARIES = -1 };
+static inline void reference_count_add(int64_t *count, int64_t number)
+{
+    *count = *count == 0 || *count == number ? number : VARIES;
+}
+char *reference_count_text(int64_t count, char *text, size_t size);
 
 #endif

@@ -47,6 +47,6 @@ sleep 0.1
 status=0
 wait $child || status=$?
 [ $status = 1 ] || failed "exit code $status, not 1, when a text was cut short: $(tail -1 log)"
-grep -q 'target: the file was changed while it was in use' log || failed "$(tail -1 log)"
+grep -q 'target: the file was modified while it was in use' log || failed "$(tail -1 log)"
 
 finish

@@ -31,7 +31,7 @@ printf '\nsix\n' >>train.en
 printf 'eins\n\n' >>train.de
 # shellcheck disable=SC2086
 "$weft" train seq2seq-tiny $files --out straight --steps 60 $small 2>log || failed "straight: $(tail -1 log)"
-grep -q '^training: 300 pairs.*2 left out: 1 empty source, 1 empty target' log || failed "what was left out is not told: $(cat log)"
+grep -q '^training: 300 pairs.*2 skipped: 1 empty source, 1 empty target' log || failed "what was left out is not told: $(cat log)"
 grep -q '^validation: 40 pairs' log || failed 'the validation pairs are not told'
 grep -q 'target tokens to train on' log || failed "tokens: $(cat log)"
 grep -q '"event":"data".*"used":300.*"empty_source":1' straight/metrics.jsonl || failed "metrics: $(head -3 straight/metrics.jsonl)"

@@ -180,7 +180,7 @@ START_TEST(files_that_change_in_use)
                 ck_ok(wf_pair_batches_next(batches, &pairs, error));
                 ck_assert(pairs.count == 2 && pairs.target[0] == wf_tokenizer_id(t, "w5", 2));
             } else {
-                ck_fails(wf_pair_batches_next(batches, &pairs, error), WF_ERR_FORMAT, "b: the file was changed while it was in use");
+                ck_fails(wf_pair_batches_next(batches, &pairs, error), WF_ERR_FORMAT, "b: the file was modified while it was in use");
                 ck_assert_int_eq(pairs.count, 0);
             }
         wf_pair_batches_free(batches);

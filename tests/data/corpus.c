@@ -304,7 +304,7 @@ START_TEST(a_text_that_is_cut_short)
             ck_assert_int_eq(ids.ids.count, 2000);
         } else {
             ck_fails(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error), WF_ERR_FORMAT,
-                     "the file was changed while it was in use");
+                     "the file was modified while it was in use");
         }
         wf_text_ids_close(&ids);
         wf_free(path);

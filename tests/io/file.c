@@ -39,7 +39,7 @@ START_TEST(loads_what_was_saved)
         wf_free(loaded);
         if (bytes > 0) {
             ck_assert_ptr_null(wf_file_load(path, bytes - 1, &length, &bad));
-            assert_message(&bad, WF_ERR_FORMAT, "longer than the");
+            assert_message(&bad, WF_ERR_FORMAT, "larger than the limit of");
         }
         wf_free(data);
     }

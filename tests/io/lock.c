@@ -93,7 +93,7 @@ START_TEST(says_why_it_cannot)
 {
     wf_error bad = {0};
     ck_assert_ptr_null(wf_lock_take(in_folder("missing/lock"), &bad));
-    assert_message(&bad, WF_ERR_IO, "missing/lock: the lock file cannot be made: No such file or directory");
+    assert_message(&bad, WF_ERR_IO, "missing/lock: the lock file cannot be created: No such file or directory");
     wf_error_clear(&bad);
     ck_assert_ptr_null(wf_lock_take(folder_of_test, &bad));
     assert_message(&bad, WF_ERR_IO, "Is a directory");

@@ -52,7 +52,7 @@ WF_API const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext);
 WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target);
 /* Sets *out to a sentence of a used pair, trimmed as described above. side 0: source, 1: target. WF_ERR_FORMAT: the file was truncated. */
 WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
-/* A one-line summary: "28,988 pairs, 431,002 + 467,118 tokens; 12 left out: 3 empty source, 9 source longer than 512"; unknown tokens, if
+/* A one-line summary: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3 empty source, 9 source longer than 512"; unknown tokens, if
  * any, follow the tokens. Truncated to `size` bytes with its NUL; 400 bytes suffice. Returns text. */
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);
 

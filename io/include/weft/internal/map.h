@@ -5,10 +5,10 @@
 
 #include <weft/error.h>
 
-/* Who shortens the file while it is mapped takes its last pages away, and reading those ends the process (SIGBUS): the system offers no
- * other answer. So only files of our own are mapped, which are never written to but replaced. */
+/* If another process truncates the file, reading the pages that it lost ends this process (SIGBUS). So only files that Weft itself writes
+ * are mapped by default: they are replaced, never modified. */
 struct wf_map {
-    const char *data; /* "" when the file is empty */
+    const char *data; /* "" if the file is empty or not mapped */
     int64_t bytes;
     int fd;
 };
@@ -18,7 +18,7 @@ struct wf_map {
 wf_status wf_map_open(const char *path, bool pages, struct wf_map *map, wf_error *error) WF_CHECKED;
 /* Reads `bytes` bytes from `offset` on and returns their number: fewer where the file has been cut, -1 (errno) on an error. */
 int64_t wf_map_read(int fd, int64_t offset, char *out, int64_t bytes);
-/* Also of {0}. */
+/* {0} is allowed. */
 void wf_map_close(struct wf_map *map);
 
 #endif
