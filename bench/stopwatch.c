@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Timing of training steps and of generation on fixed cases. */
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,8 @@
 
 #include <weft/encoder.h>
 #include <weft/generate.h>
+#include <weft/internal/grow.h>
+#include <weft/internal/locale_c.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/models.h>
@@ -195,14 +196,8 @@ static wf_status measure(struct bench *b, wf_error *error)
     for (int64_t i = -WARM; i < least || (now_ms() - start < seconds * 1e3 && (b->options->steps < 1 || i < b->options->steps)); i++) {
         if (i == 0)
             start = now_ms();
-        if (i >= b->room) {
-            int64_t room = b->room ? 2 * b->room : 1024;
-            double *sample = wf_realloc(b->sample, (size_t)room * sizeof *sample);
-            if (!sample)
-                return wf_error_set(error, WF_ERR_MEMORY, "no memory for the times of %lld steps", (long long)room);
-            b->sample = sample;
-            b->room = room;
-        }
+        if (!wf_grow(&b->sample, &b->room, i + 1, sizeof *b->sample))
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for the times of %lld steps", (long long)i + 1);
         double begin = now_ms();
         wf_status status = b->c->generate ? generate_once(b, error) : train_once(b, error);
         if (status != WF_OK)
@@ -332,13 +327,12 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
 
 char *wf_bench_json(const struct wf_bench_result *r, char *text, size_t size)
 {
-    /* A constant object in glibc: neither allocated nor freed. */
-    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    locale_t before = locale_c_enter();
     snprintf(text, size,
              "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
              "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"steps\":%lld,\"tokens_per_second\":%.1f,\"loss\":%.6f}",
              r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
              r->isa, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
-    uselocale(before);
+    locale_c_leave(before);
     return text;
 }

@@ -54,7 +54,7 @@ int run_bench(int argc, char **argv)
         {"steps", "N", "at most N steps of each case (default: as many as fit, three at least)", .number = &a.o.steps, .low = 1,
          .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99},
-        FLAG_ROW("json", &a.json, "print one JSON object per case"),
+        {"json", NULL, "print one JSON object per case", .flag = &a.json},
         THREADS_ROW(&a.threads),
         {0},
     };

@@ -149,7 +149,7 @@ int run_bleu(int argc, char **argv)
          .most = 1e300, .given = &a.for_bleu},
         {"effective-order", NULL, "BLEU: ignore n-gram orders that all lines are too short for", .flag = &b->effective_order,
          .given = &a.for_bleu},
-        FLAG_ROW("lowercase", &a.lowercase, "ignore case"),
+        {"lowercase", NULL, "ignore case", .flag = &a.lowercase},
         {"chrf-char-order", "N", "chrF: longest n-gram of characters (6)", .number = &a.char_order, .low = 1, .high = WF_CHRF_MAX_ORDER,
          .given = &a.for_chrf},
         {"chrf-word-order", "N", "chrF: longest n-gram of words (0); 2 is chrF++", .number = &a.word_order, .low = 0,
@@ -158,8 +158,8 @@ int run_bleu(int argc, char **argv)
         {"chrf-whitespace", NULL, "chrF: white space counts as characters", .flag = &c->whitespace, .given = &a.for_chrf},
         {"chrf-eps-smoothing", NULL, "chrF: mean of the orders' scores, as chrF++.py", .flag = &c->eps_smoothing, .given = &a.for_chrf},
         {"width", "N", "decimals of the score (1)", .number = &a.width, .low = 0, .high = 15},
-        FLAG_ROW("score-only", &a.score_only, "print only the score; not with --json"),
-        FLAG_ROW("json", &a.json, "print one JSON object for each metric, on a line"),
+        {"score-only", NULL, "print only the score; not with --json", .flag = &a.score_only},
+        {"json", NULL, "print one JSON object for each metric, on a line", .flag = &a.json},
         {0},
     };
     return run_command(

@@ -172,9 +172,9 @@ int run_evaluate(int argc, char **argv)
     const struct option_row options[] = {
         {"data", "FILE[,FILE]", "text to evaluate on, UTF-8; for translation: source and target, aligned by line", .text = &a.data,
          .needed = "the text to evaluate on"},
-        FLAG_ROW("json", &a.json, "print one JSON object"),
+        {"json", NULL, "print one JSON object", .flag = &a.json},
         {"beam", "N", "beam width; 1 is greedy (default: the model's)", .number = &a.beam, .low = 1, .high = 1024},
-        FLAG_ROW("no-bleu", &a.no_bleu, "for translation: only the loss, which is fast"),
+        {"no-bleu", NULL, "for translation: only the loss, which is fast", .flag = &a.no_bleu},
         RUN_ROWS(a.on),
         {0},
     };

@@ -89,7 +89,7 @@ int run_generate(int argc, char **argv)
          .most = 1e6},
         {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
         {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
-        FLAG_ROW("greedy", &a.greedy, "always take the most likely token"),
+        {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
         RUN_ROWS(a.on),
         {0},

@@ -41,9 +41,5 @@ void print_entry(const char *name, int indent, const char *text);
             "result",                                                                                                                      \
             .number = to, .low = 1, .high = 256                                                                                            \
     }
-#define FLAG_ROW(name, to, help)                                                                                                           \
-    {                                                                                                                                      \
-        name, NULL, help, .flag = to                                                                                                       \
-    }
 
 #endif

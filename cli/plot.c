@@ -43,7 +43,7 @@ int run_plot(int argc, char **argv)
     const char *runs[argc];
     struct arguments a = {.run = runs};
     const struct option_row options[] = {
-        FLAG_ROW("log", &a.plot.log, "logarithmic axis for the losses"),
+        {"log", NULL, "logarithmic axis for the losses", .flag = &a.plot.log},
         {"out", "FILE", "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", .text = &a.out},
         {0},
     };

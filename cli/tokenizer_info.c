@@ -52,82 +52,77 @@ static void describe(const json_t *part, char *text, size_t size)
     }
 }
 
-static const char *const parts[][2] = {
-    {"normalizer", "normalizer"}, {"pre_tokenizer", "pre-tokenizer"}, {"post_processor", "post-processor"}, {"decoder", "decoder"}};
-enum { PARTS = sizeof parts / sizeof *parts };
-
-static void print(const wf_tokenizer *t, const json_t *file)
-{
-    char text[256];
-    size_t i;
-    json_t *token;
-    printf("kind: %s\nvocabulary size: %" PRId64 "\nmerges: %" PRId64 "\n", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
-           wf_tokenizer_vocab_size(t), count_merges(file));
-    for (int p = 0; p < PARTS; p++) {
-        describe(json_object_get(file, parts[p][0]), text, sizeof text);
-        printf("%s: %s\n", parts[p][1], text);
-    }
-    json_array_foreach(json_object_get(file, "added_tokens"), i, token)
-    {
-        printf("%s token: %s %lld\n", json_is_true(json_object_get(token, "special")) ? "special" : "added",
-               json_string_value(json_object_get(token, "content")), (long long)json_integer_value(json_object_get(token, "id")));
-    }
-    printf("hash: %016" PRIx64 "\n", wf_tokenizer_hash(t));
-}
-
 /* {"<s>":0,...} of the added tokens that are special, or of those that are not. */
-static void add_tokens(struct wf_string *s, const char *key, const json_t *file, bool special)
+static json_t *added_tokens(const json_t *file, bool special)
 {
     size_t i;
-    json_t *token;
-    const char *comma = "";
-    wf_string_format(s, ",\"%s\":{", key);
+    json_t *token, *out = json_object();
     json_array_foreach(json_object_get(file, "added_tokens"), i, token)
     {
-        const json_t *content = json_object_get(token, "content");
-        if (json_is_true(json_object_get(token, "special")) != special)
-            continue;
-        wf_string_text(s, comma);
-        wf_string_json(s, json_string_value(content), (int64_t)json_string_length(content));
-        wf_string_format(s, ":%lld", (long long)json_integer_value(json_object_get(token, "id")));
-        comma = ",";
+        if (json_is_true(json_object_get(token, "special")) == special)
+            json_object_set(out, json_string_value(json_object_get(token, "content")), json_object_get(token, "id"));
     }
-    wf_string_char(s, '}');
+    return out;
 }
 
-static wf_status print_json(const wf_tokenizer *t, const json_t *file, wf_error *error)
+/* All that is printed: {"kind":"bpe",...}. NULL without memory. */
+static json_t *summarize(const wf_tokenizer *t, const json_t *file)
 {
+    static const char *const parts[] = {"normalizer", "pre_tokenizer", "post_processor", "decoder"};
     char text[256];
-    struct wf_string s = {0};
-    wf_string_format(&s, "{\"kind\":\"%s\",\"vocab_size\":%" PRId64 ",\"merges\":%" PRId64, wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)),
-                     wf_tokenizer_vocab_size(t), count_merges(file));
-    for (int p = 0; p < PARTS; p++) {
-        describe(json_object_get(file, parts[p][0]), text, sizeof text);
-        wf_string_format(&s, ",\"%s\":", parts[p][0]);
-        wf_string_json(&s, text, (int64_t)strlen(text));
+    json_t *out = json_pack("{s:s, s:I, s:I}", "kind", wf_tokenizer_kind_name(wf_tokenizer_kind_of(t)), "vocab_size",
+                            (json_int_t)wf_tokenizer_vocab_size(t), "merges", (json_int_t)count_merges(file));
+    for (int p = 0; p < 4; p++) {
+        describe(json_object_get(file, parts[p]), text, sizeof text);
+        json_object_set_new(out, parts[p], json_string(text));
     }
-    add_tokens(&s, "specials", file, true);
-    add_tokens(&s, "added", file, false);
-    wf_string_format(&s, ",\"hash\":\"%016" PRIx64 "\"}", wf_tokenizer_hash(t));
-    bool fine = !s.failed;
-    if (fine)
-        puts(s.data);
-    wf_string_free(&s);
-    return fine ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for JSON");
+    json_object_set_new(out, "specials", added_tokens(file, true));
+    json_object_set_new(out, "added", added_tokens(file, false));
+    snprintf(text, sizeof text, "%016" PRIx64, wf_tokenizer_hash(t));
+    json_object_set_new(out, "hash", json_string(text));
+    return out;
+}
+
+static void print(json_t *summary)
+{
+    static const char *const rows[][2] = {{"kind", "kind"},
+                                          {"vocab_size", "vocabulary size"},
+                                          {"merges", "merges"},
+                                          {"normalizer", "normalizer"},
+                                          {"pre_tokenizer", "pre-tokenizer"},
+                                          {"post_processor", "post-processor"},
+                                          {"decoder", "decoder"},
+                                          {"specials", "special token"},
+                                          {"added", "added token"},
+                                          {"hash", "hash"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *value = json_object_get(summary, rows[i][0]), *id;
+        const char *token;
+        if (json_is_string(value))
+            printf("%s: %s\n", rows[i][1], json_string_value(value));
+        if (json_is_integer(value))
+            printf("%s: %lld\n", rows[i][1], (long long)json_integer_value(value));
+        json_object_foreach(value, token, id) printf("%s: %s %lld\n", rows[i][1], token, (long long)json_integer_value(id));
+    }
 }
 
 static wf_status info(void *arguments, wf_error *error)
 {
     const struct arguments *a = arguments;
     wf_tokenizer *t;
-    json_t *file = NULL;
+    json_t *file = NULL, *summary = NULL;
+    char *text = NULL;
     wf_status status = wf_tokenizer_load(a->tokenizer, &t, error);
     if (status == WF_OK && !(file = read_file(t, error)))
         status = error->code;
+    if (status == WF_OK && !(text = wf_json_text(summary = summarize(t, file), 0, NULL, error)))
+        status = error->code;
     if (status == WF_OK && a->json)
-        status = print_json(t, file, error);
+        puts(text);
     else if (status == WF_OK)
-        print(t, file);
+        print(summary);
+    wf_free(text);
+    json_decref(summary);
     json_decref(file);
     wf_tokenizer_free(t);
     return status;
@@ -136,7 +131,7 @@ static wf_status info(void *arguments, wf_error *error)
 int run_tokenizer_info(int argc, char **argv)
 {
     struct arguments a = {0};
-    const struct option_row options[] = {FLAG_ROW("json", &a.json, "print one JSON object"), {0}};
+    const struct option_row options[] = {{"json", NULL, "print one JSON object", .flag = &a.json}, {0}};
     return run_command(&(struct command_line){"TOKENIZER.json", "Prints a tokenizer's kind, vocabulary size, special tokens and pipeline.",
                                               options, &a.tokenizer, .too_few = "which tokenizer? weft tokenizer info TOKENIZER.json",
                                               .too_many = "weft tokenizer info takes one file"},

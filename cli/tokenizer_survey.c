@@ -266,8 +266,8 @@ int run_tokenizer_survey(int argc, char **argv)
         {"batch-cost", "both|side",
          "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", .choice = &a.side,
          .given = &a.cost_given},
-        FLAG_ROW("source-bos", &a.bos, "of two files: the source begins with <s> (default: no)"),
-        FLAG_ROW("source-eos", &a.eos, "of two files: the source ends with </s> (default: no)"),
+        {"source-bos", NULL, "of two files: the source begins with <s> (default: no)", .flag = &a.bos},
+        {"source-eos", NULL, "of two files: the source ends with </s> (default: no)", .flag = &a.eos},
         THREADS_ROW(&a.threads),
         {0},
     };

@@ -137,8 +137,8 @@ int run_tokenizer_encode(int argc, char **argv)
 {
     struct state s = {.line = encode_line, .in.fd = -1};
     const struct option_row options[] = {
-        FLAG_ROW("specials", &s.specials, "add the special tokens of the template, such as <s> and </s>"),
-        FLAG_ROW("tokens", &s.tokens, "print the tokens as a JSON array per line instead of ids"),
+        {"specials", NULL, "add the special tokens of the template, such as <s> and </s>", .flag = &s.specials},
+        {"tokens", NULL, "print the tokens as a JSON array per line instead of ids", .flag = &s.tokens},
         {0},
     };
     return run("Converts lines of text on standard input to lines of ids. Line ends (\\n, \\r\\n) are not encoded; an empty line gives an "
@@ -149,7 +149,7 @@ int run_tokenizer_encode(int argc, char **argv)
 int run_tokenizer_decode(int argc, char **argv)
 {
     struct state s = {.line = decode_line, .in.fd = -1};
-    const struct option_row options[] = {FLAG_ROW("specials", &s.specials, "print special tokens too"), {0}};
+    const struct option_row options[] = {{"specials", NULL, "print special tokens too", .flag = &s.specials}, {0}};
     return run(
         "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a line end among the tokens "
         "becomes a blank.",

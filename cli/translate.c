@@ -172,7 +172,7 @@ int run_translate(int argc, char **argv)
          "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, "
          "such as de, have the common rules (default)",
          .take = take_language, .to = &a.language},
-        FLAG_ROW("keep-tokens", &a.keep_tokens, "print the tokens of a word-level model separated by spaces"),
+        {"keep-tokens", NULL, "print the tokens of a word-level model separated by spaces", .flag = &a.keep_tokens},
         RUN_ROWS(a.on),
         {0},
     };

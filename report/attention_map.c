@@ -16,22 +16,10 @@
 
 #include "labels.h"
 
-static const char *const kind_names[] = {"encoder", "decoder", "cross"};
-enum { KINDS = sizeof kind_names / sizeof *kind_names };
-
 const char *wf_map_kind_name(enum wf_map_kind kind)
 {
-    return (unsigned)kind < KINDS ? kind_names[kind] : "?";
-}
-
-bool wf_map_kind_parse(const char *name, enum wf_map_kind *out)
-{
-    for (int i = 0; i < KINDS; i++)
-        if (strcmp(name, kind_names[i]) == 0) {
-            *out = (enum wf_map_kind)i;
-            return true;
-        }
-    return false;
+    static const char *const names[] = {"encoder", "decoder", "cross"};
+    return (unsigned)kind <= WF_MAP_CROSS ? names[kind] : "?";
 }
 
 void wf_attention_free(struct wf_attention_maps *maps)

@@ -35,20 +35,13 @@ static void add_markup(struct wf_string *p, const char *text)
     wf_string_free(&clean);
 }
 
-/* A JSON string inside of a script element, which no "<" in it may end. */
-static void add_string(struct wf_string *p, const char *text)
+static void add_string(struct wf_string *json, const char *text)
 {
-    struct wf_string clean = {0}, json = {0};
+    struct wf_string clean = {0};
     label_clean(&clean, text, (int64_t)strlen(text), true);
-    wf_string_json(&json, clean.data, clean.length);
-    p->failed |= clean.failed || json.failed;
-    for (const char *at = json.data; !p->failed && *at; at++)
-        if (*at == '<' || *at == '>')
-            wf_string_format(p, "\\u%04x", *at);
-        else
-            wf_string_char(p, *at);
+    wf_string_json(json, clean.data, clean.length);
+    json->failed |= clean.failed;
     wf_string_free(&clean);
-    wf_string_free(&json);
 }
 
 static void add_tokens(struct wf_string *p, const char *name, char *const *token, int64_t count)
@@ -63,50 +56,53 @@ static void add_tokens(struct wf_string *p, const char *name, char *const *token
 
 static void add_maps(struct wf_string *p, const struct wf_attention_maps *maps, const struct wf_attention_opening *opening)
 {
-    wf_string_format(p, "<script type=\"application/json\" id=\"data\">\n{\"one\": %d, \"model\": ", ONE);
-    add_string(p, maps->model);
-    wf_string_format(p, ", \"opening\": {\"kind\": \"%s\", \"layer\": %" PRId64 ", \"head\": %" PRId64 "}, \"maps\": [",
+    struct wf_string json = {0}, half = {0};
+    wf_string_format(&json, "{\"one\": %d, \"model\": ", ONE);
+    add_string(&json, maps->model);
+    wf_string_format(&json, ", \"opening\": {\"kind\": \"%s\", \"layer\": %" PRId64 ", \"head\": %" PRId64 "}, \"maps\": [",
                      wf_map_kind_name(opening->map->kind), opening->head.layer, opening->head.head);
     for (int i = 0; i < maps->count; i++) {
         const struct wf_attention_map *map = &maps->map[i];
-        wf_string_format(p, "%s\n{\"kind\": \"%s\", \"layers\": %" PRId64 ", \"heads\": %" PRId64, i ? "," : "",
+        wf_string_format(&json, "%s\n{\"kind\": \"%s\", \"layers\": %" PRId64 ", \"heads\": %" PRId64, i ? "," : "",
                          wf_map_kind_name(map->kind), map->layers, map->heads);
-        add_tokens(p, "query", map->query_label, map->queries);
-        add_tokens(p, "key", map->key_label, map->keys);
-        add_tokens(p, "query_token", map->query, map->queries);
-        add_tokens(p, "key_token", map->key, map->keys);
-        wf_string_text(p, "}");
+        add_tokens(&json, "query", map->query_label, map->queries);
+        add_tokens(&json, "key", map->key_label, map->keys);
+        add_tokens(&json, "query_token", map->query, map->queries);
+        add_tokens(&json, "key_token", map->key, map->keys);
+        wf_string_text(&json, "}");
     }
-    wf_string_text(p, "\n]}\n</script>\n");
+    wf_string_text(&json, "\n]}");
+    /* no "<" of a token may end the element */
+    wf_string_text(p, "<script type=\"application/json\" id=\"data\">\n");
+    label_replace(&half, json.failed ? "" : json.data, "<", "\\u003c");
+    label_replace(p, half.failed ? "" : half.data, ">", "\\u003e");
+    wf_string_text(p, "\n</script>\n");
+    p->failed |= json.failed || half.failed;
+    wf_string_free(&json);
+    wf_string_free(&half);
 }
 
-/* Base64 of little-endian 16-bit integers: three of them are six bytes, eight characters. */
+/* Byte i of the weights as little-endian 16-bit integers; 0 past the end. */
+static unsigned byte_at(const struct wf_attention_map *map, int64_t i, int64_t bytes)
+{
+    unsigned value = i < bytes ? (unsigned)lrint(fmin(fmax(map->weights[i / 2], 0), 1) * ONE) : 0;
+    return i % 2 ? value >> 8 : value & 255;
+}
+
+/* Base64: three bytes are four characters. */
 static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    int64_t count = map->layers * map->heads * map->queries * map->keys;
+    int64_t bytes = 2 * map->layers * map->heads * map->queries * map->keys;
     wf_string_format(p, "<script type=\"application/octet-stream\" id=\"weights-%s\">", wf_map_kind_name(map->kind));
-    for (int64_t i = 0; i < count; i += 3) {
-        unsigned char byte[6] = {0};
-        char text[9];
-        int have = (int)(count - i < 3 ? count - i : 3);
-        if (i % 48 == 0) /* lines of 128 characters */
+    for (int64_t i = 0; i < bytes; i += 3) {
+        unsigned bits = byte_at(map, i, bytes) << 16 | byte_at(map, i + 1, bytes) << 8 | byte_at(map, i + 2, bytes);
+        char text[] = {digit[bits >> 18], digit[bits >> 12 & 63], digit[bits >> 6 & 63], digit[bits & 63]};
+        if (i % 96 == 0) /* lines of 128 characters */
             wf_string_text(p, "\n");
-        for (int k = 0; k < have; k++) {
-            unsigned value = (unsigned)lrint(fmin(fmax(map->weights[i + k], 0), 1) * ONE);
-            byte[2 * k] = value & 255;
-            byte[2 * k + 1] = (unsigned char)(value >> 8);
-        }
-        for (int k = 0; k < 2; k++) {
-            unsigned bits = (unsigned)byte[3 * k] << 16 | (unsigned)byte[3 * k + 1] << 8 | byte[3 * k + 2];
-            for (int c = 0; c < 4; c++)
-                text[4 * k + c] = digit[bits >> (18 - 6 * c) & 63];
-        }
-        if (have == 1)
-            memcpy(text + 3, "=", 2);
-        if (have == 2)
-            memcpy(text + 6, "==", 3);
-        wf_string_add(p, text, have == 1 ? 4 : 8);
+        if (bytes - i < 3)
+            memset(text + 1 + bytes - i, '=', (size_t)(3 - (bytes - i)));
+        wf_string_add(p, text, 4);
     }
     wf_string_text(p, "\n</script>\n");
 }

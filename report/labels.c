@@ -6,6 +6,7 @@
 
 #include <utf8proc.h>
 
+#include <weft/internal/encode.h>
 #include <weft/internal/string.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -13,19 +14,6 @@
 enum { JOINER = 0x200D, NON_JOINER = 0x200C, DOTTED_CIRCLE = 0x25CC };
 
 /* --- pieces to bytes ----------------------------------------------------------------------------------------------- */
-
-/* The byte that a character of a byte-level piece stands for, -1 for a character that stands for none. Printable bytes of Latin-1 stand for
- * themselves, the others follow each other from U+0100 on (Radford et al. 2019, bytes_to_unicode of GPT-2). */
-static int byte_of(uint32_t point)
-{
-    bool itself = (point >= 0x21 && point <= 0x7E) || (point >= 0xA1 && point <= 0xAC) || (point >= 0xAE && point <= 0xFF);
-    if (itself)
-        return (int)point;
-    if (point < 0x100 || point > 0x143)
-        return -1;
-    int n = (int)point - 0x100;
-    return n <= 0x20 ? n : n <= 0x42 ? 0x7F + n - 0x21 : 0xAD;
-}
 
 /* Whether the piece stands in the vocabulary as it is said, as added tokens do ("<été>"), and not as the signs of its bytes: then a text of
  * it is this token. */
@@ -44,7 +32,7 @@ static bool piece_bytes(const char *piece, int64_t length, struct wf_string *out
 {
     for (int64_t i = 0; i < length;) {
         uint32_t point;
-        int size = wf_utf8_decode(piece + i, length - i, &point), byte = size > 0 ? byte_of(point) : -1;
+        int size = wf_utf8_decode(piece + i, length - i, &point), byte = size > 0 ? unicode_to_byte(point) : -1;
         if (byte < 0)
             return false;
         wf_string_char(out, (char)byte);

@@ -4,7 +4,7 @@
 #ifndef WEFT_DATA_TOKENIZER_UNICODE_H
 #define WEFT_DATA_TOKENIZER_UNICODE_H
 
-#include <weft/base.h>
+#include <weft/internal/encode.h>
 
 enum char_class {
     CHAR_SPACE = 1,       /* White_Space */
@@ -36,7 +36,6 @@ int64_t unicode_skip_space(const char *text, int64_t from, int64_t to);
 int64_t unicode_skip_space_back(const char *text, int64_t from, int64_t to);
 
 /* GPT-2's 256 characters for bytes: itself where it is printable, else 256 and on. */
-uint32_t unicode_of_byte(unsigned char byte);
-int unicode_to_byte(uint32_t point); /* -1 when it stands for none */
+uint32_t unicode_of_byte(unsigned char byte); /* unicode_to_byte of encode.h is its inverse */
 
 #endif

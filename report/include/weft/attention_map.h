@@ -19,7 +19,6 @@ enum wf_map_kind {
     WF_MAP_CROSS    /* from the decoder to the source */
 };
 WF_API const char *wf_map_kind_name(enum wf_map_kind kind); /* "encoder", "decoder", "cross" */
-WF_API bool wf_map_kind_parse(const char *name, enum wf_map_kind *out);
 
 /* The maps of one kind. Rows are queries; each sums to 1. For a model without a run fill this struct directly; all four token lists are
  * required and may be the same list (example: docs/encoders.md). The functions below only read it; wf_attention_free is for the results of

@@ -31,4 +31,7 @@ bool wf_tokenizer_special_at(const wf_tokenizer *tokenizer, int64_t index, int32
  * wants of its batches would change sentences here. */
 wf_status wf_tokenizer_check_whole(const wf_tokenizer *tokenizer, const char *name, wf_error *error);
 
+/* The byte that a character of a byte-level piece stands for; -1 when it stands for none. */
+int unicode_to_byte(uint32_t point);
+
 #endif
