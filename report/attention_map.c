@@ -86,76 +86,80 @@ wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const st
 
 /* --- text to ids --------------------------------------------------------------------------------------------------- */
 
+/* The tokens of one axis. */
+struct axis {
+    const char *name; /* in messages */
+    const wf_tokenizer *tokenizer;
+    struct wf_tokens ids;
+};
+
 static wf_status no_memory(wf_error *error)
 {
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for attention maps");
 }
 
-static wf_status push(struct wf_tokens *ids, int32_t id, wf_error *error)
+static wf_status push(struct axis *a, int32_t id, wf_error *error)
 {
-    if (!wf_grow(&ids->id, &ids->capacity, ids->count + 1, sizeof *ids->id))
+    if (!wf_grow(&a->ids.id, &a->ids.capacity, a->ids.count + 1, sizeof *a->ids.id))
         return no_memory(error);
-    ids->id[ids->count++] = id;
+    a->ids.id[a->ids.count++] = id;
     return WF_OK;
 }
 
-static wf_status push_mark(struct wf_tokens *ids, const wf_tokenizer *tokenizer, enum wf_special special, const char *side, wf_error *error)
+static wf_status push_special(struct axis *a, enum wf_special special, wf_error *error)
 {
-    int32_t id = wf_tokenizer_special(tokenizer, special);
+    int32_t id = wf_tokenizer_special(a->tokenizer, special);
     if (id >= 0)
-        return push(ids, id, error);
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence, which the model needs", side,
+        return push(a, id, error);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s tokenizer has no token for the %s of a sentence, which the model needs", a->name,
                         special == WF_SPECIAL_BOS ? "beginning" : "end");
 }
 
-static wf_status encode(const wf_tokenizer *tokenizer, const char *what, const char *text, int64_t length, bool specials,
-                        struct wf_tokens *ids, wf_error *error)
+static wf_status encode(struct axis *a, const char *text, int64_t length, bool specials, wf_error *error)
 {
     const struct wf_encode_options o = {.specials = specials, .whole = true};
-    wf_status status = wf_tokenizer_encode_with(tokenizer, text, length, &o, ids, error);
+    wf_status status = wf_tokenizer_encode_with(a->tokenizer, text, length, &o, &a->ids, error);
     if (status != WF_OK)
-        wf_error_prefix(error, "the %s", what);
+        wf_error_prefix(error, "the %s", a->name);
     return status;
 }
 
-static wf_status refuse_empty(const char *what, wf_error *error)
+static wf_status refuse_empty(const struct axis *a, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s is empty: give at least a word", what);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s is empty: give at least a word", a->name);
 }
 
-static wf_status check_length(const char *what, int64_t count, int64_t most, wf_error *error)
+static wf_status check_length(const struct axis *a, int64_t most, wf_error *error)
 {
-    if (count <= most)
+    if (a->ids.count <= most)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has %" PRId64 " tokens, more than the maximum of %" PRId64 ": shorten it", what,
-                        count, most);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has %" PRId64 " tokens, more than the maximum of %" PRId64 ": shorten it", a->name,
+                        a->ids.count, most);
 }
 
 /* A sentence as translation sees it: one line, without the white space at its edges. */
-static wf_status encode_sentence(const wf_tokenizer *tokenizer, const char *what, const char *text, struct wf_tokens *ids, wf_error *error)
+static wf_status encode_sentence(struct axis *a, const char *text, wf_error *error)
 {
-    int64_t length = (int64_t)strlen(text), from = 0, to = 0, before = ids->count;
-    if (length == 0)
-        return refuse_empty(what, error);
-    int64_t next = wf_line_at(text, length, 0, &from, &to), more_from = 0, more_to = 0;
-    while (next < length) {
-        next = wf_line_at(text, length, next, &more_from, &more_to);
-        if (more_to > more_from && to > from)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has several lines: maps are of one sentence", what);
-        if (to == from)
-            from = more_from, to = more_to;
+    int64_t length = (int64_t)strlen(text), from = 0, to = 0, before = a->ids.count;
+    for (int64_t next = 0, line_from = 0, line_to = 0; next < length;) {
+        next = wf_line_at(text, length, next, &line_from, &line_to);
+        if (line_to > line_from && to > from)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "the %s has several lines: maps are of one sentence", a->name);
+        if (line_to > line_from)
+            from = line_from, to = line_to;
     }
-    wf_status status = encode(tokenizer, what, text + from, to - from, false, ids, error);
-    return status == WF_OK && ids->count == before ? refuse_empty(what, error) : status;
+    wf_status status = encode(a, text + from, to - from, false, error);
+    return status == WF_OK && a->ids.count == before ? refuse_empty(a, error) : status;
 }
 
 /* --- tensors to maps ----------------------------------------------------------------------------------------------- */
 
-static char **pieces_of(const wf_tokenizer *tokenizer, const struct wf_tokens *ids, bool labels)
+static char **pieces_of(const struct axis *a, bool labels)
 {
-    char **names = wf_alloc_zero((size_t)ids->count, sizeof *names);
-    for (int64_t i = 0; names && i < ids->count; i++) {
-        names[i] = labels ? label_of(tokenizer, ids->id[i]) : wf_strdup(wf_tokenizer_token(tokenizer, ids->id[i], NULL));
+    char **names = wf_alloc_zero((size_t)a->ids.count, sizeof *names);
+    for (int64_t i = 0; names && i < a->ids.count; i++) {
+        int32_t id = a->ids.id[i];
+        names[i] = labels ? label_of(a->tokenizer, id) : wf_strdup(wf_tokenizer_token(a->tokenizer, id, NULL));
         if (!names[i]) {
             labels_free(names, i);
             return NULL;
@@ -163,12 +167,6 @@ static char **pieces_of(const wf_tokenizer *tokenizer, const struct wf_tokens *i
     }
     return names;
 }
-
-/* The tokens of one axis. */
-struct axis {
-    const wf_tokenizer *tokenizer;
-    const struct wf_tokens *ids;
-};
 
 static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weights, wf_tape *tape, wf_error *error)
 {
@@ -200,12 +198,12 @@ static wf_status add_map(struct wf_attention_maps *maps, enum wf_map_kind kind, 
     *m = (struct wf_attention_map){.kind = kind,
                                    .layers = layers,
                                    .heads = wf_dim(weights[0], 1),
-                                   .queries = query->ids->count,
-                                   .keys = key->ids->count,
-                                   .query = pieces_of(query->tokenizer, query->ids, false),
-                                   .key = pieces_of(key->tokenizer, key->ids, false),
-                                   .query_label = pieces_of(query->tokenizer, query->ids, true),
-                                   .key_label = pieces_of(key->tokenizer, key->ids, true)};
+                                   .queries = query->ids.count,
+                                   .keys = key->ids.count,
+                                   .query = pieces_of(query, false),
+                                   .key = pieces_of(key, false),
+                                   .query_label = pieces_of(query, true),
+                                   .key_label = pieces_of(key, true)};
     if (!m->query || !m->key || !m->query_label || !m->key_label)
         return no_memory(error);
     return copy_weights(m, weights, tape, error);
@@ -213,104 +211,88 @@ static wf_status add_map(struct wf_attention_maps *maps, enum wf_map_kind kind, 
 
 /* --- kinds of models ----------------------------------------------------------------------------------------------- */
 
-/* The ids of a text, with the marks of the tokenizer's template for an encoder. A text of nothing else is refused. */
-static wf_status text_ids(const struct wf_run *run, const char *text, bool marks, struct wf_tokens *ids, wf_error *error)
-{
-    wf_status status = text[0] ? encode(run->tokenizer, "text", "", 0, marks, ids, error) : refuse_empty("text", error);
-    int64_t alone = ids->count;
-    ids->count = 0;
-    if (status == WF_OK)
-        status = encode(run->tokenizer, "text", text, (int64_t)strlen(text), marks, ids, error);
-    if (status == WF_OK && ids->count == alone)
-        status = refuse_empty("text", error);
-    return status == WF_OK ? check_length("text", ids->count, wf_model_shape_of(run->model)->context, error) : status;
-}
-
 static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *tape, struct wf_attention_maps *maps, wf_error *error)
 {
-    struct wf_tokens ids = {0};
+    struct axis a = {.name = "text", .tokenizer = run->tokenizer};
     const struct wf_model_shape *c = wf_model_shape_of(run->model);
     bool encoder = wf_model_kind_of(run->model) == WF_MODEL_ENCODER;
     wf_tensor **weights = wf_alloc_zero((size_t)c->layers, sizeof *weights);
-    wf_status status = weights ? text_ids(run, text, encoder, &ids, error) : no_memory(error);
+    wf_status status = weights ? encode(&a, "", 0, encoder, error) : no_memory(error);
+    int64_t alone = a.ids.count; /* the special tokens of the template: a text of nothing else is refused */
+    a.ids.count = 0;
+    if (status == WF_OK)
+        status = encode(&a, text, (int64_t)strlen(text), encoder, error);
+    if (status == WF_OK)
+        status = a.ids.count == alone ? refuse_empty(&a, error) : check_length(&a, c->context, error);
     if (status == WF_OK) {
         wf_tape_reset(tape, WF_INFER);
-        wf_tensor *in = wf_ids(tape, ids.id, 1, ids.count); /* [1,T] */
+        wf_tensor *in = wf_ids(tape, a.ids.id, 1, a.ids.count); /* [1,T] */
         wf_tensor *out = encoder ? wf_encoder_forward(run->model, in, .weights = weights) : wf_model_attention(run->model, in, weights);
-        struct axis axis = {run->tokenizer, &ids};
-        if (wf_is_poison(out))
-            status = wf_tape_status(tape, error);
-        else
-            status = add_map(maps, encoder ? WF_MAP_ENCODER : WF_MAP_DECODER, weights, c->layers, &axis, &axis, tape, error);
+        status = wf_is_poison(out) ? wf_tape_status(tape, error)
+                                   : add_map(maps, encoder ? WF_MAP_ENCODER : WF_MAP_DECODER, weights, c->layers, &a, &a, tape, error);
     }
-    wf_tokens_free(&ids);
+    wf_tokens_free(&a.ids);
     wf_free(weights);
     return status;
 }
 
-static wf_status source_ids(const struct wf_run *run, const char *text, struct wf_tokens *ids, wf_error *error)
+static wf_status source_ids(const struct wf_run *run, const char *text, struct axis *source, wf_error *error)
 {
     struct wf_model_shape c = wf_config_shape(&run->config);
-    wf_status status = c.source_bos ? push_mark(ids, run->source_tokenizer, WF_SPECIAL_BOS, "source", error) : WF_OK;
+    wf_status status = c.source_bos ? push_special(source, WF_SPECIAL_BOS, error) : WF_OK;
     if (status == WF_OK)
-        status = encode_sentence(run->source_tokenizer, "source", text, ids, error);
+        status = encode_sentence(source, text, error);
     if (status == WF_OK && c.source_eos)
-        status = push_mark(ids, run->source_tokenizer, WF_SPECIAL_EOS, "source", error);
-    return status == WF_OK ? check_length("source", ids->count, c.context, error) : status;
+        status = push_special(source, WF_SPECIAL_EOS, error);
+    return status == WF_OK ? check_length(source, c.context, error) : status;
 }
 
 /* What the decoder is given: <s> w1 .. wn, of the text or of the model's own translation. */
-static wf_status input_ids(const struct wf_run *run, const char *text, wf_tape *tape, const struct wf_tokens *source, struct wf_tokens *ids,
-                           wf_error *error)
+static wf_status target_ids(const struct wf_run *run, const char *text, wf_tape *tape, const struct axis *source, struct axis *target,
+                            wf_error *error)
 {
-    wf_status status = push_mark(ids, run->tokenizer, WF_SPECIAL_BOS, "target", error);
-    if (status == WF_OK && text) {
-        status = encode_sentence(run->tokenizer, "target", text, ids, error);
-        return status == WF_OK ? check_length("target", ids->count, wf_model_shape_of(run->model)->context, error) : status;
-    }
+    int64_t most = wf_model_shape_of(run->model)->context;
     int32_t eos = wf_tokenizer_special(run->tokenizer, WF_SPECIAL_EOS);
-    if (status == WF_OK && eos < 0)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "the target tokenizer has no token for the end of a sentence: give a target");
-    if (status != WF_OK)
-        return status;
-    const int32_t offsets[2] = {0, (int32_t)source->count};
+    wf_status status = push_special(target, WF_SPECIAL_BOS, error);
+    if (status == WF_OK && text)
+        status = encode_sentence(target, text, error);
+    if (status != WF_OK || text)
+        return status == WF_OK ? check_length(target, most, error) : status;
+    if (eos < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the target tokenizer has no token for the end of a sentence: give a target");
+    const int32_t offsets[2] = {0, (int32_t)source->ids.count};
     struct wf_translations t = {0};
-    status = wf_translate(run->model, tape, source->id, offsets, 1, ids->id[0], eos, &t, error);
-    int64_t most =
-        wf_model_shape_of(run->model)->context - 1; /* a translation that the limit cut may have one more than the decoder takes */
-    for (int64_t i = 0; status == WF_OK && i < t.hypothesis[0].length && i < most; i++)
-        status = push(ids, t.hypothesis[0].ids[i], error);
+    status = wf_translate(run->model, tape, source->ids.id, offsets, 1, target->ids.id[0], eos, &t, error);
+    /* a translation that the limit cut may have one more than the decoder takes */
+    for (int64_t i = 0; status == WF_OK && i < t.hypothesis[0].length && i < most - 1; i++)
+        status = push(target, t.hypothesis[0].ids[i], error);
     wf_translations_free(&t);
     return status;
 }
 
-static wf_status of_ids(const struct wf_run *run, const struct wf_tokens *source, const struct wf_tokens *input, wf_tape *tape,
+static wf_status of_ids(const struct wf_run *run, const struct axis *source, const struct axis *target, wf_tape *tape,
                         struct wf_attention_maps *maps, wf_error *error)
 {
     int64_t encoders = wf_model_shape_of(run->model)->encoder_layers, decoders = wf_model_shape_of(run->model)->layers;
-    const int32_t source_offsets[2] = {0, (int32_t)source->count}, target_offsets[2] = {0, (int32_t)input->count};
-    const struct axis from = {run->source_tokenizer, source}, to = {run->tokenizer, input};
+    const int32_t source_offsets[2] = {0, (int32_t)source->ids.count}, target_offsets[2] = {0, (int32_t)target->ids.count};
     wf_tensor **weights = wf_alloc_zero((size_t)(encoders + 2 * decoders), sizeof *weights);
     if (!weights)
         return no_memory(error);
     struct wf_seq2seq_weights w = {.encoder = weights, .decoder = weights + encoders, .cross = weights + encoders + decoders};
     struct wf_pairs pair = {.count = 1,
-                            .source = source->id,
+                            .source = source->ids.id,
                             .source_offsets = source_offsets,
-                            .input = input->id,
-                            .target = input->id, /* nothing is compared with it */
+                            .input = target->ids.id,
+                            .target = target->ids.id, /* nothing is compared with it */
                             .target_offsets = target_offsets};
     wf_tape_reset(tape, WF_INFER);
-    wf_tensor *out = wf_pairs_logits(run->model, tape, &pair, &w);
-    wf_status status = WF_OK;
-    if (wf_is_poison(out))
-        status = wf_tape_status(tape, error);
+    wf_status status = wf_is_poison(wf_pairs_logits(run->model, tape, &pair, &w)) ? wf_tape_status(tape, error) : WF_OK;
     if (status == WF_OK)
-        status = add_map(maps, WF_MAP_ENCODER, w.encoder, encoders, &from, &from, tape, error);
+        status = add_map(maps, WF_MAP_ENCODER, w.encoder, encoders, source, source, tape, error);
     if (status == WF_OK)
-        status = add_map(maps, WF_MAP_DECODER, w.decoder, decoders, &to, &to, tape, error);
+        status = add_map(maps, WF_MAP_DECODER, w.decoder, decoders, target, target, tape, error);
     if (status == WF_OK)
-        status = add_map(maps, WF_MAP_CROSS, w.cross, decoders, &to, &from, tape, error);
+        status = add_map(maps, WF_MAP_CROSS, w.cross, decoders, target, source, tape, error);
     wf_free(weights);
     return status;
 }
@@ -318,14 +300,14 @@ static wf_status of_ids(const struct wf_run *run, const struct wf_tokens *source
 static wf_status of_pair(const struct wf_run *run, const struct wf_attention_request *request, wf_tape *tape,
                          struct wf_attention_maps *maps, wf_error *error)
 {
-    struct wf_tokens source = {0}, input = {0};
+    struct axis source = {.name = "source", .tokenizer = run->source_tokenizer}, target = {.name = "target", .tokenizer = run->tokenizer};
     wf_status status = source_ids(run, request->source, &source, error);
     if (status == WF_OK)
-        status = input_ids(run, request->target, tape, &source, &input, error);
+        status = target_ids(run, request->target, tape, &source, &target, error);
     if (status == WF_OK)
-        status = of_ids(run, &source, &input, tape, maps, error);
-    wf_tokens_free(&source);
-    wf_tokens_free(&input);
+        status = of_ids(run, &source, &target, tape, maps, error);
+    wf_tokens_free(&source.ids);
+    wf_tokens_free(&target.ids);
     return status;
 }
 
