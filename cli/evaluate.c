@@ -15,45 +15,47 @@ struct arguments {
     bool json, no_bleu;
 };
 
-struct figures {
-    double loss, bits;
-    int64_t tokens, unknown; /* unknown: among all tokens of the texts */
-    bool bits_known, scored; /* bits a character: of language models */
+struct evaluation {
+    const struct arguments *a;
+    struct list files;
+    struct wf_run run;
+    wf_tape *tape;
+    char *cache;
+    struct wf_evaluation mean;
+    double bits;             /* per character */
+    int64_t unknown;         /* among all tokens of the texts */
+    bool bits_known, scored; /* bits_known: of language models */
     struct wf_translation_scores scores;
 };
 
-static void warn_of_unknown(struct figures *f, const char *file, int64_t unknown, int64_t tokens)
+static void warn_of_unknown(struct evaluation *e, const char *file, int64_t unknown, int64_t tokens)
 {
     char text[128];
-    f->unknown += unknown;
+    e->unknown += unknown;
     if (unknown > 0)
         fprintf(stderr, "weft: warning: %s: %s\n", file, wf_unknown_describe(unknown, tokens, text, sizeof text));
 }
 
-static wf_status evaluate_text(const struct arguments *a, const struct list *files, const struct wf_run *run, wf_tape *tape,
-                               struct figures *f, wf_error *error)
+static wf_status evaluate_text(struct evaluation *e, wf_error *error)
 {
     struct wf_text_ids text;
-    struct wf_evaluation e = {0};
-    char *cache = wf_cache_folder();
-    const struct wf_corpus_options o = {.tokenizer = run->tokenizer, .cache = cache};
-    wf_status status = wf_text_ids_open((const char *const *)files->item, files->count, &o, &text, error);
-    wf_free(cache);
+    const char *data = e->a->data;
+    const struct wf_corpus_options o = {.tokenizer = e->run.tokenizer, .cache = e->cache};
+    wf_status status = wf_text_ids_open((const char *const *)e->files.item, e->files.count, &o, &text, error);
     if (status == WF_OK)
-        warn_of_unknown(f, a->data, text.unknown, text.ids.count);
-    if (status == WF_OK && wf_model_kind_of(run->model) == WF_MODEL_ENCODER) {
-        if ((status = wf_evaluate_masked(run->model, run->tokenizer, tape, text.ids, 0, &e, error)) != WF_OK)
-            wf_error_prefix(error, "%s", a->data);
+        warn_of_unknown(e, data, text.unknown, text.ids.count);
+    if (status == WF_OK && wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER) {
+        if ((status = wf_evaluate_masked(e->run.model, e->run.tokenizer, e->tape, text.ids, 0, &e->mean, error)) != WF_OK)
+            wf_error_prefix(error, "%s", data);
     } else if (status == WF_OK && text.ids.count < 2) {
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", a->data);
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", data);
     } else if (status == WF_OK) {
-        status = wf_model_evaluate(run->model, tape, text.ids, 0, &e, error);
+        status = wf_model_evaluate(e->run.model, e->tape, text.ids, 0, &e->mean, error);
         /* the first token is given, so the characters that were predicted are fewer by its own */
-        f->bits = e.loss * (double)e.tokens / ((double)text.characters * (double)e.tokens / (double)text.ids.count) / M_LN2;
-        f->bits_known = true;
+        double predicted = (double)text.characters * (double)e->mean.tokens / (double)text.ids.count;
+        e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
+        e->bits_known = true;
     }
-    f->loss = e.loss;
-    f->tokens = e.tokens;
     wf_text_ids_close(&text);
     return status;
 }
@@ -65,104 +67,98 @@ static bool show(void *ctx, int64_t done, int64_t total)
     return !interrupted(NULL);
 }
 
-static wf_status evaluate_pairs(const struct arguments *a, const struct list *files, const struct wf_run *run, wf_tape *tape,
-                                struct figures *f, wf_error *error)
+static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
 {
-    if (files->count != 2)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", a->on.run,
-                            (long long)files->count);
-    char line[512], *cache = wf_cache_folder();
+    char line[512], **file = e->files.item;
+    const struct wf_run *run = &e->run;
     wf_bitext *bitext;
-    struct wf_evaluation e = {0};
-    wf_status status = wf_run_bitext(run, files->item[0], files->item[1], cache, &bitext, error);
-    wf_free(cache);
+    if (e->files.count != 2)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", e->a->on.run,
+                            (long long)e->files.count);
+    wf_status status = wf_run_bitext(run, file[0], file[1], e->cache, &bitext, error);
     if (status != WF_OK)
         return status;
     const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
-    warn_of_unknown(f, files->item[0], survey->source_unknown, survey->source_tokens);
-    warn_of_unknown(f, files->item[1], survey->target_unknown, survey->target_tokens);
-    status = wf_evaluate_pairs(run->model, tape, bitext, 0, 0, &e, error);
+    warn_of_unknown(e, file[0], survey->source_unknown, survey->source_tokens);
+    warn_of_unknown(e, file[1], survey->target_unknown, survey->target_tokens);
+    status = wf_evaluate_pairs(run->model, e->tape, bitext, 0, 0, &e->mean, error);
     wf_bitext_close(bitext);
-    f->loss = e.loss;
-    f->tokens = e.tokens;
-    if (status != WF_OK || a->no_bleu)
+    if (status != WF_OK || e->a->no_bleu)
         return status;
-    warn_of_pieces(run->tokenizer, a->on.run);
-    struct wf_translator_options o = {.search = {.beam = a->beam, .cancelled = interrupted}, .truncate = true};
+    warn_of_pieces(run->tokenizer, e->a->on.run);
+    struct wf_translator_options o = {.search = {.beam = e->a->beam, .cancelled = interrupted}, .truncate = true};
     struct display d;
     watch_interrupts(WATCH_BRIEF);
     display_open(&d);
-    status = wf_evaluate_translation(run, files->item[0], files->item[1], &o, show, &d, &f->scores, error);
+    status = wf_evaluate_translation(run, file[0], file[1], &o, show, &d, &e->scores, error);
     display_clear(&d);
-    f->scored = status == WF_OK;
-    report_truncated(f->scores.counts.truncated, f->scores.counts.lines, wf_config_shape(&run->config).context);
+    e->scored = status == WF_OK;
+    report_truncated(e->scores.counts.truncated, e->scores.counts.lines, wf_config_shape(&run->config).context);
     return status;
 }
 
-static wf_status compute(const struct arguments *a, struct figures *f, wf_error *error)
+static wf_status compute(struct evaluation *e, wf_error *error)
 {
-    struct wf_run run = {0};
-    struct list files = {0};
-    wf_tape *tape = NULL;
-    wf_status status = list_parse(a->data, true, &files, error);
+    const char *name = e->a->on.run;
+    wf_status status = list_parse(e->a->data, true, &e->files, error);
     if (status == WF_OK)
-        status = open_run(&a->on, &run, error);
-    if (status == WF_OK && !(tape = wf_tape_new(error)))
-        status = error->code;
-    if (status == WF_OK && !wf_model_translates(run.model) && (a->beam || a->no_bleu))
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s is the run of a model that does not translate: --beam and --no-bleu are about that", a->on.run);
-    if (status == WF_OK && wf_model_kind_of(run.model) == WF_MODEL_ENCODER && !(run.config.training.mask_rate > 0))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE",
-                              a->on.run, a->on.run);
-    if (status == WF_OK)
-        status = wf_model_translates(run.model) ? evaluate_pairs(a, &files, &run, tape, f, error)
-                                                : evaluate_text(a, &files, &run, tape, f, error);
-    if (status == WF_OK && !isfinite(exp(f->loss)))
-        status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", a->on.run,
-                              f->loss);
-    wf_tape_free(tape);
-    wf_run_close(&run);
-    list_free(&files);
+        status = open_run(&e->a->on, &e->run, error);
+    if (status != WF_OK)
+        return status;
+    bool translates = wf_model_translates(e->run.model), encodes = wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER;
+    if (!translates && (e->a->beam || e->a->no_bleu))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the run of a model that does not translate: --beam and --no-bleu are about that",
+                            name);
+    if (encodes && !(e->run.config.training.mask_rate > 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE", name,
+                            name);
+    e->cache = wf_cache_folder();
+    if (!(e->tape = wf_tape_new(error)))
+        return error->code;
+    status = translates ? evaluate_pairs(e, error) : evaluate_text(e, error);
+    if (status == WF_OK && !isfinite(exp(e->mean.loss)))
+        status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", name,
+                              e->mean.loss);
     return status;
 }
 
-static void print(const struct figures *f)
+static void print(const struct evaluation *e)
 {
     char line[512];
-    printf("loss %.4f\nperplexity %.4f\n", f->loss, exp(f->loss));
-    if (f->bits_known)
-        printf("bits per character %.4f\n", f->bits);
-    printf("tokens %lld\n", (long long)f->tokens);
-    if (f->scored) {
-        printf("%s\n", wf_bleu_line(&f->scores.bleu, true, 2, line, sizeof line));
-        printf("%s\n", wf_chrf_line(&f->scores.chrf, true, 2, line, sizeof line));
+    printf("loss %.4f\nperplexity %.4f\n", e->mean.loss, exp(e->mean.loss));
+    if (e->bits_known)
+        printf("bits per character %.4f\n", e->bits);
+    printf("tokens %lld\n", (long long)e->mean.tokens);
+    if (e->scored) {
+        printf("%s\n", wf_bleu_line(&e->scores.bleu, true, 2, line, sizeof line));
+        printf("%s\n", wf_chrf_line(&e->scores.chrf, true, 2, line, sizeof line));
     }
 }
 
-static void print_json(const struct figures *f)
+static void print_json(const struct evaluation *e)
 {
-    printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", f->loss, exp(f->loss));
-    if (f->bits_known)
-        printf("\"bits_per_character\": %.17g, ", f->bits);
-    printf("\"tokens\": %lld", (long long)f->tokens);
-    if (f->scored)
-        printf(", \"bleu\": %.17g, \"chrf\": %.17g, \"bleu_signature\": \"%s\", \"chrf_signature\": \"%s\"", f->scores.bleu.score,
-               f->scores.chrf.score, f->scores.bleu.signature, f->scores.chrf.signature);
-    printf(", \"unknown\": %lld}\n", (long long)f->unknown);
+    printf("{\"loss\": %.17g, \"perplexity\": %.17g, ", e->mean.loss, exp(e->mean.loss));
+    if (e->bits_known)
+        printf("\"bits_per_character\": %.17g, ", e->bits);
+    printf("\"tokens\": %lld", (long long)e->mean.tokens);
+    if (e->scored)
+        printf(", \"bleu\": %.17g, \"chrf\": %.17g, \"bleu_signature\": \"%s\", \"chrf_signature\": \"%s\"", e->scores.bleu.score,
+               e->scores.chrf.score, e->scores.bleu.signature, e->scores.chrf.signature);
+    printf(", \"unknown\": %lld}\n", (long long)e->unknown);
 }
 
 static wf_status evaluate(void *arguments, wf_error *error)
 {
-    const struct arguments *a = arguments;
-    struct figures f = {0};
-    wf_status status = compute(a, &f, error);
-    if (status == WF_OK && a->json)
-        print_json(&f);
-    else if (status == WF_OK)
-        print(&f);
+    struct evaluation e = {.a = arguments};
+    wf_status status = compute(&e, error);
+    if (status == WF_OK)
+        (e.a->json ? print_json : print)(&e);
+    wf_free(e.cache);
+    wf_tape_free(e.tape);
+    wf_run_close(&e.run);
+    list_free(&e.files);
     return status;
 }
 
