@@ -31,10 +31,8 @@ function writeAddress() {
 function readAddress() {
     clearTimeout(addressTimer);
     const parts = new URLSearchParams(location.hash.slice(1)), find = kind => data.maps.findIndex(one => one.kind === kind);
-    const count = (name, most) => Math.min(Math.max(parseInt(parts.get(name) ?? data.opening[name], 10) || 1, 1), most) - 1;
-    state.map = find(parts.get('kind'));
-    if (state.map < 0)
-        state.map = find(data.opening.kind);
+    const count = (name, most) => clamp(parseInt(parts.get(name) ?? data.opening[name], 10) || 1, 1, most) - 1;
+    state.map = find(find(parts.get('kind')) < 0 ? data.opening.kind : parts.get('kind'));
     state.layer = count('layer', mapNow().layers);
     state.head = count('head', mapNow().heads);
     state.pin = null;
@@ -46,40 +44,35 @@ function readAddress() {
 function drawAll() {
     buildKind();
     layout();
+    repaint();
+}
+
+function chooseHead(layer, head) {
+    state.layer = clamp(layer, 0, mapNow().layers - 1);
+    state.head = clamp(head, 0, mapNow().heads - 1);
     drawHead();
     drawFocus();
+    writeAddress();
+    say($('map-title').textContent);
 }
 
 function chooseKind(at) {
     state.map = at;
-    state.layer = Math.min(state.layer, mapNow().layers - 1);
-    state.head = Math.min(state.head, mapNow().heads - 1);
     state.pin = state.hover = null;
-    drawAll();
-    writeAddress();
-    say($('map-title').textContent);
-}
-
-function chooseHead(layer, head) {
-    const map = mapNow();
-    state.layer = Math.min(Math.max(layer, 0), map.layers - 1);
-    state.head = Math.min(Math.max(head, 0), map.heads - 1);
-    drawHead();
-    drawFocus();
-    writeAddress();
-    say($('map-title').textContent);
+    buildKind();
+    layout();
+    paintThumbs();
+    chooseHead(state.layer, state.head);
 }
 
 function choosePin(pin) {
     state.pin = pin;
     drawFocus();
     writeAddress();
-    if (pin)
-        reveal(pin);
-    if (pin)
-        sayToken();
-    else
-        say('No token is held');
+    if (!pin)
+        return say('No token is held');
+    reveal(pin);
+    sayToken();
 }
 
 // Scrolls the held token's row or column into what is seen of the map.
@@ -100,6 +93,7 @@ function chooseTheme(theme) {
     state.theme = document.documentElement.dataset.theme = theme;
     $('theme').textContent = theme === 'dark' ? 'Light' : 'Dark';
     $('theme').title = `Change to ${theme === 'dark' ? 'light' : 'dark'} colours`;
+    repaint();
 }
 
 function repaint() {
@@ -115,7 +109,7 @@ function chooseSort(sorted) {
 }
 
 function chooseZoom(factor) {
-    state.zoom = Math.min(Math.max(state.zoom * factor, 1), 8);
+    state.zoom = clamp(state.zoom * factor, 1, 8);
     layout();
     drawFocus();
     if (state.pin)
@@ -130,7 +124,7 @@ function placeOf(event) {
     if (!event.target.closest('#cells'))
         return null;
     const box = $('cells').getBoundingClientRect(), map = mapNow();
-    const at = (offset, count) => Math.min(Math.max(Math.floor(offset / cell), 0), count - 1);
+    const at = (offset, count) => clamp(Math.floor(offset / cell), 0, count - 1);
     return {query: at(event.clientY - box.top, map.query.length), key: at(event.clientX - box.left, map.key.length)};
 }
 
@@ -146,7 +140,7 @@ function hold(event) {
 function step(at) {
     const axis = state.pin?.axis ?? 'query', last = mapNow()[axis].length - 1;
     state.hover = null;
-    choosePin({axis, token: Math.min(Math.max(at(state.pin?.token ?? -1, last), 0), last)});
+    choosePin({axis, token: clamp(at(state.pin?.token ?? -1, last), 0, last)});
 }
 
 function turn() {
@@ -197,59 +191,54 @@ function onKey(event) {
 }
 
 function start() {
-    const dark = matchMedia('(prefers-color-scheme: dark)'), kinds = $('kinds');
+    const dark = matchMedia('(prefers-color-scheme: dark)');
+    const on = (node, event, action) => node.addEventListener(event, action);
     data.maps.forEach((map, at) => {
-        const button = make('button', kinds, BUTTONS[map.kind]);
+        const button = make('button', $('kinds'), BUTTONS[map.kind]);
         button.type = 'button';
-        button.addEventListener('click', () => chooseKind(at));
+        on(button, 'click', () => chooseKind(at));
     });
-    $('layer').addEventListener('change', event => chooseHead(+event.target.value, state.head));
-    $('head').addEventListener('change', event => chooseHead(state.layer, +event.target.value));
-    $('scale').addEventListener('change', event => {
+    on($('layer'), 'change', event => chooseHead(+event.target.value, state.head));
+    on($('head'), 'change', event => chooseHead(state.layer, +event.target.value));
+    on($('scale'), 'change', event => {
         state.scale = event.target.value;
         repaint();
     });
-    $('controls').addEventListener('submit', event => event.preventDefault());
-    $('thumbs').addEventListener('click', event => {
+    on($('controls'), 'submit', event => event.preventDefault());
+    on($('thumbs'), 'click', event => {
         const button = event.target.closest('button');
         if (button)
             chooseHead(+button.dataset.layer, +button.dataset.head);
     });
     for (const box of [$('scroll'), $('sentences')]) {
-        box.addEventListener('pointermove', event => chooseHover(placeOf(event)));
-        box.addEventListener('pointerleave', () => chooseHover(null));
-        box.addEventListener('click', hold);
+        on(box, 'pointermove', event => chooseHover(placeOf(event)));
+        on(box, 'pointerleave', () => chooseHover(null));
+        on(box, 'click', hold);
     }
-    $('sort').addEventListener('click', () => chooseSort(!state.sorted));
-    $('zoom-in').addEventListener('click', () => chooseZoom(1.5));
-    $('zoom-out').addEventListener('click', () => chooseZoom(1 / 1.5));
-    $('help-open').addEventListener('click', () => $('help').showModal());
-    $('theme').addEventListener('click', () => {
-        chooseTheme(state.theme === 'dark' ? 'light' : 'dark');
-        repaint();
-    });
-    const follow = theme => {
-        chooseTheme(theme);
-        repaint();
-    };
-    dark.addEventListener('change', () => follow(dark.matches ? 'dark' : 'light'));
+    on($('sort'), 'click', () => chooseSort(!state.sorted));
+    on($('zoom-in'), 'click', KEYS['+']);
+    on($('zoom-out'), 'click', KEYS['-']);
+    on($('help-open'), 'click', KEYS['?']);
+    on($('theme'), 'click', () => chooseTheme(state.theme === 'dark' ? 'light' : 'dark'));
+    on(dark, 'change', () => chooseTheme(dark.matches ? 'dark' : 'light'));
     let before = 'light'; // paper is light
-    addEventListener('beforeprint', () => {
+    on(window, 'beforeprint', () => {
         before = state.theme;
-        follow('light');
+        chooseTheme('light');
     });
-    addEventListener('afterprint', () => follow(before));
-    addEventListener('keydown', onKey);
-    addEventListener('hashchange', () => {
+    on(window, 'afterprint', () => chooseTheme(before));
+    on(window, 'keydown', onKey);
+    on(window, 'hashchange', () => {
         readAddress();
         drawAll();
     });
-    addEventListener('resize', () => {
+    on(window, 'resize', () => {
         layout();
         drawFocus();
     });
-    chooseTheme(dark.matches ? 'dark' : 'light');
     readAddress();
-    drawAll();
+    buildKind();
+    layout();
+    chooseTheme(dark.matches ? 'dark' : 'light');
 }
 start();

@@ -27,13 +27,9 @@ function headWeights(map, layer, head) {
 // A decoder's token sees no later ones: those cells hold no weight, rather than a small one.
 const masked = (map, query, key) => map.kind === 'decoder' && key > query;
 
-function largest(weights) {
-    let most = 1;
-    for (const weight of weights)
-        most = Math.max(most, weight);
-    return most;
-}
+const largest = weights => weights.reduce((most, weight) => Math.max(most, weight), 1);
 
+const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const number = weight => (weight / data.one).toFixed(3);
 
 // What can't be seen, or would turn the text around it, is shown by its code; a mark that stands alone gets a circle to stand on.

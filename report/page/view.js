@@ -73,31 +73,13 @@ function buildKind() {
             line.append(' ');
         });
     }
-    $('list').replaceChildren();
-    for (let at = 0; at < Math.max(map.query.length, map.key.length); at++) {
-        const row = make('li', $('list'));
-        make('span', row, '', 'at');
-        make('bdi', row);
-        make('span', make('span', row, '', 'track'), '');
-        make('span', row, '', 'value');
-    }
-    fill($('layer'), map.layers);
-    fill($('head'), map.heads);
+    for (const [select, count] of [[$('layer'), map.layers], [$('head'), map.heads]])
+        select.replaceChildren(...Array.from({length: count}, (_, i) => new Option(`${i + 1} of ${count}`, i)));
     $('hatch-name').hidden = map.kind !== 'decoder';
     $('scroll').setAttribute('aria-label',
         `${NAMES[map.kind]}: ${map.query.length} tokens that look, ${map.key.length} that are looked at`);
     [...$('kinds').querySelectorAll('button')].forEach((button, at) => button.setAttribute('aria-pressed', at === state.map));
-    buildThumbs();
-}
-
-function fill(select, count) {
-    select.replaceChildren();
-    for (let i = 0; i < count; i++)
-        make('option', select, `${i + 1} of ${count}`).value = i;
-}
-
-function buildThumbs() {
-    const map = mapNow(), box = $('thumbs');
+    const box = $('thumbs');
     box.replaceChildren();
     make('span', box, 'layer');
     for (let head = 0; head < map.heads; head++)
@@ -115,7 +97,6 @@ function buildThumbs() {
             make('canvas', button);
         }
     }
-    paintThumbs();
 }
 
 function paintThumbs() {
@@ -137,10 +118,9 @@ function layout() {
     for (const label of document.querySelectorAll('.axis bdi'))
         label.style.maxWidth = 'none';
     // Small maps: all of a layer in a line where that leaves them 18 pixels.
-    const thumb = Math.min(Math.max(Math.floor(($('thumbs').clientWidth - 52) / map.heads) - 4, 18), 64);
-    $('thumbs').style.gridTemplateColumns = `max-content repeat(${map.heads}, ${thumb}px)`;
+    const thumb = clamp(Math.floor(($('thumbs').clientWidth - 52) / map.heads) - 4, 18, 64);
+    $('thumbs').style.grid = `auto / max-content repeat(${map.heads}, ${thumb}px)`;
     $('thumbs').style.gridAutoRows = `minmax(${thumb}px, auto)`;
-    $('thumbs').style.gridTemplateRows = 'auto';
     const left = Math.max(longest($('rows'), narrow ? 88 : 150), 56), slant = longest($('columns'), narrow ? 80 : 130);
     const rise = Math.sin(SLANT * Math.PI / 180), run = Math.cos(SLANT * Math.PI / 180);
     const top = Math.ceil(slant * rise + 16), right = Math.ceil(slant * run + 8 * rise);
@@ -192,7 +172,7 @@ function drawHead() {
 function drawFocus() {
     const map = mapNow(), focus = focusNow();
     for (const axis of ['query', 'key'])
-        for (const label of (axis === 'query' ? $('rows') : $('columns')).children)
+        for (const label of $(axis === 'query' ? 'rows' : 'columns').children)
             label.classList.toggle('on', !!focus && +label.dataset[axis] === (focus.axis === axis ? focus.token : focus.other));
     const box = (node, row, rows, column, columns) => Object.assign(node.style,
         {left: `${column * cell}px`, top: `${row * cell}px`, width: `${columns * cell}px`, height: `${rows * cell}px`});
@@ -210,11 +190,9 @@ function drawFocus() {
 
 function drawReadout(focus) {
     const map = mapNow(), line = $('readout');
-    line.replaceChildren();
-    if (!focus) {
-        line.textContent = 'Point at a token or a cell; a click holds the token.';
+    line.textContent = focus ? '' : 'Point at a token or a cell; a click holds the token.';
+    if (!focus)
         return;
-    }
     // Without another token: the one at the other end that weighs most.
     const other = focus.other >= 0 ? focus.other : byWeight(weightsAt(focus.axis, focus.token))[0].at;
     const [query, key] = focus.axis === 'query' ? [focus.token, other] : [other, focus.token];
@@ -234,10 +212,8 @@ function drawReadout(focus) {
 
 // The text, its tokens shaded by their weight.
 function drawText(focus) {
-    const map = mapNow(), most = largest(weightsNow()), weight = new Map();
-    if (focus)
-        for (const found of weightsAt(focus.axis, focus.token))
-            weight.set(found.at, found.weight);
+    const map = mapNow(), most = largest(weightsNow());
+    const weight = new Map(focus ? weightsAt(focus.axis, focus.token).map(found => [found.at, found.weight]) : []);
     for (const chip of $('sentences').querySelectorAll('bdi')) {
         const axis = 'query' in chip.dataset ? 'query' : 'key', at = +chip.dataset[axis];
         const shown = focus && (isSelf(map) || axis !== focus.axis), colour = shown && weight.has(at)
@@ -250,29 +226,24 @@ function drawText(focus) {
 }
 
 function drawPanel(focus) {
-    const map = mapNow(), rows = $('list').children;
-    const found = focus ? weightsAt(focus.axis, focus.token) : [], list = state.sorted ? byWeight(found) : found;
+    const map = mapNow(), found = focus ? weightsAt(focus.axis, focus.token) : [], list = state.sorted ? byWeight(found) : found;
     const most = found.reduce((high, one) => Math.max(high, one.weight), 1), end = focus && otherAxis(focus.axis);
     const title = $('panel-title');
-    title.replaceChildren();
+    title.textContent = focus ? '' : 'Weights';
     if (focus) {
         make('bdi', title, visible(map[focus.axis][focus.token]));
         title.append(focus.axis === 'query' ? ' looks at' : ' is looked at by');
-    } else
-        title.textContent = 'Weights';
+    }
     const hidden = focus ? map[end].length - found.length : 0;
     $('panel-note').textContent = !focus ? 'Point at a token in the map or in the text.'
         : `Token ${focus.token + 1} of ${map[focus.axis].length}`
             + (hidden ? `; ${hidden} ${focus.axis === 'query' ? 'later' : 'earlier'} masked` : '');
-    for (let i = 0; i < rows.length; i++) {
-        rows[i].hidden = i >= list.length;
-        if (i >= list.length)
-            continue;
-        const [at, token, track, value] = rows[i].children;
-        at.textContent = list[i].at + 1;
-        token.textContent = visible(map[end][list[i].at]);
-        track.firstChild.style.width = `${100 * list[i].weight / most}%`;
-        value.textContent = number(list[i].weight);
-        rows[i].classList.toggle('on', list[i].at === focus.other);
+    $('list').replaceChildren();
+    for (const {at, weight} of list) {
+        const row = make('li', $('list'), '', at === focus.other ? 'on' : '');
+        make('span', row, at + 1, 'at');
+        make('bdi', row, visible(map[end][at]));
+        make('span', make('span', row, '', 'track')).style.width = `${100 * weight / most}%`;
+        make('span', row, number(weight), 'value');
     }
 }
