@@ -13,7 +13,7 @@ First both compute a loss from the same weights on the same batch, which must ag
 The fastest by its best step, and a second one if it is within a tenth, alternate with Weft, each round in new processes. What counts is the median of
 the rounds' medians, of the fastest variant. torch_models.py has the PyTorch models.
 """
-import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
+import argparse, json, os, pathlib, re, statistics, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / 'bench' / 'torch_models.py'
@@ -36,6 +36,8 @@ A = ap.parse_args()
 if A.quick:
     A.seconds, A.rounds = 1, 2
 BENCH = pathlib.Path(A.build) / 'bench'
+WEFT = pathlib.Path(A.build) / 'cli' / 'weft'
+SPINNING = {'GOMP_SPINCOUNT': '300000'} | dict(os.environ)  # libgomp's default, which the command lowers for busy machines
 TUNED = dict(os.environ, OMP_NUM_THREADS=str(A.threads), MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_='68719476736',
              GLIBC_TUNABLES='glibc.malloc.hugetlb=1')
 say = lambda *a: print(*a, file=sys.stderr if A.json else sys.stdout, flush=True)
@@ -49,10 +51,10 @@ def call(*command, env=None, allow=False):
 def build():
     if not (pathlib.Path(A.build) / 'build.ninja').exists():
         call('meson', 'setup', A.build, ROOT)
-    call('ninja', '-C', A.build, 'bench/case', 'bench/parity', 'bench/peak')
+    call('ninja', '-C', A.build, 'cli/weft', 'bench/parity', 'bench/peak')
 
 def weft(case, seconds):
-    r = json.loads(call(BENCH / 'case', '-t', A.threads, '-s', seconds, '-p', A.dropout, case))
+    r = json.loads(call(WEFT, 'bench', case, '--json', '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout, env=SPINNING))
     return {'ms': r['ms'], 'least': r['ms_min'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
             'parameters': r['parameters'], 'tokens': r['tokens']}
 
@@ -125,7 +127,7 @@ def compare(case):
         print(json.dumps(result), flush=True)
 
 build()
-known = [l.split()[0] for l in call(BENCH / 'case', '-l').splitlines()]
+known = re.findall('^  ([a-z][^ ]*)', call(WEFT, 'bench', '--help').split('Cases:')[1], re.M)
 for case in A.case:
     if case not in known:
         fail(f'there is no case {case}: {" ".join(known)}')
