@@ -7,7 +7,6 @@
 #include <pcre2.h>
 
 #include "pattern.h"
-#include "regex.h"
 #include <weft/internal/json.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>

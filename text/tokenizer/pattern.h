@@ -17,6 +17,10 @@ struct pattern {
     bool every; /* EVERY_CHARACTER */
 };
 
+/* regex.c: appends to *out the pattern that means the same to PCRE2 with UTF, UCP and MULTILINE: the dialects agree on most, but \w, \s,
+ * \h, \b and scripts are other sets. WF_ERR_FORMAT leaves in *problem what has no translation; WF_ERR_MEMORY. */
+wf_status regex_translate(const char *text, int64_t length, struct wf_string *out, const char **problem) WF_CHECKED;
+
 /* All matches in data[begin .. end-1], which stands for a text of its own, in order, into s->matches. WF_ERR_MEMORY, or WF_ERR_FORMAT when
  * matching took too long: s->fault says where. */
 wf_status pattern_find(const struct pattern *pattern, struct scratch *s, const char *data, int64_t begin, int64_t end);

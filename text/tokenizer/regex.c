@@ -5,8 +5,7 @@
 #include <pcre2.h>
 #include <utf8proc.h>
 
-#include "internal.h"
-#include "regex.h"
+#include "pattern.h"
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -37,6 +36,13 @@ static void put_text(struct translation *t, const char *text)
     put(t, text, (int64_t)strlen(text));
 }
 
+/* The next bytes as they are. */
+static void copy(struct translation *t, int64_t length)
+{
+    put(t, t->text + t->at, length);
+    t->at += length;
+}
+
 static bool next_is(const struct translation *t, const char *text)
 {
     int64_t n = (int64_t)strlen(text);
@@ -57,8 +63,7 @@ static void literal(struct translation *t, bool inside)
         several = several || (t->before == pairs[i][0] && letter == pairs[i][1]);
     if (t->folds && several)
         t->problem = "letters that are another character together where case does not count (ss, st, ff, fi, fl)";
-    put(t, t->text + t->at, size);
-    t->at += size;
+    copy(t, size);
     t->before = letter;
 }
 
@@ -93,7 +98,7 @@ static void property(struct translation *t)
     t->at += n;
 }
 
-/* What an escape of one letter becomes outside (inside) of a class; NULL leaves it as it is. */
+/* What an escape of one letter becomes outside and inside of a class: "" has no translation, NULL leaves it as it is. */
 static const struct escape {
     char letter;
     const char *outside, *inside;
@@ -108,19 +113,6 @@ static const struct escape {
     {'B', "(?:(?<=[" BARE "])(?=[" BARE "])|(?<![" BARE "])(?![" BARE "]))", ""},
     {'v', "\\x0b", "\\x0b"},
     {'R', "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])", ""},
-    {'d', NULL, NULL},
-    {'D', NULL, NULL},
-    {'A', NULL, ""},
-    {'Z', NULL, ""},
-    {'z', NULL, ""},
-    {'K', NULL, ""},
-    {'k', NULL, ""},
-    {'t', NULL, NULL},
-    {'n', NULL, NULL},
-    {'r', NULL, NULL},
-    {'f', NULL, NULL},
-    {'a', NULL, NULL},
-    {'e', NULL, NULL},
 };
 
 static void escape(struct translation *t, bool inside)
@@ -131,8 +123,7 @@ static void escape(struct translation *t, bool inside)
         return;
     }
     if (letter == 'x' && (next_is(t, "\\x{") || (t->at + 2 < t->length && t->text[t->at + 2] >= '0' && t->text[t->at + 2] <= '7'))) {
-        put(t, t->text + t->at, 2);
-        t->at += 2;
+        copy(t, 2);
         return;
     }
     if (letter == 'u' && t->length - t->at >= 6 && strspn(t->text + t->at + 2, "0123456789abcdefABCDEF") >= 4) {
@@ -143,21 +134,18 @@ static void escape(struct translation *t, bool inside)
         return;
     }
     bool is_letter = (letter | 32) >= 'a' && (letter | 32) <= 'z';
-    const char *becomes = NULL;
-    bool known = !is_letter;
+    bool same = letter && (!is_letter || strchr(inside ? "dDtnrfae" : "dDtnrfaeAZzKk", letter));
+    const char *becomes = same ? NULL : "";
     for (size_t i = 0; is_letter && i < sizeof escapes / sizeof *escapes; i++)
-        if (escapes[i].letter == letter) {
-            known = true;
+        if (escapes[i].letter == letter)
             becomes = inside ? escapes[i].inside : escapes[i].outside;
-        }
-    if (!letter || !known || (becomes && !*becomes)) {
-        t->problem = "an escape that is not known here";
+    if (!becomes) {
+        copy(t, 2);
         return;
     }
-    if (becomes)
-        put_text(t, becomes);
-    else
-        put(t, t->text + t->at, 2);
+    if (!*becomes)
+        t->problem = "an escape that is not known here";
+    put_text(t, becomes);
     t->at += 2;
 }
 
@@ -167,17 +155,13 @@ static void class(struct translation *t)
     static const struct {
         const char *name, *becomes;
     } posix[] = {{"[:space:]", SPACE}, {"[:digit:]", "\\p{Nd}"}, {"[:xdigit:]", HEX}, {"[:alpha:]", "\\p{Alphabetic}"}, {"[:word:]", WORD}};
-    put_text(t, "[");
-    t->at++;
-    if (next_is(t, "^")) {
-        put_text(t, "^");
-        t->at++;
-    }
+    copy(t, 1);
+    if (next_is(t, "^"))
+        copy(t, 1);
     for (bool first = true; t->at < t->length && !t->problem; first = false) {
         char c = t->text[t->at];
         if (c == ']' && !first) {
-            put_text(t, "]");
-            t->at++;
+            copy(t, 1);
             return;
         }
         if (c == '\\') {
@@ -205,24 +189,16 @@ static void class(struct translation *t)
 /* What follows a bracket: groups and options; (?m) is PCRE2's (?s). */
 static void group(struct translation *t)
 {
-    static const char *const same[] = {"(?:", "(?=", "(?!", "(?>", "(?<", "(?#"};
     if (next_is(t, "(*")) {
         t->problem = "a callout";
         return;
     }
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (next_is(t, same[i])) {
-            put(t, same[i], 3);
-            t->at += 3;
-            return;
-        }
-    if (!next_is(t, "(?")) {
-        put_text(t, "(");
-        t->at++;
+    bool plain = !next_is(t, "(?");
+    if (plain || (t->text[t->at + 2] && strchr(":=!><#", t->text[t->at + 2]))) {
+        copy(t, plain ? 1 : 3);
         return;
     }
-    put_text(t, "(?");
-    for (t->at += 2; t->at < t->length; t->at++) {
+    for (copy(t, 2); t->at < t->length; t->at++) {
         char c = t->text[t->at];
         if (c == ':' || c == ')')
             return;
