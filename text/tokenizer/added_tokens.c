@@ -72,7 +72,7 @@ json_t *added_tokens_write(const wf_tokenizer *t)
     json_t *array = json_array();
     for (int64_t i = 0; i < t->added_count; i++) {
         json_t *object = json_object();
-        keys_write(t, keys, t->added + i, object);
+        keys_write(keys, t->added + i, object);
         json_array_append_new(array, object);
     }
     return array;
@@ -81,7 +81,7 @@ json_t *added_tokens_write(const wf_tokenizer *t)
 uint64_t added_tokens_hash(const wf_tokenizer *t, uint64_t hash)
 {
     for (int64_t i = 0; i < t->added_count; i++)
-        hash = keys_hash(t, keys, t->added + i, hash);
+        hash = keys_hash(keys, t->added + i, hash);
     return hash;
 }
 

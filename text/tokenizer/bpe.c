@@ -179,7 +179,7 @@ static wf_status first_pieces(const struct encoding *e, const char *word, int64_
                 return WF_ERR_MEMORY;
             bytes = s->piece.data;
             bytes_length = s->piece.length;
-            id = model_id(e->t, bytes, bytes_length);
+            id = model_id(m, bytes, bytes_length);
         } else {
             id = point_map_find(&m->points, point);
         }
@@ -213,7 +213,7 @@ static wf_status bpe(const struct encoding *e, const char *word, int64_t length)
     struct scratch *s = e->s;
     struct wf_tokens *out = e->out;
     int64_t count = 0;
-    int32_t id = m->ignore_merges ? model_id(e->t, word, length) : -1;
+    int32_t id = m->ignore_merges ? model_id(m, word, length) : -1;
     if (id >= 0)
         return tokens_add(out, id);
     if (length > WORD_MOST) { /* places are 32 bits */
@@ -262,70 +262,68 @@ static bool merge_parts(json_t *value, const char *part[2], int64_t length[2])
 }
 
 /* Adds a merge, for which there is room. */
-static void add_merge(struct reader *r, int32_t left, int32_t right, struct wf_string *join)
+static void add_merge(struct reader *r, struct model *m, int32_t left, int32_t right, struct wf_string *join)
 {
-    wf_tokenizer *t = r->t;
     char quoted[WF_QUOTE_SIZE];
     int64_t a = 0, b = 0;
-    const char *first = left < 0 ? "" : vocab_piece(&t->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(&t->vocab, right, &b);
-    int64_t skip = b < t->model.prefix.length ? 0 : t->model.prefix.length; /* not part of the join */
+    const char *first = left < 0 ? "" : vocab_piece(m->vocab, left, &a), *second = right < 0 ? "" : vocab_piece(m->vocab, right, &b);
+    int64_t skip = b < m->prefix.length ? 0 : m->prefix.length; /* not part of the join */
     join->length = 0;
     wf_string_add(join, first, a);
     if (!wf_string_add(join, second + skip, b - skip)) {
         reader_no_memory(r);
         return;
     }
-    int32_t id = left < 0 || right < 0 ? -1 : model_id(t, join->data, join->length);
+    int32_t id = left < 0 || right < 0 ? -1 : model_id(m, join->data, join->length);
     if (id < 0)
-        reader_refuse(r, "merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", t->model.merges + 1,
+        reader_refuse(r, "merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", m->merges + 1,
                       wf_text_quote(join->data, quoted));
-    t->model.merge[t->model.merges++] = (struct merge){left, right, id};
+    m->merge[m->merges++] = (struct merge){left, right, id};
 }
 
-static void read_merge(struct reader *r, json_t *value, struct wf_string *join)
+static void read_merge(struct reader *r, struct model *m, json_t *value, struct wf_string *join)
 {
     const char *part[2];
     int64_t length[2];
     if (json_is_string(value) && !strncmp(json_string_value(value), "#version", 8))
         return;
     if (merge_parts(value, part, length))
-        add_merge(r, model_id(r->t, part[0], length[0]), model_id(r->t, part[1], length[1]), join);
+        add_merge(r, m, model_id(m, part[0], length[0]), model_id(m, part[1], length[1]), join);
     else
-        reader_refuse(r, "merge %" PRId64 " is neither \"left right\" nor [\"left\", \"right\"]", r->t->model.merges + 1);
+        reader_refuse(r, "merge %" PRId64 " is neither \"left right\" nor [\"left\", \"right\"]", m->merges + 1);
 }
 
 static void read_merges(struct reader *r, const struct key *key, json_t *object, void *field)
 {
+    struct model *m = field;
     struct wf_string join = {0};
     const struct tokenizer_table *table = r->table;
     json_t *merges = table ? NULL : reader_array(r, object, key->name);
     int64_t count = table ? table->merges : (int64_t)json_array_size(merges);
-    (void)field;
-    r->t->model.merge = reader_keep(r, count, sizeof *r->t->model.merge);
+    m->merge = reader_keep(r, count, sizeof *m->merge);
     for (int64_t i = 0; i < count && !reader_failed(r); i++)
         if (table)
-            add_merge(r, table->merge[i].left, table->merge[i].right, &join);
+            add_merge(r, m, table->merge[i].left, table->merge[i].right, &join);
         else
-            read_merge(r, json_array_get(merges, (size_t)i), &join);
+            read_merge(r, m, json_array_get(merges, (size_t)i), &join);
     wf_string_free(&join);
 }
 
-static json_t *write_merges(const wf_tokenizer *t, const void *field)
+static json_t *write_merges(const void *field)
 {
+    const struct model *m = field;
     json_t *array = json_array();
-    (void)field;
-    for (int64_t i = 0; i < t->model.merges; i++) {
-        const struct merge *m = t->model.merge + i;
-        json_array_append_new(
-            array, json_pack("[s, s]", vocab_piece(&t->vocab, m->left, &(int64_t){0}), vocab_piece(&t->vocab, m->right, &(int64_t){0})));
-    }
+    int64_t length;
+    for (const struct merge *pair = m->merge; pair < m->merge + m->merges; pair++)
+        json_array_append_new(array,
+                              json_pack("[s, s]", vocab_piece(m->vocab, pair->left, &length), vocab_piece(m->vocab, pair->right, &length)));
     return array;
 }
 
-static uint64_t hash_merges(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_merges(const void *field, uint64_t hash)
 {
-    (void)field;
-    return wf_hash(t->model.merge, t->model.merges * (int64_t)sizeof *t->model.merge, hash);
+    const struct model *m = field;
+    return wf_hash(m->merge, m->merges * (int64_t)sizeof *m->merge, hash);
 }
 
 static const struct key_kind value_merges = {KIND_OWN, read_merges, write_merges, hash_merges};

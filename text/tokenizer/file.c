@@ -32,16 +32,14 @@ static void read_strategy(struct reader *r, const struct key *key, json_t *objec
         reader_refuse(r, "the strategy of padding is neither BatchLongest nor Fixed");
 }
 
-static json_t *write_strategy(const wf_tokenizer *t, const void *field)
+static json_t *write_strategy(const void *field)
 {
     int64_t fixed = *(const int64_t *)field;
-    (void)t;
     return fixed < 0 ? json_string("BatchLongest") : json_pack("{s:I}", "Fixed", (json_int_t)fixed);
 }
 
-static uint64_t hash_strategy(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_strategy(const void *field, uint64_t hash)
 {
-    (void)t;
     return number_hash(*(const int64_t *)field, hash);
 }
 
@@ -71,11 +69,11 @@ static bool read_section(struct reader *r, json_t *root, const char *name, const
     return on;
 }
 
-static json_t *write_section(const wf_tokenizer *t, const struct key *keys, bool on, const void *from)
+static json_t *write_section(const struct key *keys, bool on, const void *from)
 {
     json_t *object = on ? json_object() : json_null();
     if (on)
-        keys_write(t, keys, from, object);
+        keys_write(keys, from, object);
     return object;
 }
 
@@ -184,12 +182,11 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
 {
     wf_json_init();
     wf_json_memory_clear();
-    json_t *root =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0", "truncation",
-                  write_section(t, truncation_keys, t->truncation.on, &t->truncation), "padding",
-                  write_section(t, padding_keys, t->padding.on, &t->padding), "added_tokens", added_tokens_write(t), "normalizer",
-                  part_write(t, t->normalizer), "pre_tokenizer", part_write(t, t->pre_tokenizer), "post_processor",
-                  part_write(t, t->post_processor), "decoder", part_write(t, t->decoder), "model", part_write(t, &t->model.part));
+    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0", "truncation",
+                             write_section(truncation_keys, t->truncation.on, &t->truncation), "padding",
+                             write_section(padding_keys, t->padding.on, &t->padding), "added_tokens", added_tokens_write(t), "normalizer",
+                             part_write(t->normalizer), "pre_tokenizer", part_write(t->pre_tokenizer), "post_processor",
+                             part_write(t->post_processor), "decoder", part_write(t->decoder), "model", part_write(&t->model.part));
     int64_t bytes = 0, before = out->length;
     char *text = wf_json_memory_failed() ? NULL : wf_json_text(root, 2, &bytes, NULL);
     json_decref(root);
@@ -203,11 +200,11 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
 
 uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
 {
-    uint64_t hash = keys_hash(t, t->model.part.type->keys, &t->model, part_hash(t, &t->model.part, 0)); /* twice, as files have it */
+    uint64_t hash = keys_hash(t->model.part.type->keys, &t->model, part_hash(&t->model.part, 0)); /* twice, as files have it */
     hash = added_tokens_hash(t, hash);
-    hash = part_hash(t, t->decoder, part_hash(t, t->post_processor, part_hash(t, t->pre_tokenizer, part_hash(t, t->normalizer, hash))));
-    hash = t->truncation.on ? keys_hash(t, truncation_keys, &t->truncation, hash) : hash;
-    return t->padding.on ? keys_hash(t, padding_keys, &t->padding, hash) : hash;
+    hash = part_hash(t->decoder, part_hash(t->post_processor, part_hash(t->pre_tokenizer, part_hash(t->normalizer, hash))));
+    hash = t->truncation.on ? keys_hash(truncation_keys, &t->truncation, hash) : hash;
+    return t->padding.on ? keys_hash(padding_keys, &t->padding, hash) : hash;
 }
 
 wf_status wf_tokenizer_save(const wf_tokenizer *t, const char *path, wf_error *error)

@@ -22,6 +22,8 @@ enum { WORD_MOST = INT32_MAX / 8 };
 /* The fields of all models. */
 struct model {
     struct part part;
+    const struct vocab *vocab; /* the tokenizer's, of which the first `size` pieces are the model's */
+    int64_t size;
     struct text unknown;     /* the name of the unknown token */
     int32_t unknown_id;      /* -1: none, or not in the vocabulary */
     struct text prefix;      /* of pieces that do not begin a word */
@@ -56,7 +58,6 @@ struct wf_tokenizer {
     wf_tokenizer_kind kind;
     bool plain;         /* characters, and nothing else: they need no pipeline */
     struct vocab vocab; /* the model's pieces, then added tokens that it lacks */
-    int64_t model_size; /* pieces of the model */
     struct model model;
     struct added_token *added; /* by id */
     int64_t added_count;
@@ -101,7 +102,7 @@ wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *
 void model_read(struct reader *r, json_t *object);
 /* What follows from the vocabulary: for all models. */
 void model_index(struct reader *r);
-int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length); /* of the model's pieces, or -1 */
+int32_t model_id(const struct model *m, const char *piece, int64_t length); /* of the model's pieces, or -1 */
 /* A text on its way to ids. */
 struct encoding {
     const wf_tokenizer *t;

@@ -124,11 +124,11 @@ static int64_t number_of(const struct key *key, const void *field)
                                             : *(const int32_t *)field;
 }
 
-static json_t *write_key(const wf_tokenizer *t, const struct key *key, const void *field)
+static json_t *write_key(const struct key *key, const void *field)
 {
     switch (key->kind->plain) {
     case KIND_OWN:
-        return key->kind->write ? key->kind->write(t, field) : json_null();
+        return key->kind->write ? key->kind->write(field) : json_null();
     case KIND_TEXT:
     case KIND_CHARACTER:
         return text_write(field);
@@ -142,14 +142,14 @@ static json_t *write_key(const wf_tokenizer *t, const struct key *key, const voi
     return number < 0 ? json_null() : boolean ? json_boolean(number) : json_integer(number);
 }
 
-void keys_write(const wf_tokenizer *t, const struct key *keys, const void *from, json_t *object)
+void keys_write(const struct key *keys, const void *from, json_t *object)
 {
     for (const struct key *key = keys; key && key->name; key++)
         if (!key->old)
-            json_object_set_new(object, key->name, write_key(t, key, (const char *)from + key->at));
+            json_object_set_new(object, key->name, write_key(key, (const char *)from + key->at));
 }
 
-uint64_t keys_hash(const wf_tokenizer *t, const struct key *keys, const void *from, uint64_t hash)
+uint64_t keys_hash(const struct key *keys, const void *from, uint64_t hash)
 {
     for (const struct key *key = keys; key && key->name; key++) {
         const void *field = (const char *)from + key->at;
@@ -157,7 +157,7 @@ uint64_t keys_hash(const wf_tokenizer *t, const struct key *keys, const void *fr
             continue;
         hash = wf_hash(key->name, (int64_t)strlen(key->name), hash);
         if (key->kind->plain == KIND_OWN) {
-            hash = key->kind->hash(t, field, hash);
+            hash = key->kind->hash(field, hash);
         } else if (key->kind->plain == KIND_NAME) {
             const char *name = key->names[number_of(key, field)];
             hash = wf_hash(name, (int64_t)strlen(name), hash);

@@ -34,7 +34,8 @@ static void order(struct reader *r, json_t *vocab, int64_t count, const char **p
 static void read_vocab(struct reader *r, const struct key *key, json_t *object, void *field)
 {
     struct vocab *out = &r->t->vocab;
-    (void)field;
+    struct model *m = field;
+    m->vocab = out;
     if (r->table) {
         *out = r->table->pieces;
         r->table->pieces = (struct vocab){0};
@@ -53,44 +54,44 @@ static void read_vocab(struct reader *r, const struct key *key, json_t *object, 
                 reader_no_memory(r);
         wf_free(piece);
     }
-    r->t->model_size = out->count;
+    m->size = out->count;
 }
 
-static json_t *write_vocab(const wf_tokenizer *t, const void *field)
+static json_t *write_vocab(const void *field)
 {
+    const struct model *m = field;
     json_t *object = json_object();
-    (void)field;
-    for (int32_t id = 0; id < t->model_size; id++) {
+    for (int32_t id = 0; id < m->size; id++) {
         int64_t length;
-        const char *piece = vocab_piece(&t->vocab, id, &length);
+        const char *piece = vocab_piece(m->vocab, id, &length);
         json_object_setn_new(object, piece, (size_t)length, json_integer(id));
     }
     return object;
 }
 
-static uint64_t hash_vocab(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_vocab(const void *field, uint64_t hash)
 {
-    (void)field;
-    return wf_hash(t->vocab.bytes, t->vocab.start[t->model_size], hash); /* a NUL follows each piece */
+    const struct model *m = field;
+    return wf_hash(m->vocab->bytes, m->vocab->start[m->size], hash); /* a NUL follows each piece */
 }
 
 const struct key_kind value_vocab = {KIND_OWN, read_vocab, write_vocab, hash_vocab};
 
-int32_t model_id(const wf_tokenizer *t, const char *piece, int64_t length)
+int32_t model_id(const struct model *m, const char *piece, int64_t length)
 {
-    int32_t id = vocab_find(&t->vocab, piece, length);
-    return id < t->model_size ? id : -1;
+    int32_t id = vocab_find(m->vocab, piece, length);
+    return id < m->size ? id : -1;
 }
 
 void model_index(struct reader *r)
 {
     struct model *m = &r->t->model;
-    m->unknown_id = m->unknown.data ? model_id(r->t, m->unknown.data, m->unknown.length) : -1;
+    m->unknown_id = m->unknown.data ? model_id(m, m->unknown.data, m->unknown.length) : -1;
     for (int i = 0; i < 256; i++) {
         char name[8];
-        m->byte[i] = model_id(r->t, name, snprintf(name, sizeof name, "<0x%02X>", i));
+        m->byte[i] = model_id(m, name, snprintf(name, sizeof name, "<0x%02X>", i));
     }
-    if (!point_map_build(&m->points, &r->t->vocab, r->t->model_size))
+    if (!point_map_build(&m->points, m->vocab, m->size))
         reader_no_memory(r);
 }
 
@@ -130,7 +131,7 @@ wf_status model_unknown(const struct encoding *e)
 
 static wf_status word_level(const struct encoding *e, const char *word, int64_t length)
 {
-    int32_t id = model_id(e->t, word, length);
+    int32_t id = model_id(&e->t->model, word, length);
     return id < 0 ? model_unknown(e) : tokens_add(e->out, id);
 }
 

@@ -128,21 +128,21 @@ const struct part *part_read(struct reader *r, enum part_stage stage, json_t *va
     return part;
 }
 
-json_t *part_write(const wf_tokenizer *t, const struct part *part)
+json_t *part_write(const struct part *part)
 {
     if (!part)
         return json_null();
     json_t *object = json_object();
     json_object_set_new(object, "type", json_string(part->type->name));
-    keys_write(t, part->type->keys, part, object);
+    keys_write(part->type->keys, part, object);
     return object;
 }
 
-uint64_t part_hash(const wf_tokenizer *t, const struct part *part, uint64_t hash)
+uint64_t part_hash(const struct part *part, uint64_t hash)
 {
     const char *name = part ? part->type->name : "";
     hash = wf_hash(name, (int64_t)strlen(name), hash);
-    return part ? keys_hash(t, part->type->keys, part, hash) : hash;
+    return part ? keys_hash(part->type->keys, part, hash) : hash;
 }
 
 /* --- one after the other ------------------------------------------------------------------------------------------- */
@@ -161,21 +161,21 @@ static void read_steps(struct reader *r, const struct key *key, json_t *object, 
     }
 }
 
-static json_t *write_steps(const wf_tokenizer *t, const void *field)
+static json_t *write_steps(const void *field)
 {
     const struct steps *steps = field;
     json_t *array = json_array();
     for (int64_t i = 0; i < steps->count; i++)
-        json_array_append_new(array, part_write(t, steps->step[i]));
+        json_array_append_new(array, part_write(steps->step[i]));
     return array;
 }
 
-static uint64_t hash_steps(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_steps(const void *field, uint64_t hash)
 {
     const struct steps *steps = field;
     hash = number_hash(steps->count, hash);
     for (int64_t i = 0; i < steps->count; i++)
-        hash = part_hash(t, steps->step[i], hash);
+        hash = part_hash(steps->step[i], hash);
     return hash;
 }
 

@@ -64,8 +64,8 @@ struct key {
 struct key_kind {
     enum { KIND_OWN, KIND_ANY, KIND_BOOL, KIND_CHOICE, KIND_COUNT, KIND_ID, KIND_NAME, KIND_TEXT, KIND_CHARACTER } plain;
     void (*read)(struct reader *r, const struct key *key, json_t *object, void *field);
-    json_t *(*write)(const wf_tokenizer *t, const void *field); /* the result is NULL without memory; no function: null */
-    uint64_t (*hash)(const wf_tokenizer *t, const void *field, uint64_t hash);
+    json_t *(*write)(const void *field); /* the result is NULL without memory; no function: null */
+    uint64_t (*hash)(const void *field, uint64_t hash);
 };
 struct text { /* kept with the tokenizer, a NUL follows */
     const char *data;
@@ -89,8 +89,8 @@ uint64_t number_hash(int64_t number, uint64_t hash);
 
 /* The members of an object into, from and as a hash of the struct at `out`. An object may have "type" besides when `typed`. */
 void keys_read(struct reader *r, const struct key *keys, bool typed, json_t *object, void *out);
-void keys_write(const wf_tokenizer *t, const struct key *keys, const void *from, json_t *object);
-uint64_t keys_hash(const wf_tokenizer *t, const struct key *keys, const void *from, uint64_t hash);
+void keys_write(const struct key *keys, const void *from, json_t *object);
+uint64_t keys_hash(const struct key *keys, const void *from, uint64_t hash);
 
 /* --- parts --------------------------------------------------------------------------------------------------------- */
 
@@ -133,8 +133,8 @@ struct part_type {
 const struct part *part_read(struct reader *r, enum part_stage stage, json_t *value);
 /* The type that an object names, or `otherwise`, when it names none; NULL: an error. */
 const struct part_type *part_type_of(struct reader *r, enum part_stage stage, json_t *value, const char *otherwise);
-json_t *part_write(const wf_tokenizer *t, const struct part *part);
-uint64_t part_hash(const wf_tokenizer *t, const struct part *part, uint64_t hash);
+json_t *part_write(const struct part *part);
+uint64_t part_hash(const struct part *part, uint64_t hash);
 /* Whether it is of this type, or a step of it is. */
 bool part_has(const struct part *part, const struct part_type *type);
 /* What the types' functions do, for any part, which may be NULL. */

@@ -90,17 +90,15 @@ static void read_pattern(struct reader *r, const struct key *key, json_t *object
     compile(r, p);
 }
 
-static json_t *write_pattern(const wf_tokenizer *t, const void *field)
+static json_t *write_pattern(const void *field)
 {
     const struct pattern *p = *(const struct pattern *const *)field;
-    (void)t;
     return json_pack("{s:o}", p->regex ? "Regex" : "String", text_write(&p->text));
 }
 
-static uint64_t hash_pattern(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_pattern(const void *field, uint64_t hash)
 {
     const struct pattern *p = *(const struct pattern *const *)field;
-    (void)t;
     return text_hash(&p->text, number_hash(p->regex, hash));
 }
 

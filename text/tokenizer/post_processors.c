@@ -94,11 +94,10 @@ static void read_specials(struct reader *r, const struct key *key, json_t *objec
         qsort(specials->special, (size_t)specials->count, sizeof *specials->special, by_name);
 }
 
-static json_t *write_specials(const wf_tokenizer *t, const void *field)
+static json_t *write_specials(const void *field)
 {
     const struct specials *specials = field;
     json_t *object = json_object();
-    (void)t;
     for (int64_t i = 0; i < specials->count; i++) {
         const struct special *special = specials->special + i;
         json_t *ids = json_array(), *tokens = json_array();
@@ -112,10 +111,9 @@ static json_t *write_specials(const wf_tokenizer *t, const void *field)
     return object;
 }
 
-static uint64_t hash_specials(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_specials(const void *field, uint64_t hash)
 {
     const struct specials *specials = field;
-    (void)t;
     for (int64_t i = 0; i < specials->count; i++) {
         const struct special *special = specials->special + i;
         hash = text_hash(&special->id, hash);
@@ -149,23 +147,23 @@ static void read_items(struct reader *r, const struct key *key, json_t *object, 
         read_item(r, json_array_get(array, i), &items->item[items->count++]);
 }
 
-static json_t *write_items(const wf_tokenizer *t, const void *field)
+static json_t *write_items(const void *field)
 {
     const struct items *items = field;
     json_t *array = json_array();
     for (int64_t i = 0; i < items->count; i++) {
         json_t *inner = json_object();
-        keys_write(t, item_keys, &items->item[i], inner);
+        keys_write(item_keys, &items->item[i], inner);
         json_array_append_new(array, json_pack("{s:o}", items->item[i].sequence ? "Sequence" : "SpecialToken", inner));
     }
     return array;
 }
 
-static uint64_t hash_items(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_items(const void *field, uint64_t hash)
 {
     const struct items *items = field;
     for (int64_t i = 0; i < items->count; i++)
-        hash = keys_hash(t, item_keys, &items->item[i], number_hash(items->item[i].sequence, hash));
+        hash = keys_hash(item_keys, &items->item[i], number_hash(items->item[i].sequence, hash));
     return hash;
 }
 
@@ -265,17 +263,15 @@ static void read_mark(struct reader *r, const struct key *key, json_t *object, v
     text_read(r, name, key->name, &mark->token);
 }
 
-static json_t *write_mark(const wf_tokenizer *t, const void *field)
+static json_t *write_mark(const void *field)
 {
     const struct mark *mark = field;
-    (void)t;
     return json_pack("[o, i]", text_write(&mark->token), (int)mark->id);
 }
 
-static uint64_t hash_mark(const wf_tokenizer *t, const void *field, uint64_t hash)
+static uint64_t hash_mark(const void *field, uint64_t hash)
 {
     const struct mark *mark = field;
-    (void)t;
     return text_hash(&mark->token, number_hash(mark->id, hash));
 }
 

@@ -28,13 +28,12 @@ static wf_status wordpiece(const struct encoding *e, const char *word, int64_t l
 }
 
 /* The pieces with this prefix, without it. */
-static void index_pieces(struct reader *r, const struct text *prefix, struct prefixes *out)
+static void index_pieces(struct reader *r, const struct model *m, const struct text *prefix, struct prefixes *out)
 {
-    const wf_tokenizer *t = r->t;
-    out->prefix = reader_keep(r, t->model_size, sizeof *out->prefix);
-    for (int32_t id = 0; out->prefix && id < t->model_size; id++) {
+    out->prefix = reader_keep(r, m->size, sizeof *out->prefix);
+    for (int32_t id = 0; out->prefix && id < m->size; id++) {
         int64_t length;
-        const char *piece = vocab_piece(&t->vocab, id, &length);
+        const char *piece = vocab_piece(m->vocab, id, &length);
         if (length > prefix->length && !memcmp(piece, prefix->data, (size_t)prefix->length))
             out->prefix[out->count++] = (struct prefix){piece + prefix->length, length - prefix->length, id};
     }
@@ -44,8 +43,8 @@ static void index_pieces(struct reader *r, const struct text *prefix, struct pre
 static void ready(struct reader *r, void *part)
 {
     struct model *m = part;
-    index_pieces(r, &(struct text){"", 0}, &m->pieces[0]);
-    index_pieces(r, &m->prefix, &m->pieces[1]);
+    index_pieces(r, m, &(struct text){"", 0}, &m->pieces[0]);
+    index_pieces(r, m, &m->prefix, &m->pieces[1]);
     model_index(r);
 }
 
