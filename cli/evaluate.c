@@ -107,7 +107,7 @@ static wf_status compute(struct evaluation *e, wf_error *error)
         status = open_run(&e->a->on, &e->run, error);
     if (status != WF_OK)
         return status;
-    bool translates = wf_model_translates(e->run.model), encodes = wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER;
+    bool translates = wf_model_kind_of(e->run.model) == WF_MODEL_PAIRS, encodes = wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the run of a model that does not translate: --beam and --no-bleu are about that",
                             name);

@@ -48,9 +48,10 @@ static wf_status print_model(const char *name, wf_error *error)
     char value[64], setting[160];
     if (wf_config_preset(&config, name, error) != WF_OK)
         return error->code;
-    for (int i = 0; i < wf_preset_count(); i++)
-        if (strcmp(wf_preset_at(i)->name, name) == 0)
-            printf("%s (%s): %s\n", name, wf_config_family(&config), wf_preset_at(i)->purpose);
+    const struct wf_preset *p;
+    for (int i = 0; (p = wf_preset_at(i)); i++)
+        if (strcmp(p->name, name) == 0)
+            printf("%s (%s): %s\n", name, wf_config_family(&config), p->purpose);
     const char *section = "";
     for (int i = 0; wf_config_key_at(&config, i, &key); i++) {
         if (strcmp(section, key.section) != 0)
@@ -68,8 +69,8 @@ static wf_status models(void *arguments, wf_error *error)
     if (name)
         return print_model(name, error);
     printf("%-20s %-8s %12s  %s\n", "name", "family", "parameters", "purpose");
-    for (int i = 0; i < wf_preset_count(); i++) {
-        const struct wf_preset *p = wf_preset_at(i);
+    const struct wf_preset *p;
+    for (int i = 0; (p = wf_preset_at(i)); i++) {
         struct wf_config config;
         if (wf_config_preset(&config, p->name, error) != WF_OK)
             return error->code;

@@ -98,7 +98,7 @@ static wf_status stream(struct streaming *s, const struct arguments *a, wf_error
 /* What the run has no use for, or can't do, by the names of the options. */
 static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
-    if (!wf_model_translates(run->model)) /* the translator says so */
+    if (wf_model_kind_of(run->model) != WF_MODEL_PAIRS) /* the translator says so */
         return WF_OK;
     int64_t beam = a->beam ? a->beam : run->config.generation.beam > 0 ? run->config.generation.beam : 1;
     if (a->n_best > beam)

@@ -47,7 +47,7 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
                             struct wf_evaluation *out, wf_error *error)
 {
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
-    if (!wf_model_translates(model))
+    if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model: it has no loss on pairs", wf_model_config(model)->model);
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);

@@ -27,7 +27,7 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
 {
     const struct wf_config *c = wf_model_config(model);
     int64_t types = wf_model_shape_of(model)->vocab_size;
-    if (!wf_model_translates(model))
+    if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take an encoder-decoder", c->model,
                             wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     if (check_range("beam", o->beam, MOST_BEAM, error) || check_range("batch", o->batch, MOST_BATCH, error) ||

@@ -67,9 +67,9 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
     if (!(t->name = wf_strdup(o->name ? o->name : "source")) || (o->language && !(t->language = wf_strdup(o->language))))
         return no_memory(error);
     wf_status status = WF_OK;
-    if (wf_model_translates(t->model))
+    if (wf_model_kind_of(t->model) == WF_MODEL_PAIRS)
         status = check(t->source, "source", c->source_vocab_size, c->source_bos, c->source_eos, &t->source_bos, &t->source_eos, error);
-    if (status == WF_OK && wf_model_translates(t->model))
+    if (status == WF_OK && wf_model_kind_of(t->model) == WF_MODEL_PAIRS)
         status = check(t->target, "target", c->vocab_size, true, true, &t->bos, &t->eos, error);
     if (status == WF_OK) /* of no sentences: the options alone are looked at */
         status = wf_translate_with(t->model, t->tape, NULL, NULL, 0, t->bos, t->eos, &o->search, &none, error);

@@ -334,14 +334,6 @@ const struct wf_preset *wf_preset_at(int index)
     return preset_at(index, &family);
 }
 
-int wf_preset_count(void)
-{
-    int count = 0;
-    while (wf_preset_at(count))
-        count++;
-    return count;
-}
-
 wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error)
 {
     enum { MOST = 256 };

@@ -4,11 +4,6 @@
 
 #include <weft/internal/family.h>
 
-bool wf_model_translates(const wf_model *model)
-{
-    return model->family->kind == WF_MODEL_PAIRS;
-}
-
 /* Poison, with an error that says why, when the model takes no pairs; else NULL. */
 static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {

@@ -1,26 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The position-wise feed-forward network. */
-#include <string.h>
-
-#include "layers.h"
-
-static const char *const names[] = {
-    [WF_RELU] = "relu", [WF_GELU] = "gelu", [WF_GELU_TANH] = "gelu_tanh", [WF_SILU] = "silu", [WF_SWIGLU] = "swiglu"};
-
-bool wf_activation_parse(const char *name, enum wf_activation *out)
-{
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(names[i], name) == 0) {
-            *out = (enum wf_activation)i;
-            return true;
-        }
-    return false;
-}
-
-const char *wf_activation_name(enum wf_activation activation)
-{
-    return names[activation];
-}
+#include "internal.h"
 
 void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *o)
 {

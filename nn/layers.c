@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Linear, Embedding, norms, dropout. */
-#include <weft/nn.h>
-
-#include "layers.h"
+#include "internal.h"
 
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a)
 {

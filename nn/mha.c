@@ -2,7 +2,7 @@
 /* Attention with several heads, its projections and its cache. */
 #include <string.h>
 
-#include "layers.h"
+#include "internal.h"
 
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
 {

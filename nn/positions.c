@@ -2,7 +2,7 @@
 /* Positional encodings that are added to the embeddings. */
 #include <math.h>
 
-#include "layers.h"
+#include "internal.h"
 
 /* Vaswani et al. 2017, section 3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same. */
 static void sinusoidal(wf_real *value, const wf_shape *shape)

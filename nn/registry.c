@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Declaring parameters and allocating them. */
+/* Declaring parameters, allocating and initialising them. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
 #include <weft/internal/parameter.h>
 #include <weft/internal/runtime.h>
+#include <weft/random.h>
 
-#include "registry_internal.h"
+#include "internal.h"
 
 enum { ALIGN = 16 }; /* elements: a parameter begins on a cache line in either precision */
 
@@ -107,19 +110,6 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
-static bool grow(wf_registry *registry)
-{
-    if (registry->count < registry->capacity)
-        return true;
-    int capacity = registry->capacity ? 2 * registry->capacity : 64;
-    struct entry *entry = wf_realloc(registry->entry, (size_t)capacity * sizeof *entry);
-    if (!entry)
-        return false;
-    registry->entry = entry;
-    registry->capacity = capacity;
-    return true;
-}
-
 wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
 {
     static const struct wf_parameter_options none;
@@ -146,7 +136,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);
     else if (wf_registry_find(registry, info.name))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: declared twice", info.name);
-    else if (!grow(registry))
+    else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry))
         out_of_memory(registry);
     else {
         registry->entry[registry->count++] = (struct entry){.name = info.name,
@@ -160,6 +150,42 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
     }
     return tensor;
+}
+
+/* --- building ------------------------------------------------------------------------------------------------------ */
+
+/* Fills one parameter's value from its initialiser; depends on (seed, name, index) alone. */
+static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
+{
+    const struct wf_initializer *init = &e->init;
+    uint64_t stream = wf_stream_of(e->name);
+    double fan_in = init->fan_in > 0 ? (double)init->fan_in : e->shape.ndim > 0 ? (double)e->shape.dim[e->shape.ndim - 1] : 1;
+    double fan_out = (e->shape.ndim > 0 ? (double)e->shape.dim[0] : 1) / (double)(init->parts > 0 ? init->parts : 1);
+    double bound;
+    switch (init->kind) {
+    case WF_INIT_DEFAULT:
+    case WF_INIT_CONSTANT:
+        for (int64_t i = 0; i < e->count; i++)
+            value[i] = (wf_real)init->a;
+        break;
+    case WF_INIT_NORMAL:
+        wf_fill_normal(value, e->count, 0, init->a, seed, stream);
+        break;
+    case WF_INIT_UNIFORM:
+        wf_fill_uniform(value, e->count, -init->a, init->a, seed, stream);
+        break;
+    case WF_INIT_FAN_IN:
+        bound = 1 / sqrt(fan_in);
+        wf_fill_uniform(value, e->count, -bound, bound, seed, stream);
+        break;
+    case WF_INIT_XAVIER_UNIFORM:
+        bound = sqrt(6 / (fan_in + fan_out));
+        wf_fill_uniform(value, e->count, -bound, bound, seed, stream);
+        break;
+    case WF_INIT_FUNCTION:
+        init->fill(value, &e->shape);
+        break;
+    }
 }
 
 /* Points the tensors at values and gradients as they are now. */

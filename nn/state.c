@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "registry_internal.h"
+#include "internal.h"
 
 enum { NAME = 1024, PARTS = (int)(sizeof((struct wf_load_rule *)0)->source / sizeof(char *)) };
 

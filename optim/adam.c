@@ -16,9 +16,9 @@ struct wf_adam_block {
     int64_t offset, count;
 };
 
-/* What makes up for moments that start at 0 (Kingma and Ba 2015, section 3), after so many updates of a parameter. */
-struct wf_adam_correction {
-    double first, inverse_second;
+struct wf_adam_parameter {
+    double decay, lr_scale;
+    double first, inverse_second; /* what makes up for moments that start at 0, after its updates (Kingma and Ba 2015, section 3) */
 };
 
 static wf_status check(const struct wf_adam_options *o, wf_error *error)
@@ -67,22 +67,18 @@ wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const st
     opt->blocks = make_blocks(registry, NULL);
     opt->m = wf_alloc_zero(slab + 1, sizeof *opt->m);
     opt->v = wf_alloc_zero(slab + 1, sizeof *opt->v);
-    opt->decay = wf_alloc_zero(parameters + 1, sizeof *opt->decay);
-    opt->lr_scale = wf_alloc_zero(parameters + 1, sizeof *opt->lr_scale);
     opt->steps = wf_alloc_zero(parameters + 1, sizeof *opt->steps);
-    opt->correction = wf_alloc_zero(parameters + 1, sizeof *opt->correction);
+    opt->parameter = wf_alloc_zero(parameters + 1, sizeof *opt->parameter);
     opt->block = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->block);
     opt->partial = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->partial);
-    if (!opt->m || !opt->v || !opt->decay || !opt->lr_scale || !opt->steps || !opt->correction || !opt->block || !opt->partial) {
+    if (!opt->m || !opt->v || !opt->steps || !opt->parameter || !opt->block || !opt->partial) {
         wf_adam_free(opt);
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters",
                             (long long)wf_registry_parameters(registry));
     }
     make_blocks(registry, opt->block);
-    for (size_t i = 0; i < parameters; i++) {
-        opt->decay[i] = o->weight_decay;
-        opt->lr_scale[i] = 1;
-    }
+    for (size_t i = 0; i < parameters; i++)
+        opt->parameter[i] = (struct wf_adam_parameter){.decay = o->weight_decay, .lr_scale = 1};
     return WF_OK;
 }
 
@@ -90,10 +86,8 @@ void wf_adam_free(struct wf_adam *opt)
 {
     wf_free(opt->m);
     wf_free(opt->v);
-    wf_free(opt->decay);
-    wf_free(opt->lr_scale);
     wf_free(opt->steps);
-    wf_free(opt->correction);
+    wf_free(opt->parameter);
     wf_free(opt->block);
     wf_free(opt->partial);
     *opt = (struct wf_adam){0};
@@ -103,10 +97,8 @@ void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, dou
 {
     for (int i = 0; i < wf_registry_count(opt->registry); i++) {
         wf_tensor *p = wf_registry_at(opt->registry, i);
-        if (match(ctx, wf_parameter_info(p)->name, p)) {
-            opt->decay[i] = weight_decay;
-            opt->lr_scale[i] = lr_scale;
-        }
+        if (match(ctx, wf_parameter_info(p)->name, p))
+            opt->parameter[i] = (struct wf_adam_parameter){.decay = weight_decay, .lr_scale = lr_scale};
     }
 }
 
@@ -151,27 +143,29 @@ static void update_block(void *ctx, int64_t i)
     const struct wf_adam_block *b = &opt->block[i];
     if (!opt->grads->valid[b->parameter])
         return;
-    double lr = opt->lr * opt->lr_scale[b->parameter], decay = opt->decay[b->parameter];
-    const struct wf_adam_correction *correction = &opt->correction[b->parameter];
+    const struct wf_adam_parameter *p = &opt->parameter[b->parameter];
+    double lr = opt->lr * p->lr_scale;
     wf_kernel->adam(b->count, wf_registry_values(opt->registry) + b->offset, opt->grads->slab + b->offset, opt->m + b->offset,
-                    opt->v + b->offset, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
-                    (wf_real)(lr / correction->first), (wf_real)correction->inverse_second, opt->decoupled ? (wf_real)(lr * decay) : 0,
-                    opt->decoupled ? 0 : (wf_real)decay);
+                    opt->v + b->offset, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps, (wf_real)(lr / p->first),
+                    (wf_real)p->inverse_second, opt->decoupled ? (wf_real)(lr * p->decay) : 0, opt->decoupled ? 0 : (wf_real)p->decay);
 }
 
 /* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */
 static void count_updates(struct wf_adam *opt)
 {
     int64_t known = -1;
-    struct wf_adam_correction c = {0};
+    double first = 0, inverse_second = 0;
     for (int i = 0; i < wf_registry_count(opt->registry); i++) {
         if (!opt->grads->valid[i])
             continue;
         int64_t t = ++opt->steps[i];
-        if (t != known)
-            c = (struct wf_adam_correction){1 - pow(opt->beta1, (double)t), 1 / sqrt(1 - pow(opt->beta2, (double)t))};
+        if (t != known) {
+            first = 1 - pow(opt->beta1, (double)t);
+            inverse_second = 1 / sqrt(1 - pow(opt->beta2, (double)t));
+        }
         known = t;
-        opt->correction[i] = c;
+        opt->parameter[i].first = first;
+        opt->parameter[i].inverse_second = inverse_second;
     }
 }
 
@@ -195,54 +189,52 @@ wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 
 /* --- state --------------------------------------------------------------------------------------------------------- */
 
-static const char *moment_name(const char *prefix, const char *side, const char *name, char *text, size_t size)
+/* Names PREFIXstep, PREFIXsteps, and for a parameter PREFIXm.NAME and PREFIXv.NAME. */
+enum { NAME = 1024 };
+static const char *name_of(char text[NAME], const char *prefix, const char *what, const char *parameter)
 {
-    snprintf(text, size, "%s%s.%s", prefix, side, name);
+    snprintf(text, NAME, "%s%s%s", prefix, what, parameter);
     return text;
 }
 
 void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix)
 {
-    char name[1024];
-    snprintf(name, sizeof name, "%sstep", prefix);
+    char name[NAME];
+    int count = wf_registry_count(opt->registry);
     wf_array step = wf_array_dense((void *)&opt->step, WF_I64, &(wf_shape){1, {1}});
-    wf_safetensors_put(writer, name, &step);
-    snprintf(name, sizeof name, "%ssteps", prefix);
-    wf_array steps = wf_array_dense(opt->steps, WF_I64, &(wf_shape){1, {wf_registry_count(opt->registry)}});
-    wf_safetensors_put(writer, name, &steps);
+    wf_array steps = wf_array_dense(opt->steps, WF_I64, &(wf_shape){1, {count}});
+    wf_safetensors_put(writer, name_of(name, prefix, "step", ""), &step);
+    wf_safetensors_put(writer, name_of(name, prefix, "steps", ""), &steps);
     for (int side = 0; side < 2; side++)
-        for (int i = 0; i < wf_registry_count(opt->registry); i++) {
+        for (int i = 0; i < count; i++) {
             const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
-            if (wf_registry_is_buffer(opt->registry, i))
-                continue;
             wf_array moment = info->value;
             moment.data = (side ? opt->v : opt->m) + info->offset;
-            wf_safetensors_put(writer, moment_name(prefix, side ? "v" : "m", info->name, name, sizeof name), &moment);
+            if (!wf_registry_is_buffer(opt->registry, i))
+                wf_safetensors_put(writer, name_of(name, prefix, side ? "v." : "m.", info->name), &moment);
         }
 }
 
 wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error)
 {
-    char name[1024];
-    snprintf(name, sizeof name, "%sstep", prefix);
+    char name[NAME];
+    int count = wf_registry_count(opt->registry);
     int64_t done = 0;
-    wf_status status = wf_safetensors_read(file, name, WF_I64, &done, 1, error);
+    wf_status status = wf_safetensors_read(file, name_of(name, prefix, "step", ""), WF_I64, &done, 1, error);
     if (status == WF_OK && done < 0)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is no number of updates", name, (long long)done);
-    snprintf(name, sizeof name, "%ssteps", prefix);
     if (status == WF_OK)
-        status = wf_safetensors_read(file, name, WF_I64, opt->steps, wf_registry_count(opt->registry), error);
-    for (int i = 0; status == WF_OK && i < wf_registry_count(opt->registry); i++)
+        status = wf_safetensors_read(file, name_of(name, prefix, "steps", ""), WF_I64, opt->steps, count, error);
+    for (int i = 0; status == WF_OK && i < count; i++)
         if (opt->steps[i] < 0 || opt->steps[i] > done)
             status = wf_error_set(error, WF_ERR_FORMAT, "%s: %lld updates of a parameter in %lld steps", name, (long long)opt->steps[i],
                                   (long long)done);
-    for (int side = 0; side < 2 && status == WF_OK; side++)
-        for (int i = 0; i < wf_registry_count(opt->registry) && status == WF_OK; i++) {
-            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
-            if (!wf_registry_is_buffer(opt->registry, i))
-                status = wf_safetensors_read(file, moment_name(prefix, side ? "v" : "m", info->name, name, sizeof name), WF_REAL,
-                                             (side ? opt->v : opt->m) + info->offset, wf_array_count(&info->value), error);
-        }
+    for (int i = 0; status == WF_OK && i < 2 * count; i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i % count));
+        if (!wf_registry_is_buffer(opt->registry, i % count))
+            status = wf_safetensors_read(file, name_of(name, prefix, i < count ? "m." : "v.", info->name), WF_REAL,
+                                         (i < count ? opt->m : opt->v) + info->offset, wf_array_count(&info->value), error);
+    }
     if (status == WF_OK)
         opt->step = done;
     return status;

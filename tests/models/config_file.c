@@ -28,7 +28,7 @@ static void write_file(const char *text, size_t bytes)
 START_TEST(round_trip)
 {
     make_folder();
-    for (int i = 0; i < wf_preset_count(); i++) {
+    for (int i = 0; wf_preset_at(i); i++) {
         struct wf_config c = preset(wf_preset_at(i)->name), back = {0};
         bool pairs = wf_config_kind(&c) == WF_MODEL_PAIRS, encoder = wf_config_kind(&c) == WF_MODEL_ENCODER;
         struct wf_config_key key;

@@ -102,7 +102,7 @@ START_TEST(the_wrong_kind_of_model)
     ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                "encoder-attention is no language model");
     wf_tape_reset(tape, WF_INFER);
-    ck_assert(!wf_model_translates(encoder));
+    ck_assert(wf_model_kind_of(encoder) != WF_MODEL_PAIRS);
     poisoned(tape, wf_model_encode(encoder, tape, ids, (int32_t[]){0, 4}, 1), WF_ERR_STATE, "encoder-attention is no encoder-decoder");
     poisoned(tape, wf_encoder_forward(language, wf_ids(tape, ids, 1, 4), .weights = w), WF_ERR_STATE,
              "char-rms is no encoder: it takes the functions of weft/models.h");

@@ -25,7 +25,7 @@ START_TEST(parameter_counts)
         ck_assert_msg(wf_registry_parameters(wf_model_registry(m)) == cases[i].count, "%s: %lld", cases[i].name,
                       (long long)wf_registry_parameters(wf_model_registry(m)));
         ck_assert_ptr_null(wf_registry_values(wf_model_registry(m)));
-        ck_assert(wf_model_translates(m));
+        ck_assert(wf_model_kind_of(m) == WF_MODEL_PAIRS);
         wf_model_free(m);
     }
 }
@@ -406,7 +406,7 @@ START_TEST(the_wrong_kind_of_model)
     struct wf_evaluation e;
     wf_tensor *kv[2] = {0};
     random_pairs(&p, 3, 5, 29, 29, 1);
-    ck_assert(!wf_model_translates(language) && wf_model_translates(m));
+    ck_assert(wf_model_kind_of(language) != WF_MODEL_PAIRS && wf_model_kind_of(m) == WF_MODEL_PAIRS);
     const char *no_pairs = "char-rms is no encoder-decoder: it takes the functions of weft/models.h or weft/encoder.h";
     poisoned(tape, wf_pairs_logits(language, tape, &p.pairs, NULL), no_pairs);
     poisoned(tape, wf_pairs_loss(language, tape, &p.pairs), no_pairs);

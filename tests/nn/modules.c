@@ -50,20 +50,18 @@ END_TEST
 
 START_TEST(feed_forward)
 {
+    static const char *const names[] = {"relu", "gelu", "gelu_tanh", "silu", "swiglu"};
     for (int a = WF_RELU; a <= WF_SWIGLU + 1; a++) {
         bool plain = a > WF_SWIGLU;
-        enum wf_activation activation = plain ? WF_SWIGLU : (enum wf_activation)a, parsed;
+        enum wf_activation activation = plain ? WF_SWIGLU : (enum wf_activation)a;
         char name[64];
-        snprintf(name, sizeof name, "ffn_%s%s", wf_activation_name(activation), plain ? "_plain" : "");
-        ck_assert(wf_activation_parse(wf_activation_name(activation), &parsed) && parsed == activation);
+        snprintf(name, sizeof name, "ffn_%s%s", names[activation], plain ? "_plain" : "");
         struct rig r = rig_open("modules", name);
         struct wf_ffn m;
         wf_ffn_init(wf_root(r.registry), &m, 6, 10, .activation = activation, .no_bias = plain);
         rig_start(&r, WF_GRADIENTS, 0.5);
         rig_check(&r, wf_ffn_forward(&m, rig_input(&r, "x", WF_SHAPE(3, 4, 6), 1)));
     }
-    enum wf_activation none;
-    ck_assert(!wf_activation_parse("softplus", &none));
 }
 END_TEST
 

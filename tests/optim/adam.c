@@ -369,12 +369,6 @@ START_TEST(schedules)
     const double rises[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.5};
     for (int t = 0; t < 6; t++)
         ck_assert_double_eq_tol(wf_schedule_lr(&constant, t), rises[t], 1e-15);
-    for (int k = WF_SCHEDULE_CONSTANT; k <= WF_SCHEDULE_INVERSE_SQRT; k++) {
-        enum wf_schedule_kind parsed;
-        ck_assert(wf_schedule_parse(wf_schedule_name((enum wf_schedule_kind)k), &parsed) && parsed == (enum wf_schedule_kind)k);
-    }
-    enum wf_schedule_kind none;
-    ck_assert(!wf_schedule_parse("linear", &none));
 }
 END_TEST
 

@@ -48,7 +48,7 @@ START_TEST(what_does_not_belong_together)
     train(in_folder("run"), "seq2seq-tiny", false);
     struct wf_run run;
     ck_ok(wf_run_open(&run, in_folder("run"), "best", error));
-    ck_assert(wf_model_translates(run.model));
+    ck_assert(wf_model_kind_of(run.model) == WF_MODEL_PAIRS);
     wf_run_close(&run);
     open_refused(in_folder("nowhere"), NULL, WF_ERR_IO, "is not a run folder");
     open_refused(in_folder("run"), in_folder("none.safetensors"), WF_ERR_IO, "give a safetensors file");

@@ -70,8 +70,7 @@ struct wf_preset {
     const char *name, *purpose; /* purpose: one line */
     const char *settings;       /* differences from the defaults: "d_model=384 heads=6 lr=1e-3" */
 };
-WF_API int wf_preset_count(void);
-WF_API const struct wf_preset *wf_preset_at(int index);
+WF_API const struct wf_preset *wf_preset_at(int index); /* NULL past the last */
 /* A preset's configuration by name. An unknown name is WF_ERR_ARGUMENT, with the nearest name in the message. */
 WF_API wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error) WF_CHECKED;
 /* The defaults of the family with this name; config->model is set to the name. Errors as above. */

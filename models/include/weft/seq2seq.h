@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The encoder-decoder of the zoo (Vaswani et al. 2017) as a wf_model: training on pairs, and stepwise decoding. Sentences are packed end to
- * end without padding. For beam search see <weft/translate.h>. */
+ * end without padding. A model of another kind (wf_model_kind_of) is an error of the tape. For beam search see <weft/translate.h>. */
 #ifndef WEFT_SEQ2SEQ_H
 #define WEFT_SEQ2SEQ_H
 
@@ -8,10 +8,6 @@
 #include <weft/pairs.h>
 
 WF_BEGIN_DECLS
-
-/* Whether the model is an encoder-decoder, as the functions below require. Called with a model of another kind they are an error of the
- * tape. */
-WF_API bool wf_model_translates(const wf_model *model);
 
 /* Attention weights of every layer, for one pair: encoder [1,H,S,S], decoder [1,H,T,T] and cross [1,H,T,S], [layers] tensors each. */
 struct wf_seq2seq_weights {

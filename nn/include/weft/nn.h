@@ -79,9 +79,6 @@ struct wf_ffn_options {
 };
 WF_API void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *options);
 WF_API wf_tensor *wf_ffn_forward(const struct wf_ffn *m, wf_tensor *x);
-/* "relu", "gelu", "gelu_tanh", "silu", "swiglu"; false for another name. */
-WF_API bool wf_activation_parse(const char *name, enum wf_activation *out);
-WF_API const char *wf_activation_name(enum wf_activation activation);
 
 /* --- positions: x [B,T,d] -> x + position[start .. start+T-1] ------------------------------------------------------ */
 struct wf_positions {

@@ -36,9 +36,8 @@ struct wf_adam {
     double grad_norm; /* of the last step's gradients, before clipping */
     wf_registry *registry;
     wf_grads *grads;
-    wf_real *m, *v;                        /* slabs */
-    double *decay, *lr_scale;              /* [parameters] */
-    struct wf_adam_correction *correction; /* [parameters]: bias corrections of the moments */
+    wf_real *m, *v;                      /* slabs */
+    struct wf_adam_parameter *parameter; /* [parameters] */
     struct wf_adam_block *block;
     double *partial; /* [blocks] */
     int64_t blocks;
@@ -86,9 +85,6 @@ struct wf_schedule {
     int64_t warmup, steps;
 };
 WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
-/* "constant", "cosine", "inverse_sqrt"; false for another name. */
-WF_API bool wf_schedule_parse(const char *name, enum wf_schedule_kind *out);
-WF_API const char *wf_schedule_name(enum wf_schedule_kind kind);
 
 WF_END_DECLS
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this room share. */
+#ifndef WEFT_NN_INTERNAL_H
+#define WEFT_NN_INTERNAL_H
+
+#include <weft/internal/arena.h>
+#include <weft/memory.h>
+#include <weft/nn.h>
+
+/* --- layers.c ------------------------------------------------------------------------------------------------------ */
+/* The first that says something, else the kind given. Either may be NULL. */
+struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);
+/* Whether p is a probability to drop by; the scope gets the error otherwise. */
+bool dropout_valid(wf_scope scope, double p);
+
+/* --- registry.c ---------------------------------------------------------------------------------------------------- */
+struct entry {
+    const char *name;
+    wf_shape shape;
+    int64_t count, offset;
+    struct wf_initializer init;
+    bool buffer, frozen;
+    wf_tensor *tensor;
+};
+
+struct wf_registry {
+    wf_arena *arena; /* names, tensors, slabs */
+    struct entry *entry;
+    int count;
+    int64_t capacity;
+    int64_t slab;
+    wf_real *values;
+    wf_grads *grads;
+    void *spare; /* a tensor for a parameter that memory was lacking for */
+    wf_error error;
+};
+
+wf_status registry_allocate(wf_registry *registry, wf_error *error); /* values and tables */
+
+#endif
