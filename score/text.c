@@ -107,6 +107,7 @@ static bool final_sigma(const char *text, int64_t length, int64_t start, int64_t
 /* str.lower(), appended to *out: one character to one, but for U+0130 and the sigma at a word's end. */
 static bool lower(const char *text, int64_t length, struct wf_string *out)
 {
+    wf_string_reserve(out, length);
     for (int64_t i = 0; i < length;) {
         int size;
         uint32_t point = wf_utf8_at(text, i, &size);

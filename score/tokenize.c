@@ -148,6 +148,7 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
         replace(out, changes[i][0], changes[i][1]);
     for (const struct step *step = steps[tokenizer]; !out->failed && (step->alone || step->pair); step++) {
         scratch->length = 0;
+        wf_string_reserve(scratch, out->length);
         run(step, out, scratch);
         struct wf_string last = *scratch;
         *scratch = *out;
