@@ -111,8 +111,7 @@ static wf_status encode_to(const char *path, uint64_t key, const struct text_par
                            wf_error *error)
 {
     struct ids_writer writer;
-    int64_t types = wf_tokenizer_vocab_size(options->tokenizer);
-    wf_status status = ids_writer_begin(&writer, path, types <= 65536, error);
+    wf_status status = ids_writer_begin(&writer, path, key, wf_tokenizer_vocab_size(options->tokenizer), error);
     if (status != WF_OK)
         return status;
     out->unknown = 0;
@@ -120,7 +119,7 @@ static wf_status encode_to(const char *path, uint64_t key, const struct text_par
     for (int64_t i = 0; i < parts && status == WF_OK; i++)
         status = text_file_verify(part[i].file, part[i].content, error);
     if (status == WF_OK)
-        return ids_writer_end(&writer, path, key, types, out, written, error);
+        return ids_writer_end(&writer, out, written, error);
     ids_writer_abort(&writer);
     return status;
 }

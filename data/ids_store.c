@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of ids: the ids, padded to 8 bytes, then the foot. */
 #include <string.h>
 
 #include <weft/internal/files.h>
@@ -11,13 +10,6 @@
 #include "text_ids.h"
 
 enum { CHUNK = 1 << 16 }; /* bytes that are hashed together */
-
-struct foot {
-    char magic[8]; /* "weftids" and the version of this format */
-    uint64_t key, hash, check;
-    int64_t count, width, characters, unknown;
-    uint64_t own; /* of the fields before it */
-};
 
 struct store {
     struct wf_map map; /* {0}: memory */
@@ -68,18 +60,18 @@ static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error
     return largest < v->most ? WF_OK : WF_ERR_FORMAT;
 }
 
-static bool sound(const struct wf_map *map, uint64_t key, int64_t most, struct foot *foot)
+static bool sound(const struct wf_map *map, uint64_t key, int64_t types, struct ids_foot *foot)
 {
     int64_t bytes = map->bytes - (int64_t)sizeof *foot;
     if (bytes < 8)
         return false;
     memcpy(foot, map->data + bytes, sizeof *foot);
-    if (memcmp(foot->magic, "weftids\1", 8) || foot->key != key || foot->own != wf_hash(foot, offsetof(struct foot, own), 0) ||
-        foot->count < 1 || foot->width != (most > 65536 ? 4 : 2) || foot->count > bytes / foot->width ||
+    if (memcmp(foot->magic, "weftids\1", 8) || foot->key != key || foot->own != wf_hash(foot, offsetof(struct ids_foot, own), 0) ||
+        foot->count < 1 || foot->width != (types > 65536 ? 4 : 2) || foot->count > bytes / foot->width ||
         padded(foot->count * foot->width) != bytes)
         return false;
     int64_t used = foot->count * foot->width, chunks = (used + CHUNK - 1) / CHUNK;
-    struct verifying v = {map->fd, used, most, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash)};
+    struct verifying v = {map->fd, used, types, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash)};
     if (!v.hash)
         return false;
     wf_status status = share_out(wf_threads(), 0, chunks, (double)used / 5, verify_chunk, &v, NULL);
@@ -90,13 +82,13 @@ static bool sound(const struct wf_map *map, uint64_t key, int64_t most, struct f
     return check == foot->check && status == WF_OK;
 }
 
-bool ids_store_find(const char *path, uint64_t key, int64_t most, struct wf_text_ids *out)
+bool ids_store_find(const char *path, uint64_t key, int64_t types, struct wf_text_ids *out)
 {
-    struct foot foot;
+    struct ids_foot foot;
     struct wf_map map;
     if (!path || !cache_map(path, &map))
         return false;
-    struct store *store = sound(&map, key, most, &foot) ? wf_alloc_zero(1, sizeof *store) : NULL;
+    struct store *store = sound(&map, key, types, &foot) ? wf_alloc_zero(1, sizeof *store) : NULL;
     if (!store) {
         wf_map_close(&map);
         return false;
@@ -124,45 +116,45 @@ void wf_text_ids_close(struct wf_text_ids *ids)
 
 /* --- writing --- */
 
-static wf_status no_memory(const struct ids_writer *w, wf_error *error)
+static wf_status no_memory(struct ids_writer *w, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", (long long)w->count);
+    long long count = (long long)w->foot.count;
+    ids_writer_abort(w);
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", count);
 }
 
-wf_status ids_writer_begin(struct ids_writer *w, const char *path, bool narrow, wf_error *error)
+wf_status ids_writer_begin(struct ids_writer *w, const char *path, uint64_t key, int64_t types, wf_error *error)
 {
     wf_error failure = {0};
-    *w = (struct ids_writer){.narrow = narrow, .hash = 0xcbf29ce484222325u};
-    if (path && !(w->file = wf_file_begin(path, &failure)) && failure.code == WF_ERR_MEMORY)
+    *w = (struct ids_writer){.path = path, .types = types};
+    w->foot = (struct ids_foot){.magic = "weftids\1", .key = key, .hash = 0xcbf29ce484222325u, .width = types > 65536 ? 4 : 2};
+    w->file = path ? wf_file_begin(path, &failure) : NULL;
+    if (failure.code == WF_ERR_MEMORY || (w->file && !wf_grow(&w->memory, &w->capacity, CHUNK, 1)))
         return no_memory(w, error);
-    if (w->file && !wf_grow(&w->memory, &w->capacity, CHUNK, 1)) {
-        ids_writer_abort(w);
-        return no_memory(w, error);
-    }
     return WF_OK;
 }
 
 static void flush(struct ids_writer *w)
 {
-    w->check = chain(w->check, wf_hash(w->memory, w->held, 0));
+    w->foot.check = chain(w->foot.check, wf_hash(w->memory, w->held, 0));
     wf_file_append(w->file, w->memory, w->held);
     w->held = 0;
 }
 
 wf_status ids_writer_add(struct ids_writer *w, const int32_t *ids, int64_t count, wf_error *error)
 {
-    int64_t width = w->narrow ? 2 : 4;
-    uint64_t hash = w->hash;
-    w->count += count;
-    for (int64_t i = 0; i < count; i++)
+    int64_t width = w->foot.width;
+    uint64_t hash = w->foot.hash;
+    w->foot.count += count;
+    for (int64_t i = 0; i < count; i++) /* FNV-1a over the ids */
         hash = (hash ^ (uint32_t)ids[i]) * 0x100000001b3u;
-    w->hash = hash;
+    w->foot.hash = hash;
     if (!w->file && !wf_grow(&w->memory, &w->capacity, w->held + count * width, 1))
-        return no_memory(w, error);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", (long long)w->foot.count);
     for (int64_t at = 0, n; at < count; at += n) {
         int64_t room = ((w->file ? CHUNK : w->capacity) - w->held) / width;
         n = count - at < room ? count - at : room;
-        if (w->narrow)
+        if (width == 2)
             for (int64_t i = 0; i < n; i++)
                 ((uint16_t *)(w->memory + w->held))[i] = (uint16_t)ids[at + i];
         else
@@ -174,50 +166,40 @@ wf_status ids_writer_add(struct ids_writer *w, const int32_t *ids, int64_t count
     return WF_OK;
 }
 
-/* Into the file's foot, and the file from its temporary name to its own. */
-static bool commit(struct ids_writer *w, uint64_t key, const struct wf_text_ids *out)
+/* The rest and the foot, and then the file gets its name. */
+static bool commit(struct ids_writer *w, const struct wf_text_ids *out)
 {
-    static const char zeros[8] = {0};
-    int64_t bytes = w->count * (w->narrow ? 2 : 4);
+    int64_t bytes = w->foot.count * w->foot.width;
     if (w->held > 0)
         flush(w);
-    struct foot foot = {.magic = "weftids\1",
-                        .key = key,
-                        .hash = w->hash,
-                        .check = w->check,
-                        .count = w->count,
-                        .width = w->narrow ? 2 : 4,
-                        .characters = out->characters,
-                        .unknown = out->unknown};
-    foot.own = wf_hash(&foot, offsetof(struct foot, own), 0);
-    wf_file_append(w->file, zeros, padded(bytes) - bytes);
-    wf_file_append(w->file, &foot, sizeof foot);
+    w->foot.characters = out->characters;
+    w->foot.unknown = out->unknown;
+    w->foot.own = wf_hash(&w->foot, offsetof(struct ids_foot, own), 0);
+    wf_file_append(w->file, "\0\0\0\0\0\0\0", padded(bytes) - bytes);
+    wf_file_append(w->file, &w->foot, sizeof w->foot);
     wf_error failure = {0};
     bool done = wf_file_commit(w->file, &failure) == WF_OK;
     w->file = NULL;
     return done;
 }
 
-wf_status ids_writer_end(struct ids_writer *w, const char *path, uint64_t key, int64_t most, struct wf_text_ids *out, bool *written,
-                         wf_error *error)
+wf_status ids_writer_end(struct ids_writer *w, struct wf_text_ids *out, bool *written, wf_error *error)
 {
     *written = true;
     if (w->file) {
-        *written = commit(w, key, out) && ids_store_find(path, key, most, out);
+        *written = commit(w, out) && ids_store_find(w->path, w->foot.key, w->types, out);
         out->cached = false;
-        ids_writer_abort(w);
-        return WF_OK;
+    } else {
+        struct store *store = wf_alloc_zero(1, sizeof *store);
+        if (!store)
+            return no_memory(w, error);
+        store->memory = w->memory;
+        out->ids = (struct wf_id_view){w->memory, w->foot.count, w->foot.width == 2};
+        out->hash = w->foot.hash;
+        out->store = store;
+        w->memory = NULL;
     }
-    struct store *store = wf_alloc_zero(1, sizeof *store);
-    if (!store) {
-        ids_writer_abort(w);
-        return no_memory(w, error);
-    }
-    store->memory = w->memory;
-    out->ids = (struct wf_id_view){w->memory, w->count, w->narrow};
-    out->hash = w->hash;
-    out->store = store;
-    *w = (struct ids_writer){0};
+    ids_writer_abort(w);
     return WF_OK;
 }
 

@@ -9,26 +9,32 @@
 #include "text_file.h"
 
 /* --- ids_store.c --- */
-/* Sets *out from the file where it holds what belongs to the key, sound. `most`: no id may be as large. */
-bool ids_store_find(const char *path, uint64_t key, int64_t most, struct wf_text_ids *out);
+/* A file of ids: the ids, padded to 8 bytes, then this. */
+struct ids_foot {
+    char magic[8];             /* "weftids" and the version of this format */
+    uint64_t key, hash, check; /* what the ids depend on; of the ids; of the chunks of the file */
+    int64_t count, width, characters, unknown;
+    uint64_t own; /* a hash of the fields before it */
+};
+/* Sets *out from the file if it is intact and has this key. `types`: the vocabulary size. */
+bool ids_store_find(const char *path, uint64_t key, int64_t types, struct wf_text_ids *out);
 
-/* Ids in the making, in order. */
+/* Writes ids in order. */
 struct ids_writer {
     struct wf_file_writer *file; /* NULL: they are kept in memory */
-    bool narrow;
-    char *memory;                  /* all of them, or those that are not yet in the file */
-    int64_t count, capacity, held; /* capacity and held: bytes */
-    uint64_t hash;                 /* FNV-1a over the ids */
-    uint64_t check;                /* of the chunks that went to the file */
+    const char *path;
+    int64_t types;
+    struct ids_foot foot;
+    char *memory;           /* all of them, or those that are not yet in the file */
+    int64_t capacity, held; /* bytes */
 };
-/* path: NULL for memory, and nothing is written where it can't be: then writer->file is NULL. */
-wf_status ids_writer_begin(struct ids_writer *writer, const char *path, bool narrow, wf_error *error) WF_CHECKED;
+/* path: NULL for memory; if it cannot be written, writer->file is NULL. */
+wf_status ids_writer_begin(struct ids_writer *writer, const char *path, uint64_t key, int64_t types, wf_error *error) WF_CHECKED;
 /* A failure to write is seen by ids_writer_end alone. */
 wf_status ids_writer_add(struct ids_writer *writer, const int32_t *ids, int64_t count, wf_error *error) WF_CHECKED;
 /* *out has the counts of characters and unknown tokens; sets the rest. *written: false where the file could not be written, and the ids are
  * lost. Frees the writer's memory. */
-wf_status ids_writer_end(struct ids_writer *writer, const char *path, uint64_t key, int64_t most, struct wf_text_ids *out, bool *written,
-                         wf_error *error) WF_CHECKED;
+wf_status ids_writer_end(struct ids_writer *writer, struct wf_text_ids *out, bool *written, wf_error *error) WF_CHECKED;
 void ids_writer_abort(struct ids_writer *writer);
 
 /* --- text_encode.c --- */
