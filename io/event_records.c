@@ -96,7 +96,7 @@ wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const c
         if (status != WF_OK)
             return damaged(where, at, "the record is not an event", error);
         if (at == 0 && !event.versioned)
-            return damaged(where, at, "the first event does not say brain.Event: this is no event file", error);
+            return damaged(where, at, "the first event does not say brain.Event: this is not an event file", error);
         if (at > 0 && event.step > last)
             continue;
         *prefix &= *kept == at;

@@ -25,7 +25,7 @@ static wf_status keep_lines(char *text, int64_t bytes, int64_t last, const char 
         bool stays = !json_is_integer(step) || json_integer_value(step) <= last, is_object = json_is_object(event);
         json_decref(event);
         if (!is_object)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":1: a line that is no JSON object", where, number);
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":1: the line is not a JSON object", where, number);
         if (!stays)
             continue;
         *prefix &= *kept == at;

@@ -20,7 +20,7 @@ wf_status score_corpus(struct wf_segments hypotheses, const struct wf_segments *
     for (int64_t i = 0; i < count; i++)
         if (references[i].count != hypotheses.count)
             return wf_error_set(error, WF_ERR_FORMAT,
-                                "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must pair up line by line",
+                                "%" PRId64 " hypotheses, but %" PRId64 " lines of reference %" PRId64 ": they must be aligned by line",
                                 hypotheses.count, references[i].count, i + 1);
     struct wf_segment *line = wf_alloc((size_t)(count > 0 ? count : 1) * sizeof *line);
     wf_status status = line ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " references", count);
@@ -46,7 +46,7 @@ static wf_status unequal(struct wf_lines *file, int64_t count, wf_error *error)
     while (other < count - 1 && file[other].line == file[0].line)
         other++;
     return wf_error_set(error, WF_ERR_FORMAT,
-                        "%s has %" PRId64 " line%s of hypotheses, %s has %" PRId64 " of references: they must pair up line by line",
+                        "%s has %" PRId64 " line%s of hypotheses, %s has %" PRId64 " of references: they must be aligned by line",
                         file[0].name, lines, lines == 1 ? "" : "s", file[other].name, file[other].line - 1);
 }
 

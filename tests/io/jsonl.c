@@ -132,7 +132,7 @@ START_TEST(drops_what_comes_after_a_step)
     wf_error_clear(&bad);
     write_text(path, "[1]\n");
     ck_assert_int_eq(open_and_close(path, 0, &bad), WF_ERR_FORMAT);
-    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:1:1: a line that is no JSON object");
+    assert_message(&bad, WF_ERR_FORMAT, "m.jsonl:1:1: the line is not a JSON object");
     wf_error_clear(&bad);
     ck_assert_int_eq(open_and_close(folder_of_test, 0, &bad), WF_ERR_IO);
     ck_assert_int_eq(wf_alloc_live(), 0);

@@ -123,7 +123,7 @@ START_TEST(wrong_reads_are_refused)
     wf_error_clear(&bad);
     ck_assert_int_eq(truncate(in_folder("x"), place), 0);
     ck_assert_int_eq(wf_safetensors_read(file, "mask", WF_BOOL, bits, 3, &bad), WF_ERR_IO);
-    assert_message(&bad, WF_ERR_IO, "it was cut after it was opened");
+    assert_message(&bad, WF_ERR_IO, "it was truncated after it was opened");
     wf_safetensors_close(file);
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
