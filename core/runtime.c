@@ -7,11 +7,11 @@
 #include <cpuid.h>
 #endif
 
-#include <weft/internal/gemm_init.h>
-#include <weft/internal/kernels.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
+
+#include "gemm/parts.h"
 
 enum { MAX_THREADS = 256, MAX_PER_PROCESSOR = 4 };
 
@@ -19,8 +19,28 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool up;
 static _Atomic int processors;
 
-static const char *const isas[] = {"avx512", "avx2", "base"}; /* best first */
-static const char *const modes[] = {[WF_GEMM_AUTO] = "auto", [WF_GEMM_BLIS] = "blis", [WF_GEMM_OWN] = "own"};
+/* Best first; NULL: not in this build. */
+#define TABLE(isa) extern const struct wf_kernels wf_kernel_table_##isa;
+TABLE(avx512)
+TABLE(avx2)
+TABLE(base)
+#if defined __x86_64__ && !defined WF_NO_AVX512
+#define AVX512 &wf_kernel_table_avx512
+#else
+#define AVX512 NULL
+#endif
+#if defined __x86_64__ && !defined WF_NO_AVX2
+#define AVX2 &wf_kernel_table_avx2
+#else
+#define AVX2 NULL
+#endif
+static const struct {
+    const char *name;
+    const struct wf_kernels *kernels;
+} isas[] = {{"avx512", AVX512}, {"avx2", AVX2}, {"base", &wf_kernel_table_base}};
+const struct wf_kernels *wf_kernel = &wf_kernel_table_base;
+
+static const char *const modes[] = {[GEMM_AUTO] = "auto", [GEMM_BLIS] = "blis", [GEMM_OWN] = "own"};
 
 const char *wf_version(void)
 {
@@ -65,14 +85,21 @@ static bool has_f16c(void)
 }
 #endif
 
+static int find_isa(const char *isa)
+{
+    int i = (int)(sizeof isas / sizeof *isas) - 1;
+    while (i >= 0 && strcmp(isas[i].name, isa) != 0)
+        i--;
+    return i;
+}
+
 /* __builtin_cpu_supports also asks whether the system saves the registers; clang's does not know f16c. The list is that of the root
  * meson.build. */
 bool wf_isa_supported(const char *isa)
 {
-    if (!wf_kernels_built(isa))
-        return false;
-    if (strcmp(isa, "base") == 0)
-        return true;
+    int i = find_isa(isa);
+    if (i < 0 || !isas[i].kernels || strcmp(isa, "base") == 0)
+        return i >= 0 && isas[i].kernels;
 #if defined __x86_64__
     __builtin_cpu_init();
     bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() && __builtin_cpu_supports("bmi2");
@@ -88,15 +115,13 @@ bool wf_isa_supported(const char *isa)
 /* `from` says where the name came from. */
 static wf_status use_isa(const char *isa, const char *from, wf_error *error)
 {
-    size_t known = 0;
-    while (known < sizeof isas / sizeof *isas && strcmp(isas[known], isa) != 0)
-        known++;
-    if (known == sizeof isas / sizeof *isas)
+    int i = find_isa(isa);
+    if (i < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: unknown instruction set \"%.40s\"; give avx512, avx2 or base", from, isa);
-    if (!wf_isa_supported(isa) || !wf_kernels_select(isa))
+    if (!wf_isa_supported(isa))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: this processor, system or build does not support %s; give %s", from, isa,
                             wf_isa_supported("avx2") ? "avx2 or base" : "base");
-    wf_gemm_isa_changed(wf_kernel->isa);
+    wf_kernel = isas[i].kernels;
     return WF_OK;
 }
 
@@ -115,7 +140,7 @@ static wf_status use_mode(const char *mode, const char *from, wf_error *error)
 {
     for (int i = 0; i < (int)(sizeof modes / sizeof *modes); i++)
         if (strcmp(modes[i], mode) == 0) {
-            wf_gemm_mode_set(i);
+            wf_gemm_chosen = (enum gemm_mode)i;
             return WF_OK;
         }
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: unknown value \"%.40s\"; give auto, blis or own", from, mode);
@@ -129,12 +154,7 @@ wf_status wf_gemm_use(const char *mode, wf_error *error)
 
 const char *wf_gemm_mode(void)
 {
-    return modes[wf_gemm_mode_get()];
-}
-
-const char *wf_blas(void)
-{
-    return wf_gemm_blas_name();
+    return modes[wf_gemm_chosen];
 }
 
 /* An environment variable, or NULL when it is unset or empty. */
@@ -150,36 +170,31 @@ static wf_status start(int threads, wf_error *error)
     wf_status status;
     const char *isa = setting("WEFT_ISA"), *mode = setting("WEFT_GEMM");
     for (size_t i = 0; !isa; i++)
-        if (wf_isa_supported(isas[i]) && wf_kernels_select(isas[i]))
-            isa = isas[i];
-    if ((status = use_isa(isa, "WEFT_ISA", error)) != WF_OK || (status = use_mode(mode ? mode : "auto", "WEFT_GEMM", error)) != WF_OK)
-        return status;
-    if ((status = wf_set_threads(threads, error)) != WF_OK)
-        return status;
-    if ((status = wf_gemm_init(error)) != WF_OK)
+        if (wf_isa_supported(isas[i].name))
+            isa = isas[i].name;
+    if ((status = use_isa(isa, "WEFT_ISA", error)) != WF_OK || (status = use_mode(mode ? mode : "auto", "WEFT_GEMM", error)) != WF_OK ||
+        (status = wf_set_threads(threads, error)) != WF_OK || (status = wf_blis_start(wf_kernel->isa, error)) != WF_OK)
         return status;
     atomic_store(&up, true);
     return WF_OK;
 }
 
-wf_status wf_init_with(const struct wf_init_options *options, wf_error *error)
+static wf_status init(int threads, bool again, wf_error *error)
 {
-    int threads = options ? options->threads : 0;
     if (threads == 0)
         threads = wf_processors() < MAX_THREADS ? wf_processors() : MAX_THREADS;
     pthread_mutex_lock(&lock);
-    wf_status status = atomic_load(&up) ? wf_set_threads(threads, error) : start(threads, error);
+    wf_status status = !atomic_load(&up) ? start(threads, error) : again ? wf_set_threads(threads, error) : WF_OK;
     pthread_mutex_unlock(&lock);
     return status;
 }
 
+wf_status wf_init_with(const struct wf_init_options *options, wf_error *error)
+{
+    return init(options ? options->threads : 0, true, error);
+}
+
 wf_status wf_init_default(wf_error *error)
 {
-    if (atomic_load_explicit(&up, memory_order_acquire))
-        return WF_OK;
-    pthread_mutex_lock(&lock);
-    int threads = wf_processors() < MAX_THREADS ? wf_processors() : MAX_THREADS;
-    wf_status status = atomic_load(&up) ? WF_OK : start(threads, error);
-    pthread_mutex_unlock(&lock);
-    return status;
+    return atomic_load_explicit(&up, memory_order_acquire) ? WF_OK : init(0, false, error);
 }

@@ -15,12 +15,11 @@
 #include <weft/internal/parallel.h>
 #include <weft/runtime.h>
 
-#include "blas.h"
-#include "own.h"
+#include "parts.h"
 
 static char name[64] = "BLIS";
 
-const char *wf_blis_name(void)
+const char *wf_blas(void)
 {
     return name;
 }

@@ -7,7 +7,7 @@
 #ifndef WEFT_GEMM_ISA_H
 #define WEFT_GEMM_ISA_H
 
-#include <weft/base.h>
+#include <weft/internal/kernels.h>
 
 /* What happens to a finished sum: c = alpha sum + beta c + bias. A bias along a row of C (bias_n) or down its columns. */
 struct gemm_end {
@@ -31,7 +31,6 @@ struct gemm_block {
 };
 
 struct gemm_isa {
-    const char *name;
     int mr, nr, lanes; /* rows and columns of a register tile, elements of a vector */
     void (*block)(const struct gemm_block *b);
     /* out[p * width + i] = s[i * is + p * ps] for i < w, p < k; 0 for w <= i < width. width is nr, or mr (without zeros). */
@@ -61,21 +60,14 @@ static inline int64_t gemm_k_block(int64_t k)
     return (block + GEMM_K_GRAIN - 1) / GEMM_K_GRAIN * GEMM_K_GRAIN;
 }
 
-#define GEMM_PASTE_(name, isa) wf_gemm_##name##_##isa
-#define GEMM_PASTE(name, isa) GEMM_PASTE_(name, isa)
 #ifdef WF_ISA
-#define GEMM_FN(name) GEMM_PASTE(name, WF_ISA)
-void GEMM_FN(block)(const struct gemm_block *b);
-void GEMM_FN(plain)(const struct gemm_block *b, int64_t b_cs);
-void GEMM_FN(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
-void GEMM_FN(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
-void GEMM_FN(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
+void WF_GEMM(block)(const struct gemm_block *b);
+void WF_GEMM(plain)(const struct gemm_block *b, int64_t b_cs);
+void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
+void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
                      const struct gemm_end *end);
+extern const struct gemm_isa WF_GEMM(isa);
 #endif
-
-#if defined __x86_64__
-extern const struct gemm_isa wf_gemm_isa_avx512, wf_gemm_isa_avx2;
-#endif
-extern const struct gemm_isa wf_gemm_isa_base;
 
 #endif

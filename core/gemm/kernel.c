@@ -172,7 +172,7 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
 
 /* Rows outside, columns inside: a tile's rows of A stay in the first-level cache while panels of B stream past, as many as the
  * second-level cache holds. */
-void GEMM_FN(block)(const struct gemm_block *g)
+void WF_GEMM(block)(const struct gemm_block *g)
 {
     enum { COLUMNS = GEMM_STREAM / TILE_N * TILE_N };
     const int64_t down = (g->m + TILE_M - 1) / TILE_M;
@@ -201,7 +201,7 @@ void GEMM_FN(block)(const struct gemm_block *g)
     }
 }
 
-void GEMM_FN(plain)(const struct gemm_block *g, int64_t b_cs)
+void WF_GEMM(plain)(const struct gemm_block *g, int64_t b_cs)
 {
     const int64_t block = gemm_k_block(g->k);
     for (int64_t i = 0; i < g->m; i++)
@@ -225,16 +225,13 @@ void GEMM_FN(plain)(const struct gemm_block *g, int64_t b_cs)
         }
 }
 
-const struct gemm_isa GEMM_FN(isa) = {
-#define NAME_(x) #x
-#define NAME(x) NAME_(x)
-    .name = NAME(WF_ISA),
+const struct gemm_isa WF_GEMM(isa) = {
     .mr = TILE_M,
     .nr = TILE_N,
     .lanes = LANES,
-    .block = GEMM_FN(block),
-    .pack_n = GEMM_FN(pack_n),
-    .pack_m = GEMM_FN(pack_m),
-    .vector = GEMM_FN(vector),
-    .plain = GEMM_FN(plain),
+    .block = WF_GEMM(block),
+    .pack_n = WF_GEMM(pack_n),
+    .pack_m = WF_GEMM(pack_m),
+    .vector = WF_GEMM(vector),
+    .plain = WF_GEMM(plain),
 };

@@ -63,12 +63,12 @@ INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_
     }
 }
 
-void GEMM_FN(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
     pack(TILE_N, w, k, s, is, ps, out);
 }
 
-void GEMM_FN(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
     pack(TILE_M, w, k, s, is, ps, out);
 }

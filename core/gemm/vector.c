@@ -45,7 +45,7 @@ INLINE void rows_of(int64_t outputs, int64_t k, const wf_real *a, int64_t as, co
     }
 }
 
-void GEMM_FN(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
+void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
                      const struct gemm_end *end)
 {
     const int64_t block = gemm_k_block(k);

@@ -9,7 +9,6 @@
 #ifndef WEFT_KERNELS_SIMD_H
 #define WEFT_KERNELS_SIMD_H
 
-#include <weft/internal/kernel_names.h>
 #include <weft/internal/kernels.h>
 
 #if defined(WF_ISA_AVX512)

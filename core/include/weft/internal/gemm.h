@@ -23,8 +23,6 @@ struct wf_gemm {
 
 /* In parallel; from inside a parallel body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias). */
 void wf_gemm(const struct wf_gemm *g);
-/* On the calling thread, without starting a region: for tiles inside a parallel body. */
-void wf_gemm_serial(const struct wf_gemm *g);
 
 /* Products that differ by constant steps (elements) between a, b and c, as one parallel loop over products: one for each index of a batch
  * with `dims` dimensions, the innermost first. */

@@ -10,10 +10,12 @@
 #include <weft/base.h>
 
 struct wf_attention; /* attention.h */
+struct gemm_isa;     /* core/gemm/isa.h */
 
-/* One line a kernel: KERNEL(return type, name, (arguments)). A kernel file defines WF_KERNEL(name) for each kernel that it defines. */
+/* One line a kernel: KERNEL(return type, name, (arguments)). */
 struct wf_kernels {
     const char *isa;
+    const struct gemm_isa *gemm;
 #define KERNEL(type, name, arguments) type(*name) arguments;
 #include <weft/internal/kernels.def>
 #undef KERNEL
@@ -21,5 +23,17 @@ struct wf_kernels {
 
 /* The table of the instruction set in use. */
 extern const struct wf_kernels *wf_kernel;
+
+/* For the files that are compiled once per instruction set, with -DWF_ISA=avx512, avx2 or base: WF_KERNEL(exp) is the name that the kernel
+ * exp has in this compilation, wf_kernel_exp_avx512; WF_GEMM does the same for core/gemm. */
+#ifdef WF_ISA
+#define WF_PASTE(name, isa) name##_##isa
+#define WF_PASTE_ISA(name, isa) WF_PASTE(name, isa)
+#define WF_KERNEL(name) WF_PASTE_ISA(wf_kernel_##name, WF_ISA)
+#define WF_GEMM(name) WF_PASTE_ISA(wf_gemm_##name, WF_ISA)
+#define KERNEL(type, name, arguments) type WF_KERNEL(name) arguments;
+#include <weft/internal/kernels.def>
+#undef KERNEL
+#endif
 
 #endif

@@ -8,10 +8,6 @@
 /* wf_init with the defaults unless the library is up already: for entry points that work without wf_init. Cheap. */
 wf_status wf_init_default(wf_error *error) WF_CHECKED;
 
-/* Whether this build has kernels for an instruction set, and pointing wf_kernel at their table. (kernels.c) */
-bool wf_kernels_built(const char *isa);
-bool wf_kernels_select(const char *isa);
-
 /* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
 int wf_count_processors(void);
 

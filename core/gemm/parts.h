@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Who computes a product: BLIS or our own kernels. */
+#ifndef WEFT_GEMM_PARTS_H
+#define WEFT_GEMM_PARTS_H
+
+#include <weft/error.h>
+#include <weft/internal/gemm.h>
+
+#include "isa.h"
+
+/* WEFT_GEMM. (dispatch.c; set by runtime.c while no other thread computes) */
+enum gemm_mode { GEMM_AUTO, GEMM_BLIS, GEMM_OWN };
+extern enum gemm_mode wf_gemm_chosen;
+
+/* blis.c, which alone includes BLIS's header. */
+/* Once, from wf_init, after the start of the threads (which wait idle) and before any product: sets BLIS's architecture for the
+ * instruction set in use and lets it and its buffers come up. Fails when the environment asks BLIS for what it lacks; it may be called
+ * again after that. */
+wf_status wf_blis_start(const char *isa, wf_error *error);
+/* Whether BLIS can do the product: it ends the process over strides that it does not like. m, n, k > 0. */
+bool wf_blis_can(const struct wf_gemm *g);
+/* `serial`, or from inside a parallel body: on the calling thread. */
+void wf_blis_gemm(const struct wf_gemm *g, bool serial);
+
+/* own.c: the product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. */
+void wf_gemm_own(const struct wf_gemm *g, bool serial);
+/* C = beta C + bias. */
+void wf_gemm_no_sum(const struct wf_gemm *g);
+
+#endif
