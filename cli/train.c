@@ -79,13 +79,14 @@ static wf_status configure_further(const struct arguments *a, struct wf_config *
 /* What the run was made with. */
 static wf_status configure_resume(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
-    wf_status status = wf_train_config(a->out, config, error);
+    uint64_t own = 0;
+    wf_status status = wf_train_config(a->out, config, &own, error);
     if (status == WF_OK && a->model && strcmp(config->model, a->model) != 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                               a->out, config->model, a->model);
-    if (status == WF_OK && a->config)
-        status = wf_config_load_over(config, a->config, error);
-    return status == WF_OK && a->seed < 0 ? wf_train_seed(a->out, seed, error) : status;
+    if (status == WF_OK && a->seed < 0)
+        *seed = own;
+    return status == WF_OK && a->config ? wf_config_load_over(config, a->config, error) : status;
 }
 
 /* A resume starts from what the run was made with, a new run from the model's preset; --config comes on top, then --set. */

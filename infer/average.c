@@ -11,22 +11,15 @@
 #include <weft/internal/run_folder.h>
 #include <weft/run.h>
 
-static wf_status add(struct wf_run *run, const char *path, double *sum, wf_error *error)
+static void add(struct wf_run *run, const char *path, double *sum, wf_error *error)
 {
     wf_registry *registry = wf_model_registry(run->model);
     wf_safetensors *file = wf_safetensors_open(path, error);
-    wf_status status = file ? wf_registry_load(registry, file, "", error) : error->code;
-    if (file && status != WF_OK)
+    if (file && wf_registry_load(registry, file, "", error) != WF_OK)
         wf_error_prefix(error, "%s", path);
-    if (status == WF_OK) {
-        const wf_real *value = wf_registry_values(registry);
-        int64_t n = wf_registry_slab(registry);
-        for (int64_t i = 0; i < n; i++)
-            sum[i] += (double)value[i];
-    }
-    if (file)
-        wf_safetensors_close(file);
-    return status;
+    wf_safetensors_close(file);
+    for (int64_t i = 0, n = wf_registry_slab(registry); !error->code && i < n; i++)
+        sum[i] += (double)wf_registry_values(registry)[i];
 }
 
 /* The model file last: a folder without it is not taken for a run. */
@@ -80,29 +73,27 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
 static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
 {
     struct wf_config c;
-    char *config = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
-    wf_status status = config && model ? wf_config_load(&c, config, error) : WF_ERR_MEMORY;
-    wf_safetensors *file = status == WF_OK && count == 0 && wf_file_exists(model) ? wf_safetensors_open(model, NULL) : NULL;
-    const char *mean = file ? wf_safetensors_metadata(file, "average") : NULL;
-    if (mean)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a mean itself (%s) and has no checkpoints: give the run that it was made of",
-                              folder, mean);
-    else if (status == WF_OK && c.training.keep < last)
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: it keeps %" PRId64 ": train with keep=%" PRId64
-                              ", or ask for fewer",
-                              folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.training.keep, last);
-    else if (status == WF_OK)
-        status =
-            wf_error_set(error, WF_ERR_ARGUMENT,
-                         "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: one is made at multiples of save_every=%" PRId64
-                         " and at its end (steps=%" PRId64 "): train longer, or average fewer",
-                         folder, count, count == 1 ? "" : "s", last, last == 1 ? "is" : "are", c.training.save_every, c.training.steps);
-    if (file)
+    char why[200], *config = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
+    if (config && model && wf_config_load(&c, config, error) == WF_OK) {
+        wf_safetensors *file = count == 0 && wf_file_exists(model) ? wf_safetensors_open(model, NULL) : NULL;
+        const char *mean = file ? wf_safetensors_metadata(file, "average") : NULL;
+        if (mean)
+            wf_error_set(error, WF_ERR_ARGUMENT, "%s is a mean itself (%s) and has no checkpoints: give the run that it was made of",
+                         folder, mean);
+        if (c.training.keep < last)
+            snprintf(why, sizeof why, "it keeps %" PRId64 ": train with keep=%" PRId64 ", or ask for fewer", c.training.keep, last);
+        else
+            snprintf(why, sizeof why,
+                     "one is made at multiples of save_every=%" PRId64 " and at its end (steps=%" PRId64
+                     "): train longer, or average fewer",
+                     c.training.save_every, c.training.steps);
+        wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: %s", folder, count,
+                     count == 1 ? "" : "s", last, last == 1 ? "is" : "are", why);
         wf_safetensors_close(file);
+    }
     wf_free(config);
     wf_free(model);
-    return status;
+    return error->code;
 }
 
 struct mean {
@@ -128,9 +119,9 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
     if (m->count < last)
         return too_few(folder, m->count, last, error);
     for (int64_t i = m->count - last; i < m->count && !error->code; i++) {
-        char *path = wf_format("%s/checkpoints/step-%08" PRId64 ".safetensors", folder, m->steps[i]);
+        char name[WF_CHECKPOINT_NAME], *path = wf_run_path(folder, wf_checkpoint_name(m->steps[i], name), error);
         if (!path)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+            return error->code;
         /* The first: says whether model, tokenizers and weights fit together. */
         if (!m->run.model && wf_run_open(&m->run, folder, path, error) == WF_OK) {
             size_t n = (size_t)wf_registry_slab(wf_model_registry(m->run.model));

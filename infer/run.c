@@ -44,15 +44,20 @@ void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer
         wf_safetensors_put_metadata(w, "source_tokenizer_content", tokenizer_hash(source, hash));
 }
 
-/* The step of a checkpoint's name, step-00000100.safetensors; -1 for any other file, which is not ours to remove. */
+char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME])
+{
+    snprintf(name, WF_CHECKPOINT_NAME, "checkpoints/step-%08" PRId64 ".safetensors", step);
+    return name;
+}
+
+/* The step of a checkpoint's name in its folder; -1 for any other file, which is not ours to remove. */
 static int64_t step_of(const char *name)
 {
     long long step;
-    char again[64];
+    char again[WF_CHECKPOINT_NAME];
     if (sscanf(name, "step-%lld.safetensors", &step) != 1)
         return -1;
-    snprintf(again, sizeof again, "step-%08lld.safetensors", step);
-    return strcmp(again, name) == 0 ? step : -1;
+    return strcmp(strchr(wf_checkpoint_name(step, again), '/') + 1, name) == 0 ? step : -1;
 }
 
 static int ascending(const void *a, const void *b)

@@ -24,13 +24,6 @@ wf_status weights_save(struct trainer *t, const char *name)
     return status;
 }
 
-static char *checkpoint_path(const struct trainer *t, int64_t step, wf_error *error)
-{
-    char name[64];
-    snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)step);
-    return wf_run_path(t->options->out, name, error);
-}
-
 static bool kept_for_good(const struct trainer *t, int64_t step)
 {
     return t->config.training.keep_every > 0 && step % t->config.training.keep_every == 0;
@@ -39,11 +32,12 @@ static bool kept_for_good(const struct trainer *t, int64_t step)
 static wf_status drop_old(struct trainer *t)
 {
     int64_t *steps, count;
+    char name[WF_CHECKPOINT_NAME];
     wf_status status = wf_checkpoint_steps(t->options->out, &steps, &count, t->error);
     for (int64_t i = 0; status == WF_OK && i < count - t->config.training.keep; i++) {
         if (kept_for_good(t, steps[i]))
             continue;
-        char *path = checkpoint_path(t, steps[i], t->error);
+        char *path = wf_run_path(t->options->out, wf_checkpoint_name(steps[i], name), t->error);
         status = path ? wf_file_remove(path, t->error) : WF_ERR_MEMORY;
         wf_free(path);
     }
@@ -53,20 +47,17 @@ static wf_status drop_old(struct trainer *t)
 
 bool checkpoint_exists(const struct trainer *t)
 {
-    char *path = checkpoint_path(t, t->step, NULL);
-    bool there = path && wf_file_exists(path);
-    wf_free(path);
-    return there;
+    char name[WF_CHECKPOINT_NAME];
+    return wf_run_has(t->options->out, wf_checkpoint_name(t->step, name));
 }
 
 wf_status checkpoint_save(struct trainer *t)
 {
     if (t->config.training.keep == 0 && !kept_for_good(t, t->step))
         return WF_OK;
-    char name[64];
-    snprintf(name, sizeof name, "checkpoints/step-%08lld.safetensors", (long long)t->step);
+    char name[WF_CHECKPOINT_NAME];
     char *folder = wf_run_path(t->options->out, "checkpoints", t->error);
-    if (folder && !wf_folder_make(folder, t->error) && !weights_save(t, name))
+    if (folder && !wf_folder_make(folder, t->error) && !weights_save(t, wf_checkpoint_name(t->step, name)))
         drop_old(t);
     wf_free(folder);
     return t->error->code;
@@ -91,20 +82,15 @@ wf_status set_others_aside(struct trainer *t)
             return t->error->code;
     /* Checkpoints of higher steps would push out, and be averaged with, those to come. */
     int64_t *steps = NULL, count = 0;
-    char *path = wf_run_path(t->options->out, "checkpoints", t->error);
-    bool file = path && wf_file_exists(path);
-    wf_free(path);
-    if (t->error->code || wf_checkpoint_steps(t->options->out, &steps, &count, t->error) != WF_OK)
+    if (wf_checkpoint_steps(t->options->out, &steps, &count, t->error) != WF_OK)
         return t->error->code;
     wf_free(steps);
-    return count > 0 || file ? set_aside(t, "checkpoints", NULL, WOULD_REPLACE) : WF_OK;
+    return count > 0 || wf_run_has(t->options->out, "checkpoints") ? set_aside(t, "checkpoints", NULL, WOULD_REPLACE) : WF_OK;
 }
 
 /* --- config.json and the tokenizers -------------------------------------------------------------------------------- */
 
 /* They are written into a folder inside the run's, then compared with what is there. */
-#define NEW ".weft-new"
-
 static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
 {
     wf_status status = WF_OK;
@@ -125,19 +111,19 @@ wf_status run_files_save(struct trainer *t, bool resuming)
     static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
     enum { NAMES = sizeof names / sizeof *names };
     struct wf_config was;
-    char *folder = wf_run_path(t->options->out, NEW, t->error), *config = wf_run_path(t->options->out, NEW "/config.json", t->error),
-         *known = wf_run_path(t->options->out, NEW "/known.json", t->error);
+    char *folder = wf_run_path(t->options->out, NEW_FILES, t->error),
+         *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
+         *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
     for (int i = 0; i < NAMES && !t->error->code; i++) { /* of a killed process */
         char *path = wf_run_path(folder, names[i], t->error);
-        if (path && wf_file_exists(path))
-            (void)!unlink(path);
+        (void)!(path && wf_file_remove(path, t->error));
         wf_free(path);
     }
     bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK && wf_config_save(&t->config, config, t->error) == WF_OK &&
                 wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
     /* A resume replaces the run's own configuration, not one that was edited. */
     if (fine && resuming)
-        fine = wf_train_config(t->options->out, &was, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;
+        fine = wf_train_config(t->options->out, &was, NULL, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;
     for (int i = 0; i < NAMES && fine; i++)
         fine = place(t, folder, names[i], resuming && i == 0 ? known : NULL) == WF_OK;
     if (fine) {

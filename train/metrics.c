@@ -18,63 +18,58 @@ double seconds_since(const struct timespec *start)
 
 enum { LOG_EVERY = 10 };
 
-/* The numbers of a line that are whole. */
-struct count {
-    const char *key;
-    int64_t value;
-};
-
-static wf_status put_counts(json_t *line, const struct count *count, size_t n, wf_error *error)
+/* The whole numbers of a line, each for events of one kind. */
+static wf_status put_counts(json_t *line, const struct wf_event *e, wf_error *error)
 {
-    for (size_t i = 0; i < n; i++)
-        if (wf_json_set_int(line, count[i].key, count[i].value, error))
+    const struct wf_bitext_survey none = {0}, *s = e->survey ? e->survey : &none;
+    bool start = e->kind == WF_EVENT_START, survey = e->survey;
+    const struct {
+        bool put;
+        const char *key;
+        int64_t value;
+    } count[] = {{start, "parameters", e->parameters},
+                 {start, "train_tokens", e->train_tokens},
+                 {start, "valid_tokens", e->valid_tokens},
+                 {survey, "lines", s->lines},
+                 {survey, "used", s->used},
+                 {survey, "empty_source", s->empty_source},
+                 {survey, "empty_target", s->empty_target},
+                 {survey, "empty_both", s->empty_both},
+                 {survey, "long_source", s->long_source},
+                 {survey, "long_target", s->long_target},
+                 {survey, "long_both", s->long_both},
+                 {survey, "source_tokens", s->source_tokens},
+                 {survey, "target_tokens", s->target_tokens},
+                 {survey, "source_unknown", s->source_unknown},
+                 {survey, "target_unknown", s->target_unknown}};
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (count[i].put && wf_json_set_int(line, count[i].key, count[i].value, error))
             return error->code;
     return WF_OK;
 }
 
-static wf_status put_survey(json_t *line, const struct wf_bitext_survey *s, wf_error *error)
-{
-    const struct count of[] = {{"lines", s->lines},
-                               {"used", s->used},
-                               {"empty_source", s->empty_source},
-                               {"empty_target", s->empty_target},
-                               {"empty_both", s->empty_both},
-                               {"long_source", s->long_source},
-                               {"long_target", s->long_target},
-                               {"long_both", s->long_both},
-                               {"source_tokens", s->source_tokens},
-                               {"target_tokens", s->target_tokens},
-                               {"source_unknown", s->source_unknown},
-                               {"target_unknown", s->target_unknown}};
-    return put_counts(line, of, sizeof of / sizeof *of, error);
-}
-
-static wf_status put_start(json_t *line, const struct wf_event *e, wf_error *error)
-{
-    const struct count of[] = {{"parameters", e->parameters}, {"train_tokens", e->train_tokens}, {"valid_tokens", e->valid_tokens}};
-    return put_counts(line, of, sizeof of / sizeof *of, error);
-}
-
 /* The curves: in metrics.jsonl and in the event file under the same names. */
 struct number {
+    enum wf_event_kind kind;
     const char *tag;
     double value; /* one that is not finite is left out */
 };
-enum { NUMBERS = 5 };
+enum { NUMBERS = 8 };
 
 static int numbers_of(const struct wf_event *e, struct number out[NUMBERS])
 {
-    const struct number step[] = {{"loss/train", e->loss},
-                                  {"loss/train_smoothed", e->smoothed},
-                                  {"lr", e->lr},
-                                  {"grad_norm", e->grad_norm},
-                                  {"tokens_per_second", e->tokens_per_second}};
-    const struct number valid[] = {{"loss/valid", e->loss}, {"loss/valid_smoothed", e->smoothed}, {"best", e->best}};
-    const struct number *from = e->kind == WF_EVENT_STEP ? step : valid;
-    int count = e->kind == WF_EVENT_STEP ? 5 : e->kind == WF_EVENT_VALID ? 3 : 0, used = 0;
-    for (int i = 0; i < count; i++)
-        if (isfinite(from[i].value))
-            out[used++] = from[i];
+    const struct number all[NUMBERS] = {{WF_EVENT_STEP, "loss/train", e->loss},
+                                        {WF_EVENT_STEP, "loss/train_smoothed", e->smoothed},
+                                        {WF_EVENT_STEP, "lr", e->lr},
+                                        {WF_EVENT_STEP, "grad_norm", e->grad_norm},
+                                        {WF_EVENT_STEP, "tokens_per_second", e->tokens_per_second},
+                                        {WF_EVENT_VALID, "loss/valid", e->loss},
+                                        {WF_EVENT_VALID, "loss/valid_smoothed", e->smoothed},
+                                        {WF_EVENT_VALID, "best", e->best}};
+    int used = 0;
+    for (int i = 0; i < NUMBERS; i++)
+        if (all[i].kind == e->kind && isfinite(all[i].value))
+            out[used++] = all[i];
     return used;
 }
 
@@ -94,8 +89,7 @@ static wf_status write_line(struct trainer *t, const struct wf_event *e, const c
     if (!line)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a line of metrics.jsonl");
     bool failed = wf_json_set_string(line, "event", name, t->error) || wf_json_set_int(line, "step", e->step, t->error) ||
-                  put_numbers(line, e, t->error) || (e->kind == WF_EVENT_START && put_start(line, e, t->error)) ||
-                  (e->survey && put_survey(line, e->survey, t->error)) ||
+                  put_numbers(line, e, t->error) || put_counts(line, e, t->error) ||
                   (e->text && wf_json_set_string(line, "text", e->text, t->error)) ||
                   wf_json_set_double(line, "seconds", e->seconds, t->error) || wf_jsonl_append(t->metrics, line, t->error);
     json_decref(line);

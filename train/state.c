@@ -18,14 +18,6 @@
 
 #define FORMAT "2"
 
-bool state_exists(const struct trainer *t)
-{
-    char *path = wf_run_path(t->options->out, "state.safetensors", NULL);
-    bool there = path && wf_file_exists(path);
-    wf_free(path);
-    return there;
-}
-
 void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value)
 {
     char text[32];
@@ -52,7 +44,7 @@ static wf_status put_tokenizer(struct trainer *t, wf_safetensors_writer *w, cons
 
 wf_status state_save(struct trainer *t)
 {
-    char *path = wf_run_path(t->options->out, "state.safetensors", t->error);
+    char *path = wf_run_path(t->options->out, STATE_FILE, t->error);
     if (!path)
         return WF_ERR_MEMORY;
     wf_safetensors_writer *w = wf_safetensors_writer_new();
@@ -125,14 +117,13 @@ struct state {
 
 static void close_state(struct state *s)
 {
-    if (s->file)
-        wf_safetensors_close(s->file);
+    wf_safetensors_close(s->file);
     wf_free(s->path);
 }
 
 static wf_status open_state(struct state *s, const char *folder, wf_error *error)
 {
-    *s = (struct state){.path = wf_run_path(folder, "state.safetensors", error)};
+    *s = (struct state){.path = wf_run_path(folder, STATE_FILE, error)};
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
@@ -162,23 +153,14 @@ static wf_status read_config(const struct state *s, struct wf_config *config, wf
     return WF_OK;
 }
 
-wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error)
-{
-    struct state s;
-    wf_error failure = {0};
-    *config = (struct wf_config){0};
-    if (open_state(&s, folder, &failure) == WF_OK)
-        read_config(&s, config, &failure);
-    close_state(&s);
-    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
-}
-
-wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error)
+wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
     struct state s;
     wf_error failure = {0};
     int64_t value = 0;
-    if (open_state(&s, folder, &failure) == WF_OK && state_get_number(s.file, s.path, "seed", &value, &failure) == WF_OK)
+    *config = (struct wf_config){0};
+    if (!open_state(&s, folder, &failure) && !read_config(&s, config, &failure) && seed &&
+        !state_get_number(s.file, s.path, "seed", &value, &failure))
         *seed = (uint64_t)value;
     close_state(&s);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;

@@ -31,9 +31,9 @@ static wf_status enter_folder(struct trainer *t)
     wf_free(path);
     if (t->error->code == WF_ERR_BUSY)
         wf_error_prefix(t->error, "%s is being trained by another process", out);
-    if (t->lock && state_exists(t) && !t->options->resume)
+    if (t->lock && wf_run_has(out, STATE_FILE) && !t->options->resume)
         return wf_error_set(t->error, WF_ERR_EXISTS, "%s holds a run already: add --resume to continue it, or choose another --out", out);
-    if (!t->error->code && !sweep(t, "") && !sweep(t, ".weft-new")) /* where run_files_save writes */
+    if (!t->error->code && !sweep(t, "") && !sweep(t, NEW_FILES))
         sweep(t, "checkpoints");
     return t->error->code;
 }
@@ -189,7 +189,7 @@ static wf_status run(struct trainer *t)
 {
     if (enter_folder(t))
         return t->error->code;
-    bool resuming = state_exists(t);
+    bool resuming = wf_run_has(t->options->out, STATE_FILE);
     if ((t->options->resume && !resuming && nothing_to_resume(t)) || open_task(t, resuming) || build(t, resuming) || not_begun(t) ||
         (resuming ? state_load(t) : set_others_aside(t)) || run_files_save(t, resuming) ||
         (t->change.length && what_now(t, state_save(t))) || metrics_open(t, resuming) ||

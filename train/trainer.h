@@ -62,7 +62,7 @@ struct trainer {
 };
 
 /* state.c: state.safetensors, which alone is enough to go on. */
-bool state_exists(const struct trainer *t);
+#define STATE_FILE "state.safetensors"
 wf_status state_save(struct trainer *t);
 wf_status state_load(struct trainer *t);
 wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
@@ -75,7 +75,9 @@ wf_status checkpoint_save(struct trainer *t);    /* and drops those beyond `keep
 bool checkpoint_exists(const struct trainer *t); /* that of this step */
 /* What a new training would replace gets another name, which a warning says. */
 wf_status set_others_aside(struct trainer *t);
-/* config.json and the tokenizers; what stands under their names and differs is set aside. */
+/* config.json and the tokenizers, which are first written into a folder of the run's; what stands under their names and differs is set
+ * aside. */
+#define NEW_FILES ".weft-new"
 wf_status run_files_save(struct trainer *t, bool resuming);
 /* `name`, a file or a folder of the run's, gets another name, where it is there (wf_file_set_aside); the warning says why. */
 #define WOULD_REPLACE "the training would replace what is in its folder"

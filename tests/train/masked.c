@@ -410,7 +410,7 @@ START_TEST(given_tokenizers)
     wf_run_close(&run);
     o = tiny(in_folder("run"), &seen);
     o.event = NULL;
-    ck_ok(wf_train_config(in_folder("run"), &o.config, error)); /* as the command resumes */
+    ck_ok(wf_train_config(in_folder("run"), &o.config, NULL, error)); /* as the command resumes */
     o.config.training.steps = 4;
     o.resume = true;
     ck_ok(wf_train(&o, NULL, error));

@@ -281,7 +281,7 @@ START_TEST(a_resume_changes_what_it_may)
                       strstr(change, "batch 8 instead of 6") && strstr(change, "dropout 0.2 instead of 0.1"),
                   "%s", change);
     struct wf_config now;
-    ck_ok(wf_train_config(in_folder("run"), &now, error));
+    ck_ok(wf_train_config(in_folder("run"), &now, NULL, error));
     ck_assert_double_eq(now.training.lr, 0.0005);
     ck_ok(wf_config_load(&now, in_folder("run/config.json"), error));
     ck_assert_double_eq(now.training.lr, 0.0005);

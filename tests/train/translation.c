@@ -403,9 +403,10 @@ START_TEST(resumes_with_less)
     char warning[1600] = "";
     struct seen seen = {0};
     uint64_t seed = 0;
+    struct wf_config stored;
     struct wf_train_options o = small(in_folder("run"), &seen);
     wf_error problem = {0};
-    wf_status status = wf_train_seed(o.out, &seed, &problem);
+    wf_status status = wf_train_config(o.out, &stored, &seed, &problem);
     ck_assert_msg(status == WF_ERR_IO && strstr(problem.message, "state.safetensors"), "%s", problem.message);
     o.config.training.steps = 3;
     o.seed = UINT64_C(1) << 62;
@@ -415,7 +416,7 @@ START_TEST(resumes_with_less)
     o.cancelled = NULL;
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_msg(strstr(warning, "nothing to resume in "), "%s", warning);
-    ck_ok(wf_train_seed(o.out, &seed, error));
+    ck_ok(wf_train_config(o.out, &stored, &seed, error));
     ck_assert(seed == o.seed);
     /* a log that can't be read is put away: the state is enough */
     write_text("run/metrics.jsonl", "garbage\n");

@@ -91,10 +91,8 @@ struct wf_train_result {
  * WF_ERR_ARGUMENT with its name; so is a number of steps below those done. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* The configuration stored in a run's state, from which a resume starts. */
-WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, wf_error *error) WF_CHECKED;
-/* The seed stored in a run's state. */
-WF_API wf_status wf_train_seed(const char *folder, uint64_t *seed, wf_error *error) WF_CHECKED;
+/* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */
+WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
