@@ -21,15 +21,12 @@ struct arguments {
 static bool take_metrics(const char *option, const char *text, void *arguments)
 {
     struct arguments *a = arguments;
-    for (const char *at = text;; at++) {
-        size_t length = strcspn(at, ",");
-        if (length != 4 || (strncmp(at, "bleu", 4) != 0 && strncmp(at, "chrf", 4) != 0)) {
-            fail_usage("--%s: '%s' is not bleu, chrf or bleu,chrf", option, text);
-            return false;
-        }
-        *(at[0] == 'b' ? &a->bleu : &a->chrf) = true;
-        at += length;
-        if (!*at)
+    for (const char *at = text;; at += 5) {
+        bool bleu = strncmp(at, "bleu", 4) == 0, chrf = strncmp(at, "chrf", 4) == 0;
+        if ((!bleu && !chrf) || (at[4] && at[4] != ','))
+            return fail_usage("--%s: '%s' is not bleu, chrf or bleu,chrf", option, text), false;
+        *(bleu ? &a->bleu : &a->chrf) = true;
+        if (!at[4])
             return true;
     }
 }

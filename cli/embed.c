@@ -68,20 +68,6 @@ struct embedding {
     bool keep;
 };
 
-static wf_status embed_some(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
-                            wf_error *error)
-{
-    int64_t cut = 0;
-    wf_real *out = e->vector + e->lines * e->width;
-    wf_status status = wf_embed(e->embedder, line, length, count, first, out, &cut, error);
-    e->truncated += cut;
-    for (int64_t i = 0; status == WF_OK && i < count * e->width; i++)
-        if (!isfinite(out[i]))
-            return wf_error_set(error, WF_ERR_NUMERIC, "%s:%lld: its vector is not finite: the model's weights are damaged or diverged",
-                                e->in.name, (long long)(first + i / e->width));
-    return status;
-}
-
 static wf_status give(struct embedding *e, int64_t count, wf_error *error)
 {
     if (e->keep) {
@@ -92,18 +78,27 @@ static wf_status give(struct embedding *e, int64_t count, wf_error *error)
     return print_rows(e->vector, count, e->width, (enum format)e->a->format, error);
 }
 
-/* One after the other up to the one that can't be, so that what comes before it is printed however the input came. */
-static wf_status embed_up_to_the_fault(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
-                                       wf_error *error)
+/* Lines that cannot be embedded together are halved, so that what comes before a bad one is printed however the input came. */
+static wf_status embed_lines(struct embedding *e, const char *const *line, const int64_t *length, int64_t count, int64_t first,
+                             wf_error *error)
 {
-    for (int64_t i = 0; i < count; i++) {
-        wf_status status = embed_some(e, line + i, length + i, 1, first + i, error);
-        if (status == WF_OK && !interrupted(NULL))
-            status = give(e, 1, error);
-        if (status != WF_OK || interrupted(NULL))
-            return status;
+    int64_t cut = 0, half = count / 2;
+    wf_error failure = {0};
+    wf_real *out = e->vector + e->lines * e->width;
+    wf_status status = wf_embed(e->embedder, line, length, count, first, out, &cut, &failure);
+    for (int64_t i = 0; status == WF_OK && i < count * e->width; i++)
+        if (!isfinite(out[i]))
+            status =
+                wf_error_set(&failure, WF_ERR_NUMERIC, "%s:%lld: its vector is not finite: the model's weights are damaged or diverged",
+                             e->in.name, (long long)(first + i / e->width));
+    if (status == WF_OK) {
+        e->truncated += cut;
+        return give(e, count, error);
     }
-    return WF_OK;
+    if (status == WF_ERR_MEMORY || half == 0 || interrupted(NULL))
+        return wf_error_set(error, status, "%s", failure.message);
+    status = embed_lines(e, line, length, half, first, error);
+    return status == WF_OK ? embed_lines(e, line + half, length + half, count - half, first + half, error) : status;
 }
 
 /* The vectors of the next lines; *count 0 at the end. */
@@ -128,18 +123,12 @@ static wf_status next_block(struct embedding *e, int64_t *count, wf_error *error
         line[*count] = e->in.text;
         length[*count] = e->in.length;
     }
-    wf_error other = {0};
-    status = embed_some(e, line, length, *count, first, &other);
-    if (status == WF_OK)
-        status = give(e, *count, &other);
-    else if (status != WF_ERR_MEMORY && *count > 1) {
-        wf_error_clear(&other);
-        status = embed_up_to_the_fault(e, line, length, *count, first, &other);
-    }
+    wf_error earlier = {0}; /* of two lines that are bad the first one counts */
+    status = *count > 0 ? embed_lines(e, line, length, *count, first, &earlier) : WF_OK;
     if (status == WF_OK)
         return fine;
-    wf_error_clear(error); /* of two lines that are bad the first one counts */
-    return wf_error_set(error, status, "%s", other.message);
+    wf_error_clear(error);
+    return wf_error_set(error, status, "%s", earlier.message);
 }
 
 static wf_status embed_all(struct embedding *e, wf_error *error)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/run_folder.h>
 #include <weft/internal/utf8.h>
 
 #include "cli.h"
@@ -55,10 +56,9 @@ static wf_status inspect_file(const char *path, wf_error *error)
 
 static wf_status inspect_run(const char *folder, wf_error *error)
 {
-    char *config_path = wf_format("%s/config.json", folder), *model = wf_format("%s/model.safetensors", folder);
+    char *config_path = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
     struct wf_config config;
-    wf_status status =
-        config_path && model ? wf_config_load(&config, config_path, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    wf_status status = config_path && model ? wf_config_load(&config, config_path, error) : error->code;
     if (status == WF_OK) {
         char text[WF_QUOTE_SIZE + 32], value[96];
         struct wf_config_key key;

@@ -83,51 +83,40 @@ static void lengths_print(const struct lengths *l, const char *what)
 
 /* --- one file ------------------------------------------------------------------------------------------------------ */
 
-static wf_status survey_lines(struct wf_lines *in, const struct arguments *a, const wf_tokenizer *t, struct lengths *l, wf_error *error)
-{
-    struct wf_tokens ids = {0};
-    int64_t empty = 0, unknown = 0;
-    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true};
-    wf_status status = o.cache ? WF_OK : error->code;
-    while (status == WF_OK && (status = wf_lines_next(in, error)) == WF_OK && in->text) {
-        if (interrupted(NULL)) {
-            status = WF_ERR_CANCELLED;
-            break;
-        }
-        empty += in->length == 0;
-        ids.count = 0;
-        status = line_input_encode(in, t, &o, &ids, error);
-        if (status == WF_OK && !lengths_add(l, ids.count))
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
-    }
-    status = count_interrupted(status, l->count, error);
-    if (status == WF_OK && l->count == 0)
-        status = wf_text_empty(in->name, error);
-    if (status == WF_OK) {
-        char count[2][WF_NUMBER_SIZE];
-        printf("%s line%s, %s empty\n", wf_text_count(l->count, count[0]), plural(l->count), wf_text_count(empty, count[1]));
-        lengths_print(l, in->name);
-        if (unknown > 0)
-            printf("%s unknown token%s, %.3f %%\n", wf_text_count(unknown, count[0]), plural(unknown),
-                   100.0 * (double)unknown / (double)l->tokens);
-        int64_t over = 0;
-        for (int64_t n = a->max_length + 1; a->max_length && n < l->room; n++)
-            over += l->lines[n];
-        if (a->max_length)
-            printf("%s line%s longer than %s\n", wf_text_count(over, count[0]), plural(over), wf_text_count(a->max_length, count[1]));
-    }
-    wf_token_cache_free(o.cache);
-    wf_tokens_free(&ids);
-    return status;
-}
-
 static wf_status survey_one(const struct arguments *a, const char *path, const wf_tokenizer *t, wf_error *error)
 {
     struct wf_lines in;
     struct lengths l = {0};
+    struct wf_tokens ids = {0};
+    char count[2][WF_NUMBER_SIZE];
+    int64_t empty = 0, unknown = 0, over = 0;
+    struct wf_encode_options o = {.unknown = &unknown, .cache = wf_token_cache_new(t, CACHED_WORDS, error), .whole = true};
     wf_status status = line_input_open(&in, path, error);
-    if (status == WF_OK)
-        status = survey_lines(&in, a, t, &l, error);
+    if (status == WF_OK && !o.cache)
+        status = error->code;
+    while (status == WF_OK && (status = wf_lines_next(&in, error)) == WF_OK && in.text) {
+        empty += in.length == 0;
+        ids.count = 0;
+        status = interrupted(NULL) ? WF_ERR_CANCELLED : line_input_encode(&in, t, &o, &ids, error);
+        if (status == WF_OK && !lengths_add(&l, ids.count))
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for lengths");
+    }
+    status = count_interrupted(status, l.count, error);
+    if (status == WF_OK && l.count == 0)
+        status = wf_text_empty(path, error);
+    if (status == WF_OK) {
+        printf("%s line%s, %s empty\n", wf_text_count(l.count, count[0]), plural(l.count), wf_text_count(empty, count[1]));
+        lengths_print(&l, path);
+    }
+    if (status == WF_OK && unknown > 0)
+        printf("%s unknown token%s, %.3f %%\n", wf_text_count(unknown, count[0]), plural(unknown),
+               100.0 * (double)unknown / (double)l.tokens);
+    for (int64_t n = a->max_length + 1; n < l.room; n++)
+        over += l.lines[n];
+    if (status == WF_OK && a->max_length)
+        printf("%s line%s longer than %s\n", wf_text_count(over, count[0]), plural(over), wf_text_count(a->max_length, count[1]));
+    wf_token_cache_free(o.cache);
+    wf_tokens_free(&ids);
     wf_lines_close(&in);
     wf_free(l.lines);
     return status;

@@ -221,9 +221,9 @@ static double up(const struct picture *p, double y)
 
 static void add_text(struct wf_string *s, const struct picture *p, double x, double y, const char *text, double size, const char *how)
 {
-    wf_string_format(s, "set label ");
-    script_quote(s, text);
-    wf_string_format(s, " at screen %.6f,%.6f %s font \",%g\" front\n", across(p, x), up(p, y), how, p->letters * size);
+    char all[128];
+    snprintf(all, sizeof all, "%s font \",%g\" front", how, p->letters * size);
+    script_label(s, text, across(p, x), up(p, y), all);
 }
 
 static void add_tics(struct wf_string *s, const struct picture *p, const char *axis, char *const *label, int64_t count, const char *how)
@@ -231,7 +231,7 @@ static void add_tics(struct wf_string *s, const struct picture *p, const char *a
     wf_string_format(s, "set %s %s scale 0 font \",%g\" textcolor rgb \"#222222\" (", axis, how, p->letters * p->font);
     for (int64_t i = 0; i < count; i += p->every) {
         wf_string_format(s, i > 0 ? ", " : "");
-        script_quote_tic(s, label[i]);
+        script_quote(s, label[i], true);
         wf_string_format(s, " %" PRId64, i);
     }
     wf_string_format(s, ")\n");
@@ -317,8 +317,7 @@ static void add_panel(struct wf_string *s, const struct picture *p, int64_t i)
 {
     int64_t column = i % p->columns, row = i / p->columns;
     double x = p->left + (double)column * p->step_x, y = p->top + (double)row * p->step_y;
-    wf_string_format(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\nset tmargin at screen %.6f\nset bmargin at screen %.6f\n",
-                     across(p, x), across(p, x + p->panel_width), up(p, y), up(p, y + p->panel_height));
+    script_margins(s, across(p, x), across(p, x + p->panel_width), up(p, y), up(p, y + p->panel_height));
     wf_string_format(s, "unset x2tics\nunset ytics\n");
     if (p->font > 0 && (p->heads || row == 0))
         add_tics(s, p, "x2tics", p->key, p->map->keys, p->turned ? "rotate by 90" : "norotate");

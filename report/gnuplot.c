@@ -36,7 +36,7 @@ wf_status picture_format_of(const char *path, enum picture_format *out, wf_error
 
 /* Letters, digits, blanks and what is beyond ASCII go as they are, all else by its number: in double quotes gnuplot runs `commands` and
  * knows escapes. Of a number that begins with 0 it reads four digits, so that those of the text behind it are safe. */
-static void quote(struct wf_string *s, const char *text, bool tic)
+void script_quote(struct wf_string *s, const char *text, bool tic)
 {
     struct wf_string clean = {0};
     label_clean(&clean, text, (int64_t)strlen(text), false);
@@ -53,14 +53,17 @@ static void quote(struct wf_string *s, const char *text, bool tic)
     wf_string_free(&clean);
 }
 
-void script_quote(struct wf_string *s, const char *text)
+void script_label(struct wf_string *s, const char *text, double x, double y, const char *how)
 {
-    quote(s, text, false);
+    wf_string_text(s, "set label ");
+    script_quote(s, text, false);
+    wf_string_format(s, " at screen %.6f,%.6f %s\n", x, y, how);
 }
 
-void script_quote_tic(struct wf_string *s, const char *text)
+void script_margins(struct wf_string *s, double left, double right, double top, double bottom)
 {
-    quote(s, text, true);
+    wf_string_format(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\nset tmargin at screen %.6f\nset bmargin at screen %.6f\n",
+                     left, right, top, bottom);
 }
 
 void script_terminal(struct wf_string *s, enum picture_format format, int width, int height, int font_size)

@@ -79,20 +79,14 @@ static struct layout layout_of(const struct plot *p)
 /* A panel between two heights, in pixels from above. */
 static void add_panel(struct wf_string *s, const struct layout *l, int from, int to, const char *what)
 {
-    wf_string_format(s, "set lmargin at screen %.6f\nset rmargin at screen %.6f\n", (double)LEFT / l->width,
-                     (double)(LEFT + PANEL) / l->width);
-    wf_string_format(s, "set tmargin at screen %.6f\nset bmargin at screen %.6f\n", 1 - (double)from / l->height,
-                     1 - (double)to / l->height);
-    wf_string_format(s, "unset label\nset label ");
-    script_quote(s, what);
-    wf_string_format(s, " at screen %.6f,%.6f center rotate by 90 tc rgb \"#333333\"\n", 18.0 / l->width,
-                     1 - (from + to) / 2.0 / l->height);
+    script_margins(s, (double)LEFT / l->width, (double)(LEFT + PANEL) / l->width, 1 - (double)from / l->height, 1 - (double)to / l->height);
+    wf_string_text(s, "unset label\n");
+    script_label(s, what, 18.0 / l->width, 1 - (from + to) / 2.0 / l->height, "center rotate by 90 tc rgb \"#333333\"");
 }
 
 static void add_steps(struct wf_string *s, const struct layout *l, int to)
 {
-    wf_string_format(s, "set label \"step\" at screen %.6f,%.6f center tc rgb \"#333333\"\n", (LEFT + PANEL / 2.0) / l->width,
-                     1 - (to + 50.0) / l->height);
+    script_label(s, "step", (LEFT + PANEL / 2.0) / l->width, 1 - (to + 50.0) / l->height, "center tc rgb \"#333333\"");
 }
 
 /* One point alone makes no line. */
@@ -130,9 +124,7 @@ static void add_entry(struct wf_string *s, const struct layout *l, int line, dou
     wf_string_format(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
     if (mark)
         wf_string_format(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
-    wf_string_format(s, "set label ");
-    script_quote(s, title);
-    wf_string_format(s, " at screen %.6f,%.6f left tc rgb \"#222222\"\n", (l->legend + 42.0) / l->width, y);
+    script_label(s, title, (l->legend + 42.0) / l->width, y, "left tc rgb \"#222222\"");
 }
 
 static void add_legend(const struct plot *p, const struct layout *l, struct wf_string *s)
@@ -166,7 +158,7 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
     add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
     if (p->count == 1) {
         wf_string_format(s, "set title ");
-        script_quote(s, p->run[0].name);
+        script_quote(s, p->run[0].name, false);
         wf_string_format(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
     }
     axis_script(&p->x, 'x', !l.rate, axis_fit(&p->x, PANEL / LETTER), s);

@@ -113,7 +113,7 @@ static void shows(enum picture_format format, bool tic, const char *text, const 
     struct wf_string out = {0};
     script_terminal(&s, format, format == PICTURE_TEXT ? 150 : 1500, format == PICTURE_TEXT ? 20 : 400, 12);
     wf_string_format(&s, tic ? "set xtics (" : "set title ");
-    (tic ? script_quote_tic : script_quote)(&s, text);
+    script_quote(&s, text, tic);
     wf_string_format(&s, tic ? " 5)\nplot [0:10] x\n" : "\nplot x\n");
     ck_ok(gnuplot_run(&s, &out, error));
     ck_assert_msg(strstr(out.data, shown) != NULL, "\"%s\" does not show in\n%.3000s", shown,
@@ -161,7 +161,7 @@ START_TEST(no_font)
     for (int i = 0; i < 2; i++) {
         script_terminal(&s[i], PICTURE_PNG, 300, 200, 12);
         wf_string_format(&s[i], "set title ");
-        script_quote(&s[i], title[i]);
+        script_quote(&s[i], title[i], false);
         wf_string_format(&s[i], "\nunset border\nunset tics\nunset key\nplot [0:1][0:1] 2\n");
         ck_ok(gnuplot_run(&s[i], &out[i], error));
     }
@@ -327,7 +327,7 @@ static wf_status sweep_run(wf_error *error)
     struct wf_string out = {0};
     script_terminal(&s, PICTURE_PNG, 200, 100, 12);
     wf_string_format(&s, "set title ");
-    script_quote(&s, "\xc3\xa4");
+    script_quote(&s, "\xc3\xa4", false);
     wf_string_format(&s, "\nplot x\n");
     wf_status status = gnuplot_run(&s, &out, error);
     ck_assert(status == WF_OK || out.length == 0);
