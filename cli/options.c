@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,24 +79,20 @@ static bool take_number(const struct option_row *o, const char *text)
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    bool fine = errno == 0 && end != text && !*end && value >= o->low && value <= o->high;
-    if (fine)
-        *o->number = value;
-    else
-        fail_usage("--%s: '%s' is not a whole number from %lld to %lld", o->name, text, (long long)o->low, (long long)o->high);
-    return fine;
+    if (errno != 0 || end == text || *end || value < o->low || value > o->high)
+        return fail_usage("--%s: '%s' is not a whole number from %lld to %lld", o->name, text, (long long)o->low, (long long)o->high),
+               false;
+    *o->number = value;
+    return true;
 }
 
 static bool take_real(const struct option_row *o, const char *text)
 {
-    char *end;
-    double value = strtod(text, &end);
-    bool fine = end != text && !*end && isfinite(value) && value >= o->least && value <= o->most;
-    if (fine)
-        *o->real = value;
-    else
-        fail_usage("--%s: '%s' is not a number from %g to %g", o->name, text, o->least, o->most);
-    return fine;
+    double value;
+    if (!wf_text_to_double(text, &value) || value < o->least || value > o->most)
+        return fail_usage("--%s: '%s' is not a number from %g to %g", o->name, text, o->least, o->most), false;
+    *o->real = value;
+    return true;
 }
 
 static bool take_choice(const struct option_row *o, const char *text)
@@ -114,8 +109,7 @@ static bool take_choice(const struct option_row *o, const char *text)
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%.*s", i == 0 ? "" : *next ? ", " : " or ", length, word);
         word = next;
     }
-    fail_usage("--%s: '%s' is not %s", o->name, text, all);
-    return false;
+    return fail_usage("--%s: '%s' is not %s", o->name, text, all), false;
 }
 
 static bool take(const struct option_row *o, const char *value)

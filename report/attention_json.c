@@ -31,17 +31,14 @@ static void add_weights(struct wf_string *s, const struct wf_attention_map *m, c
     int64_t layers = one ? 1 : m->layers, heads = one ? 1 : m->heads;
     const float *w = m->weights + (one ? ((one->layer - 1) * m->heads + one->head - 1) * m->queries * m->keys : 0);
     wf_string_text(s, "\"weights\": [");
-    for (int64_t l = 0; l < layers; l++) {
-        wf_string_text(s, l > 0 ? ",\n[" : "[");
-        for (int64_t h = 0; h < heads; h++) {
-            wf_string_text(s, h > 0 ? ",\n[" : "[");
-            for (int64_t q = 0; q < m->queries; q++)
-                for (int64_t k = 0; k < m->keys; k++)
-                    wf_string_format(s, "%s%.9g%s", k > 0 ? "," : q > 0 ? ",[" : "[", (double)*w++, k + 1 < m->keys ? "" : "]");
-            wf_string_text(s, "]");
-        }
+    for (int64_t i = 0; i < layers * heads; i++) {
+        wf_string_text(s, i == 0 ? "[[" : i % heads == 0 ? "],\n[[" : ",\n[");
+        for (int64_t q = 0; q < m->queries; q++)
+            for (int64_t k = 0; k < m->keys; k++)
+                wf_string_format(s, "%s%.9g%s", k > 0 ? "," : q > 0 ? ",[" : "[", (double)*w++, k + 1 < m->keys ? "" : "]");
         wf_string_text(s, "]");
     }
+    wf_string_text(s, "]");
     wf_string_text(s, "]}\n");
 }
 

@@ -23,15 +23,8 @@ static void add_markup(struct wf_string *p, const char *text)
     struct wf_string clean = {0};
     label_clean(&clean, text, (int64_t)strlen(text), false);
     p->failed |= clean.failed;
-    for (int64_t i = 0; i < clean.length; i++) {
-        static const char signs[] = "<>&\"";
-        static const char *const entity[] = {"&lt;", "&gt;", "&amp;", "&quot;"};
-        const char *sign = strchr(signs, clean.data[i]);
-        if (sign)
-            wf_string_text(p, entity[sign - signs]);
-        else
-            wf_string_char(p, clean.data[i]);
-    }
+    for (int64_t i = 0; i < clean.length; i++)
+        wf_string_format(p, strchr("<>&\"", clean.data[i]) ? "&#%d;" : "%c", clean.data[i]);
     wf_string_free(&clean);
 }
 
@@ -107,26 +100,22 @@ static void add_weights(struct wf_string *p, const struct wf_attention_map *map)
     wf_string_text(p, "\n</script>\n");
 }
 
-static wf_status check(const struct wf_attention_maps *maps, wf_error *error)
+/* What is chosen, with the defaults filled in. */
+static wf_status check(const struct wf_attention_maps *maps, const struct wf_attention_opening *chosen, struct wf_attention_opening *out,
+                       wf_error *error)
 {
-    wf_status status = WF_OK;
     if (maps->count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there are no attention maps to write");
     if (maps->count > 3)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%d attention maps: a page has at most 3, one of each kind", maps->count);
-    for (int i = 0; status == WF_OK && i < maps->count; i++) {
-        status = map_check(&maps->map[i], error);
-        if (status == WF_OK && wf_attention_find(maps, maps->map[i].kind) != &maps->map[i])
-            status = wf_error_set(error, WF_ERR_ARGUMENT, "two maps of the kind %s: a page has one of each kind, write another page",
-                                  wf_map_kind_name(maps->map[i].kind));
+    for (const struct wf_attention_map *m = maps->map; m < maps->map + maps->count; m++) {
+        wf_status status = map_check(m, error);
+        if (status != WF_OK)
+            return status;
+        if (wf_attention_find(maps, m->kind) != m)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "two maps of the kind %s: a page has one of each kind, write another page",
+                                wf_map_kind_name(m->kind));
     }
-    return status;
-}
-
-/* What is chosen, with the defaults filled in. */
-static wf_status open_at(const struct wf_attention_maps *maps, const struct wf_attention_opening *chosen, struct wf_attention_opening *out,
-                         wf_error *error)
-{
     *out = chosen ? *chosen : (struct wf_attention_opening){0};
     out->map = out->map ? out->map : &maps->map[maps->count - 1];
     if (wf_attention_find(maps, out->map->kind) != out->map)
@@ -158,10 +147,8 @@ wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const str
                                  wf_error *error)
 {
     struct wf_string page = {0};
-    struct wf_attention_opening first;
-    wf_status status = check(maps, error);
-    if (status == WF_OK)
-        status = open_at(maps, opening, &first, error);
+    struct wf_attention_opening first = {0};
+    wf_status status = check(maps, opening, &first, error);
     if (status != WF_OK)
         return status;
     fill(&page, maps, &first);

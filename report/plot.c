@@ -19,7 +19,8 @@ enum {
     FONT = 14,
     LINE = 20,
     LETTER = 9,
-    SAMPLE = 68,
+    SAMPLE = 46,
+    LEGEND = LEFT + PANEL + 22,
     LOSS_TICS = 9,
     RATE_TICS = 4
 };
@@ -56,24 +57,18 @@ static int mark_of(int64_t run)
 }
 
 struct layout {
-    int width, height, legend; /* legend: where it begins */
-    bool rate;
+    int width, height;
 };
 
 static struct layout layout_of(const struct plot *p)
 {
-    int longest = text_columns("training (running mean)"), lines = 5;
+    int longest = text_columns("training (running mean)"), height = TOP + LOSS + BETWEEN + RATE + BOTTOM;
+    int64_t lines = p->count > 1 ? 5 + p->count : 5;
     for (int64_t i = 0; i < p->count && p->count > 1; i++) {
         int columns = text_columns(p->run[i].name);
         longest = columns > longest ? columns : longest;
-        lines++;
     }
-    bool rate = !axis_empty(&p->lr);
-    int height = TOP + LOSS + BETWEEN + RATE + BOTTOM, wanted = TOP + lines * LINE;
-    return (struct layout){.width = LEFT + PANEL + SAMPLE + longest * LETTER,
-                           .height = height > wanted ? height : wanted,
-                           .legend = LEFT + PANEL + 22,
-                           .rate = rate};
+    return (struct layout){LEGEND + SAMPLE + longest * LETTER, height > TOP + lines * LINE ? height : (int)(TOP + lines * LINE)};
 }
 
 /* A panel between two heights, in pixels from above. */
@@ -120,11 +115,11 @@ static void add_losses(const struct plot *p, struct wf_string *s)
 /* gnuplot's own would be cut into columns at the height of the panel. mark 0: none. */
 static void add_entry(struct wf_string *s, const struct layout *l, int line, double width, int mark, uint32_t colour, const char *title)
 {
-    double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = (double)l->legend / l->width, to = (l->legend + 34.0) / l->width;
+    double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = 1.0 * LEGEND / l->width, to = (LEGEND + 34.0) / l->width;
     wf_string_format(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
     if (mark)
         wf_string_format(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
-    script_label(s, title, (l->legend + 42.0) / l->width, y, "left tc rgb \"#222222\"");
+    script_label(s, title, (LEGEND + 42.0) / l->width, y, "left tc rgb \"#222222\"");
 }
 
 static void add_legend(const struct plot *p, const struct layout *l, struct wf_string *s)
@@ -154,20 +149,21 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
     wf_string_format(s, "set multiplot\n"
                         "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
                         "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
-    int end = l.rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
+    bool rate = !axis_empty(&p->lr);
+    int end = rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
     add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
     if (p->count == 1) {
         wf_string_format(s, "set title ");
         script_quote(s, p->run[0].name, false);
         wf_string_format(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
     }
-    axis_script(&p->x, 'x', !l.rate, axis_fit(&p->x, PANEL / LETTER), s);
+    axis_script(&p->x, 'x', !rate, axis_fit(&p->x, PANEL / LETTER), s);
     axis_script(&p->loss, 'y', true, LOSS_TICS, s);
-    if (!l.rate)
+    if (!rate)
         add_steps(s, &l, end);
     add_legend(p, &l, s);
     add_losses(p, s);
-    if (l.rate) {
+    if (rate) {
         wf_string_format(s, "unset arrow\nunset title\n");
         struct wf_string what = {0};
         plot_add_rate(p, &what);

@@ -93,32 +93,6 @@ static const char *add_drawn(const char *page, struct wf_string *s)
     return page;
 }
 
-static wf_status draw(struct plot *p, int columns, int rows, struct wf_string *out, wf_error *error)
-{
-    struct wf_string s = {0}, drawn = {0};
-    int64_t head = p->count == 1 ? 1 : p->count + 1;
-    int free_rows = head + 2 < rows ? rows - (int)head - 2 : 0;
-    int rate_rows = free_rows / 3 > LEAST_RATE ? free_rows / 3 : LEAST_RATE;
-    int loss_rows = free_rows - rate_rows > LEAST_LOSS ? free_rows - rate_rows : LEAST_LOSS;
-    add_all(p, columns, loss_rows, rate_rows, &s);
-    wf_status status = gnuplot_run(&s, &drawn, error);
-    if (status == WF_OK) {
-        add_head(p, out);
-        const char *rest = add_drawn(drawn.data, out);
-        if (*rest) {
-            plot_add_rate(p, out);
-            wf_string_char(out, '\n');
-            add_drawn(rest, out);
-        }
-        wf_string_format(out, "%*s\n", LEFT + (columns - LEFT - RIGHT) / 2 + 2, "step");
-        if (out->failed)
-            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a drawing of %" PRId64 " runs", p->count);
-    }
-    wf_string_free(&drawn);
-    wf_string_free(&s);
-    return status;
-}
-
 wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_plot_options *options, struct wf_string *out,
                        wf_error *error)
 {
@@ -128,15 +102,34 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
         return wf_error_set(error, WF_ERR_ARGUMENT, "a drawing of %d columns and %d rows can't be made: 0 to 10000", o->columns, o->rows);
     int columns = o->columns ? o->columns : 80, rows = o->rows ? o->rows : 24;
     columns = columns > LEAST_COLUMNS ? columns : LEAST_COLUMNS;
+    int64_t head = count == 1 ? 1 : count + 1, before = out->length;
+    int free_rows = head + 2 < rows ? rows - (int)head - 2 : 0;
+    int rate_rows = free_rows / 3 > LEAST_RATE ? free_rows / 3 : LEAST_RATE;
+    int loss_rows = free_rows - rate_rows > LEAST_LOSS ? free_rows - rate_rows : LEAST_LOSS;
     struct plot p;
+    struct wf_string s = {0}, drawn = {0};
     wf_status status = plot_load(runs, count, o->log, columns, &p, error);
-    int64_t before = out->length;
-    if (status == WF_OK)
-        status = draw(&p, columns, rows, out, error);
-    if (status != WF_OK) {
-        wf_string_cut(out, before);
-        out->failed = false;
+    if (status == WF_OK) {
+        add_all(&p, columns, loss_rows, rate_rows, &s);
+        status = gnuplot_run(&s, &drawn, error);
     }
+    if (status == WF_OK) {
+        add_head(&p, out);
+        const char *rest = add_drawn(drawn.data, out);
+        if (*rest) {
+            plot_add_rate(&p, out);
+            wf_string_char(out, '\n');
+            add_drawn(rest, out);
+        }
+        wf_string_format(out, "%*s\n", LEFT + (columns - LEFT - RIGHT) / 2 + 2, "step");
+        if (out->failed) {
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a drawing of %" PRId64 " runs", count);
+            wf_string_cut(out, before);
+            out->failed = false;
+        }
+    }
+    wf_string_free(&drawn);
+    wf_string_free(&s);
     plot_free(&p);
     return status;
 }
