@@ -18,8 +18,8 @@ struct bitext_side {
     const wf_tokenizer *tokenizer;
     bool bos, eos; /* special tokens that count for the length: in the target one */
     int32_t bos_id, eos_id;
-    uint64_t content;                  /* hash */
-    int64_t longest_bytes, longest_at; /* of the sentences that are short enough in ids, and where that is */
+    uint64_t content;   /* hash */
+    int64_t longest_at; /* where the longest sentence in bytes is, of those that are short enough in ids */
 };
 
 struct wf_bitext {

@@ -116,13 +116,12 @@ static wf_status survey_side(struct encoding *e, int workers, struct text_progre
         return status;
     if (failure.code)
         return wf_error_set(error, failure.code, "%s", failure.message);
-    int64_t *longest = e->which ? &bitext->survey.longest_target : &bitext->survey.longest_source;
+    int64_t *longest = e->which ? &bitext->survey.longest_target : &bitext->survey.longest_source, bytes = 0;
     for (int i = 0; i < workers; i++) {
         struct work *work = e->work + i;
         *longest = work->longest > *longest ? work->longest : *longest;
-        if (work->longest_bytes > side->longest_bytes ||
-            (work->longest_bytes == side->longest_bytes && work->longest_at < side->longest_at)) {
-            side->longest_bytes = work->longest_bytes;
+        if (work->longest_bytes > bytes || (work->longest_bytes == bytes && work->longest_at < side->longest_at)) {
+            bytes = work->longest_bytes;
             side->longest_at = work->longest_at;
         }
         *work = (struct work){0};

@@ -22,7 +22,7 @@ struct key {
 struct head {
     struct key key;
     struct wf_bitext_survey survey;
-    int64_t longest_bytes[2], longest_at[2];
+    int64_t longest_at[2];
     uint64_t check; /* of everything else in the file */
 };
 _Static_assert(sizeof(struct key) == 88 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct key) == 88 && sizeof(struct head) % 8 == 0 && sizeo
 static struct key key_of(const struct wf_bitext *bitext)
 {
     struct key key = {.max_length = bitext->survey.max_length, .layout = (int64_t)sizeof(struct head)};
-    memcpy(key.magic, "weftsrv\2", sizeof key.magic);
+    memcpy(key.magic, "weftsrv\3", sizeof key.magic);
     key.encoder = cache_encoder();
     for (int i = 0; i < 2; i++) {
         const struct bitext_side *side = bitext->side + i;
@@ -74,8 +74,8 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
             ids[k] += n;
         }
     for (int k = 0; k < 2; k++)
-        if (ids[k] != tokens[k] || unknown[k] < 0 || unknown[k] > tokens[k] || longest[k] > INT32_MAX || head->longest_bytes[k] < 1 ||
-            head->longest_at[k] < 0 || head->longest_at[k] > bitext->side[k].file.bytes - head->longest_bytes[k])
+        if (ids[k] != tokens[k] || unknown[k] < 0 || unknown[k] > tokens[k] || longest[k] > INT32_MAX || head->longest_at[k] < 0 ||
+            head->longest_at[k] >= bitext->side[k].file.bytes)
             return false;
     return true;
 }
@@ -103,10 +103,8 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
         if (head->survey.used == rest / (int64_t)sizeof *pair && head->survey.max_length == key.max_length &&
             head->survey.hash == bitext->survey.hash && sound(bitext, head, pair, lines)) {
             bitext->survey = head->survey;
-            for (int i = 0; i < 2; i++) {
-                bitext->side[i].longest_bytes = head->longest_bytes[i];
+            for (int i = 0; i < 2; i++)
                 bitext->side[i].longest_at = head->longest_at[i];
-            }
             bitext->memory = head;
             bitext->pair = (void *)(head + 1);
             *found = true;
@@ -120,9 +118,7 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
 wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error)
 {
     const struct bitext_side *side = bitext->side;
-    struct head head = {.key = key_of(bitext),
-                        .longest_bytes = {side[0].longest_bytes, side[1].longest_bytes},
-                        .longest_at = {side[0].longest_at, side[1].longest_at}};
+    struct head head = {.key = key_of(bitext), .longest_at = {side[0].longest_at, side[1].longest_at}};
     memcpy(&head.survey, &bitext->survey, sizeof head.survey);
     head.check = check_of(&head, bitext->pair, bitext->survey.used);
     char *path = cache_path(folder, "survey", wf_hash(&head.key, sizeof head.key, 0), error);

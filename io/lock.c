@@ -46,19 +46,16 @@ static wf_status take(wf_lock *lock, wf_error *error)
         lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (lock->fd < 0)
             return wf_error_set(error, WF_ERR_IO, "%s: the lock file cannot be created: %s", lock->path, wf_reason(errno));
-        if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
-            if (errno == EINTR) {
-                close(lock->fd);
-                continue;
-            }
-            if (errno != EWOULDBLOCK)
-                return wf_error_set(error, WF_ERR_IO, "%s: cannot be locked: %s", lock->path, wf_reason(errno));
+        bool locked = flock(lock->fd, LOCK_EX | LOCK_NB) == 0;
+        if (!locked && errno == EWOULDBLOCK) {
             long pid = holder(lock->fd);
             if (!pid)
                 return wf_error_set(error, WF_ERR_BUSY, "%s: another process holds the lock; wait for it to end", lock->path);
             return wf_error_set(error, WF_ERR_BUSY, "%s: process %ld holds the lock; wait for it to end, or end it", lock->path, pid);
         }
-        if (has_name(lock->fd, lock->path))
+        if (!locked && errno != EINTR)
+            return wf_error_set(error, WF_ERR_IO, "%s: cannot be locked: %s", lock->path, wf_reason(errno));
+        if (locked && has_name(lock->fd, lock->path))
             break;
         close(lock->fd);
     }

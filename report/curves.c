@@ -43,7 +43,7 @@ static wf_status add(struct curve *curve, struct point p, wf_error *error)
 static wf_status read_event(const json_t *event, const char *path, int64_t number, struct curves *out, wf_error *error)
 {
     if (!json_is_object(event))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line that is no JSON object", path, number);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the line is not a JSON object", path, number);
     const json_t *step = json_object_get(event, "step");
     for (int k = 0; k < CURVE_KINDS; k++) {
         const json_t *value = json_object_get(event, keys[k]);

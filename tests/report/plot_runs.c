@@ -59,7 +59,7 @@ START_TEST(refuses)
         const char *line, *part;
     } bad[] = {{"{\"step\" 2}\n", "metrics.jsonl:2:9: "},
                {"\n", "metrics.jsonl:2:"},
-               {"[1]\n", "metrics.jsonl:2: a line that is no JSON object"},
+               {"[1]\n", "metrics.jsonl:2: the line is not a JSON object"},
                {"{\"step\":2,\"loss/train\":\"3\"}\n", "metrics.jsonl:2: \"loss/train\" is no number"},
                {"{\"step\":2,\"lr\":null}\n", "metrics.jsonl:2: \"lr\" is no number"},
                {"{\"loss/valid\":3}\n", "metrics.jsonl:2: \"loss/valid\" without a \"step\" of 0 or more"},
