@@ -76,7 +76,7 @@ END_TEST
 /* Line ends of DOS, none at the end, white space after a token; and what is saved as tokenizer.json is the same tokenizer. */
 START_TEST(lines)
 {
-    static const char text[] = "[UNK]\r\n[CLS] \n[SEP]\t\xe3\x80\x80\n##s\nca fe\n\xe4\xb8\xad";
+    static const char text[] = "\xef\xbb\xbf[UNK]\r\n[CLS] \n[SEP]\t\xe3\x80\x80\n##s\nca fe\n\xe4\xb8\xad";
     wf_tokenizer *t, *again;
     struct wf_string json = {0};
     write_text(text, sizeof text - 1);

@@ -146,6 +146,9 @@ const struct added_token *added_tokens_next(const wf_tokenizer *t, const struct 
                                             int64_t *search, int64_t from, int64_t *begin, int64_t *end)
 {
     for (int64_t at = *search; set->count > 0 && at < length; at++) {
+        unsigned char first = (unsigned char)data[at];
+        if (set->first[first] == set->first[first + 1]) /* mostly: none begins with it */
+            continue;
         const struct prefix *found = prefixes_find(set, data + at, length - at);
         const struct added_token *token = !found ? NULL : t->added + found->value + (found->value < 0 ? INT32_MAX : 0);
         int size;

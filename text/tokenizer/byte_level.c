@@ -67,56 +67,41 @@ static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, i
 }
 
 /* A space before each word that does not begin with one. */
-static bool prefix_spaces(struct scratch *s)
+static bool prefix_space(const void *part, struct flow *out, const struct view *text, struct span word)
 {
-    struct view text = s->words.text;
-    struct flow *flow = scratch_flow(s, FLOW_PRE);
-    for (int64_t i = 0; i < s->words.spans.count; i++) {
-        struct span *span = s->words.spans.span + i, old = *span;
-        span->begin = flow->length;
-        if (text.data[old.begin] != ' ' && !flow_put(flow, " ", 1, view_origin(&text, old.begin)))
-            return false;
-        if (!flow_copy(flow, &text, old.begin, old.end - old.begin))
-            return false;
-        span->end = flow->length;
-    }
-    s->words.text = flow_view(flow);
-    return true;
+    (void)part;
+    if (text->data[word.begin] != ' ' && !flow_put(out, " ", 1, view_origin(text, word.begin)))
+        return false;
+    return flow_copy(out, text, word.begin, word.end - word.begin);
 }
 
 /* Bytes as GPT-2's characters. */
-static bool print_bytes(struct scratch *s)
+static bool print_bytes(const void *part, struct flow *out, const struct view *text, struct span word)
 {
-    struct view text = s->words.text;
-    struct flow *flow = scratch_flow(s, FLOW_PRE);
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < s->words.spans.count; i++)
-        bytes += s->words.spans.span[i].end - s->words.spans.span[i].begin;
-    if (!flow_reserve(flow, 2 * bytes))
+    (void)part;
+    if (!flow_reserve(out, 2 * (word.end - word.begin)))
         return false;
-    for (int64_t i = 0; i < s->words.spans.count; i++) {
-        struct span *span = s->words.spans.span + i, old = *span;
-        span->begin = flow->length;
-        for (int64_t at = old.begin; at < old.end; at++) {
-            uint32_t point = unicode_of_byte((unsigned char)text.data[at]);
-            int size = wf_utf8_encode(point, flow->data + flow->length);
-            for (int k = 0; flow->tracked && k < size; k++)
-                flow->origin[flow->length + k] = view_origin(&text, at);
-            flow->length += size;
-        }
-        span->end = flow->length;
+    for (int64_t at = word.begin; at < word.end; at++) {
+        unsigned char byte = (unsigned char)text->data[at];
+        int size = 1;
+        if (byte > ' ' && byte < 0x7F)
+            out->data[out->length] = (char)byte;
+        else
+            size = wf_utf8_encode(unicode_of_byte(byte), out->data + out->length);
+        for (int k = 0; out->tracked && k < size; k++)
+            out->origin[out->length + k] = view_origin(text, at);
+        out->length += size;
     }
-    s->words.text = flow_view(flow);
     return true;
 }
 
 static wf_status split(const void *part, struct scratch *s)
 {
     const struct byte_level *b = part;
-    if (b->add_prefix_space && !prefix_spaces(s))
+    if (b->add_prefix_space && !split_rewrite(part, s, prefix_space))
         return WF_ERR_MEMORY;
     wf_status status = b->use_regex ? split_words(part, s) : WF_OK;
-    return status == WF_OK && !print_bytes(s) ? WF_ERR_MEMORY : status;
+    return status == WF_OK && !split_rewrite(part, s, print_bytes) ? WF_ERR_MEMORY : status;
 }
 const struct part_type pre_byte_level = {"ByteLevel",    PART_PRE_TOKENIZER, sizeof(struct byte_level), BYTE_LEVEL_KEYS(false),
                                          .split = split, .cut = cut};

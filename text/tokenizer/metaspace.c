@@ -32,29 +32,23 @@ static void ready(struct reader *r, void *part)
 }
 
 /* Puts the mark for each space, and before the word where that is asked for. */
-static bool mark_spaces(const struct metaspace *m, struct scratch *s)
+static bool mark_spaces(const void *part, struct flow *out, const struct view *text, struct span word)
 {
-    struct view text = s->words.text;
-    struct flow *flow = scratch_flow(s, FLOW_PRE);
-    for (int64_t i = 0; i < s->words.spans.count; i++) {
-        struct span *span = s->words.spans.span + i, old = *span;
-        int64_t origin = view_origin(&text, old.begin);
-        bool marked = old.end - old.begin >= m->mark.length && !memcmp(text.data + old.begin, m->mark.data, (size_t)m->mark.length);
-        bool prepend = m->prepend == PREPEND_ALWAYS || (m->prepend == PREPEND_FIRST && origin == 0);
-        span->begin = flow->length;
-        if (prepend && !marked && text.data[old.begin] != ' ' && !flow_put(flow, m->mark.data, m->mark.length, origin))
+    const struct metaspace *m = part;
+    const struct text *mark = &m->mark;
+    const char *data = text->data;
+    int64_t origin = view_origin(text, word.begin);
+    bool marked = word.end - word.begin >= mark->length && !memcmp(data + word.begin, mark->data, (size_t)mark->length);
+    bool prepend = m->prepend == PREPEND_ALWAYS || (m->prepend == PREPEND_FIRST && origin == 0);
+    if (prepend && !marked && data[word.begin] != ' ' && !flow_put(out, mark->data, mark->length, origin))
+        return false;
+    for (int64_t at = word.begin; at < word.end;) {
+        const char *space = memchr(data + at, ' ', (size_t)(word.end - at));
+        int64_t next = space ? space - data : word.end;
+        if (!flow_copy(out, text, at, next - at) || (space && !flow_put(out, mark->data, mark->length, view_origin(text, next))))
             return false;
-        for (int64_t at = old.begin; at < old.end;) {
-            const char *space = memchr(text.data + at, ' ', (size_t)(old.end - at));
-            int64_t next = space ? space - text.data : old.end;
-            if (!flow_copy(flow, &text, at, next - at) ||
-                (space && !flow_put(flow, m->mark.data, m->mark.length, view_origin(&text, next))))
-                return false;
-            at = next + (space != NULL);
-        }
-        span->end = flow->length;
+        at = next + (space != NULL);
     }
-    s->words.text = flow_view(flow);
     return true;
 }
 
@@ -67,10 +61,9 @@ static wf_status cut(const void *part, struct scratch *s, struct splitter *sp, i
 
 static wf_status split(const void *part, struct scratch *s)
 {
-    const struct metaspace *m = part;
-    if (!mark_spaces(m, s))
+    if (!split_rewrite(part, s, mark_spaces))
         return WF_ERR_MEMORY;
-    return m->split ? split_words(part, s) : WF_OK;
+    return ((const struct metaspace *)part)->split ? split_words(part, s) : WF_OK;
 }
 const struct part_type pre_metaspace = {"Metaspace",    PART_PRE_TOKENIZER, sizeof(struct metaspace), keys, .ready = ready,
                                         .split = split, .cut = cut};

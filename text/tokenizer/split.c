@@ -64,7 +64,10 @@ void split_match(struct splitter *sp, int64_t begin, int64_t end)
 {
     if (sp->at < begin)
         put(sp, sp->at, begin, sp->invert);
-    put(sp, begin, end, !sp->invert);
+    if (sp->behavior == SPLIT_ISOLATED)
+        add(sp, begin, end);
+    else
+        put(sp, begin, end, !sp->invert);
     sp->at = end;
 }
 
@@ -99,4 +102,18 @@ wf_status split_words(const struct part *part, struct scratch *s)
     *words = *out;
     *out = swap;
     return WF_OK;
+}
+
+bool split_rewrite(const void *part, struct scratch *s, rewrite_word *rewrite)
+{
+    struct flow *out = scratch_flow(s, FLOW_PRE);
+    for (struct span *span = s->words.spans.span; span < s->words.spans.span + s->words.spans.count; span++) {
+        struct span word = *span;
+        span->begin = out->length;
+        if (!rewrite(part, out, &s->words.text, word))
+            return false;
+        span->end = out->length;
+    }
+    s->words.text = flow_view(out);
+    return true;
 }

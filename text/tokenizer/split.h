@@ -23,6 +23,10 @@ struct splitter {
 void split_match(struct splitter *splitter, int64_t begin, int64_t end);
 /* A match at every occurrence of a string, length > 0. */
 void split_at(struct splitter *splitter, const char *data, int64_t begin, int64_t end, const struct text *mark);
+/* Rewrites all words of s->words: rewrite() puts what becomes of text[word.begin .. word.end-1]; false without memory, here too. */
+typedef bool rewrite_word(const void *part, struct flow *out, const struct view *text, struct span word);
+bool split_rewrite(const void *part, struct scratch *s, rewrite_word *rewrite);
+
 /* Cuts all words of s->words by the part's cut(). */
 wf_status split_words(const struct part *part, struct scratch *s);
 

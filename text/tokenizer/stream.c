@@ -173,25 +173,20 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
 {
     enum { BLOCK = 4096 }; /* bounds what lies between the stages */
     struct wf_decoder s = {0};
-    int64_t before = out->length;
-    int64_t bytes = 0, length;
-    for (int64_t i = 0; i < count; i++) {
-        wf_status status = check_id(t, ids[i], i, count, error);
-        if (status != WF_OK)
-            return status;
-        vocab_piece(&t->vocab, ids[i], &length);
-        bytes += length;
-    }
-    bool characters = t->plain; /* the same text without the detour */
-    wf_status status = wf_string_reserve(out, bytes) && wf_string_add(out, "", 0) ? WF_OK : WF_ERR_MEMORY;
-    for (int64_t i = 0; characters && i < count; i++) {
-        const char *piece = vocab_piece(&t->vocab, ids[i], &length);
-        if (!wf_string_add(out, piece, length))
-            status = WF_ERR_MEMORY;
-    }
-    if (!characters && status == WF_OK && !decoder_start(&s, t, options))
+    int64_t before = out->length, length;
+    wf_status status = WF_OK;
+    for (int64_t i = 0; status == WF_OK && i < count; i++)
+        status = check_id(t, ids[i], i, count, error);
+    if (status != WF_OK)
+        return status;
+    if (!wf_string_add(out, "", 0) || (!t->plain && !decoder_start(&s, t, options)))
         status = WF_ERR_MEMORY;
-    for (int64_t i = 0; !characters && status == WF_OK && i < count; i++) {
+    for (int64_t i = 0; status == WF_OK && i < count; i++) {
+        if (t->plain) { /* the same text without the detour */
+            const char *piece = vocab_piece(&t->vocab, ids[i], &length);
+            status = wf_string_add(out, piece, length) ? WF_OK : WF_ERR_MEMORY;
+            continue;
+        }
         status = feed(&s, ids[i]);
         if (status == WF_OK && ((i + 1) % BLOCK == 0 || i + 1 == count))
             status = drain(&s, i + 1 == count, out);
