@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <weft/memory.h>
+#include <weft/internal/arena.h>
 #include <weft/ops.h>
 #include <weft/random.h>
 
@@ -29,10 +29,10 @@ static void fill_input(struct check_input *in, uint64_t seed, int index)
             in->value[i] = (float)((i % 2 ? -0.1 : 0.1) * (1 + i / 2));
             break;
         case WF_FILL_IDS:
-            ((int32_t *)in->other)[i] = (int32_t)wf_rng_below(&rng, (uint64_t)(in->limit > 0 ? in->limit : 1));
+            in->ids[i] = (int32_t)wf_rng_below(&rng, (uint64_t)(in->limit > 0 ? in->limit : 1));
             break;
         case WF_FILL_BOOLS:
-            ((bool *)in->other)[i] = wf_rng_uniform(&rng) < 0.7;
+            in->bools[i] = wf_rng_uniform(&rng) < 0.7;
             break;
         case WF_FILL_ABSENT:
             break;
@@ -47,22 +47,37 @@ static void fill_input(struct check_input *in, uint64_t seed, int index)
         }
 }
 
-wf_status check_begin(struct check *k)
+wf_real *check_memory(struct check *k, int64_t count)
 {
+    wf_real *p = wf_arena_get(k->arena, (size_t)count * sizeof *p);
+    if (!p)
+        wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+    return p;
+}
+
+wf_status check_status(struct check *k, const char *situation)
+{
+    const wf_error *e = wf_tape_error(k->tape);
+    return wf_error_set(k->error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s: %s: %s", k->what, situation, e->message);
+}
+
+wf_status check_begin(struct check *k, const struct wf_gradcheck_options *options)
+{
+    struct wf_gradcheck_options o = options ? *options : (struct wf_gradcheck_options){0};
+    k->tolerance = o.tolerance > 0 ? o.tolerance : sizeof(wf_real) == 8 ? 1e-6 : 3e-2;
+    k->step = o.step > 0 ? o.step : sizeof(wf_real) == 8 ? 1e-5 : 1e-2;
+    k->seed = o.seed;
     k->tape = wf_tape_new(k->error);
-    if (!k->tape)
-        return k->error ? k->error->code : WF_ERR_MEMORY;
+    k->arena = k->tape ? wf_arena_new() : NULL;
+    if (!k->arena)
+        return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
     for (int i = 0; i < k->inputs; i++) {
         struct check_input *in = &k->in[i];
         in->count = in->fill == WF_FILL_ABSENT ? 0 : wf_shape_count(&in->shape);
-        if (check_is_real(in)) {
-            in->value = wf_alloc_zero((size_t)in->count + 1, sizeof *in->value);
-            in->grad = wf_alloc_zero((size_t)in->count + 1, sizeof *in->grad);
-        } else {
-            in->other = wf_alloc_zero((size_t)in->count + 1, sizeof(int32_t));
-        }
-        if (check_is_real(in) ? !in->value || !in->grad : !in->other)
-            return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+        in->value = check_memory(k, in->count);
+        in->grad = check_memory(k, in->count);
+        if (!in->value || !in->grad)
+            return WF_ERR_MEMORY;
         fill_input(in, k->seed, i);
     }
     return WF_OK;
@@ -70,12 +85,7 @@ wf_status check_begin(struct check *k)
 
 void check_end(struct check *k)
 {
-    for (int i = 0; i < k->inputs; i++) {
-        wf_free(k->in[i].value);
-        wf_free(k->in[i].grad);
-        wf_free(k->in[i].other);
-    }
-    wf_free(k->weight);
+    wf_arena_free(k->arena);
     wf_tape_free(k->tape);
 }
 
@@ -109,34 +119,30 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
     wf_tape_reset(k->tape, mode, .seed = k->seed + 7, .step = 3, .first_row = 2);
     for (int i = 0; i < k->inputs; i++) {
         const struct check_input *in = &k->in[i];
-        leaf[i] = operand[i] = NULL;
-        if (in->fill == WF_FILL_ABSENT)
+        leaf[i] = NULL;
+        if (in->fill == WF_FILL_IDS)
+            leaf[i] = wf_ids_of(k->tape, in->ids, &in->shape);
+        if (in->fill == WF_FILL_BOOLS)
+            leaf[i] = wf_bools(k->tape, in->bools, &in->shape);
+        operand[i] = leaf[i];
+        if (!check_is_real(in))
             continue;
-        if (in->fill == WF_FILL_IDS) {
-            leaf[i] = operand[i] = wf_ids_of(k->tape, in->other, &in->shape);
-            continue;
-        }
-        if (in->fill == WF_FILL_BOOLS) {
-            leaf[i] = operand[i] = wf_bools(k->tape, in->other, &in->shape);
-            continue;
-        }
         wf_shape shape = leaf_shape(in, layout);
         int64_t count = wf_shape_count(&shape);
-        wf_real *data = wf_alloc_zero((size_t)count + 1, sizeof *data);
+        wf_real *data = wf_tape_memory(k->tape, (size_t)count * sizeof *data);
         if (!data)
-            return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+            return wf_tape_status(k->tape, k->error);
         for (int64_t j = 0; j < count; j++)
             data[j] = NAN; /* what lies around a slice must never be read */
-        wf_array whole = wf_array_dense(data, WF_REAL, &shape);
-        wf_array view = operand_view(in, layout, whole), value = wf_array_dense(in->value, WF_REAL, &in->shape);
+        wf_array view = operand_view(in, layout, wf_array_dense(data, WF_REAL, &shape)),
+                 value = wf_array_dense(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);
-        leaf[i] = wf_input(k->tape, data, &shape, need >> i & 1);
-        wf_free(data);
-        wf_array leaf_array;
-        if (wf_view(leaf[i], &leaf_array) != WF_OK)
+        leaf[i] = operand[i] = wf_input(k->tape, data, &shape, need >> i & 1);
+        if (wf_view(leaf[i], &view) != WF_OK)
             return wf_tape_status(k->tape, k->error);
-        wf_array seen = operand_view(in, layout, leaf_array);
-        operand[i] = layout == LAYOUT_DENSE ? leaf[i] : wf_apply_view("view", leaf[i], &seen);
+        view = operand_view(in, layout, view);
+        if (layout != LAYOUT_DENSE)
+            operand[i] = wf_apply_view("view", leaf[i], &view);
     }
     return WF_OK;
 }
@@ -153,18 +159,46 @@ wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_ten
 /* sum(y * R); R is made at the first call. */
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y)
 {
+    if (wf_is_poison(y))
+        return y;
     wf_shape shape = wf_shape_of(y);
-    int64_t count = wf_shape_count(&shape);
-    if (!k->weight && !wf_is_poison(y)) {
-        k->weight = wf_alloc_zero((size_t)count + 1, sizeof *k->weight);
-        if (!k->weight)
+    if (!k->weight) {
+        k->results = wf_shape_count(&shape);
+        k->weight = check_memory(k, k->results);
+        k->result = check_memory(k, k->results);
+        k->moved = check_memory(k, k->results);
+        if (!k->weight || !k->result || !k->moved)
             return wf_tape_fail(k->tape, WF_ERR_MEMORY, "no memory for the gradient check");
         wf_rng rng = wf_rng_new(k->seed, 99);
-        for (int64_t i = 0; i < count; i++)
+        for (int64_t i = 0; i < k->results; i++)
             k->weight[i] = (float)wf_rng_normal(&rng);
-        k->results = count;
     }
-    return wf_is_poison(y) ? y : wf_sum(wf_mul(y, wf_input(k->tape, k->weight, &shape, false)));
+    return wf_sum(wf_mul(y, wf_input(k->tape, k->weight, &shape, false)));
+}
+
+wf_status check_backward(struct check *k, const char *situation, wf_tensor *const operand[])
+{
+    return wf_backward(check_weighted_sum(k, k->fn(k->ctx, k->tape, operand))) == WF_OK ? WF_OK : check_status(k, situation);
+}
+
+wf_status check_plain_run(struct check *k)
+{
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    if (status != WF_OK)
+        return status;
+    wf_tensor *y = k->fn(k->ctx, k->tape, operand), *loss = check_weighted_sum(k, y);
+    if (wf_read(y, k->result, k->results) != WF_OK || wf_backward(loss) != WF_OK)
+        return check_status(k, "plain run");
+    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
+        wf_array grad, to = wf_array_dense(k->in[i].grad, WF_REAL, &k->in[i].shape);
+        if (!check_is_real(&k->in[i]))
+            continue;
+        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &grad);
+        if (status == WF_OK)
+            wf_array_copy(&to, &grad);
+    }
+    return status;
 }
 
 /* f of the inputs as they are now, added up in double from the values themselves. */
@@ -172,23 +206,12 @@ static wf_status evaluate(struct check *k, double *f)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
     wf_status status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
-    if (status != WF_OK)
-        return status;
-    wf_tensor *y = k->fn(k->ctx, k->tape, operand);
-    wf_array view;
+    if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), k->moved, k->results) != WF_OK)
+        status = wf_tape_status(k->tape, k->error);
     *f = 0;
-    if (wf_view(y, &view) != WF_OK)
-        return wf_tape_status(k->tape, k->error);
-    wf_shape shape = wf_array_shape(&view);
-    wf_real *dense = wf_alloc_zero((size_t)k->results + 1, sizeof *dense);
-    if (!dense)
-        return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-    wf_array to = wf_array_dense(dense, WF_REAL, &shape);
-    wf_array_copy(&to, &view);
-    for (int64_t i = 0; i < k->results; i++)
-        *f += (double)dense[i] * k->weight[i];
-    wf_free(dense);
-    return WF_OK;
+    for (int64_t i = 0; i < k->results && status == WF_OK; i++)
+        *f += (double)k->moved[i] * k->weight[i];
+    return status;
 }
 
 /* Compares along one direction u of one input: <grad, u> against (f(x + hu) - f(x - hu)) / 2h. */
@@ -205,7 +228,6 @@ static wf_status compare(struct check *k, int input, const double *u, const wf_r
         in->value[i] = (wf_real)(origin[i] - k->step * u[i]);
     if (status == WF_OK)
         status = evaluate(k, &minus);
-    memcpy(in->value, origin, (size_t)in->count * sizeof *origin);
     if (status != WF_OK)
         return status;
     double numeric = (plus - minus) / (2 * k->step);
@@ -219,6 +241,33 @@ static wf_status compare(struct check *k, int input, const double *u, const wf_r
 
 enum { DIRECTIONS = 5, COORDINATES = 48 };
 
+/* Along some directions and coordinates of input i, whose values lie at `origin`. */
+static wf_status compare_input(struct check *k, int i, const wf_real *origin)
+{
+    struct check_input *in = &k->in[i];
+    double *u = wf_arena_get(k->arena, (size_t)in->count * sizeof *u), norm = 0;
+    wf_status status = u ? WF_OK : wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+    for (int64_t j = 0; j < in->count; j++)
+        norm += (double)in->grad[j] * in->grad[j];
+    const double scale = 0.05 * sqrt(norm) / sqrt((double)in->count) + 1e-4;
+    wf_rng rng = wf_rng_new(k->seed, 500 + (uint64_t)i);
+    for (int d = 0; d < DIRECTIONS && status == WF_OK; d++) {
+        double length = 0;
+        for (int64_t j = 0; j < in->count; j++)
+            u[j] = wf_rng_normal(&rng), length += u[j] * u[j];
+        for (int64_t j = 0; j < in->count; j++)
+            u[j] /= sqrt(length); /* a unit vector: steps stay away from kinks */
+        status = compare(k, i, u, origin, scale, "direction", d);
+    }
+    int64_t stride = in->count <= COORDINATES ? 1 : in->count / COORDINATES;
+    for (int64_t j = 0; j < in->count && status == WF_OK; j += stride) {
+        memset(u, 0, (size_t)in->count * sizeof *u);
+        u[j] = 1;
+        status = compare(k, i, u, origin, scale, "coordinate", j);
+    }
+    return status;
+}
+
 wf_status check_numeric(struct check *k)
 {
     wf_status status = WF_OK;
@@ -226,34 +275,10 @@ wf_status check_numeric(struct check *k)
         struct check_input *in = &k->in[i];
         if (!check_is_real(in) || in->count == 0)
             continue;
-        double *u = wf_alloc_zero((size_t)in->count, sizeof *u), norm = 0;
-        wf_real *origin = wf_alloc_zero((size_t)in->count, sizeof *origin);
-        if (!u || !origin) {
-            wf_free(u);
-            wf_free(origin);
-            return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-        }
-        memcpy(origin, in->value, (size_t)in->count * sizeof *origin);
-        for (int64_t j = 0; j < in->count; j++)
-            norm += (double)in->grad[j] * in->grad[j];
-        norm = sqrt(norm);
-        wf_rng rng = wf_rng_new(k->seed, 500 + (uint64_t)i);
-        for (int d = 0; d < DIRECTIONS && status == WF_OK; d++) {
-            double length = 0;
-            for (int64_t j = 0; j < in->count; j++)
-                u[j] = wf_rng_normal(&rng), length += u[j] * u[j];
-            for (int64_t j = 0; j < in->count; j++)
-                u[j] /= sqrt(length); /* a unit vector: steps stay away from kinks */
-            status = compare(k, i, u, origin, 0.05 * norm / sqrt((double)in->count) + 1e-4, "direction", d);
-        }
-        int64_t stride = in->count <= COORDINATES ? 1 : in->count / COORDINATES;
-        for (int64_t j = 0; j < in->count && status == WF_OK; j += stride) {
-            memset(u, 0, (size_t)in->count * sizeof *u);
-            u[j] = 1;
-            status = compare(k, i, u, origin, 0.05 * norm / sqrt((double)in->count) + 1e-4, "coordinate", j);
-        }
-        wf_free(u);
-        wf_free(origin);
+        wf_real *origin = in->value;
+        in->value = check_memory(k, in->count);
+        status = in->value ? compare_input(k, i, origin) : WF_ERR_MEMORY;
+        in->value = origin;
     }
     return status;
 }
@@ -261,26 +286,14 @@ wf_status check_numeric(struct check *k)
 wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                             const struct wf_gradcheck_options *options, wf_error *error)
 {
-    struct wf_gradcheck_options o = options ? *options : (struct wf_gradcheck_options){0};
-    struct check k = {.fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .seed = o.seed, .error = error};
+    struct check k = {.fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .error = error};
     if (inputs < 1 || inputs > WF_MAX_INPUTS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_check_function: %d inputs, 1 to %d are possible", inputs, WF_MAX_INPUTS);
-    k.tolerance = o.tolerance > 0 ? o.tolerance : sizeof(wf_real) == 8 ? 1e-6 : 3e-2;
-    k.step = o.step > 0 ? o.step : sizeof(wf_real) == 8 ? 1e-5 : 1e-2;
     for (int i = 0; i < inputs; i++)
         k.in[i] = (struct check_input){.shape = shapes[i], .fill = fill ? fill[i] : WF_FILL_NORMAL, .limit = 1};
-    wf_status status = check_begin(&k);
-    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_status status = check_begin(&k, options);
     if (status == WF_OK)
-        status = check_operands(&k, WF_GRADIENTS, ~0u, LAYOUT_DENSE, leaf, operand);
-    if (status == WF_OK && wf_backward(check_weighted_sum(&k, fn(ctx, k.tape, operand))) != WF_OK)
-        status = wf_tape_status(k.tape, error);
-    for (int i = 0; i < inputs && status == WF_OK; i++) {
-        wf_array grad, to = wf_array_dense(k.in[i].grad, WF_REAL, &shapes[i]);
-        status = check_leaf_grad(&k, i, LAYOUT_DENSE, leaf[i], &grad);
-        if (status == WF_OK)
-            wf_array_copy(&to, &grad);
-    }
+        status = check_plain_run(&k);
     if (status == WF_OK)
         status = check_numeric(&k);
     check_end(&k);

@@ -12,9 +12,12 @@ struct check_input {
     wf_shape shape;
     enum wf_fill fill;
     int32_t limit;
-    wf_real *value; /* reals */
-    void *other;    /* ids or bools */
-    wf_real *grad;  /* analytic, dense */
+    union {
+        wf_real *value;
+        int32_t *ids;
+        bool *bools;
+    };
+    wf_real *grad; /* analytic, dense */
     int64_t count;
 };
 
@@ -28,19 +31,31 @@ struct check {
     double tolerance, step;
     uint64_t seed;
     wf_tape *tape;
-    wf_real *weight; /* R, one for each element of the result */
+    struct wf_arena *arena; /* of everything below and of the inputs */
+    wf_real *weight;        /* R, one for each element of the result */
+    wf_real *result;        /* of the plain run */
+    wf_real *moved;         /* the result at other inputs */
     int64_t results;
     wf_error *error;
 };
 
 bool check_is_real(const struct check_input *in);
-wf_status check_begin(struct check *k);
+/* The inputs stand in k; check_end follows in any case. */
+wf_status check_begin(struct check *k, const struct wf_gradcheck_options *options);
 void check_end(struct check *k);
+/* Reals that live until check_end; NULL, with the error set, without memory. */
+wf_real *check_memory(struct check *k, int64_t count);
+/* The tape's error, with the situation before it. */
+wf_status check_status(struct check *k, const char *situation);
 /* Makes the operands on the tape: leaf[i] are the dense tensors behind them. */
 wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layout layout, wf_tensor *leaf[], wf_tensor *operand[]);
 /* The gradient of leaf, seen in the operand's shape. */
 wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_tensor *leaf, wf_array *out);
 wf_tensor *check_weighted_sum(struct check *k, wf_tensor *y);
+/* The backward of the weighted sum of the function's result. */
+wf_status check_backward(struct check *k, const char *situation, wf_tensor *const operand[]);
+/* Result and gradients of all inputs as they are. */
+wf_status check_plain_run(struct check *k);
 wf_status check_numeric(struct check *k);
 
 #endif

@@ -37,24 +37,17 @@ static bool case_shape(const int64_t *dims, wf_shape *shape)
     return shape->ndim > 0;
 }
 
-static void set_up(struct check *k, const struct wf_case *c, const struct wf_gradcheck_options *options)
+static void set_up(struct check *k, const struct wf_case *c)
 {
-    k->inputs = c->inputs;
-    for (int i = 0; i < WF_MAX_INPUTS; i++) {
-        k->in[i] = (struct check_input){.fill = c->fill[i], .limit = c->limit[i]};
-        if (!case_shape(c->in[i], &k->in[i].shape))
-            k->in[i].fill = WF_FILL_ABSENT;
-        if (c->inputs == 0 && k->in[i].fill == WF_FILL_ABSENT) {
-            k->inputs = i;
-            break;
-        }
-        if (c->inputs > 0 && i + 1 == c->inputs)
-            break;
-    }
     k->mode = c->train ? WF_TRAIN : WF_GRADIENTS;
-    k->tolerance = options && options->tolerance > 0 ? options->tolerance : sizeof(wf_real) == 8 ? 1e-6 : 3e-2;
-    k->step = options && options->step > 0 ? options->step : sizeof(wf_real) == 8 ? 1e-5 : 1e-2;
-    k->seed = options ? options->seed : 0;
+    for (k->inputs = 0; k->inputs < (c->inputs ? c->inputs : WF_MAX_INPUTS); k->inputs++) {
+        struct check_input *in = &k->in[k->inputs];
+        *in = (struct check_input){.fill = c->fill[k->inputs], .limit = c->limit[k->inputs]};
+        if (!case_shape(c->in[k->inputs], &in->shape))
+            in->fill = WF_FILL_ABSENT;
+        if (c->inputs == 0 && in->fill == WF_FILL_ABSENT)
+            return;
+    }
 }
 
 /* --- comparing runs ------------------------------------------------------------------------------------------------ */
@@ -89,14 +82,8 @@ static wf_status same(struct check *k, const char *situation, const char *what, 
     return WF_OK;
 }
 
-static wf_status tape_status(struct check *k, const char *situation)
-{
-    const wf_error *e = wf_tape_error(k->tape);
-    return wf_error_set(k->error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s: %s: %s", k->what, situation, e->message);
-}
-
 /* Runs with some operands in a layout and a choice of inputs that need gradients; compares with the plain run. */
-static wf_status compare_run(struct check *k, const char *situation, unsigned need, enum layout layout, const wf_real *result)
+static wf_status compare_run(struct check *k, const char *situation, unsigned need, enum layout layout)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
     wf_status status = check_operands(k, k->mode, need, layout, leaf, operand);
@@ -105,15 +92,15 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
     wf_tensor *y = k->fn(k->ctx, k->tape, operand);
     wf_array view;
     if (wf_view(y, &view) != WF_OK)
-        return tape_status(k, situation);
-    status = same(k, situation, "result", 0, &view, result);
+        return check_status(k, situation);
+    status = same(k, situation, "result", 0, &view, k->result);
     bool any = false;
     for (int i = 0; i < k->inputs; i++)
         any |= (need >> i & 1) && check_is_real(&k->in[i]);
     if (status != WF_OK || !any)
         return status;
     if (wf_backward(check_weighted_sum(k, y)) != WF_OK)
-        return tape_status(k, situation);
+        return check_status(k, situation);
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         wf_array grad;
         if (!(need >> i & 1) || !check_is_real(&k->in[i]))
@@ -148,7 +135,7 @@ static wf_status with_neighbours(struct check *k, bool before)
         wf_tensor *y = k->fn(k->ctx, k->tape, operand);
         wf_shape shape = wf_shape_of(y);
         if (wf_is_poison(y))
-            return tape_status(k, situation);
+            return check_status(k, situation);
         neighbour = wf_input(k->tape, k->weight, &shape, true);
         /* add hands its gradient to both; scale keeps the sharing away from the leaf, whose gradient is looked at */
         wf_tensor *twin = wf_scale(neighbour, 1);
@@ -157,23 +144,22 @@ static wf_status with_neighbours(struct check *k, bool before)
         other = other ? wf_add(other, part) : part;
     }
     if (!other || wf_backward(other) != WF_OK)
-        return tape_status(k, situation);
+        return check_status(k, situation);
     wf_array grad;
     if (wf_grad(neighbour, &grad) != WF_OK)
-        return tape_status(k, situation);
+        return check_status(k, situation);
     status = same(k, situation, "gradient of the neighbour of result", 0, &grad, k->weight);
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         if (!check_is_real(&k->in[i]))
             continue;
-        wf_real *expected = wf_alloc_zero((size_t)k->in[i].count + 1, sizeof *expected);
+        wf_real *expected = check_memory(k, k->in[i].count);
         if (!expected)
-            return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+            return WF_ERR_MEMORY;
         for (int64_t j = 0; j < k->in[i].count; j++)
             expected[j] = k->in[i].grad[j] + 3;
         status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &grad);
         if (status == WF_OK)
             status = same(k, situation, "gradient of input", i, &grad, expected);
-        wf_free(expected);
     }
     return status;
 }
@@ -181,118 +167,90 @@ static wf_status with_neighbours(struct check *k, bool before)
 /* op(x, x) must have the sum of the gradients of op(a, b) at a = b = x. */
 static wf_status same_operand_twice(struct check *k, int i, int j)
 {
-    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    int64_t count = k->in[i].count;
-    wf_real *old = wf_alloc_zero((size_t)count + 1, sizeof *old), *sum = wf_alloc_zero((size_t)count + 1, sizeof *sum);
-    wf_status status = old && sum ? WF_OK : wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-    if (status == WF_OK) {
-        memcpy(old, k->in[j].value, (size_t)count * sizeof *old);
-        memcpy(k->in[j].value, k->in[i].value, (size_t)count * sizeof *old);
-        status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
-    }
     const char *situation = "one tensor as two operands";
-    if (status == WF_OK && wf_backward(check_weighted_sum(k, k->fn(k->ctx, k->tape, operand))) != WF_OK)
-        status = tape_status(k, situation);
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
     wf_array a, b;
-    if (status == WF_OK)
-        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a);
-    if (status == WF_OK)
-        status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &b);
-    for (int64_t n = 0; status == WF_OK && n < count; n++)
+    wf_status status;
+    wf_real *sum = check_memory(k, k->in[i].count);
+    if (!sum)
+        return WF_ERR_MEMORY;
+    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand)) != WF_OK ||
+        (status = check_backward(k, situation, operand)) != WF_OK || (status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a)) != WF_OK ||
+        (status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &b)) != WF_OK)
+        return status;
+    for (int64_t n = 0; n < k->in[i].count; n++)
         sum[n] = (wf_real)(at(&a, n) + at(&b, n));
-    if (status == WF_OK)
-        status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
-    if (status == WF_OK) {
-        operand[j] = operand[i];
-        if (wf_backward(check_weighted_sum(k, k->fn(k->ctx, k->tape, operand))) != WF_OK)
-            status = tape_status(k, situation);
-    }
-    if (status == WF_OK)
-        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a);
-    if (status == WF_OK)
-        status = same(k, situation, "gradient of input", i, &a, sum);
-    if (old)
-        memcpy(k->in[j].value, old, (size_t)count * sizeof *old);
-    wf_free(old);
-    wf_free(sum);
-    return status;
+    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand)) != WF_OK)
+        return status;
+    operand[j] = operand[i];
+    if ((status = check_backward(k, situation, operand)) != WF_OK || (status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a)) != WF_OK)
+        return status;
+    return same(k, situation, "gradient of input", i, &a, sum);
 }
 
-/* Input i repeated along its first dimension by a stride of 0, against the same values in memory. It needs no gradient. */
+/* Input i, whose rows are all the same, repeated by a stride of 0. It needs no gradient. */
 static wf_status broadcast_operand(struct check *k, int i)
 {
-    struct check_input *in = &k->in[i];
-    int64_t inner = in->count / in->shape.dim[0];
-    wf_real *old = wf_alloc_zero((size_t)in->count, sizeof *old);
-    wf_real *result = wf_alloc_zero((size_t)k->results + 1, sizeof *result);
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = old && result ? WF_OK : wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-    if (status == WF_OK) {
-        memcpy(old, in->value, (size_t)in->count * sizeof *old);
-        for (int64_t r = 1; r < in->shape.dim[0]; r++)
-            memcpy(in->value + r * inner, in->value, (size_t)inner * sizeof *old);
-        status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
-    }
-    if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), result, k->results) != WF_OK)
-        status = tape_status(k, "repeated rows");
-    if (status == WF_OK)
-        status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
     wf_array view;
-    if (status == WF_OK && wf_view(leaf[i], &view) == WF_OK) {
-        view.stride[0] = 0;
-        operand[i] = wf_apply_view("broadcast", leaf[i], &view);
-        if (wf_view(k->fn(k->ctx, k->tape, operand), &view) != WF_OK)
-            status = tape_status(k, "operand with a stride of 0");
-        else
-            status = same(k, "operand with a stride of 0", "result", 0, &view, result);
-    }
-    if (old)
-        memcpy(in->value, old, (size_t)in->count * sizeof *old);
-    wf_free(old);
-    wf_free(result);
-    return status;
-}
-
-/* The plain run: result and gradients of all inputs. */
-static wf_status plain_run(struct check *k, wf_real **result)
-{
-    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
-    if (status != WF_OK)
-        return status;
-    wf_tensor *y = k->fn(k->ctx, k->tape, operand), *loss = check_weighted_sum(k, y);
-    *result = wf_alloc_zero((size_t)k->results + 1, sizeof **result);
-    if (!*result)
-        return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-    if (wf_read(y, *result, k->results) != WF_OK || wf_backward(loss) != WF_OK)
-        return tape_status(k, "plain run");
-    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
-        wf_array grad, to = wf_array_dense(k->in[i].grad, WF_REAL, &k->in[i].shape);
-        if (!check_is_real(&k->in[i]))
-            continue;
-        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &grad);
-        if (status == WF_OK)
-            wf_array_copy(&to, &grad);
-    }
-    return status;
-}
-
-static wf_status all_situations(struct check *k, const wf_real *result)
-{
-    wf_status status = compare_run(k, "transposed operands", ~0u, LAYOUT_TRANSPOSED, result);
+    wf_real *result = check_memory(k, k->results);
+    wf_status status = result ? check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand) : WF_ERR_MEMORY;
+    if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), result, k->results) != WF_OK)
+        return check_status(k, "repeated rows");
     if (status == WF_OK)
-        status = compare_run(k, "sliced operands", ~0u, LAYOUT_SLICED, result);
+        status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
+    if (status != WF_OK || wf_view(leaf[i], &view) != WF_OK)
+        return status;
+    view.stride[0] = 0;
+    operand[i] = wf_apply_view("broadcast", leaf[i], &view);
+    if (wf_view(k->fn(k->ctx, k->tape, operand), &view) != WF_OK)
+        return check_status(k, "operand with a stride of 0");
+    return same(k, "operand with a stride of 0", "result", 0, &view, result);
+}
+
+/* What an input alone, or with another one of its shape, is checked for at other values. */
+static wf_status with_other_values(struct check *k, int i)
+{
+    struct check_input *in = &k->in[i];
+    wf_status status = WF_OK;
+    wf_real *value = in->value;
+    if (in->shape.ndim > 0 && in->shape.dim[0] > 1 && in->count > 0) {
+        int64_t inner = in->count / in->shape.dim[0];
+        in->value = check_memory(k, in->count);
+        for (int64_t n = 0; in->value && n < in->count; n++)
+            in->value[n] = value[n % inner];
+        status = in->value ? broadcast_operand(k, i) : WF_ERR_MEMORY;
+        in->value = value;
+    }
+    for (int j = i + 1; j < k->inputs && status == WF_OK; j++) {
+        struct check_input *other = &k->in[j];
+        if (!check_is_real(other) || !wf_shape_equal(&in->shape, &other->shape))
+            continue;
+        wf_real *own = other->value;
+        other->value = value;
+        status = same_operand_twice(k, i, j);
+        other->value = own;
+    }
+    return status;
+}
+
+static wf_status all_situations(struct check *k)
+{
+    wf_status status;
     unsigned real = 0;
     for (int i = 0; i < k->inputs; i++)
         real |= (unsigned)check_is_real(&k->in[i]) << i;
+    if ((status = compare_run(k, "transposed operands", ~0u, LAYOUT_TRANSPOSED)) != WF_OK ||
+        (status = compare_run(k, "sliced operands", ~0u, LAYOUT_SLICED)) != WF_OK)
+        return status;
     for (unsigned need = real; need && status == WF_OK; need = (need - 1) & real)
-        status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_DENSE, result);
+        status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_DENSE);
     if (status == WF_OK && k->mode != WF_TRAIN) {
         wf_mode mode = k->mode;
         k->mode = WF_INFER;
-        status = compare_run(k, "without recording", 0, LAYOUT_DENSE, result);
+        status = compare_run(k, "without recording", 0, LAYOUT_DENSE);
         if (status == WF_OK)
-            status = compare_run(k, "without recording, transposed operands", 0, LAYOUT_TRANSPOSED, result);
+            status = compare_run(k, "without recording, transposed operands", 0, LAYOUT_TRANSPOSED);
         k->mode = mode;
     }
     /* The rest changes what an op's attributes may describe (lengths by row), so not for dropout's masks. */
@@ -300,42 +258,42 @@ static wf_status all_situations(struct check *k, const wf_real *result)
         status = with_neighbours(k, true);
     if (status == WF_OK && real)
         status = with_neighbours(k, false);
-    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
-        if (!check_is_real(&k->in[i]))
-            continue;
-        if (k->in[i].shape.ndim > 0 && k->in[i].shape.dim[0] > 1 && k->in[i].count > 0)
-            status = broadcast_operand(k, i);
-        for (int j = i + 1; j < k->inputs && status == WF_OK; j++)
-            if (check_is_real(&k->in[j]) && wf_shape_equal(&k->in[i].shape, &k->in[j].shape))
-                status = same_operand_twice(k, i, j);
-    }
+    for (int i = 0; i < k->inputs && status == WF_OK; i++)
+        if (check_is_real(&k->in[i]))
+            status = with_other_values(k, i);
     return status;
 }
 
-static void name_case(const wf_op *op, const struct wf_case *c, char *text, size_t size)
+/* --- cases ---------------------------------------------------------------------------------------------------------- */
+
+struct case_check {
+    struct check k;
+    struct applied applied;
+    char what[160];
+};
+
+/* The plain run of a case. check_end follows in any case. */
+static wf_status begin_case(struct case_check *s, const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
+                            wf_error *error)
 {
     long index = op->cases.count > 0 && c >= op->cases.list && c < op->cases.list + op->cases.count ? (long)(c - op->cases.list) : -1;
-    snprintf(text, size, "%s, case %ld%s%s", op->name, index, c->what ? " " : "", c->what ? c->what : "");
+    snprintf(s->what, sizeof s->what, "%s, case %ld%s%s", op->name, index, c->what ? " " : "", c->what ? c->what : "");
+    s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .error = error};
+    set_up(&s->k, c);
+    s->applied = (struct applied){op, c->attr, s->k.inputs};
+    wf_status status = check_begin(&s->k, options);
+    return status == WF_OK ? check_plain_run(&s->k) : status;
 }
 
 wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options, wf_error *error)
 {
-    char what[160];
-    name_case(op, c, what, sizeof what);
-    struct applied applied = {op, c->attr, 0};
-    struct check k = {.fn = apply_op, .ctx = &applied, .what = what, .error = error};
-    set_up(&k, c, options);
-    applied.inputs = k.inputs;
-    wf_real *result = NULL;
-    wf_status status = check_begin(&k);
+    struct case_check s;
+    wf_status status = begin_case(&s, op, c, options, error);
     if (status == WF_OK)
-        status = plain_run(&k, &result);
+        status = check_numeric(&s.k);
     if (status == WF_OK)
-        status = check_numeric(&k);
-    if (status == WF_OK)
-        status = all_situations(&k, result);
-    wf_free(result);
-    check_end(&k);
+        status = all_situations(&s.k);
+    check_end(&s.k);
     return status;
 }
 
@@ -344,43 +302,31 @@ wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *option
     if (op->cases.count == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s has no cases: give its descriptor some, or nothing is known of its gradient",
                             op->name);
-    for (int i = 0; i < op->cases.count; i++) {
-        wf_status status = wf_check_case(op, &op->cases.list[i], options, error);
-        if (status != WF_OK)
-            return status;
-    }
-    return WF_OK;
+    wf_status status = WF_OK;
+    for (int i = 0; i < op->cases.count && status == WF_OK; i++)
+        status = wf_check_case(op, &op->cases.list[i], options, error);
+    return status;
 }
 
 wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out, int64_t *count, wf_error *error)
 {
-    char what[160];
-    name_case(op, c, what, sizeof what);
-    struct applied applied = {op, c->attr, 0};
-    struct check k = {.fn = apply_op, .ctx = &applied, .what = what, .error = error};
-    set_up(&k, c, NULL);
-    applied.inputs = k.inputs;
-    wf_real *result = NULL;
-    *out = NULL;
+    struct case_check s;
+    const struct check *k = &s.k;
+    wf_status status = begin_case(&s, op, c, NULL, error);
+    int64_t n = k->results;
+    for (int i = 0; i < k->inputs; i++)
+        n += check_is_real(&k->in[i]) ? k->in[i].count : 0;
     *count = 0;
-    wf_status status = check_begin(&k);
-    if (status == WF_OK)
-        status = plain_run(&k, &result);
-    int64_t n = k.results;
-    for (int i = 0; i < k.inputs; i++)
-        n += check_is_real(&k.in[i]) ? k.in[i].count : 0;
-    if (status == WF_OK && !(*out = wf_alloc_zero((size_t)n + 1, sizeof **out)))
+    *out = status == WF_OK ? wf_alloc_zero((size_t)n + 1, sizeof **out) : NULL;
+    if (status == WF_OK && !*out)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the numbers of a case");
     if (status == WF_OK) {
-        *count = n;
-        n = 0;
-        for (int64_t j = 0; j < k.results; j++)
-            (*out)[n++] = result[j];
-        for (int i = 0; i < k.inputs; i++)
-            for (int64_t j = 0; check_is_real(&k.in[i]) && j < k.in[i].count; j++)
-                (*out)[n++] = k.in[i].grad[j];
+        for (int64_t j = 0; j < k->results; j++)
+            (*out)[(*count)++] = k->result[j];
+        for (int i = 0; i < k->inputs; i++)
+            for (int64_t j = 0; check_is_real(&k->in[i]) && j < k->in[i].count; j++)
+                (*out)[(*count)++] = k->in[i].grad[j];
     }
-    wf_free(result);
-    check_end(&k);
+    check_end(&s.k);
     return status;
 }
