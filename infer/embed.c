@@ -2,6 +2,7 @@
 /* Sentence vectors: lines are encoded, sorted by length, packed end to end without padding, and pooled. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weft/embed.h>
@@ -29,6 +30,7 @@ struct lane {
 struct line {
     int32_t length, lane;
     int64_t begin; /* in the lane's ids */
+    int64_t row;   /* of the vectors: its place among the caller's lines */
 };
 
 struct wf_embedder {
@@ -41,11 +43,8 @@ struct wf_embedder {
 
     /* of the last call */
     struct line *line;
-    int64_t line_room;
-    int64_t *order, *start; /* the lines by length, the longest first; where lines of a length begin in it */
-    int64_t order_room, start_room;
-    int32_t *ids, *offsets;
-    int64_t id_room, offset_room;
+    int32_t *ids, *offsets; /* of a batch */
+    int64_t line_room, id_room, offset_room;
 };
 
 static wf_status no_memory(wf_error *error)
@@ -90,8 +89,7 @@ wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenize
                              wf_error *error)
 {
     const struct wf_model_shape *c = wf_model_shape_of(model);
-    wf_status status = check(model, tokenizer, options, error);
-    if (status != WF_OK)
+    if (check(model, tokenizer, options, error) != WF_OK)
         return NULL;
     wf_embedder *e = wf_alloc_zero(1, sizeof *e);
     if (!e) {
@@ -104,10 +102,10 @@ wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenize
     if (e->options.max_length == 0)
         e->options.max_length = c->context;
     e->tape = wf_tape_new(error);
-    for (int i = 0; e->tape && status == WF_OK && i < LANES; i++)
-        if (!(e->lane[i].cache = wf_token_cache_new(tokenizer, CACHED_WORDS, error)))
-            status = WF_ERR_MEMORY;
-    if (e->tape && status == WF_OK)
+    bool made = e->tape;
+    for (int i = 0; made && i < LANES; i++)
+        made = (e->lane[i].cache = wf_token_cache_new(tokenizer, CACHED_WORDS, error));
+    if (made)
         return e;
     wf_embedder_free(e);
     return NULL;
@@ -123,8 +121,6 @@ void wf_embedder_free(wf_embedder *e)
     }
     wf_tape_free(e->tape);
     wf_free(e->line);
-    wf_free(e->order);
-    wf_free(e->start);
     wf_free(e->ids);
     wf_free(e->offsets);
     wf_free(e);
@@ -161,7 +157,7 @@ static wf_status encode_line(const struct encoding *x, struct lane *lane, int64_
     if (status != WF_OK)
         return status;
     lane->truncated += cut > 0;
-    e->line[i] = (struct line){.length = (int32_t)length, .lane = (int32_t)(lane - e->lane), .begin = before};
+    e->line[i] = (struct line){.length = (int32_t)length, .lane = (int32_t)(lane - e->lane), .begin = before, .row = i};
     return WF_OK;
 }
 
@@ -199,23 +195,11 @@ static wf_status encode_lines(struct encoding *x, int64_t *truncated, wf_error *
 
 /* --- ids to vectors ------------------------------------------------------------------------------------------------ */
 
-/* Lines of one length stay in their order. */
-static wf_status sort_lines(wf_embedder *e, int64_t count, wf_error *error)
+/* The longest first; lines of one length stay in their order. */
+static int longer(const void *a, const void *b)
 {
-    int64_t lengths = e->options.max_length + 2;
-    if (!wf_grow(&e->order, &e->order_room, count, sizeof *e->order) || !wf_grow(&e->start, &e->start_room, lengths, sizeof *e->start))
-        return no_memory(error);
-    memset(e->start, 0, (size_t)lengths * sizeof *e->start);
-    for (int64_t i = 0; i < count; i++)
-        e->start[e->line[i].length]++;
-    for (int64_t length = lengths - 1, at = 0; length >= 0; length--) {
-        int64_t here = e->start[length];
-        e->start[length] = at;
-        at += here;
-    }
-    for (int64_t i = 0; i < count; i++)
-        e->order[e->start[e->line[i].length]++] = i;
-    return WF_OK;
+    const struct line *x = a, *y = b;
+    return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->row < y->row ? -1 : 1;
 }
 
 /* As many of the sorted lines from `at` on as make a batch: at least one, and none without ids. Their ids go end to end into e->ids. */
@@ -223,7 +207,7 @@ static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *senten
 {
     int64_t tokens = 0, end = at;
     while (end < count) {
-        int64_t length = e->line[e->order[end]].length;
+        int64_t length = e->line[end].length;
         if (length == 0 || (end > at && tokens + length > BATCH_TOKENS))
             break;
         tokens += length;
@@ -235,7 +219,7 @@ static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *senten
         return no_memory(error);
     e->offsets[0] = 0;
     for (int64_t i = 0; i < *sentences; i++) {
-        const struct line *line = &e->line[e->order[at + i]];
+        const struct line *line = &e->line[at + i];
         memcpy(e->ids + e->offsets[i], e->lane[line->lane].ids.id + line->begin, (size_t)line->length * sizeof *e->ids);
         e->offsets[i + 1] = e->offsets[i] + line->length;
     }
@@ -245,7 +229,7 @@ static wf_status pack(wf_embedder *e, int64_t at, int64_t count, int64_t *senten
 struct pooling {
     const wf_embedder *e;
     const wf_real *vectors; /* [tokens,d], dense */
-    const int64_t *order;
+    const struct line *line;
     wf_real *out;
 };
 
@@ -254,7 +238,7 @@ static void pool_one(void *ctx, int64_t i)
     const struct pooling *p = ctx;
     int64_t d = p->e->width, begin = p->e->offsets[i], length = p->e->offsets[i + 1] - begin;
     const wf_real *x = p->vectors + begin * d;
-    wf_real *out = p->out + p->order[i] * d;
+    wf_real *out = p->out + p->line[i].row * d;
     double squares = 0, scale = 1;
     memcpy(out, x, (size_t)d * sizeof *out);
     if (p->e->options.pooling == WF_POOL_MEAN && length > 1) {
@@ -273,7 +257,7 @@ static void pool_one(void *ctx, int64_t i)
         out[j] = (wf_real)((double)out[j] * scale);
 }
 
-/* The `sentences` lines of e->order from `at` on, packed. */
+/* The `sentences` lines from `at` on, packed. */
 static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_real *out, wf_error *error)
 {
     int64_t tokens = e->offsets[sentences];
@@ -283,7 +267,7 @@ static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_rea
     wf_tensor *x = wf_dense(wf_encoder_forward(e->model, ids, .offsets = e->offsets, .sentences = (int)sentences)); /* [N] -> [N,d] */
     if (wf_view(x, &view) != WF_OK)
         return wf_tape_status(e->tape, error);
-    struct pooling p = {e, view.data, e->order + at, out};
+    struct pooling p = {e, view.data, e->line + at, out};
     wf_parallel(sentences, (double)(tokens * e->width) / 4, pool_one, &p);
     return WF_OK;
 }
@@ -301,11 +285,11 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
         return no_memory(error);
     wf_status status = encode_lines(&x, &cut, error);
     if (status == WF_OK)
-        status = sort_lines(e, count, error);
+        qsort(e->line, (size_t)count, sizeof *e->line, longer);
     for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
-        if (e->line[e->order[at]].length == 0) { /* and so are all that follow: no ids, no vector */
+        if (e->line[at].length == 0) { /* and so are all that follow: no ids, no vector */
             for (; at < count; at++)
-                memset(out + e->order[at] * e->width, 0, (size_t)e->width * sizeof *out);
+                memset(out + e->line[at].row * e->width, 0, (size_t)e->width * sizeof *out);
             break;
         }
         status = pack(e, at, count, &sentences, error);

@@ -267,27 +267,22 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
     const struct wf_family *family = config->family;
     const struct wf_training *t = &config->training;
     struct slot slot;
-    wf_status status = WF_OK;
     if (!family)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the configuration has no family of models: begin with wf_config_preset");
-    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
-        status = key_check(slot.key, slot.values, error);
-    for (int i = 0; status == WF_OK && i < SECTIONS; i++)
-        for (int k = 0; status == WF_OK && k < sections[i].keys.count; k++) {
+    for (int i = 0; slot_at(config, i, &slot); i++)
+        if (key_check(slot.key, slot.values, error))
+            return WF_ERR_ARGUMENT;
+    for (int i = 0; i < SECTIONS; i++)
+        for (int k = 0; k < sections[i].keys.count; k++) {
             const struct wf_key *key = &sections[i].keys.key[k];
             if (!slot_find(config, key->name, &slot) && key_number(key, (const char *)config + sections[i].offset) != 0)
-                status = unknown_key(config, key->name, error);
+                return unknown_key(config, key->name, error);
         }
-    if (status == WF_OK)
-        status = check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error);
-    if (status == WF_OK)
-        status = check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error);
-    if (status == WF_OK && family->check)
-        status = family->check(config->architecture, error);
-    if (status == WF_OK)
-        status = check_size(config, error);
-    if (status != WF_OK || family->read_only)
-        return status;
+    if (check_multiple(config, WF_KEY_WIDTH, WF_KEY_HEADS, error) || check_multiple(config, WF_KEY_HEADS, WF_KEY_KV_HEADS, error) ||
+        (family->check && family->check(config->architecture, error)) || check_size(config, error))
+        return WF_ERR_ARGUMENT;
+    if (family->read_only)
+        return WF_OK;
     if (t->min_lr > t->lr)
         return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
     if (family->kind != WF_MODEL_PAIRS && t->accumulate > t->batch)
@@ -297,25 +292,25 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
 
 /* --- defaults and presets ------------------------------------------------------------------------------------------ */
 
-static wf_status take_defaults(struct wf_config *config, const struct wf_family *family, wf_error *error)
+static wf_status make(struct wf_config *config, const struct wf_family *family, const char *name, const char *settings, wf_error *error)
 {
+    struct wf_config made = {.family = family};
     struct slot slot;
     wf_status status = WF_OK;
-    *config = (struct wf_config){.family = family};
-    snprintf(config->model, sizeof config->model, "%s", family->name);
-    for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
+    snprintf(made.model, sizeof made.model, "%s", name);
+    for (int i = 0; status == WF_OK && slot_at(&made, i, &slot); i++)
         status = key_parse(slot.key, slot.values, slot.key->value, true, error);
+    if (status == WF_OK)
+        status = wf_config_set_all(&made, settings, error);
+    if (status == WF_OK)
+        *config = made;
     return status;
 }
 
 wf_status wf_config_defaults(struct wf_config *config, const char *family, wf_error *error)
 {
-    struct wf_config made;
     const struct wf_family *found = wf_family_find(family, error);
-    wf_status status = found ? take_defaults(&made, found, error) : WF_ERR_ARGUMENT;
-    if (status == WF_OK)
-        *config = made;
-    return status;
+    return found ? make(config, found, found->name, "", error) : WF_ERR_ARGUMENT;
 }
 
 static const struct wf_preset *preset_at(int index, const struct wf_family **family)
@@ -344,16 +339,8 @@ wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error 
     int count = 0;
     for (; count < MOST && (preset = preset_at(count, &family)); count++) {
         names[count] = preset->name;
-        if (strcmp(preset->name, name) != 0)
-            continue;
-        struct wf_config made;
-        wf_status status = take_defaults(&made, family, error);
-        snprintf(made.model, sizeof made.model, "%s", name);
-        if (status == WF_OK)
-            status = wf_config_set_all(&made, preset->settings, error);
-        if (status == WF_OK)
-            *config = made;
-        return status;
+        if (strcmp(preset->name, name) == 0)
+            return make(config, family, name, preset->settings, error);
     }
     family = wf_family_find(name, NULL);
     if (family && family->read_only)

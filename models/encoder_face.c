@@ -81,21 +81,9 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
     return wrong ? wrong : model->family->hidden(model->body, ids, call);
 }
 
-static wf_tensor *check_head(const wf_model *model, wf_tape *tape)
-{
-    if (model->family->head)
-        return NULL;
-    return wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)",
-                        model->config.model);
-}
-
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
-    wf_tensor *x = wf_encoder_forward_with(model, ids, call);
-    if (wf_is_poison(x) || !wf_tape_of(x))
-        return x;
-    wf_tensor *wrong = check_head(model, wf_tape_of(x));
-    return wrong ? wrong : wf_head_logits(model, x);
+    return wf_head_logits(model, wf_encoder_forward_with(model, ids, call));
 }
 
 wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
@@ -106,9 +94,6 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
     wf_tape *tape = wf_tape_of(x);
     if (wf_is_poison(x) || !tape)
         return x;
-    wf_tensor *wrong = check_head(model, tape);
-    if (wrong)
-        return wrong;
     int64_t tokens = count_of(ids);
     if (count < 0 || count > INT32_MAX)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld places", model->config.model, (long long)count);

@@ -98,19 +98,29 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     return x;
 }
 
-static const struct wf_linear *head(const wf_model *model)
+/* The map to logits of what it sees; NULL, with *x as what the caller returns, where it can't be used. */
+static const struct wf_linear *head(const wf_model *model, wf_tensor **x)
 {
-    return (const void *)((const char *)model->body + model->family->head);
+    wf_tape *tape = wf_tape_of(*x);
+    if (wf_is_poison(*x) || !tape)
+        return NULL;
+    if (model->family->head)
+        return (const void *)((const char *)model->body + model->family->head);
+    *x =
+        wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)", model->config.model);
+    return NULL;
 }
 
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
 {
-    return wf_is_poison(x) ? x : wf_linear_forward(head(model), x);
+    const struct wf_linear *h = head(model, &x);
+    return h ? wf_linear_forward(h, x) : x;
 }
 
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
-    return wf_is_poison(x) ? x : wf_linear_cross_entropy_with(x, head(model)->weight, head(model)->bias, targets, options);
+    const struct wf_linear *h = head(model, &x);
+    return h ? wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options) : x;
 }
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)

@@ -15,11 +15,11 @@ bool dropout_valid(wf_scope scope, double p);
 
 /* --- registry.c ---------------------------------------------------------------------------------------------------- */
 struct entry {
-    const char *name;
+    struct wf_parameter_info info; /* as the tensor has it */
     wf_shape shape;
-    int64_t count, offset;
+    int64_t count;
     struct wf_initializer init;
-    bool buffer, frozen;
+    bool buffer;
     wf_tensor *tensor;
 };
 

@@ -139,14 +139,10 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry))
         out_of_memory(registry);
     else {
-        registry->entry[registry->count++] = (struct entry){.name = info.name,
-                                                            .shape = *shape,
-                                                            .count = count,
-                                                            .offset = registry->slab,
-                                                            .init = options->init,
-                                                            .buffer = options->buffer,
-                                                            .frozen = info.frozen,
-                                                            .tensor = tensor};
+        info.index = registry->count;
+        info.offset = registry->slab;
+        registry->entry[registry->count++] = (struct entry){
+            .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
         registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
     }
     return tensor;
@@ -158,7 +154,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
 static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
 {
     const struct wf_initializer *init = &e->init;
-    uint64_t stream = wf_stream_of(e->name);
+    uint64_t stream = wf_stream_of(e->info.name);
     double fan_in = init->fan_in > 0 ? (double)init->fan_in : e->shape.ndim > 0 ? (double)e->shape.dim[e->shape.ndim - 1] : 1;
     double fan_out = (e->shape.ndim > 0 ? (double)e->shape.dim[0] : 1) / (double)(init->parts > 0 ? init->parts : 1);
     double bound;
@@ -193,12 +189,9 @@ static void connect(wf_registry *registry)
 {
     for (int i = 0; i < registry->count; i++) {
         struct entry *e = &registry->entry[i];
-        wf_parameter_init(e->tensor, &(struct wf_parameter_info){.name = e->name,
-                                                                 .value = wf_array_dense(registry->values + e->offset, WF_REAL, &e->shape),
-                                                                 .index = i,
-                                                                 .offset = e->offset,
-                                                                 .frozen = e->frozen,
-                                                                 .grads = registry->grads});
+        e->info.value = wf_array_dense(registry->values + e->info.offset, WF_REAL, &e->shape);
+        e->info.grads = registry->grads;
+        wf_parameter_init(e->tensor, &e->info);
     }
 }
 
@@ -215,7 +208,7 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
         /* Tables are functions of nothing but their shape: they are filled here, whatever fills the rest. */
         for (int i = 0; i < registry->count; i++)
             if (registry->entry[i].buffer)
-                initialise(&registry->entry[i], registry->values + registry->entry[i].offset, 0);
+                initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, 0);
     }
     connect(registry);
     return WF_OK;
@@ -238,7 +231,7 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
     wf_status status = wf_registry_gradients(registry, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (!registry->entry[i].buffer)
-            initialise(&registry->entry[i], registry->values + registry->entry[i].offset, seed);
+            initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, seed);
     return status;
 }
 
@@ -296,7 +289,7 @@ wf_tensor *wf_registry_at(const wf_registry *registry, int index)
 wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 {
     for (int i = 0; i < registry->count; i++)
-        if (strcmp(registry->entry[i].name, name) == 0)
+        if (strcmp(registry->entry[i].info.name, name) == 0)
             return registry->entry[i].tensor;
     return NULL;
 }
@@ -310,7 +303,7 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
 {
     for (int i = 0; i < registry->count; i++)
         if (registry->entry[i].tensor == parameter && !registry->entry[i].buffer)
-            registry->entry[i].frozen = frozen;
+            registry->entry[i].info.frozen = frozen;
     if (registry->values)
         connect(registry);
 }

@@ -30,7 +30,7 @@ static void say(const struct names *n, const char *what, char *text, size_t size
 
 static const char *full_name(const struct entry *e, const char *prefix, char *text)
 {
-    snprintf(text, NAME, "%s%s", prefix ? prefix : "", e->name);
+    snprintf(text, NAME, "%s%s", prefix ? prefix : "", e->info.name);
     return text;
 }
 
@@ -74,14 +74,14 @@ static void find_sources(const struct entry *e, const wf_safetensors *file, cons
     int digits;
     for (int i = 0; i < o->rules; i++) {
         const struct wf_load_rule *rule = &o->rule[i];
-        if (!matches(rule->parameter, e->name, &number, &digits))
+        if (!matches(rule->parameter, e->info.name, &number, &digits))
             continue;
         expand(rule, o->prefix, number, digits, out);
         if (wf_safetensors_find(file, out->name[0]))
             return;
         first = first ? first : rule;
     }
-    if (first && matches(first->parameter, e->name, &number, &digits)) {
+    if (first && matches(first->parameter, e->info.name, &number, &digits)) {
         expand(first, o->prefix, number, digits, out);
     } else {
         out->count = 1;
@@ -168,7 +168,7 @@ static wf_status read_one(const struct entry *e, const wf_safetensors *file, con
     find_sources(e, file, o, &s);
     int64_t share = e->count / s.count;
     for (int i = 0; status == WF_OK && i < s.count; i++)
-        status = wf_safetensors_read(file, s.name[i], WF_REAL, values + e->offset + i * share, share, error);
+        status = wf_safetensors_read(file, s.name[i], WF_REAL, values + e->info.offset + i * share, share, error);
     return status;
 }
 
@@ -198,7 +198,7 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
         char name[NAME];
         if (e->buffer || !registry->values)
             continue;
-        wf_array value = wf_array_dense(registry->values + e->offset, WF_REAL, &e->shape);
+        wf_array value = wf_array_dense(registry->values + e->info.offset, WF_REAL, &e->shape);
         wf_safetensors_put(writer, full_name(e, prefix, name), &value);
     }
 }

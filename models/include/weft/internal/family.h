@@ -171,7 +171,7 @@ struct wf_model {
     wf_registry *registry;
     void *body; /* the family's struct */
 };
-/* What the head sees [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. For families that have a head. */
+/* What the head sees [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. A model without a head is an error of the tape. */
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
