@@ -58,7 +58,7 @@ bool cache_map(const char *path, struct wf_map *map)
 {
     if (wf_map_open(path, true, map, NULL) != WF_OK)
         return false;
-    /* A lock that can't be had leaves the file to be dropped, which does no harm to who has it mapped. */
+    /* Without a lock the file may be deleted, which does no harm to a process that has mapped it. */
     if (flock(map->fd, LOCK_SH | LOCK_NB) != 0)
         errno = 0;
     cache_touch(path);
@@ -97,7 +97,7 @@ static int by_use(const void *a, const void *b)
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
-/* One that somebody has mapped is locked and stays. Who is about to map it keeps what it opened. */
+/* A mapped file is locked and stays. A process that has opened a file but not locked it yet keeps what it opened. */
 static void drop_oldest(const char *folder, int64_t limit)
 {
     struct wf_names names;

@@ -60,18 +60,18 @@ static wf_status verify_chunk(void *ctx, int64_t worker, int64_t chunk, wf_error
     return largest < v->most ? WF_OK : WF_ERR_FORMAT;
 }
 
-static bool sound(const struct wf_map *map, uint64_t key, int64_t types, struct ids_foot *foot)
+static bool sound(const struct wf_map *map, uint64_t key, int64_t vocab_size, struct ids_foot *foot)
 {
     int64_t bytes = map->bytes - (int64_t)sizeof *foot;
     if (bytes < 8)
         return false;
     memcpy(foot, map->data + bytes, sizeof *foot);
     if (memcmp(foot->magic, "weftids\1", 8) || foot->key != key || foot->own != wf_hash(foot, offsetof(struct ids_foot, own), 0) ||
-        foot->count < 1 || foot->width != (types > 65536 ? 4 : 2) || foot->count > bytes / foot->width ||
+        foot->count < 1 || foot->width != (vocab_size > 65536 ? 4 : 2) || foot->count > bytes / foot->width ||
         padded(foot->count * foot->width) != bytes)
         return false;
     int64_t used = foot->count * foot->width, chunks = (used + CHUNK - 1) / CHUNK;
-    struct verifying v = {map->fd, used, types, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash)};
+    struct verifying v = {map->fd, used, vocab_size, foot->width == 2, wf_alloc((size_t)chunks * sizeof *v.hash)};
     if (!v.hash)
         return false;
     wf_status status = share_out(wf_threads(), 0, chunks, (double)used / 5, verify_chunk, &v, NULL);
@@ -82,13 +82,13 @@ static bool sound(const struct wf_map *map, uint64_t key, int64_t types, struct 
     return check == foot->check && status == WF_OK;
 }
 
-bool ids_store_find(const char *path, uint64_t key, int64_t types, struct wf_text_ids *out)
+bool ids_store_find(const char *path, uint64_t key, int64_t vocab_size, struct wf_text_ids *out)
 {
     struct ids_foot foot;
     struct wf_map map;
     if (!path || !cache_map(path, &map))
         return false;
-    struct store *store = sound(&map, key, types, &foot) ? wf_alloc_zero(1, sizeof *store) : NULL;
+    struct store *store = sound(&map, key, vocab_size, &foot) ? wf_alloc_zero(1, sizeof *store) : NULL;
     if (!store) {
         wf_map_close(&map);
         return false;
@@ -123,11 +123,11 @@ static wf_status no_memory(struct ids_writer *w, wf_error *error)
     return wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld ids", count);
 }
 
-wf_status ids_writer_begin(struct ids_writer *w, const char *path, uint64_t key, int64_t types, wf_error *error)
+wf_status ids_writer_begin(struct ids_writer *w, const char *path, uint64_t key, int64_t vocab_size, wf_error *error)
 {
     wf_error failure = {0};
-    *w = (struct ids_writer){.path = path, .types = types};
-    w->foot = (struct ids_foot){.magic = "weftids\1", .key = key, .hash = 0xcbf29ce484222325u, .width = types > 65536 ? 4 : 2};
+    *w = (struct ids_writer){.path = path, .vocab_size = vocab_size};
+    w->foot = (struct ids_foot){.magic = "weftids\1", .key = key, .hash = 0xcbf29ce484222325u, .width = vocab_size > 65536 ? 4 : 2};
     w->file = path ? wf_file_begin(path, &failure) : NULL;
     if (failure.code == WF_ERR_MEMORY || (w->file && !wf_grow(&w->memory, &w->capacity, CHUNK, 1)))
         return no_memory(w, error);
@@ -187,7 +187,7 @@ wf_status ids_writer_end(struct ids_writer *w, struct wf_text_ids *out, bool *wr
 {
     *written = true;
     if (w->file) {
-        *written = commit(w, out) && ids_store_find(w->path, w->foot.key, w->types, out);
+        *written = commit(w, out) && ids_store_find(w->path, w->foot.key, w->vocab_size, out);
         out->cached = false;
     } else {
         struct store *store = wf_alloc_zero(1, sizeof *store);

@@ -7,36 +7,36 @@
 
 static void mark(struct wf_masking *m, int32_t id)
 {
-    if (id >= 0 && id < m->types)
+    if (id >= 0 && id < m->vocab_size)
         m->special[id] = true;
 }
 
 wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, double rate, uint64_t seed, wf_error *error)
 {
     static const enum wf_special part[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK};
-    *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK), .types = wf_tokenizer_vocab_size(tokenizer)};
+    *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK), .vocab_size = wf_tokenizer_vocab_size(tokenizer)};
     if (!(rate > 0 && rate < 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "the masking rate %g is out of range: it must be above 0 and below 1", rate);
     if (m->mask < 0)
         return wf_error_set(error, WF_ERR_FORMAT,
                             "the tokenizer has no mask token: it must have one named <mask> or [MASK]; weft tokenizer train --type word "
                             "--specials '<pad>,<unk>,<mask>' makes one that has it");
-    m->special = wf_alloc_zero((size_t)m->types, sizeof *m->special);
-    m->ordinary = wf_alloc((size_t)m->types * sizeof *m->ordinary);
+    m->special = wf_alloc_zero((size_t)m->vocab_size, sizeof *m->special);
+    m->ordinary = wf_alloc((size_t)m->vocab_size * sizeof *m->ordinary);
     bool enough = m->special && m->ordinary;
     int32_t special;
     for (int64_t i = 0; enough && wf_tokenizer_special_at(tokenizer, i, &special); i++)
         mark(m, special);
     for (size_t i = 0; enough && i < sizeof part / sizeof *part; i++)
         mark(m, wf_tokenizer_special(tokenizer, part[i]));
-    for (int64_t id = 0; enough && id < m->types; id++)
+    for (int64_t id = 0; enough && id < m->vocab_size; id++)
         if (!m->special[id])
             m->ordinary[m->ordinary_count++] = (int32_t)id;
     if (m->ordinary_count == 0) {
-        long long types = (long long)m->types;
+        long long vocab_size = (long long)m->vocab_size;
         wf_masking_free(m);
         return enough ? wf_error_set(error, WF_ERR_FORMAT, "the tokenizer has special tokens only: there is nothing to mask")
-                      : wf_error_set(error, WF_ERR_MEMORY, "no memory for the tokens of a vocabulary of %lld", types);
+                      : wf_error_set(error, WF_ERR_MEMORY, "no memory for the tokens of a vocabulary of %lld", vocab_size);
     }
     m->threshold = (uint64_t)(rate * 4294967296.0);
     /* A separate key: no number here is one that crops or dropout draw under the same seed. */

@@ -263,7 +263,7 @@ wf_status text_file_verify(struct text_file *file, uint64_t content, wf_error *e
         return WF_OK;
     if (info.st_size == file->bytes && !memcmp(&info.st_mtim, &file->written, sizeof file->written))
         return WF_OK;
-    file->written.tv_nsec = -1; /* whoever asks again must not take it for unchanged */
+    file->written.tv_nsec = -1; /* so that the next call does not take it for unchanged */
     if (info.st_size != file->bytes)
         return text_file_changed(file, error);
     struct text_scan scan;

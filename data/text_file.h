@@ -40,7 +40,7 @@ struct text_progress {
 wf_status text_progress(struct text_progress *progress, int64_t more, wf_error *error) WF_CHECKED;
 
 /* Calls body(ctx, worker, item, error) for the items first .. end-1, each once: every worker, 0 .. workers-1, takes the next item when it
- * has done one. The error is that of the first item that failed, whoever met it. `cost` as for wf_parallel. Allocates nothing. */
+ * has done one. The error is that of the first item that failed, on any number of threads. `cost` as for wf_parallel. Allocates nothing. */
 typedef wf_status share_body(void *ctx, int64_t worker, int64_t item, wf_error *error);
 wf_status share_out(int workers, int64_t first, int64_t end, double cost, share_body *body, void *ctx, wf_error *error) WF_CHECKED;
 

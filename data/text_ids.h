@@ -16,20 +16,20 @@ struct ids_foot {
     int64_t count, width, characters, unknown;
     uint64_t own; /* a hash of the fields before it */
 };
-/* Sets *out from the file if it is intact and has this key. `types`: the vocabulary size. */
-bool ids_store_find(const char *path, uint64_t key, int64_t types, struct wf_text_ids *out);
+/* Sets *out from the file if it is intact and has this key. */
+bool ids_store_find(const char *path, uint64_t key, int64_t vocab_size, struct wf_text_ids *out);
 
 /* Writes ids in order. */
 struct ids_writer {
     struct wf_file_writer *file; /* NULL: they are kept in memory */
     const char *path;
-    int64_t types;
+    int64_t vocab_size;
     struct ids_foot foot;
     char *memory;           /* all of them, or those that are not yet in the file */
     int64_t capacity, held; /* bytes */
 };
 /* path: NULL for memory; if it cannot be written, writer->file is NULL. */
-wf_status ids_writer_begin(struct ids_writer *writer, const char *path, uint64_t key, int64_t types, wf_error *error) WF_CHECKED;
+wf_status ids_writer_begin(struct ids_writer *writer, const char *path, uint64_t key, int64_t vocab_size, wf_error *error) WF_CHECKED;
 /* A failure to write is seen by ids_writer_end alone. */
 wf_status ids_writer_add(struct ids_writer *writer, const int32_t *ids, int64_t count, wf_error *error) WF_CHECKED;
 /* *out has the counts of characters and unknown tokens; sets the rest. *written: false where the file could not be written, and the ids are

@@ -110,8 +110,8 @@ void wf_names_free(struct wf_names *names)
     *names = (struct wf_names){0};
 }
 
-/* The lock is kept until the file is gone, so that a writer who has just made it and has not locked it yet either finds it locked or finds
- * it gone, and makes another. */
+/* The lock is held until the file is gone: a writer that has created its file and not locked it yet finds it locked or gone, and creates
+ * another one. */
 bool wf_file_remove_unlocked(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -33,7 +33,7 @@ static long holder(int fd)
     return 0;
 }
 
-/* Whether the open file is still the one that has the name: the last holder removes it while somebody may wait to lock it. */
+/* Whether the path still names the open file: its last holder may have removed it between our open and flock. */
 static bool has_name(int fd, const char *path)
 {
     struct stat open_one, named;
@@ -87,7 +87,7 @@ void wf_lock_release(wf_lock *lock)
 {
     if (!lock)
         return;
-    /* Removed while it is locked: who opened it meanwhile sees in has_name that it is gone. */
+    /* Removed while it is locked: a process that has just opened it sees in has_name that it is gone. */
     if (has_name(lock->fd, lock->path))
         unlink(lock->path);
     close(lock->fd);

@@ -21,7 +21,8 @@ static wf_status read_bytes(const wf_safetensors *file, int64_t offset, char *ds
     if (got < 0)
         return wf_error_set(error, WF_ERR_IO, "%s: cannot be read at byte %" PRId64 ": %s", file->path, offset, wf_reason(errno));
     if (got < bytes)
-        return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was truncated after it was opened", file->path, offset + got);
+        return wf_error_set(error, WF_ERR_IO, "%s: ends at byte %" PRId64 ", it was truncated after it was opened", file->path,
+                            offset + got);
     return WF_OK;
 }
 

@@ -25,7 +25,7 @@ static struct wf_masking masking(double rate, uint64_t seed)
     wf_tokenizer *tokenizer = words_tokenizer((const char *const[]){"<pad>", "<unk>", "<mask>"}, FIRST);
     struct wf_masking m;
     ck_ok(wf_masking_init(&m, tokenizer, rate, seed, error));
-    ck_assert_int_eq(m.types, TYPES);
+    ck_assert_int_eq(m.vocab_size, TYPES);
     wf_tokenizer_free(tokenizer);
     return m;
 }

@@ -15,8 +15,8 @@ struct wf_masking {
     int32_t mask;      /* the id of the mask token */
     int32_t *ordinary; /* [ordinary_count] ids, ascending */
     int64_t ordinary_count;
-    bool *special;      /* [types] */
-    int64_t types;      /* the vocabulary size */
+    bool *special; /* [vocab_size] */
+    int64_t vocab_size;
     uint64_t threshold; /* rate times 2^32: a token is selected if 32 random bits are below */
     uint32_t key[2];    /* of the random numbers, derived from the seed */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files and folders: writing in pieces, what killed processes left, lists, files that somebody else put where one is about to be written,
- * locks. */
+/* Files and folders: writing in pieces, temporary files of killed processes, lists, files that would be replaced, locks. */
 #ifndef WEFT_INTERNAL_FILES_H
 #define WEFT_INTERNAL_FILES_H
 
@@ -30,7 +29,7 @@ void wf_file_abort(wf_file_writer *writer);
  * machine still writes is kept: its writer holds a kernel lock on it until the process ends. *removed (may be NULL) counts. */
 wf_status wf_file_sweep(const char *folder, int *removed, wf_error *error) WF_CHECKED;
 
-/* Removes a regular file unless somebody holds a lock on it (flock); whether it did. */
+/* Removes a regular file unless a process holds a lock on it (flock); returns whether it did. */
 bool wf_file_remove_unlocked(const char *path);
 
 /* Removes a file; a missing file is no failure. A folder is not removed. */

@@ -10,12 +10,11 @@
 
 #include <weft/error.h>
 
-/* Routes jansson's allocations through wf_alloc, once. Every function here does it; only who calls jansson's constructors first
- * (json_object()) must call it himself. */
+/* Routes jansson's allocations through wf_alloc, once. Reading and parsing do it; call it before jansson's constructors (json_object()). */
 void wf_json_init(void);
 
-/* jansson reports a call that failed without memory as one that failed for no reason. Clear before values are put together, ask after it:
- * whether an allocation of jansson failed in this thread since. */
+/* jansson does not say whether a call failed without memory. Clear before values are built, and ask afterwards whether an allocation of
+ * jansson has failed in this thread since. */
 void wf_json_memory_clear(void);
 bool wf_json_memory_failed(void);
 
