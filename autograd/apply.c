@@ -62,13 +62,10 @@ wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
 {
     struct call_state *state = c->internal;
     wf_array a = wf_array_dense(NULL, dtype, shape);
-    if (state->temps == (int)(sizeof state->temp / sizeof *state->temp)) {
-        wf_call_fail(c, WF_ERR_STATE, "the op asks for more than %d temporaries", state->temps);
-        return a;
-    }
     struct buffer *b = pool_take(c->tape, (size_t)wf_shape_count(shape) * wf_dtype_size(dtype));
     if (b) {
-        state->temp[state->temps++] = b;
+        b->next = state->temps;
+        state->temps = b;
         a.data = b->data;
     }
     return a;
@@ -89,7 +86,7 @@ wf_array wf_call_dense(wf_call *c, const wf_array *a)
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
     state->node = node;
-    state->temps = 0;
+    state->temps = NULL;
     c->op = node->op;
     c->tape = tape;
     c->attr = node->attr;
@@ -112,9 +109,10 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
 void call_finish(wf_call *c)
 {
     struct call_state *state = c->internal;
-    for (int i = 0; i < state->temps; i++)
-        pool_release(c->tape, state->temp[i]);
-    state->temps = 0;
+    for (struct buffer *b = state->temps, *next; b; b = next) {
+        next = b->next;
+        pool_release(c->tape, b);
+    }
 }
 
 /* Looks for NaN and infinities in the results; the first becomes the tape's error. */

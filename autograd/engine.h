@@ -19,7 +19,7 @@ struct buffer {
     size_t bytes;
     int refs;
     int class;
-    struct buffer *next; /* in the pool's list of free buffers of this class */
+    struct buffer *next; /* in the pool's list of free buffers of this class, or in a call's list of temporaries */
 };
 
 enum { POOL_CLASSES = 64 * 8 };
@@ -104,8 +104,7 @@ struct wf_tape {
 /* State of one call of forward or backward. */
 struct call_state {
     struct node *node;
-    struct buffer *temp[24];
-    int temps;
+    struct buffer *temps;
 };
 
 /* The tensor whose memory holds x's value. */

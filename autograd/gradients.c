@@ -120,10 +120,10 @@ static struct buffer *owner_of(const struct call_state *state, const wf_array *g
     for (int i = 0; state->node->saved && i < WF_MAX_SAVED; i++)
         if (holds(state->node->saved->buffer[i], g))
             return state->node->saved->buffer[i];
-    for (int i = 0; i < state->temps; i++)
-        if (holds(state->temp[i], g))
-            return state->temp[i];
-    return NULL;
+    struct buffer *b = state->temps;
+    while (b && !holds(b, g))
+        b = b->next;
+    return b;
 }
 
 /* Adds g to x's gradient. */

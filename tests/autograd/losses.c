@@ -140,6 +140,22 @@ START_TEST(fused_does_not_hold_all_logits)
 }
 END_TEST
 
+/* A long batch with a large vocabulary: 26 chunks of 128 rows. All logits are equal, so that the loss is log V. */
+START_TEST(fused_in_many_chunks)
+{
+    enum { ROWS = 3300, CLASSES = 11008 };
+    int32_t *target = calloc(ROWS, sizeof *target);
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_tensor *loss = wf_linear_cross_entropy(normal(t, 1, WF_SHAPE(ROWS, 2)), wf_scale(normal(t, 2, WF_SHAPE(CLASSES, 2)), 0), NULL,
+                                              wf_ids_of(t, target, WF_SHAPE(ROWS)));
+    double value;
+    ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(t)->message);
+    ck_assert(wf_item(loss, &value) == WF_OK && fabs(value - log(CLASSES)) < 1e-4);
+    free(target);
+    wf_tape_free(t);
+}
+END_TEST
+
 START_TEST(targets_out_of_range)
 {
     wf_tape *t = tape_in(WF_GRADIENTS);
@@ -163,4 +179,4 @@ START_TEST(targets_out_of_range)
 END_TEST
 
 WF_TEST_MAIN("losses", by_the_definition, nothing_counts, fused_in_one_chunk, fused_in_several_chunks, fused_does_not_hold_all_logits,
-             targets_out_of_range)
+             fused_in_many_chunks, targets_out_of_range)
