@@ -9,6 +9,7 @@
 
 #include <weft/file.h>
 #include <weft/internal/family.h>
+#include <weft/internal/runtime.h>
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>

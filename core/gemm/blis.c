@@ -13,6 +13,7 @@
 #include <blis.h>
 
 #include <weft/internal/parallel.h>
+#include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 
 #include "parts.h"

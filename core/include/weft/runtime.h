@@ -24,9 +24,7 @@ WF_API int wf_threads(void);
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);  /* number that affinity and cgroup allow */
 WF_API const char *wf_isa(void); /* "avx512", "avx2" or "base": in use */
-WF_API bool wf_isa_supported(const char *isa);
-WF_API const char *wf_blas(void);      /* "BLIS 0.9.0 (skx)" */
-WF_API const char *wf_gemm_mode(void); /* "auto", "blis" or "own" */
+WF_API const char *wf_blas(void); /* "BLIS 0.9.0 (skx)" */
 
 WF_END_DECLS
 

@@ -8,6 +8,11 @@
 /* wf_init with the defaults unless the library is up already: for entry points that work without wf_init. Cheap. */
 wf_status wf_init_default(wf_error *error) WF_CHECKED;
 
+/* Whether this processor, system and build support "avx512", "avx2" or "base". */
+bool wf_isa_supported(const char *isa);
+/* "auto", "blis" or "own": who computes matrix products. */
+const char *wf_gemm_mode(void);
+
 /* Processors that the affinity mask and the cgroup's quota leave to this process, at least 1. (processors.c) */
 int wf_count_processors(void);
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_INTERNAL_TESTING_H
 #define WEFT_INTERNAL_TESTING_H
 
-#include <weft/error.h>
+#include <weft/internal/runtime.h>
 
 /* Calls that allocated since the start, and blocks that live now. */
 int64_t wf_alloc_count(void);
