@@ -18,20 +18,19 @@ struct bert_config {
     enum wf_activation activation;
 };
 
-#define INT(...) WF_INT_KEY(struct bert_config, __VA_ARGS__)
-#define REAL(...) WF_REAL_KEY(struct bert_config, __VA_ARGS__)
+#define NUMBER(...) WF_NUMBER_KEY(struct bert_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = { /* the defaults are Hugging Face's */
-    INT(d_model, "768", 1, 65536, "model width", .role = WF_KEY_WIDTH),
-    INT(heads, "12", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
-    INT(d_ff, "3072", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    INT(layers, "12", 1, 1024, "blocks", .role = WF_KEY_LAYERS),
-    INT(context, "512", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT),
-    INT(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
-    INT(segments, "2", 1, 1024, "segment kinds", .role = WF_KEY_SEGMENTS),
-    REAL(dropout, "0.1", 0, 1, "dropout probability", .below = true),
-    REAL(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true),
-    REAL(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
+    NUMBER(d_model, "768", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(heads, "12", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    NUMBER(d_ff, "3072", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    NUMBER(layers, "12", 1, 1024, "blocks", .role = WF_KEY_LAYERS),
+    NUMBER(context, "512", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT),
+    NUMBER(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
+    NUMBER(segments, "2", 1, 1024, "segment kinds", .role = WF_KEY_SEGMENTS),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true),
+    NUMBER(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true),
+    NUMBER(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
     WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
 };
 /* clang-format on */
@@ -232,7 +231,7 @@ const struct wf_family family_bert = {
     .name = "bert",
     .kind = WF_MODEL_ENCODER,
     .config_size = sizeof(struct bert_config),
-    .keys = WF_KEYS(keys),
+    .keys = WF_ROWS(keys),
     .read_only = true,
     .model_type = "bert",
     .read = bert_read,

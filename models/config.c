@@ -132,7 +132,7 @@ static wf_status unknown_key(const struct wf_config *config, const char *name, w
                         config->model);
 }
 
-static wf_status set(struct wf_config *config, const char *name, const char *value, bool in_file, wf_error *error)
+wf_status wf_config_set_as(struct wf_config *config, const char *name, const char *value, bool in_file, wf_error *error)
 {
     struct slot slot;
     if (!config->family)
@@ -144,17 +144,12 @@ static wf_status set(struct wf_config *config, const char *name, const char *val
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     struct wf_training *t = &config->training;
-    wf_status status = set(config, name, value, false, error);
+    wf_status status = wf_config_set_as(config, name, value, false, error);
     if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
         t->min_lr = t->lr;
     if (status == WF_OK && !strcmp(name, "batch") && t->accumulate > t->batch)
         t->accumulate = t->batch;
     return status;
-}
-
-wf_status wf_config_restore(struct wf_config *config, const char *name, const char *value, wf_error *error)
-{
-    return set(config, name, value, true, error);
 }
 
 wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error)
@@ -167,7 +162,7 @@ wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_e
         if (!equals || equals == text || n >= sizeof text)
             return wf_error_set(error, WF_ERR_ARGUMENT, "%s: not a KEY=VALUE, such as lr=1e-3", wf_text_quote(text, quoted));
         *equals = 0;
-        wf_status status = set(config, text, equals + 1, false, error);
+        wf_status status = wf_config_set_as(config, text, equals + 1, false, error);
         if (status != WF_OK)
             return status;
         at += n;

@@ -20,18 +20,18 @@ struct encoder_config {
     bool final_norm, tied, bias, scale_embeddings;
 };
 
-#define INT(...) WF_INT_KEY(struct encoder_config, __VA_ARGS__)
+#define NUMBER(...) WF_NUMBER_KEY(struct encoder_config, __VA_ARGS__)
 #define BOOL(...) WF_BOOL_KEY(struct encoder_config, __VA_ARGS__)
 #define WORD(...) WF_WORD_KEY(struct encoder_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "64", 1, 65536, "model width", .role = WF_KEY_WIDTH),
-    INT(heads, "8", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
-    INT(d_ff, "256", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    INT(layers, "6", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
-    INT(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
-    INT(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
-    WF_REAL_KEY(struct encoder_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
+    NUMBER(d_model, "64", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(heads, "8", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    NUMBER(d_ff, "256", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    NUMBER(layers, "6", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    NUMBER(context, "128", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
+    NUMBER(vocab_size, "1000", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     WORD(norm, "post", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
     BOOL(final_norm, "true", "a norm after the last block"),
@@ -126,8 +126,8 @@ const struct wf_family family_encoder = {
     .name = "encoder",
     .kind = WF_MODEL_ENCODER,
     .config_size = sizeof(struct encoder_config),
-    .keys = WF_KEYS(keys),
-    .presets = WF_PRESETS(presets),
+    .keys = WF_ROWS(keys),
+    .presets = WF_ROWS(presets),
     .size = sizeof(struct encoder),
     .block_size = sizeof(struct block),
     .init = encoder_init,

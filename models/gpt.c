@@ -17,18 +17,18 @@ struct gpt_config {
     bool tied, bias;
 };
 
-#define INT(...) WF_INT_KEY(struct gpt_config, __VA_ARGS__)
+#define NUMBER(...) WF_NUMBER_KEY(struct gpt_config, __VA_ARGS__)
 #define BOOL(...) WF_BOOL_KEY(struct gpt_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
-    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
-    INT(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads", .role = WF_KEY_KV_HEADS),
-    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    INT(layers, "4", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
-    INT(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
-    INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
-    WF_REAL_KEY(struct gpt_config, dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
+    NUMBER(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    NUMBER(kv_heads, "0", 0, 1024, "heads of keys and values; a divisor of heads; 0: as heads", .role = WF_KEY_KV_HEADS),
+    NUMBER(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    NUMBER(layers, "4", 1, 1024, "blocks", .role = WF_KEY_LAYERS, .also = "encoder_layers decoder_layers"),
+    NUMBER(context, "256", 1, 1048576, "maximum number of tokens that the model sees at once", .role = WF_KEY_CONTEXT, .also = "max_length positions"),
+    NUMBER(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained; 0: no limit", .role = WF_KEY_VOCAB, .also = "source_vocab_size"),
+    NUMBER(dropout, "0", 0, 1, "dropout probability", .below = true, .resumable = true, .also = "inner_dropout"),
     WF_WORD_KEY(struct gpt_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     BOOL(tied, "true", "the output layer shares the embedding", .also = "shared"),
     BOOL(bias, "false", "linear layers and norms have a bias"),
@@ -119,8 +119,8 @@ const struct wf_family family_gpt = {
     .name = "gpt",
     .kind = WF_MODEL_LANGUAGE,
     .config_size = sizeof(struct gpt_config),
-    .keys = WF_KEYS(keys),
-    .presets = WF_PRESETS(presets),
+    .keys = WF_ROWS(keys),
+    .presets = WF_ROWS(presets),
     .size = sizeof(struct gpt),
     .block_size = sizeof(struct block),
     .init = gpt_init,

@@ -22,21 +22,21 @@ struct seq2seq_config {
     bool final_norm, shared, tied, bias, scale_embeddings, xavier, source_bos, source_eos;
 };
 
-#define INT(...) WF_INT_KEY(struct seq2seq_config, __VA_ARGS__)
+#define NUMBER(...) WF_NUMBER_KEY(struct seq2seq_config, __VA_ARGS__)
 #define BOOL(...) WF_BOOL_KEY(struct seq2seq_config, __VA_ARGS__)
 #define WORD(...) WF_WORD_KEY(struct seq2seq_config, __VA_ARGS__)
 /* clang-format off */
 static const struct wf_key keys[] = {
-    INT(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
-    INT(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
-    INT(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
-    INT(encoder_layers, "2", 1, 1024, "blocks of the encoder", .role = WF_KEY_ENCODER_LAYERS, .also = "layers"),
-    INT(decoder_layers, "2", 1, 1024, "blocks of the decoder", .role = WF_KEY_LAYERS, .also = "layers"),
-    INT(max_length, "512", 2, 1048576, "maximum length of a sentence in tokens, special tokens included; longer pairs are left out", .role = WF_KEY_CONTEXT, .also = "context"),
-    INT(positions, "0", 0, 1048576, "rows of the table of positions; 0: max_length"),
-    INT(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained, of the target if there are two; 0: no limit", .role = WF_KEY_VOCAB),
-    INT(source_vocab_size, "0", 0, 16777216, "the same for the source with shared=false; 0: vocab_size", .role = WF_KEY_SOURCE_VOCAB),
-    WF_REAL_KEY(struct seq2seq_config, dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
+    NUMBER(d_model, "128", 1, 65536, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(heads, "4", 1, 1024, "attention heads; a divisor of d_model", .role = WF_KEY_HEADS),
+    NUMBER(d_ff, "512", 1, 262144, "inner width of the feed-forward", .role = WF_KEY_FFN_WIDTH),
+    NUMBER(encoder_layers, "2", 1, 1024, "blocks of the encoder", .role = WF_KEY_ENCODER_LAYERS, .also = "layers"),
+    NUMBER(decoder_layers, "2", 1, 1024, "blocks of the decoder", .role = WF_KEY_LAYERS, .also = "layers"),
+    NUMBER(max_length, "512", 2, 1048576, "maximum length of a sentence in tokens, special tokens included; longer pairs are left out", .role = WF_KEY_CONTEXT, .also = "context"),
+    NUMBER(positions, "0", 0, 1048576, "rows of the table of positions; 0: max_length"),
+    NUMBER(vocab_size, "0", 0, 16777216, "maximum vocabulary size of a tokenizer that is trained, of the target if there are two; 0: no limit", .role = WF_KEY_VOCAB),
+    NUMBER(source_vocab_size, "0", 0, 16777216, "the same for the source with shared=false; 0: vocab_size", .role = WF_KEY_SOURCE_VOCAB),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
     BOOL(inner_dropout, "true", "dropout also on attention weights and inside the feed-forward", .resumable = true),
     WORD(activation, "relu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
     WORD(norm, "pre", wf_norm_words, "position of the norms: after the residual sum, or before the sublayer"),
@@ -248,8 +248,8 @@ const struct wf_family family_seq2seq = {
     .name = "seq2seq",
     .kind = WF_MODEL_PAIRS,
     .config_size = sizeof(struct seq2seq_config),
-    .keys = WF_KEYS(keys),
-    .presets = WF_PRESETS(presets),
+    .keys = WF_ROWS(keys),
+    .presets = WF_ROWS(presets),
     .check = seq2seq_check,
     .size = sizeof(struct seq2seq),
     .block_size = sizeof(struct block),

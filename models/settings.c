@@ -8,8 +8,7 @@
 #define LANGUAGE (1 << WF_MODEL_LANGUAGE)
 #define PAIRS (1 << WF_MODEL_PAIRS)
 #define ENCODER (1 << WF_MODEL_ENCODER)
-#define INT(...) WF_INT_KEY(struct wf_training, __VA_ARGS__)
-#define REAL(...) WF_REAL_KEY(struct wf_training, __VA_ARGS__)
+#define NUMBER(...) WF_NUMBER_KEY(struct wf_training, __VA_ARGS__)
 #define WORD(...) WF_WORD_KEY(struct wf_training, __VA_ARGS__)
 #define MANY WF_KEY_MANY
 #define ABOVE .above = true
@@ -22,59 +21,56 @@ static const char *const costs[] = {"both", "side", NULL};
 
 /* clang-format off */
 static const struct wf_key training[] = {
-    INT(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
-    INT(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
-    REAL(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
-    INT(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
-    INT(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
+    NUMBER(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
+    NUMBER(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
+    NUMBER(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
+    NUMBER(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
+    NUMBER(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
     WORD(batch_cost, "both", costs, "tokens of a pair: source + target, or the longer of the two", KINDS(PAIRS)),
-    INT(batch_window, "0", 0, MANY, "pairs that are sorted by length together; 0: all", KINDS(PAIRS)),
-    INT(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),
-    REAL(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
-    REAL(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
-    INT(warmup, "0", 0, MANY, "updates until the peak learning rate"),
+    NUMBER(batch_window, "0", 0, MANY, "pairs that are sorted by length together; 0: all", KINDS(PAIRS)),
+    NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),
+    NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
+    NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
+    NUMBER(warmup, "0", 0, MANY, "updates until the peak learning rate"),
     WORD(schedule, "constant", schedules, "learning rate after the warmup"),
-    REAL(weight_decay, "0", 0, INFINITY, "decoupled weight decay of matrices (AdamW)"),
-    REAL(beta1, "0.9", 0, 1, "Adam's decay rate of the mean of gradients", ABOVE, BELOW),
-    REAL(beta2, "0.999", 0, 1, "Adam's decay rate of the mean of squared gradients", ABOVE, BELOW),
-    REAL(eps, "1e-08", 0, 1, "Adam's epsilon", ABOVE),
-    REAL(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping"),
-    REAL(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
-    INT(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
-    INT(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
-    INT(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those between two validations, 100,000 to 1,000,000"),
-    INT(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
-    INT(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
-    INT(patience, "0", 0, MANY, "stops after this many validations without improvement; 0: never"),
+    NUMBER(weight_decay, "0", 0, INFINITY, "decoupled weight decay of matrices (AdamW)"),
+    NUMBER(beta1, "0.9", 0, 1, "Adam's decay rate of the mean of gradients", ABOVE, BELOW),
+    NUMBER(beta2, "0.999", 0, 1, "Adam's decay rate of the mean of squared gradients", ABOVE, BELOW),
+    NUMBER(eps, "1e-08", 0, 1, "Adam's epsilon", ABOVE),
+    NUMBER(clip, "1", 0, INFINITY, "maximum gradient norm; 0 disables clipping"),
+    NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
+    NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
+    NUMBER(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
+    NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those between two validations, 100,000 to 1,000,000"),
+    NUMBER(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
+    NUMBER(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
+    NUMBER(patience, "0", 0, MANY, "stops after this many validations without improvement; 0: never"),
 };
 
-#undef INT
-#undef REAL
-#undef WORD
-#define INT(...) WF_INT_KEY(struct wf_generation, __VA_ARGS__)
-#define REAL(...) WF_REAL_KEY(struct wf_generation, __VA_ARGS__)
+#undef NUMBER
+#define NUMBER(...) WF_NUMBER_KEY(struct wf_generation, __VA_ARGS__)
 static const struct wf_key tokenizer[] = {
     {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "char", .words = tokenizers,
      .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(LANGUAGE)},
     {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "bpe", .words = tokenizers,
      .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(PAIRS | ENCODER)},
-    WF_INT_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "minimum number of occurrences of a word or a merge"),
+    WF_NUMBER_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "minimum number of occurrences of a word or a merge"),
 };
 
 static const struct wf_key generation[] = {
-    REAL(temperature, "1", 0, 1000, "softmax temperature; below 1 less random", ABOVE, KINDS(LANGUAGE)),
-    INT(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam"),
-    REAL(top_p, "1", 0, 1, "sample from the most likely tokens with a total probability of p", ABOVE, KINDS(LANGUAGE)),
-    INT(max_tokens, "500", 1, MANY, "maximum length of a text in tokens", KINDS(LANGUAGE), .also = "extra_tokens"),
-    INT(max_tokens, "0", 0, MANY, "maximum length of a translation in tokens; 0: that of the model", KINDS(PAIRS)),
-    INT(beam, "1", 1, 1024, "beam size; 1: greedy", KINDS(PAIRS), .also = "top_k top_p temperature"),
-    REAL(length_penalty, "0.6", 0, INFINITY, "A in ((5 + length) / 6)^A; higher: longer translations", KINDS(PAIRS)),
-    INT(extra_tokens, "0", 0, MANY, "maximum tokens of a translation beyond the length of its source; 0: no limit", KINDS(PAIRS)),
+    NUMBER(temperature, "1", 0, 1000, "softmax temperature; below 1 less random", ABOVE, KINDS(LANGUAGE)),
+    NUMBER(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam"),
+    NUMBER(top_p, "1", 0, 1, "sample from the most likely tokens with a total probability of p", ABOVE, KINDS(LANGUAGE)),
+    NUMBER(max_tokens, "500", 1, MANY, "maximum length of a text in tokens", KINDS(LANGUAGE), .also = "extra_tokens"),
+    NUMBER(max_tokens, "0", 0, MANY, "maximum length of a translation in tokens; 0: that of the model", KINDS(PAIRS)),
+    NUMBER(beam, "1", 1, 1024, "beam size; 1: greedy", KINDS(PAIRS), .also = "top_k top_p temperature"),
+    NUMBER(length_penalty, "0.6", 0, INFINITY, "A in ((5 + length) / 6)^A; higher: longer translations", KINDS(PAIRS)),
+    NUMBER(extra_tokens, "0", 0, MANY, "maximum tokens of a translation beyond the length of its source; 0: no limit", KINDS(PAIRS)),
 };
 /* clang-format on */
 
 const struct section sections[SECTIONS] = {
-    {"tokenizer", offsetof(struct wf_config, tokenizer), WF_KEYS(tokenizer)},
-    {"training", offsetof(struct wf_config, training), WF_KEYS(training)},
-    {"generation", offsetof(struct wf_config, generation), WF_KEYS(generation)},
+    {"tokenizer", offsetof(struct wf_config, tokenizer), WF_ROWS(tokenizer)},
+    {"training", offsetof(struct wf_config, training), WF_ROWS(training)},
+    {"generation", offsetof(struct wf_config, generation), WF_ROWS(generation)},
 };

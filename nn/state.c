@@ -69,24 +69,18 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
 /* By the first rule whose first tensor is there, else by the first rule. */
 static void find_sources(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, struct sources *out)
 {
-    const struct wf_load_rule *first = NULL;
     const char *number;
     int digits;
-    for (int i = 0; i < o->rules; i++) {
-        const struct wf_load_rule *rule = &o->rule[i];
-        if (!matches(rule->parameter, e->info.name, &number, &digits))
-            continue;
-        expand(rule, o->prefix, number, digits, out);
-        if (wf_safetensors_find(file, out->name[0]))
-            return;
-        first = first ? first : rule;
-    }
-    if (first && matches(first->parameter, e->info.name, &number, &digits)) {
-        expand(first, o->prefix, number, digits, out);
-    } else {
-        out->count = 1;
-        full_name(e, o->prefix, out->name[0]);
-    }
+    for (int absent = 0; absent < 2; absent++)
+        for (int i = 0; i < o->rules; i++) {
+            if (!matches(o->rule[i].parameter, e->info.name, &number, &digits))
+                continue;
+            expand(&o->rule[i], o->prefix, number, digits, out);
+            if (absent || wf_safetensors_find(file, out->name[0]))
+                return;
+        }
+    out->count = 1;
+    full_name(e, o->prefix, out->name[0]);
 }
 
 /* Each of `parts` tensors has an equal share of dim 0; 0 rows where they can't. */

@@ -148,7 +148,7 @@ static wf_status read_config(const struct state *s, struct wf_config *config, wf
         char key[96];
         snprintf(key, sizeof key, "config.%s", setting.name);
         const char *value = wf_safetensors_metadata(s->file, key);
-        if (value && wf_config_restore(config, setting.name, value, error) != WF_OK)
+        if (value && wf_config_set_as(config, setting.name, value, true, error) != WF_OK)
             return error->code;
     }
     return WF_OK;

@@ -91,11 +91,6 @@ wf_status tokenizers_open(struct trainer *t, bool resuming);
 wf_status tokenizers_tell(struct trainer *t);
 /* Warns of unknown tokens in the text, where there are any. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
-/* step.c */
-wf_status train_step(struct trainer *t);             /* one update; t->loss */
-const char *numeric_advice(const struct trainer *t); /* what to do where numbers are not finite */
-/* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
-const char *first_bad(const struct trainer *t, const wf_real *slab);
 
 /* metrics.c: a line of metrics.jsonl, its numbers in the event file, and a call of the user's event(). */
 wf_status metrics_open(struct trainer *t, bool resuming);

@@ -51,33 +51,19 @@ struct wf_keys {
     const struct wf_key *key;
     int count;
 };
-#define WF_KEYS(rows)                                                                                                                      \
-    {                                                                                                                                      \
-        rows, sizeof(rows) / sizeof *(rows)                                                                                                \
-    }
 
 /* Rows of a table. A member of the wrong C type does not compile. Further fields follow: .above = true, .also = "..." */
-#define WF_KEY_AT(type, field, good) .name = #field, .offset = offsetof(type, field) + 0 * sizeof(char[(good) ? 1 : -1])
-#define WF_KEY_IS(type, field, ctype) _Generic(((type *)0)->field, ctype : 1, default : 0)
-#define WF_INT_KEY(type, field, text, least, most, about, ...)                                                                             \
-    {                                                                                                                                      \
-        WF_KEY_AT(type, field, WF_KEY_IS(type, field, int64_t)), .kind = WF_KEY_INT, .value = text, .low = least, .high = most,            \
-                                                                 .meaning = about, __VA_ARGS__                                             \
-    }
-#define WF_REAL_KEY(type, field, text, least, most, about, ...)                                                                            \
-    {                                                                                                                                      \
-        WF_KEY_AT(type, field, WF_KEY_IS(type, field, double)), .kind = WF_KEY_REAL, .value = text, .low = least, .high = most,            \
-                                                                .meaning = about, __VA_ARGS__                                              \
-    }
-#define WF_BOOL_KEY(type, field, text, about, ...)                                                                                         \
-    {                                                                                                                                      \
-        WF_KEY_AT(type, field, WF_KEY_IS(type, field, bool)), .kind = WF_KEY_BOOL, .value = text, .meaning = about, __VA_ARGS__            \
-    }
-#define WF_WORD_KEY(type, field, text, list, about, ...)                                                                                   \
-    {                                                                                                                                      \
-        WF_KEY_AT(type, field, sizeof((type *)0)->field == sizeof(int)), .kind = WF_KEY_WORD, .value = text, .words = list,                \
-                                                                         .meaning = about, __VA_ARGS__                                     \
-    }
+/* clang-format off */
+#define WF_ROWS(rows) {rows, sizeof(rows) / sizeof *(rows)} /* a struct wf_keys or wf_presets */
+#define WF_KEY_AT(type, field, ...) .name = #field, .offset = offsetof(type, field), .kind = _Generic(((type *)0)->field, __VA_ARGS__)
+#define WF_NUMBER_KEY(type, field, text, least, most, about, ...) \
+    {WF_KEY_AT(type, field, int64_t: WF_KEY_INT, double: WF_KEY_REAL), .value = text, .low = least, .high = most, .meaning = about, \
+     __VA_ARGS__}
+#define WF_BOOL_KEY(type, field, text, about, ...) \
+    {WF_KEY_AT(type, field, bool: WF_KEY_BOOL), .value = text, .meaning = about, __VA_ARGS__}
+#define WF_WORD_KEY(type, field, text, list, about, ...) \
+    {WF_KEY_AT(type, field, int: WF_KEY_WORD, unsigned: WF_KEY_WORD), .value = text, .words = list, .meaning = about, __VA_ARGS__}
+/* clang-format on */
 #define WF_KEY_MANY 1e12 /* no bound that a user would meet: "at least N" */
 
 extern const char *const wf_activation_words[]; /* enum wf_activation */
@@ -90,10 +76,6 @@ struct wf_presets {
     const struct wf_preset *preset;
     int count;
 };
-#define WF_PRESETS(rows)                                                                                                                   \
-    {                                                                                                                                      \
-        rows, sizeof(rows) / sizeof *(rows)                                                                                                \
-    }
 
 /* --- the descriptor ------------------------------------------------------------------------------------------------ */
 
@@ -160,8 +142,8 @@ wf_status wf_family_check(const struct wf_family *family, wf_error *error) WF_CH
 /* A check's message between two keys: "d_model (100) must be a multiple of heads (6)". Returns WF_ERR_ARGUMENT. */
 wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error);
 
-/* As wf_config_set, for values that a file of Weft's holds: a kind of tokenizer that is given, not trained, is taken too. */
-wf_status wf_config_restore(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
+/* wf_config_set for one key alone. in_file: for a value in a file of Weft's, where a tokenizer that can't be trained may stand. */
+wf_status wf_config_set_as(struct wf_config *config, const char *key, const char *value, bool in_file, wf_error *error) WF_CHECKED;
 
 /* A wf_model. */
 struct wf_model {
