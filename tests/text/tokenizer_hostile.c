@@ -73,7 +73,7 @@ START_TEST(templates_that_double)
             ck_assert_int_eq(ids.count, 1 << times);
             wf_tokenizer_free(t);
         } else {
-            ck_fails(parse_with(WORDS, "post_processor", &value, &t, error), WF_ERR_FORMAT, "x.json: the post_processor makes");
+            ck_fails(parse_with(WORDS, "post_processor", &value, &t, error), WF_ERR_FORMAT, "x.json: the post_processor repeats a text");
         }
         wf_tokens_free(&ids);
         wf_string_free(&value);
@@ -144,9 +144,9 @@ START_TEST(steps_that_double)
         wf_string_text(&value, "]}");
         ck_ok(parse_with(WORDS, keys[i], &value, &t, error));
         if (i == 0)
-            ck_fails(encode(t, "b", 1, &ids, error), WF_ERR_FORMAT, "makes more than 32 times the text of it");
+            ck_fails(encode(t, "b", 1, &ids, error), WF_ERR_FORMAT, "makes the text more than 32 times as long");
         else
-            ck_fails(wf_tokenizer_decode(t, (const int32_t[]){1}, 1, &text, error), WF_ERR_FORMAT, "makes more than 32 times their text");
+            ck_fails(wf_tokenizer_decode(t, (const int32_t[]){1}, 1, &text, error), WF_ERR_FORMAT, "makes the text of these tokens more than 32 times as long");
         wf_string_free(&value);
         wf_string_free(&text);
         wf_tokens_free(&ids);

@@ -112,7 +112,7 @@ START_TEST(files_that_cannot_be)
     } bad[] = {BAD("", "the vocabulary is empty"),
                BAD("[UNK]\n[CLS]\n\n[SEP]\n", ":3: an empty line"),
                BAD("[UNK]\n[CLS]\n[SEP]\n  \n", ":4: an empty line"),
-               BAD("[UNK]\n[CLS]\n[SEP]\na\nb\na\n", ":6: the token \"a\" is there twice, in line 4 too"),
+               BAD("[UNK]\n[CLS]\n[SEP]\na\nb\na\n", ":6: the token \"a\" is listed twice, also in line 4"),
                BAD("[UNK]\n[CLS]\n[SEP]\na\xff\n", ":4:2: not UTF-8: byte 0xFF"),
                BAD("[UNK]\n[CLS]\n[SEP]\na\0b\n", ":4:2: a NUL byte"),
                BAD("[CLS]\n[SEP]\na\n", "has no \"[UNK]\", the unknown token"),

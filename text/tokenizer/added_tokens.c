@@ -39,8 +39,8 @@ static void read_one(struct reader *r, json_t *value, struct added_token *token)
         reader_no_memory(r);
     else if (token->id != id)
         reader_refuse(r,
-                      "the added token %s has the id %" PRId32 " where the vocabulary gives it %" PRId32
-                      "; ids that it lacks must follow on each other",
+                      "the added token %s has the id %" PRId32 ", but %" PRId32
+                      " is expected: new ids follow those of the vocabulary without gaps",
                       wf_text_quote(token->content.data, quoted), token->id, id);
 }
 
@@ -64,7 +64,7 @@ void added_tokens_read(struct reader *r, json_t *root)
         qsort(t->added, (size_t)t->added_count, sizeof *t->added, by_id);
     for (int64_t i = 1; i < t->added_count && !reader_failed(r); i++)
         if (t->added[i].id == t->added[i - 1].id)
-            reader_refuse(r, "the added token %s is there twice", wf_text_quote(t->added[i].content.data, quoted));
+            reader_refuse(r, "the added token %s is listed twice", wf_text_quote(t->added[i].content.data, quoted));
 }
 
 json_t *added_tokens_write(const wf_tokenizer *t)
@@ -97,13 +97,13 @@ static void find_match(struct reader *r, struct scratch *s, struct added_token *
         status = part_normalize(r->t->normalizer, s, &text);
     char *match = status == WF_OK ? reader_keep(r, text.length + 1, 1) : NULL;
     if (status == WF_ERR_FORMAT)
-        reader_refuse(r, "a pattern of the normalizer gives up on the added token %s", name);
+        reader_refuse(r, "a pattern of the normalizer takes too long on the added token %s", name);
     else if (text.length > MOST_BYTES || scratch_over(s))
         reader_refuse(r, "the added token %s is longer than %d bytes; shorten it", name, MOST_BYTES);
     else if (!match)
         reader_no_memory(r);
     else if (text.length == 0)
-        reader_refuse(r, "nothing is left of the added token %s after the normalizer", name);
+        reader_refuse(r, "the normalizer removes the whole added token %s", name);
     else
         memcpy(match, text.data, (size_t)text.length);
     token->match = match;

@@ -276,7 +276,7 @@ static void add_merge(struct reader *r, struct model *m, int32_t left, int32_t r
     }
     int32_t id = left < 0 || right < 0 ? -1 : model_id(m, join->data, join->length);
     if (id < 0)
-        reader_refuse(r, "merge %" PRId64 " makes %s, of which or of whose parts one is not in the vocabulary", m->merges + 1,
+        reader_refuse(r, "merge %" PRId64 " makes %s: it or one of its two parts is not in the vocabulary", m->merges + 1,
                       wf_text_quote(join->data, quoted));
     m->merge[m->merges++] = (struct merge){left, right, id};
 }
@@ -333,7 +333,7 @@ static void read_dropout(struct reader *r, const struct key *key, json_t *object
     json_t *dropout = json_object_get(object, key->name);
     (void)field;
     if (dropout && !json_is_null(dropout))
-        reader_refuse(r, "it asks for dropout of merges, which this version does not have; set \"dropout\" to null");
+        reader_refuse(r, "dropout of merges is not supported by this version; set \"dropout\" to null");
 }
 
 static const struct key_kind value_dropout = {KIND_OWN, read_dropout};

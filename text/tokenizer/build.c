@@ -158,10 +158,9 @@ static wf_status check_options(const struct wf_tokenizer_options *options, wf_er
     if (options->kind == WF_TOKENIZER_WORDPIECE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: wordpiece is read from files, not trained; train bpe instead");
     if ((unsigned)options->kind > WF_TOKENIZER_WORDPIECE)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: kind %d is unknown; there are char, word, bpe and byte-bpe",
-                            (int)options->kind);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: kind %d is unknown; use char, word, bpe or byte-bpe", (int)options->kind);
     if (options->other_pre_tokenizer && !choice)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: %s has its own way to cut text; a pre-tokenizer is for word and bpe",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: a pre-tokenizer can be chosen for word and bpe, not for %s",
                             wf_tokenizer_kind_name(options->kind));
     if (options->other_pre_tokenizer && (unsigned)options->pre_tokenizer > WF_RUNNING_TEXT)
         return wf_error_set(error, WF_ERR_ARGUMENT, "tokenizer: pre-tokenizer %d is unknown", (int)options->pre_tokenizer);

@@ -241,7 +241,7 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
     case FAULT_GROWTH:
         return wf_error_set(
             error, WF_ERR_FORMAT,
-            "%s: the tokenizer makes more than %d times the text of it; take steps out of \"normalizer\" or \"pre_tokenizer\" "
+            "%s: the tokenizer makes the text more than %d times as long; remove steps from \"normalizer\" or \"pre_tokenizer\" "
             "in its file, or use another tokenizer",
             place, FLOW_GROWTH);
     case FAULT_LENGTH:
@@ -251,7 +251,7 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
     case FAULT_WORD:
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the word %s is not in the vocabulary of %" PRId64
-                            " tokens, which has no unknown token; leave it out, or train on text that holds it",
+                            " tokens, which has no unknown token; remove it, or train on text that contains it",
                             place, wf_text_quote(fault->word, quoted), t->vocab.count);
     default:
         if (t->kind == WF_TOKENIZER_BYTE_BPE) /* the model saw GPT-2's character for a byte */
@@ -259,7 +259,7 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
                                 (unsigned char)text[fault->offset], t->vocab.count);
         return wf_error_set(error, WF_ERR_FORMAT,
                             "%s: the character %s is not in the vocabulary of %" PRId64
-                            " tokens; leave it out, or train on text that holds it",
+                            " tokens; remove it, or train on text that contains it",
                             place, wf_utf8_name(point, name, sizeof name), t->vocab.count);
     }
 }

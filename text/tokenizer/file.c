@@ -105,7 +105,9 @@ static void check_growth(struct reader *r)
     part_grows(r->t->post_processor, &times, &added);
     r->t->specials = added;
     if (times > MOST_TIMES || added > MOST_SPECIALS)
-        reader_refuse(r, "the post_processor makes %" PRId64 " times a text and %" PRId64 " special tokens of it; at most %d times and %d",
+        reader_refuse(r,
+                      "the post_processor repeats a text %" PRId64 " times and adds %" PRId64
+                      " special tokens; at most %d times and %d tokens are possible",
                       times, added, MOST_TIMES, MOST_SPECIALS);
 }
 
@@ -118,13 +120,13 @@ static void read_root(struct reader *r, json_t *root)
     const char *version = "1.0";
     char quoted[WF_QUOTE_SIZE];
     if (!json_is_object(root)) {
-        reader_refuse(r, "a tokenizer is a JSON object, and this is not");
+        reader_refuse(r, "a tokenizer must be a JSON object");
         return;
     }
     json_t *model = reader_object(r, root, "model");
     wf_json_read_string(&in, "version", WF_JSON_REQUIRED, &version);
     if (strcmp(version, "1.0") != 0)
-        reader_refuse(r, "it asks for version %s where \"1.0\" is known", wf_text_quote(version, quoted));
+        reader_refuse(r, "version %s is not supported; \"1.0\" is", wf_text_quote(version, quoted));
     if (wf_json_only_keys(root, r->where, keys, r->error) != WF_OK)
         return;
     model_read(r, model);

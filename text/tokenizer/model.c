@@ -20,10 +20,10 @@ static void order(struct reader *r, json_t *vocab, int64_t count, const char **p
     {
         int64_t id = json_is_integer(value) ? json_integer_value(value) : -1;
         if (id < 0 || id >= count)
-            reader_refuse(r, "the id of token %s is not an integer in 0 .. %" PRId64 ", one less than the tokens",
+            reader_refuse(r, "the id of token %s is not an integer from 0 to %" PRId64 ", the last of the vocabulary",
                           wf_text_quote(name, quoted), count - 1);
         else if (piece[id])
-            reader_refuse(r, "the id %" PRId64 " of token %s belongs to another token too", id, wf_text_quote(name, quoted));
+            reader_refuse(r, "the id %" PRId64 " of token %s is the id of another token too", id, wf_text_quote(name, quoted));
         else
             piece[id] = name;
         if (reader_failed(r))

@@ -107,7 +107,7 @@ const struct part_type *part_type_of(struct reader *r, enum part_stage stage, js
         if (types[i]->stage == stage && !strcmp(types[i]->name, name))
             return types[i];
     if (name)
-        reader_refuse(r, "it asks for %s %s, which this version does not have", stages[stage], wf_text_quote(name, quoted));
+        reader_refuse(r, "the %s %s is not supported by this version", stages[stage], wf_text_quote(name, quoted));
     return NULL;
 }
 
@@ -117,7 +117,7 @@ const struct part *part_read(struct reader *r, enum part_stage stage, json_t *va
     if (!type)
         return NULL;
     if (++r->parts[stage] > MOST_PARTS)
-        reader_refuse(r, "the %s has more than %d steps; leave some out", stages[stage], MOST_PARTS);
+        reader_refuse(r, "the %s has more than %d steps; remove some", stages[stage], MOST_PARTS);
     struct part *part = reader_keep(r, 1, type->size ? (int64_t)type->size : (int64_t)sizeof *part);
     if (reader_failed(r))
         return NULL;

@@ -60,7 +60,7 @@ static void compile(struct reader *r, struct pattern *p)
     wf_string_free(&text);
     /* ERR21, which is HEAP_FAILED here: failed to allocate heap memory */
     if (status == WF_ERR_FORMAT || (!p->code && code != PCRE2_ERROR_NOMEMORY && code != PCRE2_ERROR_HEAP_FAILED))
-        reader_refuse(r, "it asks for the pattern %s, which this version cannot run: %s", wf_text_quote(p->text.data, quoted), problem);
+        reader_refuse(r, "the pattern %s is not supported by this version: %s", wf_text_quote(p->text.data, quoted), problem);
     else if (!p->code)
         reader_no_memory(r);
 }

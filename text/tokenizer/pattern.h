@@ -21,7 +21,7 @@ struct pattern {
  * \h, \b and scripts are other sets. WF_ERR_FORMAT leaves in *problem what has no translation; WF_ERR_MEMORY. */
 wf_status regex_translate(const char *text, int64_t length, struct wf_string *out, const char **problem) WF_CHECKED;
 
-/* All matches in data[begin .. end-1], which stands for a text of its own, in order, into s->matches. WF_ERR_MEMORY, or WF_ERR_FORMAT when
+/* All matches in data[begin .. end-1], as if that were the whole text, in order, into s->matches. WF_ERR_MEMORY, or WF_ERR_FORMAT when
  * matching took too long: s->fault says where. */
 wf_status pattern_find(const struct pattern *pattern, struct scratch *s, const char *data, int64_t begin, int64_t end);
 void pattern_free(struct pattern *pattern);

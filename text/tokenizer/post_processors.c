@@ -69,7 +69,7 @@ static void read_special(struct reader *r, const char *name, json_t *object, str
     json_t *ids = reader_array(r, object, "ids"), *tokens = reader_array(r, object, "tokens");
     size_t count = json_array_size(ids);
     if (!reader_failed(r) && (strcmp(name, special->id.data) || count != json_array_size(tokens)))
-        reader_refuse(r, "a special token of the post_processor has another id than key, or other numbers of ids and of tokens");
+        reader_refuse(r, "a special token of the post_processor has an id that differs from its key, or not as many ids as tokens");
     special->ids = reader_keep(r, (int64_t)count, sizeof *special->ids);
     special->token = reader_keep(r, (int64_t)count, sizeof *special->token);
     for (size_t i = 0; i < count && !reader_failed(r); i++) {
@@ -176,7 +176,8 @@ static void resolve(struct reader *r, const struct template *p, const struct ite
         const char *id = item->id.data;
         bool known = !strcmp(id, "A") || (items == &p->pair && !strcmp(id, "B"));
         if (item->sequence && !known)
-            reader_refuse(r, "the post_processor names the sequence %s", wf_text_quote(id, quoted));
+            reader_refuse(r, "the post_processor has the sequence %s; only \"A\" is possible, and \"B\" for pairs",
+                          wf_text_quote(id, quoted));
         if (item->sequence)
             continue;
         item->special =

@@ -103,8 +103,8 @@ static wf_status fail(const wf_decoder *s, wf_status status, wf_error *error)
 {
     if (s && s->over)
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "the tokenizer's decoder makes more than %d times their text of these tokens; "
-                            "take steps out of \"decoder\" in its file",
+                            "the tokenizer's decoder makes the text of these tokens more than %d times as long; "
+                            "remove steps from \"decoder\" in its file",
                             FLOW_GROWTH);
     return wf_error_set(error, status,
                         status == WF_ERR_FORMAT ? "a pattern of the tokenizer's decoder takes too long on these tokens"

@@ -22,7 +22,7 @@ wf_status train_tick(struct train_clock *clock, const char *phase, int64_t done,
     clock->last = now;
     if (clock->options->progress(clock->options->ctx, &(struct wf_tokenizer_progress){phase, done, total}))
         return WF_OK;
-    return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was made");
+    return wf_error_set(error, WF_ERR_CANCELLED, "the training of the tokenizer was stopped; nothing was saved");
 }
 
 /* The bytes of a source, 0 where one of its files is no regular file; what is missing is said before hours have gone into the files
@@ -100,7 +100,7 @@ wf_status train_specials(const struct wf_tokenizer_options *options, struct toke
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size: %" PRId64 " is out of range, 1 to %" PRId32, options->vocab_size,
                             INT32_MAX);
     if (options->min_frequency < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "min_frequency: %" PRId64 " is out of range; 1 takes everything",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "min_frequency: %" PRId64 " is out of range; 1 keeps everything",
                             options->min_frequency);
     if (count < 0 || count > 65536)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " special tokens are out of range, 0 to 65536", count);

@@ -23,8 +23,8 @@ static wf_status add_line(struct vocab *pieces, const struct wf_lines *in, wf_er
     if (id < 0)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a vocabulary of %" PRId64 " lines", in->name, in->line);
     if (id < in->line - 1)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the token %s is there twice, in line %" PRId32 " too", in->name,
-                            in->line, wf_text_quote(vocab_piece(pieces, id, &length), quoted), id + 1);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the token %s is listed twice, also in line %" PRId32, in->name, in->line,
+                            wf_text_quote(vocab_piece(pieces, id, &length), quoted), id + 1);
     return WF_OK;
 }
 
