@@ -103,12 +103,6 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static wf_status of_tape(const struct bench *b, wf_error *error)
-{
-    const wf_error *e = wf_tape_error(b->tape);
-    return wf_error_set(error, e->code != WF_OK ? e->code : WF_ERR_STATE, "%s", e->message);
-}
-
 static wf_tensor *loss_of(struct bench *b)
 {
     const struct wf_bench_case *c = b->c;
@@ -125,7 +119,7 @@ static wf_status train_once(struct bench *b, wf_error *error)
     wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
     wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
-        return of_tape(b, error);
+        return wf_tape_status(b->tape, error);
     return wf_adam_step(&b->adam, 0, error);
 }
 

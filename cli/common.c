@@ -84,12 +84,14 @@ wf_status list_parse(const char *text, bool files, struct list *list, wf_error *
     *list = (struct list){.item = wf_alloc((size_t)most * sizeof *list->item), .text = wf_strdup(text)};
     if (!list->item || !list->text)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names in '%s'", text);
-    bool one = files && wf_file_exists(text);
-    for (char *rest = list->text, *item; (item = one ? rest : strsep(&rest, ",")); rest = one ? NULL : rest) {
+    char *rest = list->text;
+    if (files && wf_file_exists(text)) {
+        list->item[list->count++] = rest;
+        return WF_OK;
+    }
+    for (char *item; (item = strsep(&rest, ",")); list->item[list->count++] = item)
         if (!*item)
             return wf_error_set(error, WF_ERR_ARGUMENT, "an empty %s in '%s'", files ? "file name" : "token", text);
-        list->item[list->count++] = item;
-    }
     return WF_OK;
 }
 

@@ -8,27 +8,25 @@
 
 #include "cli.h"
 
+enum { SHOWN = WF_QUOTE_SIZE + 32 };
+
 /* A name or a value of a file as a terminal may be sent it: what is not printable as an escape, a long text cut, with its size. */
-static const char *shown(const char *text, char out[WF_QUOTE_SIZE + 32])
+static const char *shown(const char *text, char out[SHOWN])
 {
     enum { MOST = 100 };
     int64_t length = (int64_t)strlen(text), at = 0;
-    while (at < length && at < MOST) {
-        uint32_t point;
-        int size = wf_utf8_decode(text + at, length - at, &point);
-        if (size == 0 || !wf_utf8_printable(point))
+    uint32_t point;
+    for (int size; at < length && at < MOST; at += size)
+        if ((size = wf_utf8_decode(text + at, length - at, &point)) == 0 || !wf_utf8_printable(point))
             break;
-        at += size;
-    }
     if (at == length)
         return text;
-    if (at >= MOST)
-        snprintf(out, WF_QUOTE_SIZE + 32, "%.*s... (%lld bytes)", (int)at, text, (long long)length);
-    else {
+    if (at < MOST)
         wf_text_quote(text, out);
-        if (length >= MOST)
-            snprintf(out + strlen(out), 32, " (%lld bytes)", (long long)length);
-    }
+    else
+        snprintf(out, SHOWN, "%.*s...", (int)at, text);
+    if (length >= MOST)
+        snprintf(out + strlen(out), 32, " (%lld bytes)", (long long)length);
     return out;
 }
 
@@ -38,7 +36,7 @@ static wf_status inspect_file(const char *path, wf_error *error)
     if (!file)
         return error->code;
     const char *key, *value;
-    char name[WF_QUOTE_SIZE + 32], text[WF_QUOTE_SIZE + 32];
+    char name[SHOWN], text[SHOWN];
     for (int64_t i = 0; wf_safetensors_metadata_at(file, i, &key, &value); i++)
         printf("%s: %s\n", shown(key, name), shown(value, text));
     int64_t elements = 0, bytes = 0;
@@ -60,7 +58,7 @@ static wf_status inspect_run(const char *folder, wf_error *error)
     struct wf_config config;
     wf_status status = config_path && model ? wf_config_load(&config, config_path, error) : error->code;
     if (status == WF_OK) {
-        char text[WF_QUOTE_SIZE + 32], value[96];
+        char text[SHOWN], value[96];
         struct wf_config_key key;
         printf("model: %s\n", shown(config.model, text));
         printf("family: %s\n", shown(wf_config_family(&config), text));

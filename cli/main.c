@@ -73,17 +73,9 @@ static int help(const char *group, const struct command *commands, FILE *to)
     return to == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 
-static bool is_one_of(const char *text, const char *const *names)
-{
-    while (*names && strcmp(text, *names) != 0)
-        names++;
-    return *names != NULL;
-}
-
 /* Runs the command that argv[1] names, or prints help or the version; returns the exit code. */
 static int dispatch(const char *group, const struct command *commands, int argc, char **argv)
 {
-    static const char *const helps[] = {"help", "--help", "-h", "-?", NULL}, *const versions[] = {"--version", "-V", NULL};
     static char name[64], option[] = "--help";
     const char *names[MOST_COMMANDS];
     int count = 0;
@@ -93,9 +85,10 @@ static int dispatch(const char *group, const struct command *commands, int argc,
         memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv); /* weft help tokenizer train */
         argv[argc - 1] = option;
     }
-    if (is_one_of(argv[1], helps))
+    const char *first = argv[1];
+    if (strcmp(first, "help") == 0 || strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "-?") == 0)
         return help(group, commands, stdout);
-    if (is_one_of(argv[1], versions)) {
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
         print_version();
         return EXIT_DONE;
     }

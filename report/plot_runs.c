@@ -63,10 +63,10 @@ static bool add_log_tics(const struct axis *a, int most, struct wf_string *s)
             for (int i = 0; set < 3 ? 10 + i * tenths[set] < 100 : factor[set - 3][i] > 0; i++) {
                 double value = pow(10, d) * (set < 3 ? (10 + i * tenths[set]) / 10 : factor[set - 3][i]);
                 if (value >= a->low && value <= a->high)
-                    wf_string_format(s, "%s%.3g", count++ ? ", " : "", value);
+                    wf_string_format(s, "%s%.3g", count++ ? ", " : "(", value);
             }
-        if (count <= most)
-            return true;
+        if (count > 0 && count <= most)
+            return wf_string_char(s, ')');
         wf_string_cut(s, before);
     }
     return false;
@@ -103,18 +103,14 @@ void axis_script(const struct axis *a, char name, bool labels, int most, struct 
 {
     wf_string_format(s, "%s logscale %c\nset %crange [%.12g:%.12g]\n", a->log ? "set" : "unset", name, name, a->low / a->unit,
                      a->high / a->unit);
-    int64_t before = s->length;
     if (!a->log) {
         add_linear_tics(a, name, labels, most, s);
         return;
     }
-    wf_string_format(s, "set format %c \"%%g\"\nset %ctics (", name, name);
-    if (add_log_tics(a, most, s))
-        wf_string_text(s, ")\n");
-    else {
-        wf_string_cut(s, before);
-        wf_string_format(s, "set format %c \"%%g\"\nset %ctics autofreq\n", name, name);
-    }
+    wf_string_format(s, "set format %c \"%%g\"\nset %ctics ", name, name);
+    if (!add_log_tics(a, most, s))
+        wf_string_text(s, "autofreq");
+    wf_string_text(s, "\n");
 }
 
 int axis_fit(const struct axis *a, int letters)
@@ -173,16 +169,11 @@ static wf_status take(struct plot *p, struct plot_run *run, const struct curves 
 
 /* --- names --------------------------------------------------------------------------------------------------------- */
 
-static bool begins_character(const char *c)
-{
-    return ((unsigned char)*c & 0xc0) != 0x80;
-}
-
-/* Letters of East Asia, and pictures, are twice as wide. */
+/* Of a byte: 0 inside of a character. Letters of East Asia, and pictures, are twice as wide. */
 static int width_of(const char *c)
 {
     unsigned char lead = (unsigned char)*c;
-    return !begins_character(c) ? 0 : lead >= 0xe3 && lead != 0xef ? 2 : 1;
+    return (lead & 0xc0) == 0x80 ? 0 : lead >= 0xe3 && lead != 0xef ? 2 : 1;
 }
 
 int text_columns(const char *text)
