@@ -27,7 +27,12 @@ function headWeights(map, layer, head) {
 // A decoder's token sees no later ones: those cells hold no weight, rather than a small one.
 const masked = (map, query, key) => map.kind === 'decoder' && key > query;
 
-const largest = weights => weights.reduce((most, weight) => Math.max(most, weight), 1);
+function largest(weights) {
+    let most = 1;
+    for (const weight of weights)
+        most = Math.max(most, weight);
+    return most;
+}
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const number = weight => (weight / data.one).toFixed(3);

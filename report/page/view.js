@@ -73,6 +73,14 @@ function buildKind() {
             line.append(' ');
         });
     }
+    $('list').replaceChildren();
+    for (let at = 0; at < Math.max(map.query.length, map.key.length); at++) {
+        const row = make('li', $('list'));
+        make('span', row, '', 'at');
+        make('bdi', row);
+        make('span', make('span', row, '', 'track'));
+        make('span', row, '', 'value');
+    }
     for (const [select, count] of [[$('layer'), map.layers], [$('head'), map.heads]])
         select.replaceChildren(...Array.from({length: count}, (_, i) => new Option(`${i + 1} of ${count}`, i)));
     $('hatch-name').hidden = map.kind !== 'decoder';
@@ -238,12 +246,15 @@ function drawPanel(focus) {
     $('panel-note').textContent = !focus ? 'Point at a token in the map or in the text.'
         : `Token ${focus.token + 1} of ${map[focus.axis].length}`
             + (hidden ? `; ${hidden} ${focus.axis === 'query' ? 'later' : 'earlier'} masked` : '');
-    $('list').replaceChildren();
-    for (const {at, weight} of list) {
-        const row = make('li', $('list'), '', at === focus.other ? 'on' : '');
-        make('span', row, at + 1, 'at');
-        make('bdi', row, visible(map[end][at]));
-        make('span', make('span', row, '', 'track')).style.width = `${100 * weight / most}%`;
-        make('span', row, number(weight), 'value');
-    }
+    [...$('list').children].forEach((row, i) => { // those that are there are used again: new ones cost time at each step
+        row.hidden = i >= list.length;
+        if (row.hidden)
+            return;
+        const [at, token, track, value] = row.children;
+        at.textContent = list[i].at + 1;
+        token.textContent = visible(map[end][list[i].at]);
+        track.firstChild.style.width = `${100 * list[i].weight / most}%`;
+        value.textContent = number(list[i].weight);
+        row.classList.toggle('on', list[i].at === focus.other);
+    });
 }
