@@ -22,8 +22,8 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 
 WF_API int wf_threads(void);
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
-WF_API int wf_processors(void);  /* number that affinity and cgroup allow */
-WF_API const char *wf_isa(void); /* "avx512", "avx2" or "base": in use */
+WF_API int wf_processors(void);   /* number that affinity and cgroup allow */
+WF_API const char *wf_isa(void);  /* "avx512", "avx2" or "base": in use */
 WF_API const char *wf_blas(void); /* "BLIS 0.9.0 (skx)" */
 
 WF_END_DECLS
