@@ -6,7 +6,8 @@
 threads='1 2 3 4'
 steps=20
 few=4
-case ${WEFT_SANITIZE:-none} in none) ;; *) threads='1 2' steps=4 few=2 ;; esac
+isas='avx512 avx2 base'
+case ${WEFT_SANITIZE:-none} in none) ;; *) threads='1 2' steps=3 few=1 isas='avx512 avx2' ;; esac
 
 runs() { # runs NAME STEPS [VARIABLE=VALUE]: with 1 to 4 threads, all alike
     name=$1 count=$2
@@ -18,7 +19,7 @@ runs() { # runs NAME STEPS [VARIABLE=VALUE]: with 1 to 4 threads, all alike
     done
 }
 runs auto $steps
-for isa in avx512 avx2 base; do
+for isa in $isas; do
     if WEFT_ISA=$isa "$weft" train nanogpt-char-small --train "$story" --out probe-$isa --steps 1 2>log; then
         runs $isa $few WEFT_ISA=$isa
     elif grep -q "does not support $isa" log; then

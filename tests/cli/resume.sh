@@ -5,7 +5,7 @@
 # The sanitizers make a step ten times slower, and find what they find in a few.
 half=25
 wanted=8
-[ "${WEFT_SANITIZE:-none}" = none ] || { half=8; wanted=4; }
+[ "${WEFT_SANITIZE:-none}" = none ] || { half=5; wanted=3; }
 whole=$((2 * half))
 common="--set dropout=0.1 --set save_every=1 --set valid_every=7"
 # shellcheck disable=SC2086
