@@ -146,7 +146,8 @@ START_TEST(steps_that_double)
         if (i == 0)
             ck_fails(encode(t, "b", 1, &ids, error), WF_ERR_FORMAT, "makes the text more than 32 times as long");
         else
-            ck_fails(wf_tokenizer_decode(t, (const int32_t[]){1}, 1, &text, error), WF_ERR_FORMAT, "makes the text of these tokens more than 32 times as long");
+            ck_fails(wf_tokenizer_decode(t, (const int32_t[]){1}, 1, &text, error), WF_ERR_FORMAT,
+                     "makes the text of these tokens more than 32 times as long");
         wf_string_free(&value);
         wf_string_free(&text);
         wf_tokens_free(&ids);
