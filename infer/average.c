@@ -51,16 +51,16 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
         char *mine = wf_run_path(out, names[i], error), *theirs = wf_run_path(folder, names[i], error);
         if (mine && theirs && wf_file_exists(mine)) {
             if (i == 0)
-                wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is being trained: choose another folder for the mean of %s", out,
+                wf_error_set(error, WF_ERR_EXISTS, "%s is a run that is being trained: choose another folder for the average of %s", out,
                              folder);
             wf_safetensors *file = i == 1 ? wf_safetensors_open(mine, error) : NULL;
             mean |= file && wf_safetensors_metadata(file, "average");
             wf_safetensors_close(file);
             if (i == 1 && !mean)
-                wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is no mean: choose another folder for the mean of %s", out,
-                             folder);
+                wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is not an average: choose another folder for the average of %s",
+                             out, folder);
             if (i > 1 && !mean && wf_file_exists(theirs) && !wf_file_same(mine, theirs))
-                wf_error_set(error, WF_ERR_EXISTS, "%s is there and would be replaced: choose another folder for the mean of %s", mine,
+                wf_error_set(error, WF_ERR_EXISTS, "%s is there and would be replaced: choose another folder for the average of %s", mine,
                              folder);
         }
         wf_free(mine);
@@ -78,7 +78,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
         wf_safetensors *file = count == 0 && wf_file_exists(model) ? wf_safetensors_open(model, NULL) : NULL;
         const char *mean = file ? wf_safetensors_metadata(file, "average") : NULL;
         if (mean)
-            wf_error_set(error, WF_ERR_ARGUMENT, "%s is a mean itself (%s) and has no checkpoints: give the run that it was made of",
+            wf_error_set(error, WF_ERR_ARGUMENT, "%s is an average itself (%s) and has no checkpoints: give the run that it was made of",
                          folder, mean);
         if (c.training.keep < last)
             snprintf(why, sizeof why, "it keeps %" PRId64 ": train with keep=%" PRId64 ", or ask for fewer", c.training.keep, last);
@@ -140,7 +140,7 @@ static wf_status average(const char *folder, int64_t last, const char *out, int6
 {
     enum { TRIES = 50 };
     if (last < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the mean of %" PRId64 " checkpoints can't be taken", last);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "an average of %" PRId64 " checkpoints: give at least 1", last);
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     if (check_out(folder, out, error))

@@ -21,7 +21,7 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
 {
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
-        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: see weft/seq2seq.h and weft/encoder.h",
+        return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
     int64_t context = wf_model_shape_of(model)->context;
     double sum = 0, mean = 0;
@@ -48,7 +48,8 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
 {
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a language model: it has no loss on pairs", wf_model_config(model)->model);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: it has no loss on pairs",
+                            wf_model_config(model)->model);
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     if (status != WF_OK)

@@ -65,7 +65,7 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
     const struct wf_model_shape *c = wf_model_shape_of(model);
     *count = 0;
     if (model->family->kind != WF_MODEL_LANGUAGE)
-        return wf_error_set(error, WF_ERR_STATE, "%s is no language model: it continues no text", model->config.model);
+        return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: it cannot continue a text", model->config.model);
     if (length < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
     if (options->max_tokens < 0)

@@ -188,7 +188,7 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
                      named     ? "give a safetensors file"
                      : weights ? "the run was not validated, or has not been yet"
                      : other   ? other
-                               : "the run has not been saved yet, or is none");
+                               : "the run has not been saved yet, or this is not a run folder");
     else if ((file = wf_safetensors_open(path, error)) && same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error) == WF_OK &&
              same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, error) == WF_OK &&
              wf_model_load(run->model, file, error) != WF_OK)

@@ -16,7 +16,7 @@ static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_t
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of rows: give ids [B,T] and lengths instead of offsets",
                             name);
     if (wf_ndim(ids) != 1)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], as offsets want them", name, wf_name_of(ids));
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], which offsets require", name, wf_name_of(ids));
     if (call->sentences < 0 || offsets[0] != 0 || offsets[call->sentences] != wf_dim(ids, 0))
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of %d sentences must run from 0 to the number of ids, %lld", name,
                             call->sentences, (long long)wf_dim(ids, 0));
@@ -72,7 +72,7 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
     if (wf_is_poison(ids) || !tape)
         return ids;
     if (model->family->kind != WF_MODEL_ENCODER)
-        return wf_tape_fail(tape, WF_ERR_STATE, "%s is no encoder: it takes the functions of weft/%s.h", model->config.model,
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s is not an encoder: use the functions of weft/%s.h", model->config.model,
                             model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "models");
     call = call ? call : &whole_rows;
     wf_tensor *wrong = call->offsets ? check_offsets(model, tape, ids, call) : check_rows(model, tape, ids, call);

@@ -81,7 +81,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (wf_is_poison(ids) || !tape)
         return ids;
     if (model->family->kind != WF_MODEL_LANGUAGE)
-        return wf_tape_fail(tape, WF_ERR_STATE, "%s is an %s, no language model: it takes the functions of weft/%s.h", model->config.model,
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s is an %s, not a language model: use the functions of weft/%s.h", model->config.model,
                             model->family->kind == WF_MODEL_PAIRS ? "encoder-decoder" : "encoder",
                             model->family->kind == WF_MODEL_PAIRS ? "seq2seq" : "encoder");
     if (wf_ndim(ids) != 2)

@@ -9,7 +9,7 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 {
     if (model->family->kind == WF_MODEL_PAIRS)
         return NULL;
-    return wf_tape_fail(tape, WF_ERR_STATE, "%s is no encoder-decoder: it takes the functions of weft/models.h or weft/encoder.h",
+    return wf_tape_fail(tape, WF_ERR_STATE, "%s is not an encoder-decoder: use the functions of weft/models.h or weft/encoder.h",
                         model->config.model);
 }
 

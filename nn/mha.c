@@ -96,8 +96,8 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
                      (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)k.dim[0],
                      (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
     else if (most + T > cache->capacity)
-        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: %lld of %lld tokens are in, %lld more are wanted", (long long)most,
-                     (long long)cache->capacity, (long long)T);
+        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: it holds %lld of at most %lld tokens, and %lld more were given",
+                     (long long)most, (long long)cache->capacity, (long long)T);
     if (wf_tape_error(tape)->code != WF_OK)
         return false;
     append(kv, kv->keys, cache->key_width, &k);

@@ -42,7 +42,7 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     if (cache && cache->rows != rows)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld rows, but the cache has %lld", (long long)rows, (long long)cache->rows);
     if (last + length > m->length)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld positions are wanted, the model has %lld: shorten the input",
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld positions are needed, the model has %lld: shorten the input",
                             (long long)(last + length), (long long)m->length);
     if (even)
         return wf_add(x, wf_slice(wf_on(tape, m->weight), 0, start, length));

@@ -222,7 +222,7 @@ wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const ch
     int64_t done = 0;
     wf_status status = wf_safetensors_read(file, name_of(name, prefix, "step", ""), WF_I64, &done, 1, error);
     if (status == WF_OK && done < 0)
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is no number of updates", name, (long long)done);
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is not a number of updates", name, (long long)done);
     if (status == WF_OK)
         status = wf_safetensors_read(file, name_of(name, prefix, "steps", ""), WF_I64, opt->steps, count, error);
     for (int i = 0; status == WF_OK && i < count; i++)

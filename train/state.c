@@ -97,7 +97,7 @@ wf_status state_get_number(const wf_safetensors *file, const char *path, const c
     if (text)
         *out = strtoll(text, &end, 10);
     if (!text || end == text || *end)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no valid '%s': it is no state of a Weft run", path, key);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no valid '%s': it is not the state of a Weft run", path, key);
     return WF_OK;
 }
 
@@ -106,7 +106,7 @@ static wf_status get_double(const wf_safetensors *file, const char *path, const 
     const char *text = wf_safetensors_metadata(file, key);
     *out = NAN;
     if (text && !wf_text_to_double(text, out))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: '%s' is no number", path, key);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: '%s' is not a number", path, key);
     return WF_OK;
 }
 
@@ -140,7 +140,7 @@ static wf_status read_config(const struct state *s, struct wf_config *config, wf
     const char *model = wf_safetensors_metadata(s->file, "model"), *family = wf_safetensors_metadata(s->file, "family");
     struct wf_config_key setting;
     if (!model || !family)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is no state of a Weft run", s->path);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no model: it is not the state of a Weft run", s->path);
     if (wf_config_defaults(config, family, error) != WF_OK)
         return error->code;
     snprintf(config->model, sizeof config->model, "%s", model);
@@ -184,7 +184,7 @@ wf_status state_tokenizers(struct trainer *t)
         keep_validation(t, &s);
         const char *json = wf_safetensors_metadata(s.file, "tokenizer"), *source = wf_safetensors_metadata(s.file, "source_tokenizer");
         if (!json)
-            wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is no state of a Weft run", s.path);
+            wf_error_set(t->error, WF_ERR_FORMAT, "%s: the state has no tokenizer: it is not the state of a Weft run", s.path);
         else if (wf_tokenizer_parse(json, (int64_t)strlen(json), s.path, &t->tokenizer, t->error) == WF_OK && source)
             (void)!wf_tokenizer_parse(source, (int64_t)strlen(source), s.path, &t->source_tokenizer, t->error);
     }

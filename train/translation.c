@@ -27,10 +27,8 @@ static wf_status check(const struct trainer *t)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is validated on two files, source and target, not on %lld",
                             t->config.model, (long long)o->valid_files);
     if (o->valid_files == 0 && t->config.training.patience > 0)
-        return wf_error_set(
-            t->error, WF_ERR_ARGUMENT,
-            "patience %lld waits for the validation loss, and there is no validation: give --valid SOURCE,TARGET, or set patience=0",
-            (long long)t->config.training.patience);
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "patience=%lld needs validations: give --valid SOURCE,TARGET, or set patience=0",
+                            (long long)t->config.training.patience);
     if (o->source_tokenizer && wf_config_shape(&t->config).shared_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);

@@ -27,7 +27,7 @@ START_TEST(calls_that_cannot_be)
     REFUSED(WF_ERR_ARGUMENT, "row 0 has a length of -1, which is not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){-1, 4});
     REFUSED(WF_ERR_SHAPE, "mask must broadcast to [B,H,T,S]", ROWS(1, 3), .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
     REFUSED(WF_ERR_ARGUMENT, "the model knows no segments: leave them out", ROWS(1, 3), .segments = (int32_t[]){0, 0, 0});
-    REFUSED(WF_ERR_SHAPE, "are not [N], as offsets want them", ROWS(1, 4), OFFSETS(0, 4), .sentences = 1);
+    REFUSED(WF_ERR_SHAPE, "are not [N], which offsets require", ROWS(1, 4), OFFSETS(0, 4), .sentences = 1);
     REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0 to the number of ids, 4", FLAT(4), OFFSETS(0, 3), .sentences = 1);
     REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0", FLAT(4), OFFSETS(1, 4), .sentences = 1);
     REFUSED(WF_ERR_ARGUMENT, "offsets of -1 sentences", FLAT(4), OFFSETS(0, 4), .sentences = -1);
@@ -91,24 +91,24 @@ START_TEST(the_wrong_kind_of_model)
     int64_t count;
     struct wf_evaluation e;
     wf_tape_reset(tape, WF_INFER);
-    const char *no_language = "encoder-attention is an encoder, no language model: it takes the functions of weft/encoder.h";
+    const char *no_language = "encoder-attention is an encoder, not a language model: use the functions of weft/encoder.h";
     poisoned(tape, wf_model_logits(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_next(encoder, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_attention(encoder, wf_ids(tape, ids, 1, 4), w), WF_ERR_STATE, no_language);
     poisoned(tape, wf_model_loss(encoder, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, no_language);
     ck_refused(wf_model_cache(encoder, &cache, 1, error), WF_ERR_STATE, "encoder-attention is an encoder");
     ck_refused(wf_model_evaluate(encoder, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE,
-               "encoder-attention is no language model");
+               "encoder-attention is not a language model");
     ck_refused(wf_generate_with(encoder, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
-               "encoder-attention is no language model");
+               "encoder-attention is not a language model");
     wf_tape_reset(tape, WF_INFER);
     ck_assert(wf_model_kind_of(encoder) != WF_MODEL_PAIRS);
-    poisoned(tape, wf_model_encode(encoder, tape, ids, (int32_t[]){0, 4}, 1), WF_ERR_STATE, "encoder-attention is no encoder-decoder");
+    poisoned(tape, wf_model_encode(encoder, tape, ids, (int32_t[]){0, 4}, 1), WF_ERR_STATE, "encoder-attention is not an encoder-decoder");
     poisoned(tape, wf_encoder_forward(language, wf_ids(tape, ids, 1, 4), .weights = w), WF_ERR_STATE,
-             "char-rms is no encoder: it takes the functions of weft/models.h");
+             "char-rms is not an encoder: use the functions of weft/models.h");
     poisoned(tape, wf_encoder_logits(pairs, wf_ids(tape, ids, 1, 4), .causal = true), WF_ERR_STATE,
-             "seq2seq-tiny is no encoder: it takes the functions of weft/seq2seq.h");
-    poisoned(tape, wf_encoder_loss(language, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, "char-rms is no encoder");
+             "seq2seq-tiny is not an encoder: use the functions of weft/seq2seq.h");
+    poisoned(tape, wf_encoder_loss(language, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, "char-rms is not an encoder");
     wf_tape_free(tape);
     wf_model_free(encoder);
     wf_model_free(language);
@@ -136,8 +136,8 @@ START_TEST(no_output_layer)
     const char *none = "minilm has no output layer: its vectors are what it gives";
     poisoned(tape, wf_encoder_logits(m, wf_ids(tape, ids, 1, 4), .segments = segments), WF_ERR_STATE, none);
     poisoned(tape, wf_encoder_loss(m, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, none);
-    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, "minilm is an encoder, no language model");
-    poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, "no language model");
+    poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, "minilm is an encoder, not a language model");
+    poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), WF_ERR_STATE, "not a language model");
     wf_tape_free(tape);
     wf_model_free(m);
 }

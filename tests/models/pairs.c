@@ -407,7 +407,7 @@ START_TEST(the_wrong_kind_of_model)
     wf_tensor *kv[2] = {0};
     random_pairs(&p, 3, 5, 29, 29, 1);
     ck_assert(wf_model_kind_of(language) != WF_MODEL_PAIRS && wf_model_kind_of(m) == WF_MODEL_PAIRS);
-    const char *no_pairs = "char-rms is no encoder-decoder: it takes the functions of weft/models.h or weft/encoder.h";
+    const char *no_pairs = "char-rms is not an encoder-decoder: use the functions of weft/models.h or weft/encoder.h";
     poisoned(tape, wf_pairs_logits(language, tape, &p.pairs, NULL), no_pairs);
     poisoned(tape, wf_pairs_loss(language, tape, &p.pairs), no_pairs);
     poisoned(tape, wf_model_encode(language, tape, ids, offsets, 1), no_pairs);
@@ -418,7 +418,7 @@ START_TEST(the_wrong_kind_of_model)
     poisoned(tape, wf_model_logits(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), no_text);
     poisoned(tape, wf_model_loss(m, wf_ids(tape, ids, 1, 4), wf_ids(tape, ids, 1, 4)), no_text);
-    const char *no_language = "multi30k is no language model";
+    const char *no_language = "multi30k is not a language model";
     ck_refused(wf_model_evaluate(m, tape, wf_id_view_of(ids, 4), 0, &e, error), WF_ERR_STATE, no_language);
     ck_refused(wf_generate_with(m, tape, ids, 4, &(struct wf_generate_options){.max_tokens = 2}, out, &count, error), WF_ERR_STATE,
                no_language);

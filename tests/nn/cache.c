@@ -279,7 +279,7 @@ START_TEST(errors)
     run(&r, (const int[]){0, 1}, (int64_t[]){0, 0}, 2, 3, &cache, part);
     refused(&r, WF_TRAIN, 2, 1, &cache, "attention: a cache works in WF_INFER only");
     refused(&r, WF_GRADIENTS, 2, 1, &cache, "attention: a cache works in WF_INFER only");
-    refused(&r, WF_INFER, 2, 6, &cache, "attention: the cache is full: 3 of 8 tokens are in, 6 more are wanted");
+    refused(&r, WF_INFER, 2, 6, &cache, "attention: the cache is full: it holds 3 of at most 8 tokens, and 6 more were given");
     refused(&r, WF_INFER, 1, 1, &cache, "attention: the cache has 2 rows of widths 24 and 24, the call 1 rows of 24 and 24");
     ck_ok(wf_cache_init(&wrong, LAYERS, 2, 8, 12, 24, error));
     wrong.length[0] = wrong.length[1] = 3;

@@ -85,7 +85,7 @@ START_TEST(positions_past_the_end_are_an_error)
     wf_positions_init(wf_root(r.registry), &m, 12, 10);
     rig_start(&r, WF_GRADIENTS, 0.5);
     ck_assert(wf_is_poison(wf_positions_forward(&m, rig_input(&r, "x", WF_SHAPE(2, 13, 10), 1), NULL)));
-    ck_assert_str_eq(wf_tape_error(r.tape)->message, "positions: 13 positions are wanted, the model has 12: shorten the input");
+    ck_assert_str_eq(wf_tape_error(r.tape)->message, "positions: 13 positions are needed, the model has 12: shorten the input");
     rig_close(&r);
 }
 END_TEST

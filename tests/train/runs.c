@@ -169,11 +169,11 @@ START_TEST(averages_that_cant_be)
     /* a mean is replaced, any other model is not */
     ck_ok(wf_average(in_folder("run"), 2, in_folder("mean"), NULL, error));
     ck_ok(wf_average(in_folder("run"), 1, in_folder("mean"), NULL, error));
-    average_refused(in_folder("mean"), 1, in_folder("mean2"), WF_ERR_ARGUMENT, "is a mean itself (1 checkpoint up to");
+    average_refused(in_folder("mean"), 1, in_folder("mean2"), WF_ERR_ARGUMENT, "is an average itself (1 checkpoint up to");
     ck_assert_int_eq(unlink(in_folder("other/checkpoints/step-00000003.safetensors")), 0);
     average_refused(in_folder("other"), 3, in_folder("mean2"), WF_ERR_ARGUMENT, "save_every=");
     copy(in_folder("run/model.safetensors"), in_folder("mean/model.safetensors"));
-    average_refused(in_folder("run"), 2, in_folder("mean"), WF_ERR_EXISTS, "no mean");
+    average_refused(in_folder("run"), 2, in_folder("mean"), WF_ERR_EXISTS, "not an average");
     ck_assert(wf_file_exists(in_folder("mean/model.safetensors")));
     ck_assert_int_eq(unlink(in_folder("mean/model.safetensors")), 0);
     /* a stranger's files */
