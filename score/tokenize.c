@@ -95,42 +95,95 @@ static bool any(uint32_t point)
 
 /* --- steps ----------------------------------------------------------------------------------------------------------- */
 
-/* A substitution: a character that `alone` accepts becomes " a ", or two that `pair` accepts become "a b ", or " a b" with `lead`. */
-struct step {
-    bool (*alone)(uint32_t point);
-    bool (*pair)(uint32_t a, uint32_t b);
-    bool lead;
-};
-static const struct step steps[][5] = {
-    [WF_BLEU_13A] = {{.alone = sign},
-                     {.pair = stop_after_no_digit},
-                     {.pair = stop_before_no_digit, .lead = true},
-                     {.pair = dash_after_digit}},
-    [WF_BLEU_INTL] = {{.pair = punctuation_after_no_number}, {.pair = punctuation_before_no_number, .lead = true}, {.alone = symbol}},
-    [WF_BLEU_NONE] = {{0}},
-    [WF_BLEU_CHAR] = {{.alone = any}},
-};
+typedef bool accepts(uint32_t point);
+typedef bool accepts_pair(uint32_t a, uint32_t b);
 
-static void run(const struct step *step, const struct wf_string *in, struct wf_string *out)
+static bool letter(char c)
 {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* A substitution: a character that `alone` accepts becomes " a ", or two that `pair` accepts become "a b ", or " a b" with `lead`. `out`
+ * has room for three bytes a byte. Inlined into each step, as the text is gone through once for each. */
+static inline __attribute__((always_inline)) void substitute(const struct wf_string *in, struct wf_string *out, accepts *alone,
+                                                             accepts_pair *pair, bool lead)
+{
+    char *to = out->data;
     for (int64_t at = 0; at < in->length;) {
-        int size, next = 0;
-        uint32_t a = wf_utf8_at(in->data, at, &size), b = at + size < in->length ? wf_utf8_at(in->data, at + size, &next) : 0;
-        bool alone = step->alone && step->alone(a), pair = step->pair && next > 0 && step->pair(a, b);
-        if (alone || (pair && step->lead))
-            wf_string_char(out, ' ');
-        wf_string_add(out, in->data + at, size);
-        if (alone || pair)
-            wf_string_char(out, ' ');
-        at += size;
-        if (!pair)
+        if (alone != any && letter(in->data[at]) && letter(in->data[at + 1])) { /* most of a text: no other step accepts letters */
+            *to++ = in->data[at++];
             continue;
-        wf_string_add(out, in->data + at, next);
-        if (!step->lead)
-            wf_string_char(out, ' ');
+        }
+        int size, next = 0;
+        uint32_t a = wf_utf8_at(in->data, at, &size), b = pair && at + size < in->length ? wf_utf8_at(in->data, at + size, &next) : 0;
+        bool one = alone && alone(a), two = next > 0 && pair(a, b);
+        if (one || (two && lead))
+            *to++ = ' ';
+        for (int i = 0; i < size; i++)
+            *to++ = in->data[at + i];
+        if (one || two)
+            *to++ = ' ';
+        at += size;
+        if (!two)
+            continue;
+        for (int i = 0; i < next; i++)
+            *to++ = in->data[at + i];
+        if (!lead)
+            *to++ = ' ';
         at += next;
     }
+    *to = 0;
+    out->length = to - out->data;
 }
+
+typedef void step(const struct wf_string *in, struct wf_string *out);
+
+static void signs(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, sign, NULL, false);
+}
+
+static void stops_after_no_digit(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, NULL, stop_after_no_digit, false);
+}
+
+static void stops_before_no_digit(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, NULL, stop_before_no_digit, true);
+}
+
+static void dashes_after_digit(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, NULL, dash_after_digit, false);
+}
+
+static void punctuations_after_no_number(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, NULL, punctuation_after_no_number, false);
+}
+
+static void punctuations_before_no_number(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, NULL, punctuation_before_no_number, true);
+}
+
+static void symbols(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, symbol, NULL, false);
+}
+
+static void characters(const struct wf_string *in, struct wf_string *out)
+{
+    substitute(in, out, any, NULL, false);
+}
+
+static step *const steps[][5] = {
+    [WF_BLEU_13A] = {signs, stops_after_no_digit, stops_before_no_digit, dashes_after_digit},
+    [WF_BLEU_INTL] = {punctuations_after_no_number, punctuations_before_no_number, symbols},
+    [WF_BLEU_NONE] = {NULL},
+    [WF_BLEU_CHAR] = {characters},
+};
 
 bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t length, struct wf_string *out, struct wf_string *scratch)
 {
@@ -146,10 +199,10 @@ bool score_tokenize(enum wf_bleu_tokenizer tokenizer, const char *text, int64_t 
     wf_string_text(out, around);
     for (size_t i = 0; is_13a && !out->failed && i < sizeof changes / sizeof *changes; i++)
         replace(out, changes[i][0], changes[i][1]);
-    for (const struct step *step = steps[tokenizer]; !out->failed && (step->alone || step->pair); step++) {
-        scratch->length = 0;
-        wf_string_reserve(scratch, out->length);
-        run(step, out, scratch);
+    for (step *const *run = steps[tokenizer]; !out->failed && *run; run++) {
+        if (!wf_string_reserve(scratch, 3 * out->length))
+            return false;
+        (*run)(out, scratch);
         struct wf_string last = *scratch;
         *scratch = *out;
         *out = last;
