@@ -59,7 +59,7 @@ static wf_status parse_pick(struct arguments *a, wf_error *error)
             h->head = number_at(&at);
         }
         if (h->head == 0 || (*at && *at != ','))
-            return wf_error_set(error, WF_ERR_ARGUMENT, "--pick: '%s' is no list of layers and heads, such as 1:2,4:1", a->pick);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--pick: '%s' is not a list of layers and heads, such as 1:2,4:1", a->pick);
     }
     return WF_OK;
 }
@@ -69,12 +69,12 @@ static wf_status check(struct arguments *a, wf_error *error)
 {
     if (a->request.text && (a->request.source || a->request.target))
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "--text is for a language model or an encoder, %s for a translation model: give one of them",
+                            "--text is for a language model or an encoder, %s for a translation model: give only one",
                             a->request.source ? "--source" : "--target");
     if (a->pick && (a->layer || a->head))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--pick and %s both choose heads: give one of them", a->layer ? "--layer" : "--head");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--pick and %s both select heads: give only one", a->layer ? "--layer" : "--head");
     if (!a->layer != !a->head)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--layer and --head go together: which %s? Or give --pick L:H",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--layer and --head must be given together: add --%s, or give --pick L:H",
                             a->layer ? "head" : "layer");
     enum form form = form_of(a->out);
     if (form == FORM_NONE)
@@ -203,23 +203,23 @@ int run_attention(int argc, char **argv)
         {"source", "TEXT", "source sentence of a translation model", .text = &a.request.source},
         {"target", "TEXT", "target sentence (default: the model's translation)", .text = &a.request.target},
         {"kind", "encoder|decoder|cross",
-         "self-attention of the encoder or the decoder, or the decoder's attention to the source (default: what the model has; for a "
-         "translation model cross)",
+         "self-attention of the encoder or the decoder, or the decoder's attention to the source (default: cross for a "
+         "translation model, else the only kind of the model)",
          .choice = &a.kind, .given = &a.kind_given},
         {"layer", "L", "a single head, with --head; both count from 1", .number = &a.layer, .low = 1, .high = MOST},
         {"head", "H", "a single head, with --layer", .number = &a.head, .low = 1, .high = MOST},
         {"pick", "L:H,...", "these heads side by side (default: a grid of all); not for .json", .text = &a.pick},
         {"out", "FILE|DIR",
-         "a picture (.svg or .png), the numbers (.json: of every head, or of one), or an HTML page (.html: all kinds and heads; it opens "
-         "with the chosen head, the first of --pick); a folder, which is any name without such an extension, gets SVGs: the grid and "
-         "each head, or only the chosen ones, of all kinds unless --kind is given",
-         .text = &a.out, .needed = "where the maps go, such as map.svg"},
+         "a picture (.svg or .png), the weights of all heads or of one (.json), or a page of all kinds and heads (.html), which opens at "
+         "the selected head, the first of --pick; any other name is a folder for SVGs: the grid and each head, or only the selected "
+         "heads, of all kinds unless --kind is given",
+         .text = &a.out, .needed = "the output, such as map.svg"},
         RUN_ROWS(a.on),
         {0},
     };
     return run_command(
-        &(struct command_line){"RUN", "Shows the attention weights of a model on a text, of every layer and head.", options, &a.on.run,
-                               .too_few = "which run? weft attention RUN --text TEXT --out FILE; RUN is the --out of weft train",
+        &(struct command_line){"RUN", "Draws or writes the attention weights of every layer and head for a text.", options, &a.on.run,
+                               .too_few = "RUN is missing: weft attention RUN --text TEXT --out FILE; RUN is the --out of weft train",
                                .too_many = "quote the text, --text 'TEXT'"},
         attention, &a, argc, argv);
 }

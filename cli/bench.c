@@ -51,8 +51,8 @@ int run_bench(int argc, char **argv)
     struct arguments a = {.o.cancelled = interrupted};
     const struct option_row options[] = {
         {"seconds", "S", "seconds to measure each case for (default 4)", .real = &a.o.seconds, .least = 0.01, .most = 86400},
-        {"steps", "N", "at most N steps of each case (default: as many as fit, three at least)", .number = &a.o.steps, .low = 1,
-         .high = INT32_MAX},
+        {"steps", "N", "at most N steps of each case (default: as many as fit into --seconds, at least three)", .number = &a.o.steps,
+         .low = 1, .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99},
         {"json", NULL, "print one JSON object per case", .flag = &a.json},
         THREADS_ROW(&a.threads),

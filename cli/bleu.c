@@ -88,13 +88,13 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     if (a->json && a->score_only)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--score-only and --json are two ways to print: give one");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--score-only and --json exclude each other: give one");
     if (a->for_chrf && !a->chrf)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s is about chrF: add --metric chrf", a->for_chrf);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s applies to chrF: add --metric chrf", a->for_chrf);
     if (a->for_bleu && !a->bleu)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s is about BLEU: add --metric bleu", a->for_bleu);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--%s applies to BLEU: add --metric bleu", a->for_bleu);
     if (a->bleu_options.smooth_value > 0 && a->smooth != WF_SMOOTH_FLOOR && a->smooth != WF_SMOOTH_ADD_K)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--smooth-value is for --smooth floor and add-k; %s has none",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--smooth-value applies to --smooth floor and add-k, not to %s",
                             wf_bleu_smooth_name(a->bleu_options.smooth));
     return WF_OK;
 }
@@ -144,8 +144,7 @@ int run_bleu(int argc, char **argv)
         {"smooth", "exp|floor|add-k|none", "BLEU: smoothing of precisions that are zero", .choice = &a.smooth, .given = &a.for_bleu},
         {"smooth-value", "X", "BLEU: value for floor (default 0.1) and add-k (default 1)", .real = &b->smooth_value, .least = 1e-300,
          .most = 1e300, .given = &a.for_bleu},
-        {"effective-order", NULL, "BLEU: ignore n-gram orders that all lines are too short for", .flag = &b->effective_order,
-         .given = &a.for_bleu},
+        {"effective-order", NULL, "BLEU: ignore n-gram orders longer than every line", .flag = &b->effective_order, .given = &a.for_bleu},
         {"lowercase", NULL, "ignore case", .flag = &a.lowercase},
         {"chrf-char-order", "N", "chrF: longest n-gram of characters (6)", .number = &a.char_order, .low = 1, .high = WF_CHRF_MAX_ORDER,
          .given = &a.for_chrf},
@@ -156,14 +155,14 @@ int run_bleu(int argc, char **argv)
         {"chrf-eps-smoothing", NULL, "chrF: mean of the orders' scores, as chrF++.py", .flag = &c->eps_smoothing, .given = &a.for_chrf},
         {"width", "N", "decimals of the score (1)", .number = &a.width, .low = 0, .high = 15},
         {"score-only", NULL, "print only the score; not with --json", .flag = &a.score_only},
-        {"json", NULL, "print one JSON object for each metric, on a line", .flag = &a.json},
+        {"json", NULL, "print one JSON object per metric, each on a line", .flag = &a.json},
         {0},
     };
     return run_command(
         &(struct command_line){
             "REFERENCE... < HYPOTHESES",
-            "BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes and prints them.", options,
-            a.reference, .most = MOST_REFERENCES, .count = &a.references,
-            .too_few = "against what? weft bleu REFERENCE... < HYPOTHESES, a line each"},
+            "Prints BLEU and chrF of translations, one per line, against files of references, as sacreBLEU computes and prints them.",
+            options, a.reference, .most = MOST_REFERENCES, .count = &a.references,
+            .too_few = "REFERENCE is missing: weft bleu REFERENCE... < HYPOTHESES, aligned by line"},
         score, &a, argc, argv);
 }

@@ -36,8 +36,8 @@ void warn_of_pieces(const wf_tokenizer *target, const char *run)
 {
     if (!wf_tokenizer_gives_text(target))
         fprintf(stderr,
-                "weft: warning: the tokenizer of %s has no decoder: translations are subwords separated by spaces, and BLEU of "
-                "such is not comparable\n",
+                "weft: warning: the tokenizer of %s has no decoder: translations are subwords separated by spaces, and their "
+                "BLEU is not comparable\n",
                 run);
 }
 

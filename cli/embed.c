@@ -88,9 +88,9 @@ static wf_status embed_lines(struct embedding *e, const char *const *line, const
     wf_status status = wf_embed(e->embedder, line, length, count, first, out, &cut, &failure);
     for (int64_t i = 0; status == WF_OK && i < count * e->width; i++)
         if (!isfinite(out[i]))
-            status =
-                wf_error_set(&failure, WF_ERR_NUMERIC, "%s:%lld: its vector is not finite: the model's weights are damaged or diverged",
-                             e->in.name, (long long)(first + i / e->width));
+            status = wf_error_set(&failure, WF_ERR_NUMERIC,
+                                  "%s:%lld: the vector is not finite: the weights are damaged, or the training diverged", e->in.name,
+                                  (long long)(first + i / e->width));
     if (status == WF_OK) {
         e->truncated += cut;
         return give(e, count, error);
@@ -219,9 +219,9 @@ int run_embed(int argc, char **argv)
          "numbers separated by spaces (default), a JSON array per line, or one NumPy file, which is held in memory as a whole",
          .choice = &a.format},
         {"similarity", NULL, "print the cosine similarity of each pair of lines instead, one row per line", .flag = &a.similarity},
-        {"pooling", "mean|cls", "use the mean of the token vectors, or the first one (default: as the model's folder says, else mean)",
+        {"pooling", "mean|cls", "use the mean of the token vectors, or the first one (default: as the model's folder specifies, else mean)",
          .choice = &a.pooling, .given = &a.pooling_given},
-        {"normalize", NULL, "scale each vector to length 1 (default: as the model's folder says, else no)", .flag = &a.normalize},
+        {"normalize", NULL, "scale each vector to length 1 (default: as the model's folder specifies, else no)", .flag = &a.normalize},
         {"no-normalize", NULL, "do not scale the vectors", .flag = &a.as_they_are},
         {"truncate", NULL, "truncate lines longer than the model's maximum (default: an error)", .flag = &a.truncate},
         RUN_ROWS(a.on),
@@ -232,7 +232,8 @@ int run_embed(int argc, char **argv)
                                "Prints a sentence vector for each line of standard input. RUN is a run of encoder-attention or a "
                                "Hugging Face folder with a BERT model. An empty line has a vector too.",
                                options, &a.on.run,
-                               .too_few = "which run? weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder",
-                               .too_many = "the lines come from standard input, < FILE"},
+                               .too_few =
+                                   "RUN is missing: weft embed RUN < lines; RUN is the --out of weft train, or a Hugging Face folder",
+                               .too_many = "the lines are read from standard input, < FILE"},
         embed, &a, argc, argv);
 }

@@ -48,7 +48,7 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
         if ((status = wf_evaluate_masked(e->run.model, e->run.tokenizer, e->tape, text.ids, 0, &e->mean, error)) != WF_OK)
             wf_error_prefix(error, "%s", data);
     } else if (status == WF_OK && text.ids.count < 2) {
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: a text of one token has nothing to predict", data);
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
     } else if (status == WF_OK) {
         status = wf_model_evaluate(e->run.model, e->tape, text.ids, 0, &e->mean, error);
         /* the first token is given, so the characters that were predicted are fewer by its own */
@@ -73,8 +73,8 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
     const struct wf_run *run = &e->run;
     wf_bitext *bitext;
     if (e->files.count != 2)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: --data takes two files, source and target, not %lld", e->a->on.run,
-                            (long long)e->files.count);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: --data takes two files, source and target, not %lld",
+                            e->a->on.run, (long long)e->files.count);
     wf_status status = wf_run_bitext(run, file[0], file[1], e->cache, &bitext, error);
     if (status != WF_OK)
         return status;
@@ -109,10 +109,9 @@ static wf_status compute(struct evaluation *e, wf_error *error)
         return status;
     bool translates = wf_model_kind_of(e->run.model) == WF_MODEL_PAIRS, encodes = wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the run of a model that does not translate: --beam and --no-bleu are about that",
-                            name);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
     if (encodes && !(e->run.config.training.mask_rate > 0))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model of sentence vectors, which has no loss: weft embed %s < FILE", name,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use weft embed %s < FILE", name,
                             name);
     e->cache = wf_cache_folder();
     if (!(e->tape = wf_tape_new(error)))
@@ -181,7 +180,7 @@ int run_evaluate(int argc, char **argv)
             "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
             "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
             "would use, BLEU and chrF on all lines, including empty and too long ones.",
-            options, &a.on.run, .too_few = "which run? weft evaluate RUN --data FILE; RUN is the --out of weft train",
+            options, &a.on.run, .too_few = "RUN is missing: weft evaluate RUN --data FILE; RUN is the --out of weft train",
             .too_many = "the text is given by --data FILE"},
         evaluate, &a, argc, argv);
 }

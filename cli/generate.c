@@ -36,10 +36,10 @@ static wf_status encode(const struct wf_run *run, const char *prompt, struct wf_
 static wf_status check(const struct run_options *on, enum wf_model_kind kind, wf_error *error)
 {
     if (kind == WF_MODEL_PAIRS)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s holds a model that translates: weft translate %s < FILE", on->run, on->run);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: use weft translate %s < FILE", on->run, on->run);
     if (kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "%s holds an encoder, which does not write: weft embed %s < FILE, or weft attention %s --text TEXT", on->run,
+                            "%s is an encoder and cannot generate: use weft embed %s < FILE, or weft attention %s --text TEXT", on->run,
                             on->run, on->run);
     return WF_OK;
 }
@@ -83,8 +83,8 @@ int run_generate(int argc, char **argv)
 {
     struct arguments a = {.max_tokens = -1, .top_k = -1, .seed = 1};
     const struct option_row options[] = {
-        {"prompt", "TEXT", "the text to continue (default: the beginning of a text)", .text = &a.prompt},
-        {"max-tokens", "N", "tokens to add", .number = &a.max_tokens, .low = 0, .high = 1000000000},
+        {"prompt", "TEXT", "text to continue (default: none; the model begins a text)", .text = &a.prompt},
+        {"max-tokens", "N", "maximum number of tokens to generate", .number = &a.max_tokens, .low = 0, .high = 1000000000},
         {"temperature", "X", "softmax temperature; below 1 less random, above 1 more random", .real = &a.temperature, .least = 1e-6,
          .most = 1e6},
         {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
@@ -94,8 +94,9 @@ int run_generate(int argc, char **argv)
         RUN_ROWS(a.on),
         {0},
     };
-    return run_command(&(struct command_line){"RUN", "Prints a prompt and the model's continuation of it.", options, &a.on.run,
-                                              .too_few = "which run? weft generate RUN; RUN is the --out of weft train",
-                                              .too_many = "quote the prompt, --prompt 'TEXT'"},
-                       generate, &a, argc, argv);
+    return run_command(
+        &(struct command_line){"RUN", "Prints a prompt and the model's continuation. Defaults of sampling are in the run's config.json.",
+                               options, &a.on.run, .too_few = "RUN is missing: weft generate RUN; RUN is the --out of weft train",
+                               .too_many = "quote the prompt, --prompt 'TEXT'"},
+        generate, &a, argc, argv);
 }

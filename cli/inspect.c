@@ -84,7 +84,8 @@ int run_inspect(int argc, char **argv)
     const char *what = NULL;
     return run_command(&(struct command_line){"RUN|FILE.safetensors",
                                               "Lists the settings and tensors of a run, or the metadata and tensors of a safetensors file.",
-                                              NULL, &what, .too_few = "what? weft inspect RUN or weft inspect FILE.safetensors",
+                                              NULL, &what,
+                                              .too_few = "the argument is missing: weft inspect RUN or weft inspect FILE.safetensors",
                                               .too_many = "weft inspect takes one run or file"},
                        inspect, &what, argc, argv);
 }

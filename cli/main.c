@@ -69,7 +69,7 @@ static int help(const char *group, const struct command *commands, FILE *to)
     fprintf(to, "Usage: %s COMMAND [OPTION...]\n\n", group);
     for (const struct command *c = commands; c->name; c++)
         fprintf(to, "  %s %-9s  %s\n", group, c->name, c->summary);
-    fprintf(to, "\n%s COMMAND --help lists the options of one.\n", group);
+    fprintf(to, "\n%s COMMAND --help lists its options.\n", group);
     return to == stdout ? EXIT_DONE : EXIT_USAGE;
 }
 

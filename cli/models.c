@@ -28,7 +28,7 @@ static void print_key(const char *name, int indent, const struct wf_config_key *
 void print_settings(void)
 {
     const char *section;
-    fputs("\nSettings for --set KEY=VALUE, with their values. `weft models MODEL` prints those of a model.\n", stdout);
+    fputs("\nKeys for --set KEY=VALUE, with their ranges; `weft models MODEL` prints the values of a model.\n", stdout);
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config family;
         struct wf_config_key key;
@@ -87,7 +87,7 @@ static wf_status models(void *arguments, wf_error *error)
     for (int s = 0; (section = wf_config_section_at(s)); s++) {
         struct wf_config config;
         if (wf_config_defaults(&config, section, NULL) == WF_OK && wf_config_read_only(&config))
-            printf("Not trained, but read from Hugging Face folders: %s (weft embed, weft attention).\n", section);
+            printf("Read from Hugging Face folders, not trained: %s (weft embed, weft attention).\n", section);
     }
     return WF_OK;
 }
@@ -95,7 +95,7 @@ static wf_status models(void *arguments, wf_error *error)
 int run_models(int argc, char **argv)
 {
     const char *name = NULL;
-    return run_command(&(struct command_line){"[MODEL]", "Lists the models of the zoo, or the settings of one.", NULL, &name,
+    return run_command(&(struct command_line){"[MODEL]", "Lists the models of the zoo, or the settings of one model.", NULL, &name,
                                               .too_many = "weft models takes one model, or none"},
                        models, &name, argc, argv);
 }

@@ -149,7 +149,7 @@ static int take_arguments(const struct command_line *line, const char *command, 
     int64_t most = line->most > 0 ? line->most : line->argument != NULL;
     for (int64_t i = 0; i < count; i++) {
         if (!argv[i][0])
-            return fail_usage("an argument of '%s' is empty: give a name there, or leave it out", command);
+            return fail_usage("an argument of '%s' is empty: give a name, or leave it out", command);
         if (i >= most)
             return fail_usage("'%s' is one argument too many%s%s", argv[i], line->too_many ? ": " : "",
                               line->too_many ? line->too_many : "");

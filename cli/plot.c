@@ -52,6 +52,6 @@ int run_plot(int argc, char **argv)
             "RUN...",
             "Plots the losses of one or more runs over the steps, and below them the learning rate: in the terminal, or with --out as "
             "a picture. Needs the program gnuplot (on Debian the package gnuplot-nox).",
-            options, a.run, .most = argc, .count = &a.count, .too_few = "which run? weft plot RUN... takes the --out of weft train"},
+            options, a.run, .most = argc, .count = &a.count, .too_few = "RUN is missing: weft plot RUN... takes the --out of weft train"},
         plot, &a, argc, argv);
 }

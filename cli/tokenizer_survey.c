@@ -76,7 +76,7 @@ static int64_t quantile(const struct lengths *l, int64_t mille)
 static void lengths_print(const struct lengths *l, const char *what)
 {
     char count[WF_NUMBER_SIZE];
-    printf("%s: %s ids; a line has %.1f in the mean, 50 %% at most %lld, 90 %% %lld, 99 %% %lld, 99.9 %% %lld, the longest %lld\n", what,
+    printf("%s: %s tokens; per line: mean %.1f, median %lld, 90 %% at most %lld, 99 %% %lld, 99.9 %% %lld, longest %lld\n", what,
            wf_text_count(l->tokens, count), (double)l->tokens / (double)l->count, (long long)quantile(l, 500), (long long)quantile(l, 900),
            (long long)quantile(l, 990), (long long)quantile(l, 999), (long long)l->longest);
 }
@@ -174,7 +174,8 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
     }
     char limit[WF_NUMBER_SIZE], batch[WF_NUMBER_SIZE], largest[WF_NUMBER_SIZE];
     if (status == WF_OK)
-        printf("batches of %s%s: %s of them, %.1f ids a batch; %.2f %% of the positions would be padding; the largest has %s\n",
+        printf("batches of %s%s: %s, with %.1f tokens on average; padding would be %.2f %% of the positions; the largest has %s "
+               "positions\n",
                wf_text_count(a->batch_tokens, limit), a->side ? " a side" : "", wf_text_count(count, batch), (double)tokens / (double)count,
                100.0 * (double)(positions - tokens) / (double)positions, wf_text_count(most, largest));
     wf_pair_batches_free(batches);
@@ -226,7 +227,7 @@ static wf_status survey(void *arguments, wf_error *error)
     if (status == WF_OK)
         status = take_model(a, error);
     if (status == WF_OK && a->cost_given && !a->batch_tokens)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-cost is what --batch-tokens counts: give both");
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "--batch-cost needs --batch-tokens: give both");
     for (int64_t i = 0; status == WF_OK && i < names.count; i++)
         status = wf_tokenizer_load(names.item[i], &t[i], error);
     if (status == WF_OK && files.count == 2)
@@ -248,13 +249,13 @@ int run_tokenizer_survey(int argc, char **argv)
          "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's "
          "training; the options below override them",
          .text = &a.model},
-        {"max-length", "N", "maximum length of a side in tokens; longer pairs are left out", .number = &a.max_length, .low = 1,
+        {"max-length", "N", "maximum length of a side in tokens; longer pairs are skipped", .number = &a.max_length, .low = 1,
          .high = INT32_MAX},
-        {"batch-tokens", "N", "of two files: share of padding in batches of at most N tokens", .number = &a.batch_tokens, .low = 1,
-         .high = INT32_MAX},
+        {"batch-tokens", "N", "of two files: print the share of padding in batches of at most N tokens", .number = &a.batch_tokens,
+         .low = 1, .high = INT32_MAX},
         {"batch-cost", "both|side",
-         "what a batch costs: pairs x (longest source + longest target) (default), or pairs x the longer of the two", .choice = &a.side,
-         .given = &a.cost_given},
+         "size of a batch in tokens: pairs x (longest source + longest target) (default), or pairs x the longer of the two",
+         .choice = &a.side, .given = &a.cost_given},
         {"source-bos", NULL, "of two files: the source begins with <s> (default: no)", .flag = &a.bos},
         {"source-eos", NULL, "of two files: the source ends with </s> (default: no)", .flag = &a.eos},
         THREADS_ROW(&a.threads),
@@ -264,7 +265,7 @@ int run_tokenizer_survey(int argc, char **argv)
         &(struct command_line){
             "TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
             "Prints the lengths in tokens of the lines of a text, or of two texts of a translation, aligned by line.", options, a.file,
-            .most = 2, .too_few = "which tokenizer, and which text? weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
+            .most = 2, .too_few = "the tokenizer or the text is missing: weft tokenizer survey TOKENIZER.json[,TOKENIZER.json] FILE[,FILE]",
             .too_many = "two texts of a translation are given as FILE,FILE"},
         survey, &a, argc, argv);
 }

@@ -128,8 +128,8 @@ static wf_status convert(void *state, wf_error *error)
 static int run(const char *help, const struct option_row *options, struct state *s, int argc, char **argv)
 {
     return run_command(&(struct command_line){"TOKENIZER.json", help, options, &s->path,
-                                              .too_few = "which tokenizer? Give TOKENIZER.json, with what to convert on standard input",
-                                              .too_many = "what to convert comes from standard input"},
+                                              .too_few = "TOKENIZER.json is missing; the input is read from standard input",
+                                              .too_many = "the input is read from standard input, < FILE"},
                        convert, s, argc, argv);
 }
 
@@ -150,8 +150,7 @@ int run_tokenizer_decode(int argc, char **argv)
 {
     struct state s = {.line = decode_line, .in.fd = -1};
     const struct option_row options[] = {{"specials", NULL, "print special tokens too", .flag = &s.specials}, {0}};
-    return run(
-        "Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a line end among the tokens "
-        "becomes a blank.",
-        options, &s, argc, argv);
+    return run("Converts lines of ids on standard input to lines of text: an empty line gives an empty line, and a line feed in the text "
+               "becomes a space.",
+               options, &s, argc, argv);
 }

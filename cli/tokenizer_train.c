@@ -24,7 +24,7 @@ static wf_status check(const struct arguments *a, wf_error *error)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "--type char takes neither --vocab-size nor --min-frequency: its vocabulary is the characters of the text");
     if (a->split_given && kind != WF_TOKENIZER_WORD && kind != WF_TOKENIZER_BPE)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--pre-tokenizer is for --type word and bpe; %s splits in its own way",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--pre-tokenizer applies to --type word and bpe, not to %s",
                             wf_tokenizer_kind_name(kind));
     return WF_OK;
 }
@@ -73,7 +73,7 @@ static wf_status parse_specials(struct arguments *a, struct list *specials, wf_e
     for (int64_t i = 0; status == WF_OK && i < specials->count; i++) {
         const char *c = specials->item[i];
         if (strchr(" \t\r\n", c[0]) || strchr(" \t\r\n", c[strlen(c) - 1]))
-            status = wf_error_set(error, WF_ERR_ARGUMENT, "'%s' begins or ends with a blank; write commas without blanks", c);
+            status = wf_error_set(error, WF_ERR_ARGUMENT, "'%s' begins or ends with a space; separate tokens by commas without spaces", c);
     }
     if (status != WF_OK)
         wf_error_prefix(error, "--specials");
@@ -132,8 +132,8 @@ int run_tokenizer_train(int argc, char **argv)
          "byte-bpe <s>,<pad>,</s>)",
          .text = &a.specials},
         {"pre-tokenizer", "metaspace|whitespace|metaspace-alone",
-         "how text is split into words: at spaces, with each punctuation mark a word (restores the text; bpe's default), into runs of "
-         "letters and runs of other characters (word's default), or at spaces only",
+         "how text is split into words: at spaces, each punctuation mark a word (reversible; bpe's default), into runs of letters and "
+         "runs of other characters (word's default), or at spaces only",
          .choice = &a.pre_tokenizer, .given = &a.split_given},
         {"out", "FILE", "the tokenizer.json to write", .text = &a.out, .needed = "the tokenizer.json to write"},
         THREADS_ROW(&a.threads),

@@ -218,7 +218,7 @@ static wf_status train(void *arguments, wf_error *error)
         .out = a->out, .cache = cache, .resume = a->resume, .event = show_event, .ctx = &progress, .cancelled = interrupted};
     wf_status status = WF_OK;
     if (!a->model && !a->config)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "which model? weft train MODEL --train FILE --out RUN; weft models lists them");
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     if (status == WF_OK)
         status = configure(a, &o.config, &o.seed, error);
     if (status == WF_OK)
@@ -266,7 +266,7 @@ int run_train(int argc, char **argv)
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
-        {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be left out",
+        {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
          .text = &a.config},
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
          .take = take_setting, .to = &a},

@@ -102,11 +102,11 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
         return WF_OK;
     int64_t beam = a->beam ? a->beam : run->config.generation.beam > 0 ? run->config.generation.beam : 1;
     if (a->n_best > beam)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "--n-best %lld is more than the beam, which is %lld: add --beam %lld",
-                            (long long)a->n_best, (long long)beam, (long long)a->n_best);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "--n-best %lld exceeds the beam width, %lld: add --beam %lld", (long long)a->n_best,
+                            (long long)beam, (long long)a->n_best);
     enum wf_tokenizer_kind kind = wf_tokenizer_kind_of(run->tokenizer);
     if ((a->language || a->keep_tokens) && kind != WF_TOKENIZER_WORD)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is about models whose tokens are words; those of %s are %s",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s applies to models with a word tokenizer; that of %s is %s",
                             a->language ? "--language" : "--keep-tokens", a->on.run, wf_tokenizer_kind_name(kind));
     warn_of_pieces(run->tokenizer, a->on.run);
     return WF_OK;
@@ -159,18 +159,19 @@ int run_translate(int argc, char **argv)
         {"length-penalty", "A", "score = log-probability / ((5 + length) / 6)^A, from 0 (default: length_penalty of the run's config.json)",
          .real = &a.penalty, .least = 0, .most = 100, .given = &a.penalty_given},
         {"n-best", "N",
-         "print the N best of each line as INDEX ||| TEXT ||| SCORE, lines counted from 0; at most the beam width; an empty line gives "
-         "one, without text",
+         "print the N best of each line as INDEX ||| TEXT ||| SCORE; INDEX counts lines from 0; N is at most the beam width; an empty "
+         "line gives one empty translation",
          .number = &a.n_best, .low = 1, .high = 1024},
         {"max-tokens", "N",
          "maximum length of a translation in tokens (default: max_tokens of the run's config.json; where that is 0, max_length); it is "
          "also limited to extra_tokens beyond its source",
          .number = &a.max_tokens, .low = 1, .high = 1000000000},
         {"batch", "N", "sentences per batch (default 64); does not change the result", .number = &a.batch, .low = 1, .high = 65536},
-        {"too-long", "truncate|error", "a line longer than the model's maximum is truncated (default), or an error", .choice = &a.too_long},
+        {"too-long", "truncate|error", "truncate lines longer than the model's maximum (default), or stop with an error",
+         .choice = &a.too_long},
         {"language", "LANG",
-         "language of the translations, for joining the words of a word-level model: en joins contractions such as 's and n't; others, "
-         "such as de, have the common rules (default)",
+         "language of the translations, by which the words of a word-level model are joined: en joins contractions such as 's and n't; "
+         "any other, such as de, uses the common rules (default)",
          .take = take_language, .to = &a.language},
         {"keep-tokens", NULL, "print the tokens of a word-level model separated by spaces", .flag = &a.keep_tokens},
         RUN_ROWS(a.on),
@@ -180,8 +181,8 @@ int run_translate(int argc, char **argv)
         &(struct command_line){
             "RUN",
             "Translates standard input to standard output line by line; an empty line gives an empty line. Lines are translated as they "
-            "arrive, so that it can be used interactively.",
-            options, &a.on.run, .too_few = "which run? weft translate RUN < source; RUN is the --out of weft train",
-            .too_many = "the text comes from standard input, < FILE"},
+            "arrive, so the command can be used interactively.",
+            options, &a.on.run, .too_few = "RUN is missing: weft translate RUN < source; RUN is the --out of weft train",
+            .too_many = "the text is read from standard input, < FILE"},
         translate, &a, argc, argv);
 }

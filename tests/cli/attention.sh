@@ -76,7 +76,7 @@ show lm --text 'the cat' --pick 3:2,1:1 --out page.html
 [ "$(opens)" = opening:kind:decoder,layer:3,head:2 ] || failed "the page opens with $(opens)"
 
 # --- bad input: one line each
-expect 2 'which run?' "$weft" attention
+expect 2 'RUN is missing' "$weft" attention
 expect 2 'needs --out' "$weft" attention lm --text a
 expect 2 'one argument too many' "$weft" attention lm a cat --out x.svg
 expect 2 'Give --text' "$weft" attention lm --out x.svg
@@ -85,7 +85,7 @@ expect 2 'give --source TEXT' "$weft" attention pairs --text 'the cat' --out x.s
 expect 2 'give --text TEXT' "$weft" attention lm --source 'the cat' --out x.svg
 expect 2 'give --text TEXT' "$weft" attention encoder --source 'the cat' --out x.svg
 expect 2 'no --target' "$weft" attention lm --target 'the cat' --out x.svg
-expect 2 'one of them' "$weft" attention lm --text a --source a --out x.svg
+expect 2 'give only one' "$weft" attention lm --text a --source a --out x.svg
 expect 2 'empty' "$weft" attention lm --text '' --out x.svg
 expect 2 'empty' "$weft" attention pairs --source ' ' --out x.svg
 expect 2 'several lines' "$weft" attention pairs --source 'the cat
@@ -98,11 +98,11 @@ expect 2 'no decoder-attention: give --kind encoder' "$weft" attention encoder -
 expect 2 'no layer 4: ' "$weft" attention lm --text a --layer 4 --head 1 --out x.svg
 expect 2 '3 layers of 2 heads' "$weft" attention lm --text a --pick 1:1,1:3 --out x.svg
 expect 2 '--layer' "$weft" attention lm --text a --layer 0 --head 1 --out x.svg
-expect 2 'which head?' "$weft" attention lm --text a --layer 1 --out x.svg
-expect 2 'which layer?' "$weft" attention lm --text a --head 1 --out x.svg
-expect 2 'both choose' "$weft" attention lm --text a --layer 1 --head 1 --pick 1:1 --out x.svg
+expect 2 'add --head' "$weft" attention lm --text a --layer 1 --out x.svg
+expect 2 'add --layer' "$weft" attention lm --text a --head 1 --out x.svg
+expect 2 'both select' "$weft" attention lm --text a --layer 1 --head 1 --pick 1:1 --out x.svg
 for pick in 1 1: :1 1:1, 1:1,,1:2 a:b 1:1:1 ' 1:1' 0:1 1:-1 1:99999999999999999999; do
-    expect 2 'no list of layers and heads' "$weft" attention lm --text a --pick "$pick" --out x.svg
+    expect 2 'not a list of layers and heads' "$weft" attention lm --text a --pick "$pick" --out x.svg
 done
 expect 2 'x.json holds every head or one, not some' "$weft" attention lm --text a --pick 1:1 --out x.json
 for name in x.svg x.json x.html x/; do

@@ -49,7 +49,7 @@ expect 1 'is a run that is being trained' "$weft" average run --last 2 --out run
 expect 1 'is not a run folder' "$weft" average nowhere --last 2 --out mean5
 expect 2 'needs --last' "$weft" average run --out mean5
 expect 2 'needs --out' "$weft" average run --last 2
-expect 2 'which run' "$weft" average --last 2 --out mean5
+expect 2 'RUN is missing' "$weft" average --last 2 --out mean5
 expect 2 'one argument too many' "$weft" average run mean --last 2 --out mean5
 expect 2 'two files, source and target, not 1' "$weft" evaluate run --data train.en
 head -3 train.de >short.de
@@ -58,5 +58,5 @@ expect 1 'validated' "$weft" evaluate run --data train.en,train.de --weights bes
 cp run/tokenizer.source.json run/tokenizer.target.json
 expect 1 "vocabulary size mismatch" "$weft" evaluate run --data train.en,train.de
 "$weft" train char-rms --train "$story" --steps 1 --out language 2>err || failed "language: $(tail -1 err)"
-expect 2 'does not translate' "$weft" evaluate language --data "$story" --no-bleu
+expect 2 'is not a translation model' "$weft" evaluate language --data "$story" --no-bleu
 finish

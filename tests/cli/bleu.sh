@@ -54,18 +54,18 @@ expect 1 'no lines' lines empty.txt <empty.txt
 expect 1 'standard output' sh -c '"$1" bleu "$2" <"$3" >/dev/full' sh "$weft" "$one" "$hypotheses"
 
 # --- wrong usage: exit 2, one line
-expect 2 'against what?' lines </dev/null
+expect 2 'REFERENCE is missing' lines </dev/null
 expect 2 "'ter' is not bleu, chrf" lines "$one" --metric ter
 expect 2 "--metric: 'bleu,' is not" lines "$one" --metric bleu,
 expect 2 "'13b' is not 13a, intl, none or char" lines "$one" --tokenize 13b
 expect 2 "'linear' is not exp, floor, add-k or none" lines "$one" --smooth linear
 expect 2 '--smooth-value' lines "$one" --smooth floor --smooth-value -1
-expect 2 'is for --smooth floor and add-k; exp has none' lines "$one" --smooth-value 0.5
-expect 2 '--chrf-word-order is about chrF' lines "$one" --chrf-word-order 2
-expect 2 '--tokenize is about BLEU' lines "$one" --metric chrf --tokenize intl
-expect 2 '--effective-order is about BLEU' lines "$one" --metric chrf --effective-order
+expect 2 'applies to --smooth floor and add-k, not to exp' lines "$one" --smooth-value 0.5
+expect 2 '--chrf-word-order applies to chrF' lines "$one" --chrf-word-order 2
+expect 2 '--tokenize applies to BLEU' lines "$one" --metric chrf --tokenize intl
+expect 2 '--effective-order applies to BLEU' lines "$one" --metric chrf --effective-order
 expect 2 'from 1 to 32' lines "$one" --metric chrf --chrf-char-order 33
-expect 2 'two ways to print' lines "$one" --json --score-only
+expect 2 'exclude each other' lines "$one" --json --score-only
 expect 2 'from 0 to 15' lines "$one" --width 99
 expect 2 'did you mean' lines "$one" --lower-case
 

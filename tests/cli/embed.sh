@@ -130,7 +130,7 @@ expect 1 "standard output can't be written" sh -c "'$weft' embed run --similarit
 { "$weft" embed run <many 2>err; echo $? >status; } | head -1 | cmp -s - first || failed 'a reader that wants one line'
 { while cat many 2>/dev/null; do :; done | "$weft" embed run 2>err; echo $? >status; } | head -1 >/dev/null
 [ "$(cat status)" = 141 ] && [ "$(grep -c . err)" = 1 ] || failed "a reader that went away: $(cat status err)"
-expect 2 'which run' "$weft" embed <lines
+expect 2 'RUN is missing' "$weft" embed <lines
 expect 2 'one argument too many' "$weft" embed run lines </dev/null
 expect 2 "'xml' is not text, json or npy" "$weft" embed run --format xml <lines
 expect 2 "'max' is not mean or cls" "$weft" embed run --pooling max <lines

@@ -52,8 +52,8 @@ valid=$(sed -n 's/.*"loss\/valid":\([0-9.]*\).*/\1/p' whole/metrics.jsonl | tail
 "$weft" evaluate whole --data "$story" --json 2>/dev/null | grep -qF "{\"loss\": $(printf '%.10s' "$valid")" || failed "evaluate says other than $valid"
 
 # --- what an encoder does not do, and what it needs
-expect 2 'holds an encoder, which does not write: weft embed' "$weft" generate straight --prompt The
-expect 2 'does not translate: --beam and --no-bleu' "$weft" evaluate straight --data "$story" --beam 3
+expect 2 'is an encoder and cannot generate: use weft embed' "$weft" generate straight --prompt The
+expect 2 'is not a translation model: --beam and --no-bleu' "$weft" evaluate straight --data "$story" --beam 3
 echo hello | "$weft" translate straight >out 2>err && failed 'an encoder translates'
 grep -q 'is an encoder and does not translate' err || failed "translate: $(cat err)"
 "$weft" tokenizer train --type word --specials '<pad>,<unk>' --out maskless.json "$story" 2>/dev/null

@@ -10,7 +10,7 @@ train() { "$weft" train "$@"; }
 expect 2 "unknown command 'weft trian'; did you mean train?" "$weft" trian
 expect 2 'did you mean --steps?' train char-rms --train "$story" --out r --stesp 3
 expect 2 'did you mean char-rms?' train char-rsm --train "$story" --out r
-expect 2 'which model?' train --train "$story" --out r
+expect 2 'MODEL is missing' train --train "$story" --out r
 expect 2 'needs --train' train char-rms --out r
 expect 2 'needs --out' train char-rms --train "$story"
 expect 2 'one argument too many' train char-rms extra --train "$story" --out r

@@ -35,7 +35,7 @@ tail -2 p.svg | grep -q '</svg>' || failed 'the SVG has no end'
 
 # --- bad input
 cp p.svg before.svg
-expect 2 'which run?' "$weft" plot
+expect 2 'RUN is missing' "$weft" plot
 expect 2 'did you mean --log?' "$weft" plot runs/a --lgo
 expect 2 'p.pdf: no format of pictures; the name must end in .svg or .png' "$weft" plot runs/a --out p.pdf
 expect 1 'nowhere is not a run folder' "$weft" plot runs/a nowhere --out p.svg

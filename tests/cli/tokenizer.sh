@@ -55,7 +55,7 @@ tokenizer info --json bpe.json | grep -q '{"kind":"bpe","vocab_size":[0-9]*,"mer
     failed "info --json: $(tokenizer info --json bpe.json)"
 tokenizer train --type bpe --specials '' --out none.json text.txt 2>err || failed "no special tokens: $(tail -1 err)"
 expect 2 "--specials: an empty token in '<s>,,x'" tokenizer train --type bpe --specials '<s>,,x' --out t.json text.txt
-expect 2 "--specials: '  c' begins or ends with a blank" tokenizer train --type bpe --specials 'a b,  c' --out t.json text.txt
+expect 2 "--specials: '  c' begins or ends with a space" tokenizer train --type bpe --specials 'a b,  c' --out t.json text.txt
 : >'<a>,<b>'
 tokenizer train --type bpe --specials '<a>,<b>' --out small2.json text.txt 2>err || failed "options: $(tail -1 err)"
 tokenizer info small2.json | grep -q '^special token: <b> 1$' || failed 'a file of that name is taken for a special token'
@@ -72,7 +72,7 @@ grep -q '^4 lines, 1 empty$' out && grep -q '^[0-9] lines longer than 2$' out ||
 head -2 text.txt >a.txt && head -2 text.txt >b.txt
 awk 'BEGIN { for (i = 0; i < 1234; i++) print "low" }' >many.txt
 tokenizer survey bpe.json many.txt --max-length 1000 >out || failed 'survey of a file'
-grep -q '^1,234 lines, 0 empty$' out && grep -q '^0 lines longer than 1,000$' out && grep -q '^many.txt: 1,234 ids' out || failed "survey: $(cat out)"
+grep -q '^1,234 lines, 0 empty$' out && grep -q '^0 lines longer than 1,000$' out && grep -q '^many.txt: 1,234 tokens; per line: mean 1.0, median 1,' out || failed "survey: $(cat out)"
 # how long lines are, not what a file that cuts and pads them leaves
 sed 's/"truncation": null/"truncation": {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}/' bpe.json >cut.json
 cmp -s bpe.json cut.json && failed 'the tokenizer says nothing of truncation'
@@ -101,16 +101,16 @@ expect 2 'needs --out' tokenizer train --type bpe text.txt
 expect 2 'needs files of text' tokenizer train --type bpe --out t.json
 expect 2 "'wordpiece' is not char, word, bpe or byte-bpe" tokenizer train --type wordpiece --out t.json text.txt
 expect 2 "'x' is not metaspace" tokenizer train --type bpe --pre-tokenizer x --out t.json text.txt
-expect 2 '--pre-tokenizer is for' tokenizer train --type byte-bpe --pre-tokenizer whitespace --out t.json text.txt
+expect 2 '--pre-tokenizer applies to' tokenizer train --type byte-bpe --pre-tokenizer whitespace --out t.json text.txt
 expect 2 '--type char takes neither' tokenizer train --type char --vocab-size 9 --out t.json text.txt
 expect 2 '--vocab-size' tokenizer train --type bpe --vocab-size 0 --out t.json text.txt
 expect 2 'characters need at least' tokenizer train --type bpe --vocab-size 5 --out t.json text.txt
 expect 2 'and 256 bytes need at least' tokenizer train --type byte-bpe --vocab-size 5 --out t.json text.txt
 expect 2 'given twice' tokenizer train --type bpe --specials a,a --out t.json text.txt
-expect 2 'which tokenizer?' tokenizer encode
+expect 2 'TOKENIZER.json is missing' tokenizer encode
 expect 2 'one argument too many' tokenizer encode bpe.json text.txt
 expect 2 'did you mean --tokens?' tokenizer encode bpe.json --token-s
-expect 2 'which text?' tokenizer survey bpe.json
+expect 2 'the text is missing' tokenizer survey bpe.json
 expect 2 'are for two texts' tokenizer survey bpe.json text.txt --batch-tokens 9
 expect 2 '2 tokenizers for 1 text:' tokenizer survey bpe.json,bpe.json text.txt
 "$weft" tokenizer >out 2>err && failed 'weft tokenizer alone passes'

@@ -48,7 +48,7 @@ grep -q '^0 ||| Die Katze schläft auf dem warmen Dach\. ||| -0\.[0-9]*$' out ||
 [ "$(sed -n 4p out | cut -d'|' -f1-4)" = '1 ||| Wohin führt diese alte Straße? ' ] || failed "n-best: $(sed -n 4p out)"
 printf '\nWe never drink coffee in the evening.\n' | translate --beam 2 --n-best 1 >out
 [ "$(head -1 out)" = '0 |||  ||| 0.000000' ] || failed "n-best of an empty line: $(head -1 out)"
-expect 2 'is more than the beam, which is 1: add --beam 3' "$weft" translate run --n-best 3 <train.en
+expect 2 'exceeds the beam width, 1: add --beam 3' "$weft" translate run --n-best 3 <train.en
 # a limit that cuts is said
 head -1 train.en | translate --max-tokens 3 >out
 [ "$(cat out)" = 'Die Katze schläft' ] || failed "max-tokens: $(cat out)"
@@ -100,7 +100,7 @@ translate --max-tokens 20 <both >out || failed "truncation: $(cat err)"
 [ "$(wc -l <out)" = 7 ] && head -6 out | cmp -s - train.de || failed 'truncation'
 [ "$(grep -c 'truncated 1 of 7 lines' err)" = 1 ] || failed "truncation is not said once: $(cat err)"
 expect 2 "'cut' is not truncate or error" "$weft" translate run --too-long cut <train.en
-expect 2 'which run' "$weft" translate <train.en
+expect 2 'RUN is missing' "$weft" translate <train.en
 expect 2 'one argument too many' "$weft" translate run train.en </dev/null
 expect 2 'did you mean --beam' "$weft" translate run --bean 3 <train.en
 expect 2 "--beam: '0'" "$weft" translate run --beam 0 <train.en
@@ -127,8 +127,8 @@ head -1 train.en | "$weft" translate pieces --max-tokens 3 >out 2>err || failed 
 [ "$(grep -c 'warning: the tokenizer of pieces has no decoder' err)" = 1 ] || failed "evaluate: pieces without a warning: $(cat err)"
 "$weft" evaluate pieces --no-bleu --data train.en,train.de >out 2>err || failed "evaluate --no-bleu: $(cat err)"
 grep -q 'warning' err && failed 'the loss alone has no need of text'
-expect 2 '--language is about models whose tokens are words; those of pieces are bpe' "$weft" translate pieces --language de <train.en
-expect 2 '--keep-tokens is about models whose tokens are words' "$weft" translate pieces --keep-tokens <train.en
+expect 2 '--language applies to models with a word tokenizer; that of pieces is bpe' "$weft" translate pieces --language de <train.en
+expect 2 '--keep-tokens applies to models with a word tokenizer' "$weft" translate pieces --keep-tokens <train.en
 # Ctrl-C ends it with a message
 mkfifo wait
 "$weft" translate run <wait >out 2>err &
