@@ -297,8 +297,8 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
         for (int i = 0; i < CASES; i++)
             names[i] = cases[i].name;
         const char *near = wf_nearest(name, names, CASES);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
-                            near ? near : "`weft bench --help` lists those that there are", near ? "?" : "");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
+                            near ? near : "`weft bench --help` lists the cases", near ? "?" : "");
     }
     peak_reset();
     wf_status status = setup(&b, error);

@@ -60,7 +60,7 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
                 wf_error_set(error, WF_ERR_EXISTS, "%s holds a model that is not an average: choose another folder for the average of %s",
                              out, folder);
             if (i > 1 && !mean && wf_file_exists(theirs) && !wf_file_same(mine, theirs))
-                wf_error_set(error, WF_ERR_EXISTS, "%s is there and would be replaced: choose another folder for the average of %s", mine,
+                wf_error_set(error, WF_ERR_EXISTS, "%s exists and would be replaced: choose another folder for the average of %s", mine,
                              folder);
         }
         wf_free(mine);
@@ -78,7 +78,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
         wf_safetensors *file = count == 0 && wf_file_exists(model) ? wf_safetensors_open(model, NULL) : NULL;
         const char *mean = file ? wf_safetensors_metadata(file, "average") : NULL;
         if (mean)
-            wf_error_set(error, WF_ERR_ARGUMENT, "%s is an average itself (%s) and has no checkpoints: give the run that it was made of",
+            wf_error_set(error, WF_ERR_ARGUMENT, "%s is an average itself (%s) and has no checkpoints: give the run that it was made from",
                          folder, mean);
         if (c.training.keep < last)
             snprintf(why, sizeof why, "it keeps %" PRId64 ": train with keep=%" PRId64 ", or ask for fewer", c.training.keep, last);

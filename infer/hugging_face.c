@@ -183,7 +183,7 @@ static wf_status load_pooling(const char *folder, const char *module, const stru
     struct file f = open_file(within, "config.json", error);
     if (!wf_run_has(within, "config.json"))
         wf_json_read_status(
-            &f.r, wf_error_set(error, WF_ERR_IO, "%s is not there: it says how tokens are pooled (modules.json names its folder)", f.path));
+            &f.r, wf_error_set(error, WF_ERR_IO, "%s is missing: it defines the pooling (modules.json names its folder)", f.path));
     read_pooling(&f.r, config, o);
     wf_free(within);
     return close_file(&f);

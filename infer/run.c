@@ -184,9 +184,9 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
     if (named && wf_folder_exists(path))
         wf_error_set(error, WF_ERR_IO, "%s is a folder: give a safetensors file, such as %s/model.safetensors", path, path);
     else if (!wf_file_exists(path))
-        wf_error_set(error, WF_ERR_IO, "%s is not there: %s", path,
+        wf_error_set(error, WF_ERR_IO, "%s is missing: %s", path,
                      named     ? "give a safetensors file"
-                     : weights ? "the run was not validated, or has not been yet"
+                     : weights ? "the run has not been validated, or not yet"
                      : other   ? other
                                : "the run has not been saved yet, or this is not a run folder");
     else if ((file = wf_safetensors_open(path, error)) && same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error) == WF_OK &&

@@ -21,14 +21,14 @@ static const char *const costs[] = {"both", "side", NULL};
 
 /* clang-format off */
 static const struct wf_key training[] = {
-    NUMBER(steps, "1000", 1, MANY, "updates in total; --steps sets it too"),
+    NUMBER(steps, "1000", 1, MANY, "total number of updates; --steps sets it too"),
     NUMBER(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
     NUMBER(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
     NUMBER(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
     NUMBER(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
-    WORD(batch_cost, "both", costs, "tokens of a pair: source + target, or the longer of the two", KINDS(PAIRS)),
-    NUMBER(batch_window, "0", 0, MANY, "pairs that are sorted by length together; 0: all", KINDS(PAIRS)),
-    NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more need less memory"),
+    WORD(batch_cost, "both", costs, "length of a pair: source + target, or the longer side", KINDS(PAIRS)),
+    NUMBER(batch_window, "0", 0, MANY, "number of pairs sorted by length at a time; 0: all", KINDS(PAIRS)),
+    NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more take less memory"),
     NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
     NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
     NUMBER(warmup, "0", 0, MANY, "updates until the peak learning rate"),
@@ -41,19 +41,19 @@ static const struct wf_key training[] = {
     NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     NUMBER(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
-    NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those between two validations, 100,000 to 1,000,000"),
+    NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those trained between two validations, 100,000 to 1,000,000"),
     NUMBER(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
     NUMBER(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
-    NUMBER(patience, "0", 0, MANY, "stops after this many validations without improvement; 0: never"),
+    NUMBER(patience, "0", 0, MANY, "stop after this many validations in a row without improvement; 0: never"),
 };
 
 #undef NUMBER
 #define NUMBER(...) WF_NUMBER_KEY(struct wf_generation, __VA_ARGS__)
 static const struct wf_key tokenizer[] = {
     {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "char", .words = tokenizers,
-     .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(LANGUAGE)},
+     .settable = 4, .meaning = "kind of tokenizer to train if none is given", KINDS(LANGUAGE)},
     {.name = "tokenizer", .offset = offsetof(struct wf_tokenizer_settings, kind), .kind = WF_KEY_WORD, .value = "bpe", .words = tokenizers,
-     .settable = 4, .meaning = "kind of the tokenizer that is trained when none is given", KINDS(PAIRS | ENCODER)},
+     .settable = 4, .meaning = "kind of tokenizer to train if none is given", KINDS(PAIRS | ENCODER)},
     WF_NUMBER_KEY(struct wf_tokenizer_settings, min_frequency, "1", 0, MANY, "minimum number of occurrences of a word or a merge"),
 };
 
@@ -62,10 +62,10 @@ static const struct wf_key generation[] = {
     NUMBER(top_k, "0", 0, 16777216, "sample from the k most likely tokens; 0: all", KINDS(LANGUAGE), .also = "beam"),
     NUMBER(top_p, "1", 0, 1, "sample from the most likely tokens with a total probability of p", ABOVE, KINDS(LANGUAGE)),
     NUMBER(max_tokens, "500", 1, MANY, "maximum length of a text in tokens", KINDS(LANGUAGE), .also = "extra_tokens"),
-    NUMBER(max_tokens, "0", 0, MANY, "maximum length of a translation in tokens; 0: that of the model", KINDS(PAIRS)),
-    NUMBER(beam, "1", 1, 1024, "beam size; 1: greedy", KINDS(PAIRS), .also = "top_k top_p temperature"),
-    NUMBER(length_penalty, "0.6", 0, INFINITY, "A in ((5 + length) / 6)^A; higher: longer translations", KINDS(PAIRS)),
-    NUMBER(extra_tokens, "0", 0, MANY, "maximum tokens of a translation beyond the length of its source; 0: no limit", KINDS(PAIRS)),
+    NUMBER(max_tokens, "0", 0, MANY, "maximum length of a translation in tokens; 0: max_length", KINDS(PAIRS)),
+    NUMBER(beam, "1", 1, 1024, "beam width; 1: greedy", KINDS(PAIRS), .also = "top_k top_p temperature"),
+    NUMBER(length_penalty, "0.6", 0, INFINITY, "A in score / ((5 + length) / 6)^A; higher: longer translations", KINDS(PAIRS)),
+    NUMBER(extra_tokens, "0", 0, MANY, "maximum length of a translation minus that of its source; 0: no limit", KINDS(PAIRS)),
 };
 /* clang-format on */
 

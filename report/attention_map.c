@@ -320,16 +320,16 @@ static wf_status check(const struct wf_run *run, const struct wf_attention_reque
     if (kind == WF_MODEL_PAIRS) {
         if (r->text)
             return wf_error_set(error, WF_ERR_ARGUMENT,
-                                "%s translates: give --source TEXT, and --target TEXT if you like, instead of --text", name);
+                                "%s is a translation model: give --source TEXT, and --target TEXT if you like, instead of --text", name);
         if (!r->source)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s translates: which sentence? Give --source TEXT", name);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: give --source TEXT", name);
         return WF_OK;
     }
     if (r->source || r->target)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s, which has no %s: give --text TEXT", name, what,
                             r->source ? "--source" : "--target");
     if (!r->text)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s: which text? Give --text TEXT", name, what);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s: give --text TEXT", name, what);
     return WF_OK;
 }
 

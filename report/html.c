@@ -119,7 +119,7 @@ static wf_status check(const struct wf_attention_maps *maps, const struct wf_att
     *out = chosen ? *chosen : (struct wf_attention_opening){0};
     out->map = out->map ? out->map : &maps->map[maps->count - 1];
     if (wf_attention_find(maps, out->map->kind) != out->map)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the map that the page is to open with is none of those in it");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the map to open the page with is not among those given");
     if (out->head.layer == 0 && out->head.head == 0)
         out->head = (struct wf_head){1, 1};
     return wf_attention_check_head(maps, out->map, out->head, error);

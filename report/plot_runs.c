@@ -247,7 +247,7 @@ wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t co
         curves_free(&curves);
     }
     if (status == WF_OK && axis_empty(&out->loss))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "no loss is above 0, which a logarithmic axis needs: leave the logarithm out");
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "no loss is above 0: leave the logarithmic axis out");
     return status == WF_OK ? name_all(out, runs, error) : status;
 }
 

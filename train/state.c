@@ -230,10 +230,10 @@ static wf_status same_data(const struct trainer *t, const struct state *s)
     if ((uint64_t)seed != t->options->seed)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was trained with seed %" PRId64 ", the resume asks for %" PRIu64, s->path, seed,
                             t->options->seed);
-    const char *problem = (uint64_t)train != t->train_hash   ? "trained on another text than the one given: give the same files"
-                          : valid != 0 && !t->validates      ? "validated on a text, and none is given: give the same files"
-                          : valid == 0 && t->validates       ? "not validated, and a text for it is given: leave it out"
-                          : (uint64_t)valid != t->valid_hash ? "validated on another text than the one given: give the same files"
+    const char *problem = (uint64_t)train != t->train_hash   ? "trained on another text: give the same --train files"
+                          : valid != 0 && !t->validates      ? "validated on a text: give the same --valid files"
+                          : valid == 0 && t->validates       ? "trained without validation: leave --valid out"
+                          : (uint64_t)valid != t->valid_hash ? "validated on another text: give the same --valid files"
                                                              : NULL;
     return problem ? wf_error_set(t->error, WF_ERR_ARGUMENT, "%s was %s", s->path, problem) : WF_OK;
 }
@@ -270,8 +270,8 @@ static wf_status load(struct trainer *t, const struct state *s)
     int64_t steps = t->config.training.steps;
     if (t->step > steps)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
-                            "%s has made %" PRId64 " step%s already, --steps %" PRId64 " asks for fewer: give more", t->options->out,
-                            t->step, t->step == 1 ? "" : "s", steps);
+                            "%s has trained %" PRId64 " step%s already, more than --steps %" PRId64 ": give a higher number",
+                            t->options->out, t->step, t->step == 1 ? "" : "s", steps);
     if (t->step < 0 || t->stale < 0)
         return wf_error_set(t->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " are out of range", s->path, t->step,
                             t->stale);

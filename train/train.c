@@ -96,8 +96,8 @@ static const char *first_bad(const struct trainer *t, const wf_real *slab)
 /* What to do where numbers are not finite. */
 static const char *numeric_advice(const struct trainer *t)
 {
-    return t->on_disk >= 0 ? "nothing of it was saved; --resume with a lower lr, or with clip, continues from the last save"
-                           : "nothing of it was saved; lower lr, or set clip";
+    return t->on_disk >= 0 ? "this step was not saved; --resume with a lower lr, or with clip, continues from the last save"
+                           : "this step was not saved; lower lr, or set clip";
 }
 
 /* Runs the step again with a look at every result, and names the first tensor that is not finite. The weights are as they were:
@@ -107,7 +107,7 @@ static wf_status explain(struct trainer *t, const char *what)
     const char *advice = numeric_advice(t);
     const char *weight = first_bad(t, wf_registry_values(t->registry));
     if (weight)
-        return wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the parameter %s went bad in an earlier step: %s",
+        return wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the parameter %s was bad before this step: %s",
                             (long long)t->step + 1, what, weight, advice);
     const char *gradient = t->adam.grads->broken ? NULL : first_bad(t, t->adam.grads->slab);
     wf_tape_check_finite(t->tape, true);
@@ -115,12 +115,12 @@ static wf_status explain(struct trainer *t, const char *what)
         double value;
         wf_tensor *plain, *loss = t->task->forward(t, micro, &plain);
         if (loss && wf_item(loss, &value) == WF_ERR_NUMERIC)
-            wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the first tensor that went bad: %s: %s",
-                         (long long)t->step + 1, what, wf_tape_error(t->tape)->message, advice);
+            wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the first bad tensor: %s: %s", (long long)t->step + 1,
+                         what, wf_tape_error(t->tape)->message, advice);
     }
     wf_tape_check_finite(t->tape, false);
     return wf_error_set(t->error, WF_ERR_NUMERIC,
-                        "step %lld: %s is not finite; the forward is, the first gradient that went bad is that of %s: %s",
+                        "step %lld: %s is not finite; the forward pass is, and the first bad gradient is that of %s: %s",
                         (long long)t->step + 1, what, gradient ? gradient : "an inner tensor", advice);
 }
 
@@ -293,7 +293,7 @@ static wf_status check_files(const char *const *path, int64_t count, wf_error *e
     struct stat info;
     for (int64_t i = 0; i < count; i++)
         if (stat(path[i], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-            return wf_error_set(error, WF_ERR_IO, "%s is a pipe or a device: a training, and its resume, read a text again: give a file",
+            return wf_error_set(error, WF_ERR_IO, "%s is a pipe or a device, and training reads its text more than once: give a file",
                                 path[i]);
     return WF_OK;
 }

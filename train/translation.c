@@ -21,10 +21,10 @@ static wf_status check(const struct trainer *t)
 {
     const struct wf_train_options *o = t->options;
     if (o->train_files != 2)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is trained on two files, source and target, not on %lld",
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a translation model: --train takes two files, source and target, not %lld",
                             t->config.model, (long long)o->train_files);
     if (o->valid_files != 0 && o->valid_files != 2)
-        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s translates: it is validated on two files, source and target, not on %lld",
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a translation model: --valid takes two files, source and target, not %lld",
                             t->config.model, (long long)o->valid_files);
     if (o->valid_files == 0 && t->config.training.patience > 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "patience=%lld needs validations: give --valid SOURCE,TARGET, or set patience=0",

@@ -116,7 +116,7 @@ START_TEST(errors)
     struct wf_bench_result r;
     wf_error e = {0};
     ck_assert_int_eq(wf_bench_run("nanogpt-chr-small", &(struct wf_bench_options){0}, &r, &e), WF_ERR_ARGUMENT);
-    ck_assert_str_eq(e.message, "there is no case \"nanogpt-chr-small\": did you mean nanogpt-char-small?");
+    ck_assert_str_eq(e.message, "unknown case \"nanogpt-chr-small\": did you mean nanogpt-char-small?");
     e = (wf_error){0};
     ck_assert_int_eq(wf_bench_run("char-rms", &(struct wf_bench_options){.dropout = 1.5}, &r, &e), WF_ERR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(e.message, "dropout"));

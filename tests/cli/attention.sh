@@ -79,8 +79,8 @@ show lm --text 'the cat' --pick 3:2,1:1 --out page.html
 expect 2 'RUN is missing' "$weft" attention
 expect 2 'needs --out' "$weft" attention lm --text a
 expect 2 'one argument too many' "$weft" attention lm a cat --out x.svg
-expect 2 'Give --text' "$weft" attention lm --out x.svg
-expect 2 'Give --source' "$weft" attention pairs --out x.svg
+expect 2 'give --text' "$weft" attention lm --out x.svg
+expect 2 'give --source' "$weft" attention pairs --out x.svg
 expect 2 'give --source TEXT' "$weft" attention pairs --text 'the cat' --out x.svg
 expect 2 'give --text TEXT' "$weft" attention lm --source 'the cat' --out x.svg
 expect 2 'give --text TEXT' "$weft" attention encoder --source 'the cat' --out x.svg
@@ -119,7 +119,7 @@ expect 1 'no/such' "$weft" attention lm --text a --out no/such/x.svg
 expect 1 'no/such' "$weft" attention lm --text a --out no/such/x.json
 expect 1 'grid.svg' "$weft" attention lm --text a --out grid.svg/
 mkdir hollow && cp lm/config.json lm/tokenizer.json hollow
-expect 1 'hollow/model.safetensors is not there' "$weft" attention hollow --text a --out x.svg
+expect 1 'hollow/model.safetensors is missing' "$weft" attention hollow --text a --out x.svg
 expect 1 'no-run' "$weft" attention no-run --text a --out x.svg
 expect 1 'none.safetensors' "$weft" attention lm --text a --weights none.safetensors --out x.svg
 mkdir empty

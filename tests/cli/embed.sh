@@ -137,7 +137,7 @@ expect 2 "'max' is not mean or cls" "$weft" embed run --pooling max <lines
 expect 2 'did you mean --similarity' "$weft" embed run --similarty <lines
 expect 2 "--threads: '0'" "$weft" embed run --threads 0 <lines
 expect 1 'is not a run folder' "$weft" embed nowhere <lines
-expect 1 'is not there' "$weft" embed run --weights none.safetensors <lines
+expect 1 'is missing' "$weft" embed run --weights none.safetensors <lines
 embed --weights run/model.safetensors <lines | cmp -s - text || failed 'weights by name'
 "$weft" train char-rms --train "$story" --out language --steps 1 2>/dev/null || failed 'a language model'
 expect 2 'language: char-rms is not an encoder' "$weft" embed language <lines

@@ -52,7 +52,7 @@ for model in char-rms multi30k encoder-attention; do # each key of a model has i
         grep -q "^  $key  *[a-zA-Z]" help || failed "train --help does not list $key"
     done <keys
 done
-grep -q 'validations without improvement' help || failed 'train --help does not say what patience is'
+grep -q 'validations in a row' help || failed 'train --help does not say what patience is'
 "$weft" models multi30k >settings 2>err || failed "models multi30k: $(cat err)"
 grep -q '^  batch_tokens=4096  *tokens per update' settings || failed "models multi30k: $(head -3 settings)"
 grep -q '^  context=' settings && failed 'models lists a key that the model does not use'
@@ -148,7 +148,7 @@ expect 2 'char-rms' train nanogpt-char-small --train "$story" --out broken --res
 
 # --- what is not a number of steps to go on to; a state without the rest; weights without a state
 cp -r run past
-expect 2 'has made 4 steps already' train nanogpt-char-small --train "$story" --out past --resume --steps 3
+expect 2 'has trained 4 steps already' train nanogpt-char-small --train "$story" --out past --resume --steps 3
 rm past/config.json past/tokenizer.json past/model.safetensors
 train nanogpt-char-small --train "$story" --out past --resume --steps 6 2>/dev/null || failed 'the state alone is not enough to resume'
 "$weft" generate past --max-tokens 3 >/dev/null 2>&1 || failed 'a resume does not bring back what was lost'
@@ -188,7 +188,7 @@ grep -q 'resume' busy.log || failed "Ctrl-C said nothing of --resume: $(tail -2 
 # --- a loss that becomes NaN: the step, and the first tensor that went bad
 "$weft" train nanogpt-char-small --train "$story" --out nan --steps 50 --set lr=1e18 --set min_lr=0 --set warmup=0 --set clip=0 \
     --set weight_decay=0 >out 2>err && failed 'a loss that is NaN passed'
-tail -1 err | grep -q 'step [0-9]*: .*is not finite; the first tensor that went bad: [a-z_]*(.*\[.*\]' ||
+tail -1 err | grep -q 'step [0-9]*: .*is not finite; the first bad tensor: [a-z_]*(.*\[.*\]' ||
     failed "the step or the tensor is not named: $(tail -1 err)"
 [ ! -e nan/model.safetensors ] || failed 'the bad step was saved'
 # a gradient that overflows behind a loss that does not

@@ -108,7 +108,7 @@ expect 2 "--length-penalty: 'x'" "$weft" translate run --length-penalty x <train
 expect 2 "--length-penalty: '-1'" "$weft" translate run --length-penalty -1 <train.en
 expect 2 "'english' is not a language code" "$weft" translate run --language english <train.en
 expect 1 'is not a run folder' "$weft" translate nowhere <train.en
-expect 1 'is not there' "$weft" translate run --weights none.safetensors <train.en
+expect 1 'is missing' "$weft" translate run --weights none.safetensors <train.en
 expect 1 'run is a folder: give a safetensors file' "$weft" translate run --weights run <train.en
 "$weft" tokenizer train --type word --specials '<pad>' --out unmarked.json train.en train.de 2>log || failed "unmarked: $(cat log)"
 expect 1 'which translation needs: weft tokenizer train makes one' "$weft" train seq2seq-tiny --train train.en,train.de --set shared=true \

@@ -107,9 +107,9 @@ grep -q 'warning: validation source: unknown tokens: 1 of 4 (25.0 %)' log || fai
 
 # --- what is refused: one line each
 t="$weft train seq2seq-tiny --out no"
-expect 2 'two files, source and target, not on 1' $t --train train.en
-expect 2 'two files, source and target, not on 3' $t --train train.en,train.de,valid.de
-expect 2 'validated on two files' $t --train train.en,train.de --valid valid.en
+expect 2 'two files, source and target, not 1' $t --train train.en
+expect 2 'two files, source and target, not 3' $t --train train.en,train.de,valid.de
+expect 2 '--valid takes two files' $t --train train.en,train.de --valid valid.en
 expect 2 'give --valid' $t --train train.en,train.de --set patience=3
 head -50 train.de >short.de
 expect 1 '50' $t --train train.en,short.de

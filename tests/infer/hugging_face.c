@@ -227,7 +227,7 @@ START_TEST(what_is_not_done_is_refused_by_name)
         {"modules.json", "models.Transformer", "models.CLIPModel", "the module \"sentence_transformers.models.CLIPModel\""},
         {"modules.json", "\"path\": \"\"", "\"path\": \"0_Transformer\"", "the model is that in \"0_Transformer\""},
         {"modules.json", "\"path\": \"1_Pooling\"", "\"path\": \"../1_Pooling\"", "leads out of the folder"},
-        {"modules.json", "\"path\": \"1_Pooling\"", "\"path\": \"2_Pooling\"", "2_Pooling/config.json is not there"},
+        {"modules.json", "\"path\": \"1_Pooling\"", "\"path\": \"2_Pooling\"", "2_Pooling/config.json is missing"},
         {"modules.json", "\"type\": \"sentence_transformers.models.Pooling\"", "\"type\": 1", "key \"type\""},
         {"sentence_bert_config.json", "\"do_lower_case\": false", "\"do_lower_case\": true", "key \"do_lower_case\""},
         {"sentence_bert_config.json", "20", "0", "key \"max_seq_length\": 0 is out of range"},
@@ -247,7 +247,7 @@ START_TEST(what_is_not_done_is_refused_by_name)
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         copy_folder();
         replace(bad[i].file, bad[i].from, bad[i].to);
-        ck_refused_folder(strstr(bad[i].message, "is not there") ? WF_ERR_IO : WF_ERR_FORMAT, bad[i].message);
+        ck_refused_folder(strstr(bad[i].message, "is missing") ? WF_ERR_IO : WF_ERR_FORMAT, bad[i].message);
         remove_folder();
     }
     copy_folder();
@@ -272,7 +272,7 @@ START_TEST(files_that_are_missing)
 {
     copy_folder();
     unlink(at("model.safetensors"));
-    ck_refused_folder(WF_ERR_IO, "model.safetensors is not there");
+    ck_refused_folder(WF_ERR_IO, "model.safetensors is missing");
     put_text("pytorch_model.bin", "x");
     ck_refused_folder(WF_ERR_IO, "pytorch_model.bin is not supported: save the model as safetensors");
     put_text("model.safetensors.index.json", "{}");

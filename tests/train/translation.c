@@ -274,12 +274,12 @@ START_TEST(bad_input_is_named)
     files[2] = o.train[1];
     o.train = files;
     o.train_files = 1;
-    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not on 1");
+    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not 1");
     o.train_files = 3;
-    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not on 3");
+    refused(&o, WF_ERR_ARGUMENT, "two files, source and target, not 3");
     o.train_files = 2;
     o.valid_files = 1;
-    refused(&o, WF_ERR_ARGUMENT, "validated on two files");
+    refused(&o, WF_ERR_ARGUMENT, "--valid takes two files");
     o.valid_files = 2;
     files[1] = in_folder("short.de");
     refused(&o, WF_ERR_FORMAT, "short.de");
@@ -361,7 +361,7 @@ START_TEST(a_resume_with_something_else_is_refused)
     refused(&other, WF_ERR_ARGUMENT, "seed");
     other = o;
     other.valid_files = 0;
-    refused(&other, WF_ERR_ARGUMENT, "validated on a text, and none is given");
+    refused(&other, WF_ERR_ARGUMENT, "was validated on a text: give the same --valid");
     other = o;
     other.valid = o.train;
     refused(&other, WF_ERR_ARGUMENT, "validated on another text");
@@ -372,7 +372,7 @@ START_TEST(a_resume_with_something_else_is_refused)
     ck_ok(wf_train(&without, NULL, error));
     without.valid_files = 2;
     without.resume = true;
-    refused(&without, WF_ERR_ARGUMENT, "was not validated, and a text for it is given");
+    refused(&without, WF_ERR_ARGUMENT, "was trained without validation");
     write_pairs("more.en", "more.de", 30, 3);
     const char *files[2] = {in_folder("more.en"), in_folder("more.de")};
     other = o;
