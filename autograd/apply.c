@@ -194,7 +194,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         node.need |= (unsigned)(tape->mode != WF_INFER && op->backward && in[i]->needs_grad) << i;
     }
     if (tape->backward_done) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: wf_backward has run on this tape; wf_tape_reset starts the next pass", op->name);
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: called after wf_backward: call wf_tape_reset first", op->name);
         return;
     }
     if (op->random)
@@ -218,7 +218,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     }
     if (op->shape(&c) != WF_OK) {
         if (tape->error.code == WF_OK)
-            wf_call_fail(&c, WF_ERR_SHAPE, "the op refuses these operands");
+            wf_call_fail(&c, WF_ERR_SHAPE, "the op's shape function failed on these operands");
         return;
     }
     wf_tensor *made[WF_MAX_OUTPUTS];

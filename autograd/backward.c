@@ -104,10 +104,10 @@ wf_status wf_backward(wf_tensor *x)
             wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN");
         else if (tape->backward_done)
             wf_tape_fail(tape, WF_ERR_STATE,
-                         "wf_backward has run on this record already: add the losses up and call it once "
-                         "(gradients of gradients are not supported)");
+                         "wf_backward was already called in this pass: add the losses and call it once "
+                         "(second-order gradients are not supported)");
         else if (tape_accepts(tape, "wf_backward", x) && !x->needs_grad)
-            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: '%s' depends on nothing that needs a gradient", wf_name_of(x));
+            wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: '%s' does not depend on a tensor that needs a gradient", wf_name_of(x));
     }
     if (tape->error.code != WF_OK) {
         mark_broken(tape);

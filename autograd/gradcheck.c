@@ -288,7 +288,7 @@ wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shap
 {
     struct check k = {.fn = fn, .ctx = ctx, .what = "function", .inputs = inputs, .mode = WF_GRADIENTS, .error = error};
     if (inputs < 1 || inputs > WF_MAX_INPUTS)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_check_function: %d inputs, 1 to %d are possible", inputs, WF_MAX_INPUTS);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_check_function: %d inputs is out of range, 1 to %d", inputs, WF_MAX_INPUTS);
     for (int i = 0; i < inputs; i++)
         k.in[i] = (struct check_input){.shape = shapes[i], .fill = fill ? fill[i] : WF_FILL_NORMAL, .limit = 1};
     wf_status status = check_begin(&k, options);

@@ -300,8 +300,7 @@ wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct w
 wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error)
 {
     if (op->cases.count == 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s has no cases: give its descriptor some, or nothing is known of its gradient",
-                            op->name);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s has no cases to check: add some to its descriptor", op->name);
     wf_status status = WF_OK;
     for (int i = 0; i < op->cases.count && status == WF_OK; i++)
         status = wf_check_case(op, &op->cases.list[i], options, error);
@@ -319,7 +318,7 @@ wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out
     *count = 0;
     *out = status == WF_OK ? wf_alloc_zero((size_t)n + 1, sizeof **out) : NULL;
     if (status == WF_OK && !*out)
-        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the numbers of a case");
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the results of a case");
     if (status == WF_OK) {
         for (int64_t j = 0; j < k->results; j++)
             (*out)[(*count)++] = k->result[j];

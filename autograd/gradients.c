@@ -198,7 +198,8 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
     if (x->base && x->recorded)
-        return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: ops have used the view '%s' already: call it right after the view is made",
+        return wf_tape_fail(tape, WF_ERR_STATE,
+                            "wf_retain_grad: the view '%s' was already used by an op: call it directly after creating the view",
                             wf_name_of(x));
     const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .need = 1};
     if (x->base && !node_record(tape, &node, &x))

@@ -208,19 +208,19 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
 {
     if (x->kind == TENSOR_PARAMETER) {
         if (!x->a.data)
-            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: wf_registry_build or wf_registry_load comes first",
+            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
                          op, wf_name_of(x));
         return x->a.data != NULL;
     }
     if (x->tape != tape) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' lives on another tape: make all inputs of an expression on one tape", op,
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' is on another tape: create all inputs of an expression on one tape", op,
                      wf_name_of(x));
         return false;
     }
     if (x->generation != tape->generation) {
         /* Its name, if it had one, is gone with the pass it was given in. */
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is from before the last wf_tape_reset: make it anew in each pass", op,
-                     x->made_by ? x->made_by : "nothing");
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is older than the last wf_tape_reset: create it again in each pass",
+                     op, x->made_by ? x->made_by : "nothing");
         return false;
     }
     if (x->kind == TENSOR_POISON && tape->error.code == WF_OK) {
@@ -231,7 +231,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
     while (root->base)
         root = root->base;
     if (root->released) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was given up in wf_backward: wf_keep it before", op, wf_name_of(x));
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was released in wf_backward: call wf_keep on it before", op, wf_name_of(x));
         return false;
     }
     return true;
@@ -292,7 +292,7 @@ wf_tape_mark wf_tape_here(const wf_tape *tape)
 wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
 {
     if (tape->mode != WF_INFER)
-        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind works in WF_INFER only: a recorded step needs all of its tensors");
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind works in WF_INFER only: a backward needs the recorded tensors");
     if (mark.word[5] != tape->generation)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
     wf_tensor kept = {0};
@@ -302,7 +302,8 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         if (!tape_accepts(tape, "wf_tape_rewind", keep))
             return &tape->poison;
         if (!wf_array_is_dense(&keep->a))
-            return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: keep wf_dense of it", wf_name_of(keep));
+            return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: pass wf_dense of it as keep",
+                                wf_name_of(keep));
         kept = *keep;
     }
     /* What lies above the mark is gone after the rewind (poisoned under AddressSanitizer): the value goes by a detour. */

@@ -17,7 +17,8 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
     int64_t count = wf_shape_count(shape);
     if (count < 0 || count > INT64_MAX / 16) {
         char text[96];
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: no tensor has the shape %s", made_by, wf_shape_text(shape, text, sizeof text));
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the shape %s is invalid: a size is negative, or there are too many elements", made_by,
+                            wf_shape_text(shape, text, sizeof text));
     }
     void *data = wf_tape_memory(tape, (size_t)count * wf_dtype_size(dtype));
     wf_tensor *x = data ? tape_new_tensor(tape, false) : NULL;
@@ -180,7 +181,7 @@ wf_status wf_item(const wf_tensor *x, double *value)
         char text[96];
         wf_shape shape = wf_array_shape(&x->a);
         if (x->tape)
-            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_item: '%s' has shape %s and type %s, one real number is wanted", wf_name_of(x),
+            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_item: '%s' has shape %s and dtype %s, but one real element is required", wf_name_of(x),
                          wf_shape_text(&shape, text, sizeof text), wf_dtype_name(x->a.dtype));
         return WF_ERR_SHAPE;
     }
@@ -195,8 +196,8 @@ wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
         return status;
     if (wf_array_count(&x->a) != count || x->a.dtype != WF_REAL) {
         if (x->tape)
-            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of type %s, %lld reals are wanted", wf_name_of(x),
-                         (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
+            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of dtype %s, but count is %lld real elements",
+                         wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
         return WF_ERR_SHAPE;
     }
     wf_shape shape = wf_array_shape(&x->a);
@@ -238,7 +239,8 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return WF_OK;
     if (x->generation != tape->generation || !tape->backward_done || !x->has_grad) {
         wf_tape_fail(tape, WF_ERR_STATE,
-                     "wf_grad: '%s' holds no gradient: call wf_backward, and wf_retain_grad before it for inner tensors", wf_name_of(x));
+                     "wf_grad: '%s' has no gradient: call wf_backward first, and for inner tensors wf_retain_grad before it",
+                     wf_name_of(x));
         return WF_ERR_STATE;
     }
     *view = x->grad;

@@ -71,7 +71,7 @@ wf_status wf_set_threads(int threads, wf_error *error)
 {
     int most = most_threads();
     if (threads < 1 || threads > most)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads: give 1 to %d (4 for each processor, at most %d)", threads, most,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads is out of range, 1 to %d (4 per processor, at most %d)", threads, most,
                             MAX_THREADS);
     wf_parallel_start(threads);
     return WF_OK;

@@ -16,7 +16,8 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
         __builtin_mul_overflow(rows + 1, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a cache of %d layers, %lld rows and %lld tokens is not possible", layers,
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "a cache of %d layers, %lld rows and %lld tokens is invalid: a size is not positive or too large", layers,
                             (long long)rows, (long long)capacity);
     cache->layer = wf_alloc_zero((size_t)layers, sizeof *cache->layer);
     cache->length = wf_alloc_zero((size_t)rows + 1, sizeof *cache->length);
@@ -112,11 +113,11 @@ static void move_rows(void *ctx, int64_t block)
 wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error)
 {
     if (rows < 0 || rows > cache->most_rows)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%lld rows can't be chosen from a cache that was made for %lld", (long long)rows,
-                            (long long)cache->most_rows);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%lld rows is out of range, 0 to %lld, the rows that the cache was initialised with",
+                            (long long)rows, (long long)cache->most_rows);
     for (int64_t i = 0; i < rows; i++)
         if (from[i] < 0 || from[i] >= cache->rows)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "row %d is not in a cache of %lld rows", from[i], (long long)cache->rows);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "row %d does not exist: the cache has %lld rows", from[i], (long long)cache->rows);
     const int64_t list = 2 * (cache->most_rows + 1);
     int32_t *to = cache->scratch + list, *of = to + list, *length = of + list;
     struct moving m = {.cache = cache, .to = to, .of = of, .length = length, .moves = plan(cache, from, rows, to, of)};

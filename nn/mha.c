@@ -12,10 +12,10 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
                          .no_output = o->no_output,
                          .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0};
     if (heads < 1 || (o->d_key == 0 && d % heads != 0)) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "%d heads don't divide a width of %lld: choose heads that do", heads, (long long)d);
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "heads = %d does not divide the width %lld: choose a divisor", heads, (long long)d);
         m->heads = m->kv_heads = 1;
     } else if (m->heads % m->kv_heads != 0) {
-        wf_scope_fail(scope, WF_ERR_ARGUMENT, "%d heads of keys and values don't divide %d heads", m->kv_heads, heads);
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "kv_heads = %d does not divide heads = %d", m->kv_heads, heads);
         m->kv_heads = m->heads;
     }
     m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
@@ -92,9 +92,11 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
         wf_tape_fail(tape, WF_ERR_STATE, "attention: a cache works in WF_INFER only");
     else if (k.ndim != 3 || k.dim[0] != cache->rows || cache->key_width != m->kv_heads * m->d_key ||
              cache->value_width != m->kv_heads * m->d_value)
-        wf_tape_fail(tape, WF_ERR_SHAPE, "attention: the cache has %lld rows of widths %lld and %lld, the call %lld rows of %lld and %lld",
-                     (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)k.dim[0],
-                     (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
+        wf_tape_fail(
+            tape, WF_ERR_SHAPE,
+            "attention: the cache has %lld rows of key width %lld and value width %lld, but the call has %lld rows of %lld and %lld",
+            (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)k.dim[0],
+            (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
     else if (most + T > cache->capacity)
         wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: it holds %lld of at most %lld tokens, and %lld more were given",
                      (long long)most, (long long)cache->capacity, (long long)T);
@@ -106,7 +108,7 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
     x->v = cached(tape, cache, kv->values, cache->value_width, most + T);
     if (most != least) {
         if (x->mask) {
-            wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a mask of the caller's and cached rows of different lengths don't go together");
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a mask cannot be combined with cached rows of different lengths");
             return false;
         }
         x->mask = ragged_mask(tape, cache, T, most + T, x->causal);
@@ -118,7 +120,7 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
 wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
 {
     if (!m->cross && wf_tape_of(memory))
-        return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT, "attention: only cross-attention has a memory");
+        return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT, "attention: wf_mha_memory requires cross-attention (.cross)");
     return wf_linear_forward(&m->kv, memory);
 }
 
@@ -143,7 +145,7 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
         a.v = wf_slice(qkv, -1, q + k, v);
     }
     if (call->cache && !through_cache(m, tape, call->cache, &a))
-        return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache can't be used");
+        return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y =
         wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal, .key_lengths = call->key_lengths,
                      .mask = a.mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,

@@ -68,10 +68,11 @@ wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const
     for (int i = 0; i < sequences; i++) {
         int64_t length = (int64_t)offsets[i + 1] - offsets[i];
         if (length < 0 || offsets[i + 1] > offsets[sequences])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "positions: the offsets must rise, but %d follows %d", offsets[i + 1], offsets[i]);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "positions: the offsets must be non-decreasing from 0 to N, but %d follows %d",
+                                offsets[i + 1], offsets[i]);
         if (length > m->length)
-            return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: sequence %d is %lld long, the model has %lld positions: shorten it", i,
-                                (long long)length, (long long)m->length);
+            return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: sequence %d has length %lld, but the model has %lld positions: shorten it",
+                                i, (long long)length, (long long)m->length);
         for (int32_t t = 0; t < length; t++)
             place[offsets[i] + t] = t;
     }

@@ -130,7 +130,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     wf_tensor *tensor = wf_parameter_init(memory, &info);
     char text[96];
     if (!possible || registry->slab > (int64_t)1 << 41)
-        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: a parameter can't have the shape %s", info.name,
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT,
+                     "%s: the shape %s is invalid for a parameter: a size is below 1, or the product is too large", info.name,
                      wf_shape_text(shape, text, sizeof text));
     else if (registry->values)
         wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);

@@ -151,7 +151,7 @@ static wf_status compare(const wf_registry *registry, const wf_safetensors *file
     say(&missing, "missing", text, sizeof text);
     say(&unexpected, "unexpected", text, sizeof text);
     say(&shaped, "with another shape", text, sizeof text);
-    return wf_error_set(error, WF_ERR_FORMAT, "the weights are not this model's: %s", text);
+    return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: %s", text);
 }
 
 static wf_status read_one(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, wf_real *values,

@@ -58,7 +58,7 @@ wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const st
     if (status != WF_OK)
         return status;
     if (!opt->grads)
-        return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients before");
+        return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
     opt->lr = o->lr > 0 ? o->lr : 1e-3;
     opt->beta1 = o->beta1 > 0 ? o->beta1 : 0.9;
     opt->beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
@@ -172,11 +172,10 @@ static void count_updates(struct wf_adam *opt)
 wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 {
     if (opt->grads->broken)
-        return wf_error_set(error, WF_ERR_STATE, "the last backward failed, so its gradients are not used: see wf_tape_error");
+        return wf_error_set(error, WF_ERR_STATE, "the last backward failed, and its gradients are invalid: see wf_tape_error");
     opt->grad_norm = wf_grad_norm(opt);
     if (!isfinite(opt->grad_norm))
-        return wf_error_set(error, WF_ERR_NUMERIC, "the norm of the gradients is %g in update %lld", opt->grad_norm,
-                            (long long)opt->step + 1);
+        return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g in update %lld", opt->grad_norm, (long long)opt->step + 1);
     opt->step++;
     struct update u = {.opt = opt, .grad_scale = 1};
     if (clip > 0)
@@ -227,8 +226,8 @@ wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const ch
         status = wf_safetensors_read(file, name_of(name, prefix, "steps", ""), WF_I64, opt->steps, count, error);
     for (int i = 0; status == WF_OK && i < count; i++)
         if (opt->steps[i] < 0 || opt->steps[i] > done)
-            status = wf_error_set(error, WF_ERR_FORMAT, "%s: %lld updates of a parameter in %lld steps", name, (long long)opt->steps[i],
-                                  (long long)done);
+            status = wf_error_set(error, WF_ERR_FORMAT, "%s: a parameter has %lld updates, more than the %lld steps", name,
+                                  (long long)opt->steps[i], (long long)done);
     for (int i = 0; status == WF_OK && i < 2 * count; i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i % count));
         if (!wf_registry_is_buffer(opt->registry, i % count))

@@ -8,7 +8,7 @@ static wf_status binary_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     wf_shape a = wf_array_shape(&c->in[0]), b = wf_array_shape(&c->in[1]), out;
     if (!wf_shape_broadcast(&a, &b, &out))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the shapes do not broadcast (aligned at the last dimension, sizes must be equal or 1)");
+        return wf_call_fail(c, WF_ERR_SHAPE, "the shapes do not broadcast: aligned at the last dimension, sizes must be equal or 1");
     c->out[0] = wf_call_shape(WF_REAL, &out);
     return WF_OK;
 }

@@ -26,10 +26,11 @@ static wf_status check_offsets(wf_call *c, const char *what, const int32_t *offs
 {
     for (int i = 0; i < n; i++)
         if (offsets[i] < 0 || offsets[i] > offsets[i + 1])
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must rise from 0, but %d follows %d at place %d", what, offsets[i + 1], offsets[i],
-                                i + 1);
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must not decrease or be negative, but %d follows %d at index %d", what,
+                                offsets[i + 1], offsets[i], i + 1);
     if (offsets[0] != 0 || offsets[n] != rows)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must run from 0 to the number of rows, %lld; they run from %d to %d", what,
+        return wf_call_fail(c, WF_ERR_ARGUMENT,
+                            "%s must begin with 0 and end with the number of rows, %lld; they begin with %d and end with %d", what,
                             (long long)rows, offsets[0], offsets[n]);
     return WF_OK;
 }
@@ -59,27 +60,27 @@ static wf_status attention_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_SHAPE,
                             packed ? "with offsets q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
     if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "%d heads cannot share %d heads of keys", a->heads, a->kv_heads);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "heads = %d is not a multiple of kv_heads = %d", a->heads, a->kv_heads);
     if (q->dim[last] < 1 || q->dim[last] % a->heads != 0)
-        return wf_call_fail(c, WF_ERR_SHAPE, "q's width %lld does not divide into %d heads", (long long)q->dim[last], a->heads);
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of q is not divisible by %d heads", (long long)q->dim[last], a->heads);
     const int64_t e = q->dim[last] / a->heads;
     if (k->dim[last] != e * a->kv_heads)
-        return wf_call_fail(c, WF_ERR_SHAPE, "k's width must be %lld: %d heads of %lld", (long long)(e * a->kv_heads), a->kv_heads,
-                            (long long)e);
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width of k must be %lld: %d heads of width %lld", (long long)(e * a->kv_heads),
+                            a->kv_heads, (long long)e);
     if (v->dim[last] < 1 || v->dim[last] % a->kv_heads != 0)
-        return wf_call_fail(c, WF_ERR_SHAPE, "v's width %lld does not divide into %d heads", (long long)v->dim[last], a->kv_heads);
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of v is not divisible by %d heads", (long long)v->dim[last], a->kv_heads);
     if (k->dim[n - 2] != v->dim[n - 2] || (n == 3 && (q->dim[0] != k->dim[0] || q->dim[0] != v->dim[0])))
-        return wf_call_fail(c, WF_ERR_SHAPE, "q, k and v must have one B, and k and v one S");
+        return wf_call_fail(c, WF_ERR_SHAPE, "q, k and v must have the same B, and k and v the same S");
     if (!(a->dropout >= 0 && a->dropout < 1))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "dropout is %g, it must be in 0 <= p < 1", a->dropout);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "dropout = %g is not in 0 <= p < 1", a->dropout);
     if (!isfinite(a->scale))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "scale is %g", a->scale);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "scale = %g is not finite", a->scale);
     wf_status status = WF_OK;
     if (packed) {
         if (a->key_lengths || wf_has(c, MASK) || c->outputs > 1)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows go neither with key_lengths, nor with a mask, nor with weights");
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask or weights");
         if (a->sequences < 0)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "%d sequences", a->sequences);
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
         status = check_offsets(c, "q_offsets", a->q_offsets, a->sequences, q->dim[0]);
         if (status == WF_OK)
             status = check_offsets(c, "k_offsets", a->k_offsets, a->sequences, k->dim[0]);
@@ -412,7 +413,8 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
     a.key_lengths = copied(tape, o->key_lengths, wf_dim(q, 0));
     if (tape && (o->sequences < 0 || (o->k_offsets && !o->q_offsets)))
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: %d sequences%s", o->sequences, o->q_offsets ? "" : ", k_offsets without q_offsets");
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: sequences = %d%s", o->sequences,
+                     o->sequences < 0 ? " is negative" : ", but k_offsets are given without q_offsets");
     if (o->q_offsets) {
         a.sequences = o->sequences;
         a.q_offsets = copied(tape, o->q_offsets, (int64_t)o->sequences + 1);

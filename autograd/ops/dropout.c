@@ -9,7 +9,7 @@ static wf_status dropout_shape(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
     if (!(a->p >= 0 && a->p < 1))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "p is %g, it must be in 0 <= p < 1", a->p);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "p = %g is not in 0 <= p < 1", a->p);
     return wf_same_shape(c);
 }
 

@@ -9,7 +9,7 @@ static wf_status embedding_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     wf_shape shape = wf_array_shape(&c->in[1]);
     if (c->in[0].ndim != 2 || shape.ndim == WF_MAX_DIMS || wf_shape_count(&shape) > INT32_MAX)
-        return wf_call_fail(c, WF_ERR_SHAPE, "weight [V, D] and ids of at most %d dimensions are wanted", WF_MAX_DIMS - 1);
+        return wf_call_fail(c, WF_ERR_SHAPE, "weight must be [V,D], and ids must have at most %d dimensions", WF_MAX_DIMS - 1);
     shape.dim[shape.ndim++] = c->in[0].dim[1];
     c->out[0] = wf_call_shape(WF_REAL, &shape);
     return WF_OK;

@@ -17,9 +17,10 @@ static wf_status loss_shape(wf_call *c, const wf_array *x, int targets)
     if (wf_want(c, targets, WF_I32) != WF_OK)
         return WF_ERR_ARGUMENT;
     if (!(a->smoothing >= 0 && a->smoothing <= 1))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "label_smoothing is %g, it must be in 0 .. 1", a->smoothing);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "label_smoothing = %g is not in 0 .. 1", a->smoothing);
     if (!(a->normalizer >= 0 && a->normalizer < 1e300))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "normalizer is %g, it must be a number of targets, or 0 for those here", a->normalizer);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "normalizer = %g must be a number of targets, or 0 for the number in this call",
+                            a->normalizer);
     wf_shape leading = wf_array_shape(x), shape = wf_array_shape(&c->in[targets]);
     leading.ndim--;
     if (!wf_shape_equal(&leading, &shape))
@@ -125,7 +126,7 @@ static wf_status cross_entropy_shape(wf_call *c)
     if (wf_want(c, 0, WF_REAL) != WF_OK)
         return WF_ERR_ARGUMENT;
     if (c->in[0].ndim < 1)
-        return wf_call_fail(c, WF_ERR_SHAPE, "logits [..., V] are wanted");
+        return wf_call_fail(c, WF_ERR_SHAPE, "logits must be [...,V], not a scalar");
     c->saved[0] = wf_call_shape(WF_F64, &(wf_shape){0}); /* the scale */
     return loss_shape(c, &c->in[0], 1);
 }
@@ -210,7 +211,7 @@ static wf_status fused_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
     if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
-        return wf_call_fail(c, WF_ERR_SHAPE, "x [..., D] and weight [V, D] are wanted");
+        return wf_call_fail(c, WF_ERR_SHAPE, "x must be [...,D], and weight [V,D]");
     wf_status status = wf_want_vector(c, 2, "bias", w->dim[0]);
     if (status != WF_OK)
         return status;

@@ -35,10 +35,10 @@ static wf_status norm_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     wf_shape rows = wf_array_shape(&c->in[0]);
     if (rows.ndim < 1)
-        return wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension");
+        return wf_call_fail(c, WF_ERR_SHAPE, "the operand is a scalar; at least one dimension is required");
     int64_t d = rows.dim[--rows.ndim];
     if (!(a->eps >= 0))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "eps is %g, it must not be negative", a->eps);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "eps = %g must not be negative", a->eps);
     c->saved[RSTD] = wf_call_shape(WF_REAL, &rows);
     if (is_layer(c))
         c->saved[MEAN] = wf_call_shape(WF_REAL, &rows);

@@ -95,8 +95,8 @@ static wf_status matmul_shape(wf_call *c)
     if (a->ndim < 2 || b->ndim < 2)
         return wf_call_fail(c, WF_ERR_SHAPE, "both operands need at least two dimensions");
     if (a->dim[a->ndim - 1] != b->dim[b->ndim - 2])
-        return wf_call_fail(c, WF_ERR_SHAPE, "the first has %lld columns, the second %lld rows", (long long)a->dim[a->ndim - 1],
-                            (long long)b->dim[b->ndim - 2]);
+        return wf_call_fail(c, WF_ERR_SHAPE, "the first operand has %lld columns, but the second has %lld rows",
+                            (long long)a->dim[a->ndim - 1], (long long)b->dim[b->ndim - 2]);
     wf_shape batch_a = batch_of(a), batch_b = batch_of(b), out;
     if (!wf_shape_broadcast(&batch_a, &batch_b, &out))
         return wf_call_fail(c, WF_ERR_SHAPE, "the leading dimensions do not broadcast");
@@ -179,7 +179,7 @@ static wf_status linear_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
     if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
-        return wf_call_fail(c, WF_ERR_SHAPE, "x [..., in] and weight [out, in] are wanted");
+        return wf_call_fail(c, WF_ERR_SHAPE, "x must be [...,in], and weight [out,in]");
     wf_shape shape = wf_array_shape(x);
     shape.dim[shape.ndim - 1] = w->dim[0];
     c->out[0] = wf_call_shape(WF_REAL, &shape);

@@ -4,9 +4,9 @@
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
 {
     if (!wf_has(c, i))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is missing", i + 1);
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is NULL", i + 1);
     if (c->in[i].dtype != dtype)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is %s, it must be %s", i + 1, wf_dtype_name(c->in[i].dtype),
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d has dtype %s, but %s is required", i + 1, wf_dtype_name(c->in[i].dtype),
                             wf_dtype_name(dtype));
     return WF_OK;
 }

@@ -4,7 +4,9 @@
 static wf_status softmax_shape(wf_call *c)
 {
     wf_status status = wf_same_shape(c);
-    return status == WF_OK && c->in[0].ndim < 1 ? wf_call_fail(c, WF_ERR_SHAPE, "the operand needs a dimension") : status;
+    return status == WF_OK && c->in[0].ndim < 1
+               ? wf_call_fail(c, WF_ERR_SHAPE, "the operand is a scalar; at least one dimension is required")
+               : status;
 }
 
 struct softmax {

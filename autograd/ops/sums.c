@@ -22,7 +22,7 @@ static wf_status sum_shape(wf_call *c)
     const struct sum_attr *a = c->attr;
     int dim = dim_of(c);
     if (dim < 0 || dim >= c->in[0].ndim)
-        return wf_call_fail(c, WF_ERR_SHAPE, "there is no dimension %d", a->dim);
+        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", a->dim);
     wf_shape shape = {.ndim = c->in[0].ndim - !a->keep};
     for (int d = 0, to = 0; d < c->in[0].ndim; d++)
         if (d != dim || a->keep)

@@ -47,13 +47,14 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
     wf_shape want = *shape;
     char text[96];
     if (want.ndim < 0 || want.ndim > WF_MAX_DIMS)
-        return view_fail("reshape", x, "%d dimensions are more than %d", want.ndim, WF_MAX_DIMS);
+        return view_fail("reshape", x, "%d dimensions is out of range, 0 to %d", want.ndim, WF_MAX_DIMS);
     int free_dim = -1;
     for (int d = 0; d < want.ndim; d++) {
         if (want.dim[d] >= 0)
             continue;
         if (want.dim[d] != -1 || free_dim >= 0)
-            return view_fail("reshape", x, "%s has more than one -1 or another negative size", wf_shape_text(shape, text, sizeof text));
+            return view_fail("reshape", x, "%s has more than one -1, or a negative size other than -1",
+                             wf_shape_text(shape, text, sizeof text));
         free_dim = d;
         want.dim[d] = 1;
     }
@@ -65,7 +66,7 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
         given = -1;
     }
     if (given != count)
-        return view_fail("reshape", x, "%lld elements do not fit into %s", (long long)count, wf_shape_text(shape, text, sizeof text));
+        return view_fail("reshape", x, "%lld elements cannot be reshaped to %s", (long long)count, wf_shape_text(shape, text, sizeof text));
     if (count == 0) {
         view = wf_array_dense(a.data, a.dtype, &want);
         return wf_apply_view("reshape", x, &view);
@@ -87,7 +88,7 @@ wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
         return result;
     int i = dim0, j = dim1;
     if (!find_dim(&i, a.ndim) || !find_dim(&j, a.ndim))
-        return view_fail("transpose", x, "there are no dimensions %d and %d", dim0, dim1);
+        return view_fail("transpose", x, "dimensions %d and %d do not both exist", dim0, dim1);
     a = wf_array_transpose(a, i, j);
     return wf_apply_view("transpose", x, &a);
 }
@@ -100,11 +101,11 @@ static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, in
         return result;
     int d = dim;
     if (!find_dim(&d, a.ndim))
-        return view_fail(op, x, "there is no dimension %d", dim);
+        return view_fail(op, x, "dimension %d does not exist", dim);
     int64_t from = start < 0 ? start + a.dim[d] : start;
     if (from < 0 || length < 0 || from > a.dim[d] || length > a.dim[d] - from)
-        return view_fail(op, x, "%lld elements from %lld reach outside dimension %d, which has %lld", (long long)length, (long long)start,
-                         dim, (long long)a.dim[d]);
+        return view_fail(op, x, "length %lld from start %lld is outside dimension %d, which has size %lld", (long long)length,
+                         (long long)start, dim, (long long)a.dim[d]);
     if (wf_array_count(&a) > 0 && length > 0)
         a = wf_array_slice(a, d, from, length);
     a.dim[d] = length;
@@ -123,9 +124,9 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
     if (wf_is_poison(x))
         bad = x;
     else if (!find_dim(&d, ndim))
-        bad = view_fail("split", x, "there is no dimension %d", dim);
+        bad = view_fail("split", x, "dimension %d does not exist", dim);
     else if (n < 1 || wf_dim(x, d) % n != 0)
-        bad = view_fail("split", x, "dimension %d of size %lld does not split into %d equal parts", dim, (long long)wf_dim(x, d), n);
+        bad = view_fail("split", x, "dimension %d of size %lld cannot be divided into %d equal parts", dim, (long long)wf_dim(x, d), n);
     int64_t length = bad ? 0 : wf_dim(x, d) / n;
     for (int i = 0; i < n; i++)
         parts[i] = bad ? bad : slice("split", x, d, i * length, length);
@@ -135,7 +136,7 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
 static wf_status dense_shape(wf_call *c)
 {
     if (!wf_has(c, 0))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "the operand is missing");
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "the operand is NULL");
     wf_shape shape = wf_array_shape(&c->in[0]);
     c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
     return WF_OK;
@@ -180,21 +181,21 @@ static wf_status concat_shape(wf_call *c)
     const struct concat *attr = c->attr;
     for (int i = 0; i < c->inputs; i++)
         if (!wf_has(c, i))
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is missing", i + 1);
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is NULL", i + 1);
     wf_shape shape = wf_array_shape(&c->in[0]);
     int dim = attr->dim;
     if (!find_dim(&dim, shape.ndim))
-        return wf_call_fail(c, WF_ERR_SHAPE, "there is no dimension %d", attr->dim);
+        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", attr->dim);
     for (int i = 1; i < c->inputs; i++) {
         const wf_array *part = &c->in[i];
         if (part->dtype != c->in[0].dtype)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is %s, the first is %s", i + 1, wf_dtype_name(part->dtype),
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d has dtype %s, but the first has %s", i + 1, wf_dtype_name(part->dtype),
                                 wf_dtype_name(c->in[0].dtype));
         bool fits = part->ndim == shape.ndim;
         for (int d = 0; fits && d < shape.ndim; d++)
             fits = d == dim || part->dim[d] == shape.dim[d];
         if (!fits)
-            return wf_call_fail(c, WF_ERR_SHAPE, "the parts may differ in dimension %d only", attr->dim);
+            return wf_call_fail(c, WF_ERR_SHAPE, "the shapes of the parts may differ in dimension %d only", attr->dim);
         shape.dim[dim] += part->dim[dim];
     }
     c->out[0] = wf_call_shape(c->in[0].dtype, &shape);

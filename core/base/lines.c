@@ -40,7 +40,7 @@ wf_status wf_text_refuse(const char *name, int64_t line, int64_t column, const c
                             "%s:1:1: this is UTF-16, not UTF-8; convert it, for example with iconv -f utf-16 -t utf-8", name);
     if (!data[0])
         return wf_error_set(error, WF_ERR_FORMAT,
-                            "%s:%" PRId64 ":%" PRId64 ": a NUL byte: this is not text, or it is in UTF-16; convert it to UTF-8", name, line,
+                            "%s:%" PRId64 ":%" PRId64 ": a NUL byte: the file is not text, or is UTF-16; convert it to UTF-8", name, line,
                             column);
     return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ":%" PRId64 ": not UTF-8: byte 0x%02X: %s; convert it to UTF-8", name, line,
                         column, (unsigned char)data[0], wf_utf8_fault(data, length));
@@ -48,7 +48,7 @@ wf_status wf_text_refuse(const char *name, int64_t line, int64_t column, const c
 
 wf_status wf_text_empty(const char *name, wf_error *error)
 {
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; give one with text in it", name);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the file is empty; text is required", name);
 }
 
 int64_t wf_line_first(const char *text, int64_t bytes)
@@ -161,7 +161,7 @@ static wf_status find_end(struct wf_lines *l, int64_t bytes, const char **end, w
             seen = held;
         }
         if (l->longest > 0 && (*end ? *end - l->data - l->begin : held) > l->longest)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of more than %" PRId64 " bytes; is this text in lines?",
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of more than %" PRId64 " bytes; is this a text file?",
                                 l->name, l->line, l->longest);
         if (*end || l->ended)
             return WF_OK;

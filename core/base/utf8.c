@@ -49,13 +49,13 @@ const char *wf_utf8_fault(const char *data, int64_t length)
 {
     const unsigned char *p = (const unsigned char *)data;
     if (p[0] < 0xC0)
-        return "a continuation byte without a start";
+        return "a continuation byte without a start byte";
     if (p[0] < 0xC2)
         return "an overlong form";
     if (p[0] > 0xF4)
-        return p[0] < 0xF8 ? "above U+10FFFF" : "a byte that UTF-8 never uses";
+        return p[0] < 0xF8 ? "above U+10FFFF" : "a byte that never occurs in UTF-8";
     if (length < 2)
-        return "a sequence cut short";
+        return "a truncated sequence";
     if ((p[1] & 0xC0) == 0x80) {
         if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90))
             return "an overlong form";
@@ -64,7 +64,7 @@ const char *wf_utf8_fault(const char *data, int64_t length)
         if (p[0] == 0xF4 && p[1] > 0x8F)
             return "above U+10FFFF";
     }
-    return "a sequence cut short";
+    return "a truncated sequence";
 }
 
 bool wf_utf8_printable(uint32_t point)

@@ -173,7 +173,7 @@ START_TEST(targets_out_of_range)
     wf_tape_reset(t, WF_GRADIENTS);
     z = normal(t, 1, WF_SHAPE(1, 5));
     expect_error(wf_cross_entropy(z, wf_ids_of(t, (int32_t[]){0}, WF_SHAPE(1)), .label_smoothing = 1.5), WF_ERR_ARGUMENT,
-                 "label_smoothing is 1.5");
+                 "label_smoothing = 1.5");
     wf_tape_free(t);
 }
 END_TEST

@@ -125,7 +125,7 @@ START_TEST(what_no_text_may_hold_is_placed)
 {
     for (int block = 0; block < 2; block++) {
         ck_refused("one\ntwo \xFF\n", 10, block, "core_lines.txt:2:5: not UTF-8: byte 0xFF");
-        ck_refused("\xEF\xBB\xBF\xC3(\n", 6, block, "core_lines.txt:1:4: not UTF-8: byte 0xC3: a sequence cut short");
+        ck_refused("\xEF\xBB\xBF\xC3(\n", 6, block, "core_lines.txt:1:4: not UTF-8: byte 0xC3: a truncated sequence");
         ck_refused("one\ntwo\nthr\0e", 13, block, "core_lines.txt:3:4: a NUL byte");
         ck_refused("\xFF\xFEo\0n\0", 6, block, "core_lines.txt:1:1: this is UTF-16");
     }

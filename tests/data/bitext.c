@@ -143,7 +143,7 @@ START_TEST(bytes_that_are_no_text)
     ck_fails(open_texts(TEXTS("w1\nw2 \xFF w3\nw\xC0\n", "\xFF\n2\n3\n"), &options, &b, error), WF_ERR_FORMAT,
              "a.en:2:4: not UTF-8: byte 0xFF");
     ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82\n"), &options, &b, error), WF_ERR_FORMAT,
-             "b.de:2:4: not UTF-8: byte 0xE2: a sequence cut short");
+             "b.de:2:4: not UTF-8: byte 0xE2: a truncated sequence");
     ck_fails(open_texts(TEXTS("w1\nw2\n", "w1\nw2 \xE2\x82"), &options, &b, error), WF_ERR_FORMAT, "b.de:2:4: not UTF-8: byte 0xE2");
     ck_fails(open_texts(TEXTS("\xEF\xBB\xBF\xED\xA0\x80\n", "w1\n"), &options, &b, error), WF_ERR_FORMAT,
              "a.en:1:4: not UTF-8: byte 0xED: a surrogate");

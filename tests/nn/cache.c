@@ -175,7 +175,7 @@ START_TEST(rows_selected)
     }
     wf_error e = {0};
     ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){0, 3}, 2, &e), WF_ERR_ARGUMENT); /* that row was dropped */
-    ck_assert_str_eq(e.message, "row 3 is not in a cache of 3 rows");
+    ck_assert_str_eq(e.message, "row 3 does not exist: the cache has 3 rows");
     ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){-1}, 1, NULL), WF_ERR_ARGUMENT);
     ck_assert_int_eq(wf_cache_select(&cache, (int32_t[]){0, 0, 0, 0, 0}, 5, NULL), WF_ERR_ARGUMENT);
     ck_assert_int_eq(cache.rows, 3);

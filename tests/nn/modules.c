@@ -167,9 +167,9 @@ START_TEST(attention_refuses)
         struct wf_mha_options options;
         const char *message;
     } bad[] = {
-        {5, {0}, "a.b: 5 heads don't divide a width of 12: choose heads that do"},
-        {0, {0}, "a.b: 0 heads don't divide a width of 12: choose heads that do"},
-        {4, {.kv_heads = 3}, "a.b: 3 heads of keys and values don't divide 4 heads"},
+        {5, {0}, "a.b: heads = 5 does not divide the width 12: choose a divisor"},
+        {0, {0}, "a.b: heads = 0 does not divide the width 12: choose a divisor"},
+        {4, {.kv_heads = 3}, "a.b: kv_heads = 3 does not divide heads = 4"},
         {4, {.dropout = 1.5}, "a.b: dropout 1.5 is not in 0 <= p < 1"},
         {4, {.dropout = NAN}, "a.b: dropout nan is not in 0 <= p < 1"},
     };

@@ -73,10 +73,10 @@ START_TEST(positions)
         int32_t offsets[3];
         const char *says;
     } bad[] = {{{0, 18, 25}, "positions: sequence 0 is 18 long, the model has 17 positions: shorten it"},
-               {{0, 26, 25}, "positions: the offsets must rise, but 26 follows 0"},
+               {{0, 26, 25}, "positions: the offsets must be non-decreasing from 0 to N, but 26 follows 0"},
                {{1, 9, 25}, "is not [N,d] with offsets from 0 to N"},
                {{0, 9, 24}, "is not [N,d] with offsets from 0 to N"},
-               {{0, -3, 25}, "positions: the offsets must rise, but -3 follows 0"}};
+               {{0, -3, 25}, "positions: the offsets must be non-decreasing from 0 to N, but -3 follows 0"}};
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         wf_tape_reset(g.tape, WF_INFER);
         ck_assert(wf_is_poison(wf_positions_packed(&g.positions, wf_input(g.tape, x, WF_SHAPE(25, D), false), bad[i].offsets, 2)));
@@ -115,7 +115,7 @@ START_TEST(a_memory_computed_once)
         same(packed + t * D, bias, D, "a sequence without keys");
     wf_tape_reset(g.tape, WF_INFER);
     ck_assert(wf_is_poison(wf_mha_memory(&g.self, wf_input(g.tape, memory, WF_SHAPE(20, D), false))));
-    ck_assert_str_eq(wf_tape_error(g.tape)->message, "attention: only cross-attention has a memory");
+    ck_assert_str_eq(wf_tape_error(g.tape)->message, "attention: wf_mha_memory requires cross-attention (.cross)");
     stop(&g);
 }
 END_TEST

@@ -336,9 +336,10 @@ START_TEST(errors_of_declaring)
     static const struct {
         wf_shape shape;
         const char *message;
-    } bad[] = {{{2, {3, 0}}, "w: a parameter can't have the shape [3,0]"},
-               {{1, {-2}}, "w: a parameter can't have the shape [-2]"},
-               {{2, {1LL << 40, 1LL << 40}}, "w: a parameter can't have the shape [1099511627776,1099511627776]"}};
+    } bad[] = {{{2, {3, 0}}, "w: the shape [3,0] is invalid for a parameter: a size is below 1, or the product is too large"},
+               {{1, {-2}}, "w: the shape [-2] is invalid for a parameter: a size is below 1, or the product is too large"},
+               {{2, {1LL << 40, 1LL << 40}},
+                "w: the shape [1099511627776,1099511627776] is invalid for a parameter: a size is below 1, or the product is too large"}};
     for (int i = 0; i < 3; i++) {
         r = new_registry();
         wf_tensor *p = wf_parameter(wf_root(r), "w", &bad[i].shape, .init = {0});

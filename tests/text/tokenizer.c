@@ -105,7 +105,7 @@ START_TEST(unknown_characters)
         {"a\xCC\x81", "line 1, column 2 (offset 1): the character U+0301 is not"},
         {"\n\n\xE2\x80\xAE", "line 3, column 1 (offset 2): the character U+202E is not"},
         {"\xF4\x8F\xBF\xBF", "the character U+10FFFF is not"},
-        {"a\xC3", "line 1, column 2 (offset 1): not UTF-8: byte 0xC3: a sequence cut short"},
+        {"a\xC3", "line 1, column 2 (offset 1): not UTF-8: byte 0xC3: a truncated sequence"},
         {"\xC3\xA9\xED\xA0\x80", "line 1, column 2 (offset 2): not UTF-8: byte 0xED: a surrogate"},
     };
     ck_ok(wf_tokenizer_encode(t, "cab", 3, &ids, error));
