@@ -280,10 +280,12 @@ START_TEST(errors)
     refused(&r, WF_TRAIN, 2, 1, &cache, "attention: a cache works in WF_INFER only");
     refused(&r, WF_GRADIENTS, 2, 1, &cache, "attention: a cache works in WF_INFER only");
     refused(&r, WF_INFER, 2, 6, &cache, "attention: the cache is full: it holds 3 of at most 8 tokens, and 6 more were given");
-    refused(&r, WF_INFER, 1, 1, &cache, "attention: the cache has 2 rows of widths 24 and 24, the call 1 rows of 24 and 24");
+    refused(&r, WF_INFER, 1, 1, &cache,
+            "attention: the cache has 2 rows of key width 24 and value width 24, but the call has 1 rows of 24 and 24");
     ck_ok(wf_cache_init(&wrong, LAYERS, 2, 8, 12, 24, error));
     wrong.length[0] = wrong.length[1] = 3;
-    refused(&r, WF_INFER, 2, 1, &wrong, "attention: the cache has 2 rows of widths 12 and 24, the call 2 rows of 24 and 24");
+    refused(&r, WF_INFER, 2, 1, &wrong,
+            "attention: the cache has 2 rows of key width 12 and value width 24, but the call has 2 rows of 24 and 24");
     wf_cache_free(&wrong);
 
     /* The cache is as it was, and goes on. */
