@@ -318,22 +318,22 @@ START_TEST(refusals)
     wf_tensor *some = (wf_tensor *)&refused; /* replaced by a mask of a wrong shape or type */
     typedef struct wf_attention_options O;
     refused(WF_ERR_SHAPE, "3 heads", (O){.heads = 3}, 3, 8, 8);
-    refused(WF_ERR_ARGUMENT, "4 heads cannot share 3", (O){.heads = 4, .kv_heads = 3}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "heads = 4 is not a multiple of kv_heads = 3", (O){.heads = 4, .kv_heads = 3}, 3, 8, 8);
     refused(WF_ERR_SHAPE, "the width of k must be 8", (O){.heads = 2}, 3, 8, 6);
     refused(WF_ERR_SHAPE, "[B,T,H*E]", (O){.heads = 2}, 2, 8, 8);
     refused(WF_ERR_ARGUMENT, "key_lengths[1] = 6", (O){.heads = 2, .key_lengths = (const int32_t[]){5, 6}}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "key_lengths[0] = -1", (O){.heads = 2, .key_lengths = (const int32_t[]){-1, 5}}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1.5", (O){.heads = 2, .dropout = 1.5}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1", (O){.heads = 2, .dropout = 1}, 3, 8, 8);
-    refused(WF_ERR_ARGUMENT, "scale is nan", (O){.heads = 2, .scale = NAN}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "scale = nan", (O){.heads = 2, .scale = NAN}, 3, 8, 8);
     refused(WF_ERR_SHAPE, "[2,1,3,5]", (O){.heads = 1, .mask = some}, 3, 8, 8);
-    refused(WF_ERR_ARGUMENT, "must be BOOL", (O){.heads = 2, .mask = some}, 3, 8, 8);
-    refused(WF_ERR_ARGUMENT, "q_offsets must run from 0",
+    refused(WF_ERR_ARGUMENT, "BOOL is required", (O){.heads = 2, .mask = some}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "q_offsets must begin with 0",
             (O){.heads = 2, .q_offsets = (const int32_t[]){0, 5}, .k_offsets = (const int32_t[]){0, 10}, .sequences = 1}, 2, 8, 8);
     refused(WF_ERR_ARGUMENT, "k_offsets must not decrease",
             (O){.heads = 2, .q_offsets = (const int32_t[]){0, 2, 6}, .k_offsets = (const int32_t[]){0, 11, 10}, .sequences = 2}, 2, 8, 8);
     refused(WF_ERR_ARGUMENT, "without q_offsets", (O){.heads = 2, .k_offsets = (const int32_t[]){0, 10}, .sequences = 1}, 2, 8, 8);
-    refused(WF_ERR_ARGUMENT, "neither with key_lengths",
+    refused(WF_ERR_ARGUMENT, "cannot be combined with key_lengths",
             (O){.heads = 2,
                 .key_lengths = (const int32_t[]){1, 1, 1, 1, 1, 1},
                 .q_offsets = (const int32_t[]){0, 6},

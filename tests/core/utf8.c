@@ -107,11 +107,11 @@ START_TEST(faults_have_names)
         {"\xFF", "never"},
         {"\x80", "continuation"},
         {"\xBF", "continuation"},
-        {"\xC3", "cut"},
-        {"\xE2\x82", "cut"},
-        {"\xE2\x82\x41", "cut"},
-        {"\xF0\x9F\x98", "cut"},
-        {"\xC3(", "cut"},
+        {"\xC3", "truncated"},
+        {"\xE2\x82", "truncated"},
+        {"\xE2\x82\x41", "truncated"},
+        {"\xF0\x9F\x98", "truncated"},
+        {"\xC3(", "truncated"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t length = (int64_t)strlen(cases[i].bytes);

@@ -72,7 +72,7 @@ START_TEST(positions)
     static const struct {
         int32_t offsets[3];
         const char *says;
-    } bad[] = {{{0, 18, 25}, "positions: sequence 0 is 18 long, the model has 17 positions: shorten it"},
+    } bad[] = {{{0, 18, 25}, "positions: sequence 0 has length 18, but the model has 17 positions: shorten it"},
                {{0, 26, 25}, "positions: the offsets must be non-decreasing from 0 to N, but 26 follows 0"},
                {{1, 9, 25}, "is not [N,d] with offsets from 0 to N"},
                {{0, 9, 24}, "is not [N,d] with offsets from 0 to N"},
