@@ -46,7 +46,7 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
         if (i == without)
             continue;
         if (!equals || equals == a->setting[i] || equals - a->setting[i] >= (ptrdiff_t)sizeof key)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not a KEY=VALUE, such as lr=1e-3", a->setting[i]);
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not of the form KEY=VALUE, such as lr=1e-3", a->setting[i]);
         snprintf(key, sizeof key, "%.*s", (int)(equals - a->setting[i]), a->setting[i]);
         wf_status status = check_setting(a, key, error);
         if (status == WF_OK && (status = wf_config_set(config, key, equals + 1, error)) != WF_OK)

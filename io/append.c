@@ -26,7 +26,8 @@ static wf_status drop_after(struct append_file *file, append_keeper *keep, int64
     if (status == WF_OK && !prefix)
         status = wf_file_save(file->path, data, file->bytes, error);
     else if (status == WF_OK && file->bytes < bytes && truncate(file->path, file->bytes) != 0)
-        status = wf_error_set(error, WF_ERR_IO, "%s: cannot be cut at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(errno));
+        status =
+            wf_error_set(error, WF_ERR_IO, "%s: cannot be truncated to %" PRId64 " bytes: %s", file->path, file->bytes, wf_reason(errno));
     wf_free(data);
     return status;
 }
@@ -63,7 +64,7 @@ wf_status append_piece(struct append_file *file, const void *piece, int64_t leng
     int number = done < 0 ? errno : ENOSPC; /* a short write of so few bytes has one cause */
     wf_error_set(error, WF_ERR_IO, "%s: cannot be written at byte %" PRId64 ": %s", file->path, file->bytes, wf_reason(number));
     if (done > 0 && ftruncate(file->fd, file->bytes) != 0)
-        wf_error_prefix(error, "a torn %s is left", name);
+        wf_error_prefix(error, "an incomplete %s remains", name);
     return WF_ERR_IO;
 }
 

@@ -50,7 +50,7 @@ wf_status wf_file_set_aside(const char *folder, const char *name, const char *as
         if (!to)
             status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path in %s", folder);
         else if (!is_there(to) && rename(from, to) != 0)
-            status = wf_error_set(error, WF_ERR_IO, "%s: cannot be renamed to %s, and would be replaced: %s", from, to, wf_reason(errno));
+            status = wf_error_set(error, WF_ERR_IO, "%s: would be replaced, and cannot be renamed to %s: %s", from, to, wf_reason(errno));
         else if (!is_there(from))
             *moved = to;
     }

@@ -82,7 +82,7 @@ wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const c
         uint64_t length;
         memcpy(&length, data + at, sizeof length);
         if (load32(data + at + 8) != wf_record_checksum(data + at, 8))
-            return damaged(where, at, "no record begins here: its checksum is wrong", error);
+            return damaged(where, at, "not a record: its length's checksum is wrong", error);
         if (length > (uint64_t)(bytes - at) || bytes - at - (int64_t)length < WF_RECORD_HEAD + WF_RECORD_TAIL)
             break; /* torn */
         const char *content = data + at + WF_RECORD_HEAD;
@@ -94,9 +94,9 @@ wf_status wf_event_records_keep(char *data, int64_t bytes, int64_t last, const c
         if (status == WF_ERR_MEMORY)
             return wf_error_set(error, status, "%s: no memory for the record at byte %" PRId64, where, at);
         if (status != WF_OK)
-            return damaged(where, at, "the record is not an event", error);
+            return damaged(where, at, "the record is not a TensorBoard event", error);
         if (at == 0 && !event.versioned)
-            return damaged(where, at, "the first event does not say brain.Event: this is not an event file", error);
+            return damaged(where, at, "not an event file: the first event's file_version is not brain.Event:2", error);
         if (at > 0 && event.step > last)
             continue;
         *prefix &= *kept == at;

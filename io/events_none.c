@@ -2,7 +2,7 @@
 /* In the place of events.c where the library is built without protobuf-c. */
 #include <weft/events.h>
 
-static const char why[] = "this library was built without protobuf-c: it writes no event files for TensorBoard (meson option tensorboard)";
+static const char why[] = "this library was built without protobuf-c and cannot write TensorBoard event files (meson option tensorboard)";
 
 bool wf_events_available(void)
 {

@@ -18,7 +18,7 @@ static wf_status check_object(const json_t *object, const char *where, wf_error 
 {
     if (json_is_object(object))
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s: %s where an object is expected", where, type_name(object));
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: an object is expected, not %s", where, type_name(object));
 }
 
 /* Sets *value to the member, which has one of two types, or to NULL: on an error, and where it is optional and absent. */
@@ -35,8 +35,8 @@ static wf_status find(const json_t *object, const char *where, const char *key, 
     if (!member || (json_is_null(member) && need == WF_JSON_OPTIONAL))
         return WF_OK;
     if (json_typeof(member) != type && json_typeof(member) != or_type)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: key %s: %s where %s is expected", where, wf_text_quote(key, quoted),
-                            type_name(member), wanted);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: key %s: %s is expected, not %s", where, wf_text_quote(key, quoted), wanted,
+                            type_name(member));
     *value = member;
     return WF_OK;
 }
@@ -123,7 +123,7 @@ wf_status wf_json_only_keys(const json_t *object, const char *where, const char 
         while (*name && strcmp(*name, key))
             name++;
         if (!*name)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: the key %s is not known", where, wf_text_quote(key, quoted));
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: unknown key %s", where, wf_text_quote(key, quoted));
     }
     return status;
 }
@@ -150,8 +150,8 @@ wf_status wf_json_set_double(json_t *object, const char *key, double value, wf_e
 {
     char quoted[WF_QUOTE_SIZE];
     if (!isfinite(value))
-        return wf_error_set(error, WF_ERR_NUMERIC, "the JSON key %s cannot hold %s", wf_text_quote(key, quoted),
-                            isnan(value) ? "a NaN" : "an infinity");
+        return wf_error_set(error, WF_ERR_NUMERIC, "the JSON key %s cannot have the value %s", wf_text_quote(key, quoted),
+                            isnan(value) ? "NaN" : "infinity");
     return wf_json_set_new(object, key, json_real(value), error);
 }
 
@@ -164,7 +164,7 @@ wf_status wf_json_set_string(json_t *object, const char *key, const char *value,
 {
     char quoted[WF_QUOTE_SIZE], quoted_value[WF_QUOTE_SIZE];
     if (wf_utf8_check(value, (int64_t)strlen(value)) >= 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the JSON key %s cannot hold %s, which is not UTF-8", wf_text_quote(key, quoted),
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the value of the JSON key %s is not UTF-8: %s", wf_text_quote(key, quoted),
                             wf_text_quote(value, quoted_value));
     return wf_json_set_new(object, key, json_string(value), error);
 }

@@ -31,7 +31,7 @@ wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error)
     const char *descr = array->dtype < WF_DTYPE_COUNT ? descrs[array->dtype] : NULL;
     int64_t bytes;
     if (!descr)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: an array of dtype %s can't be written as .npy: F32, F64, I32 and BOOL can", path,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: an array of dtype %s cannot be written as .npy, only F32, F64, I32 and BOOL", path,
                             array->dtype < WF_DTYPE_COUNT ? wf_dtype_name(array->dtype) : "?");
     if (!wf_array_writable(array, &bytes))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the array's shape or data are not valid", path);

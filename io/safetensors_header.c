@@ -24,7 +24,7 @@ static wf_status read_dtype(const json_t *info, struct wf_safetensors_entry *ent
             entry->dtype = (wf_dtype)i;
             return WF_OK;
         }
-    return wf_error_set(error, WF_ERR_FORMAT, "dtype %s is not known", wf_text_quote(json_string_value(value), quoted));
+    return wf_error_set(error, WF_ERR_FORMAT, "unknown dtype %s", wf_text_quote(json_string_value(value), quoted));
 }
 
 static wf_status read_shape(const json_t *info, struct wf_safetensors_entry *entry, wf_error *error)
@@ -38,12 +38,12 @@ static wf_status read_shape(const json_t *info, struct wf_safetensors_entry *ent
     for (int i = 0; i < entry->shape.ndim; i++) {
         const json_t *dim = json_array_get(shape, (size_t)i);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return wf_error_set(error, WF_ERR_FORMAT, "\"shape\" holds something other than integers from 0");
+            return wf_error_set(error, WF_ERR_FORMAT, "\"shape\" must contain non-negative integers only");
         entry->shape.dim[i] = json_integer_value(dim);
     }
     entry->count = wf_shape_count(&entry->shape);
     if (entry->count < 0 || __builtin_mul_overflow(entry->count, (int64_t)wf_dtype_size(entry->dtype), &entry->bytes))
-        return wf_error_set(error, WF_ERR_FORMAT, "the shape has more elements than can be counted");
+        return wf_error_set(error, WF_ERR_FORMAT, "the shape has too many elements");
     return WF_OK;
 }
 
@@ -56,9 +56,9 @@ static wf_status read_range(const wf_safetensors *file, const json_t *info, stru
     int64_t begin = json_integer_value(from), end = json_integer_value(to), room = file->bytes - file->start;
     char shape[160];
     if (begin < 0 || end < begin)
-        return wf_error_set(error, WF_ERR_FORMAT, "the byte range %" PRId64 " to %" PRId64 " runs backwards", begin, end);
+        return wf_error_set(error, WF_ERR_FORMAT, "the byte range %" PRId64 " to %" PRId64 " is negative or reversed", begin, end);
     if (end - begin != entry->bytes)
-        return wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " bytes given, but %s %s takes %" PRId64, end - begin,
+        return wf_error_set(error, WF_ERR_FORMAT, "the byte range has %" PRId64 " bytes, but %s %s takes %" PRId64, end - begin,
                             wf_dtype_name(entry->dtype), wf_shape_text(&entry->shape, shape, sizeof shape), entry->bytes);
     if (end > room)
         return wf_error_set(error, WF_ERR_FORMAT, "ends %" PRId64 " bytes after the end of the file (byte %" PRId64 "): is it truncated?",
@@ -101,7 +101,7 @@ static wf_status read_entries(wf_safetensors *file, wf_error *error)
         if (is_metadata)
             read_metadata(file, value, error);
         else if (!json_is_object(value))
-            wf_error_set(error, WF_ERR_FORMAT, "is not described by an object");
+            wf_error_set(error, WF_ERR_FORMAT, "its description is not a JSON object");
         else if (read_dtype(value, entry, error) == WF_OK && read_shape(value, entry, error) == WF_OK &&
                  read_range(file, value, entry, error) == WF_OK)
             file->by_name[file->count++] = entry;
@@ -173,7 +173,7 @@ wf_status wf_safetensors_header(wf_safetensors *file, const char *text, wf_error
     if (!file->header && wf_json_memory_failed())
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a header of %" PRId64 " bytes", bytes);
     if (!file->header)
-        return wf_error_set(error, WF_ERR_FORMAT, "the header is wrong near byte %d: %s", 8 + failure.position, failure.text);
+        return wf_error_set(error, WF_ERR_FORMAT, "invalid header near byte %d: %s", 8 + failure.position, failure.text);
     wf_status status = read_entries(file, error);
     return status == WF_OK ? check_cover(file, error) : status;
 }

@@ -123,7 +123,7 @@ static wf_status check_bools(const wf_safetensors *file, const struct wf_safeten
     char quoted[WF_QUOTE_SIZE];
     for (int64_t i = 0; i < entry->bytes; i++)
         if (data[i] > 1)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s: the BOOL at byte %" PRId64 " is %d, neither 0 nor 1", file->path,
+            return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s: the BOOL at byte %" PRId64 " is %d, not 0 or 1", file->path,
                                 wf_text_quote(entry->name, quoted), entry->offset + i, data[i]);
     return WF_OK;
 }
@@ -156,9 +156,9 @@ wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_d
     char quoted[WF_QUOTE_SIZE], shape[160];
     const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
     if (!entry)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: has no tensor %s", file->path, wf_text_quote(name, quoted));
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: does not contain the tensor %s", file->path, wf_text_quote(name, quoted));
     if (count != entry->count)
-        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s has the shape %s, %" PRId64 " elements, but %" PRId64 " are wanted",
+        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s has the shape %s, %" PRId64 " elements, but %" PRId64 " are required",
                             file->path, wf_text_quote(name, quoted), wf_shape_text(&entry->shape, shape, sizeof shape), entry->count,
                             count);
     if (dtype == entry->dtype) {
@@ -166,8 +166,8 @@ wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_d
         return status == WF_OK && dtype == WF_BOOL ? check_bools(file, entry, dst, error) : status;
     }
     if (!is_convertible(dtype) || !is_convertible(entry->dtype))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s is %s, which is not read as %s", file->path, wf_text_quote(name, quoted),
-                            wf_dtype_name(entry->dtype), wf_dtype_name(dtype));
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s has dtype %s, which cannot be converted to %s", file->path,
+                            wf_text_quote(name, quoted), wf_dtype_name(entry->dtype), wf_dtype_name(dtype));
     return read_converted(file, entry, dtype, dst, error);
 }
 

@@ -80,7 +80,7 @@ void wf_safetensors_put(wf_safetensors_writer *w, const char *name, const wf_arr
     else if (json_object_get(w->header, name))
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the tensor %s is written twice", quoted);
     else if (__builtin_add_overflow(w->bytes, bytes, &end))
-        wf_error_set(&w->failure, WF_ERR_ARGUMENT, "more than a safetensors file can hold");
+        wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the file would be larger than the safetensors format allows");
     else if (!wf_grow(&w->array, &w->room, w->count + 1, sizeof *w->array))
         wf_error_set(&w->failure, WF_ERR_MEMORY, "no memory to write the tensor %s", quoted);
     else if (wf_json_set_new(w->header, name, describe(array, w->bytes, end), &w->failure) == WF_OK) {
@@ -101,7 +101,7 @@ wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_e
     char *text = failure.code ? NULL : wf_json_text(w->header, 0, &bytes, &failure);
     uint64_t length = ((uint64_t)bytes + 7) / 8 * 8; /* the machine is little-endian: meson.build sees to that */
     if (length > (uint64_t)SAFETENSORS_MAX_HEADER)
-        wf_error_set(&failure, WF_ERR_ARGUMENT, "more than a safetensors file can hold");
+        wf_error_set(&failure, WF_ERR_ARGUMENT, "the file would be larger than the safetensors format allows");
     wf_error_prefix(&failure, "%s", path);
     wf_file_writer *out = failure.code ? NULL : wf_file_begin(path, &failure);
     wf_file_append(out, &length, sizeof length);

@@ -168,7 +168,7 @@ static void refuse_others(struct wf_json_reader *r)
     json_t *pruned = NULL, *quantized = json_object_get(r->object, "quantization_config");
     wf_json_read_string(r, "position_embedding_type", WF_JSON_OPTIONAL, &positions);
     if (r->status == WF_OK && strcmp(positions, "absolute") != 0)
-        refuse(r, "position_embedding_type", positions, "only \"absolute\" is");
+        refuse(r, "position_embedding_type", positions, "only \"absolute\"");
     wf_json_read_object(r, "pruned_heads", WF_JSON_OPTIONAL, &pruned);
     if (r->status == WF_OK && pruned && json_object_size(pruned) > 0)
         refuse(r, "pruned_heads", NULL, "models with pruned heads are not supported");
@@ -178,7 +178,7 @@ static void refuse_others(struct wf_json_reader *r)
         bool on = false;
         wf_json_read_bool(r, truths[i], WF_JSON_OPTIONAL, &on);
         if (r->status == WF_OK && on)
-            refuse(r, truths[i], NULL, "only a BERT that is an encoder is supported");
+            refuse(r, truths[i], NULL, "only a BERT encoder is supported");
     }
 }
 
@@ -201,7 +201,7 @@ static void read_activation(struct wf_json_reader *r, enum wf_activation *out)
             *out = names[i].activation;
             return;
         }
-    refuse(r, "hidden_act", name, "gelu, gelu_new, relu and silu are");
+    refuse(r, "hidden_act", name, "only gelu, gelu_new, relu and silu");
 }
 
 static wf_status bert_read(const json_t *object, const char *path, void *config, wf_error *error)

@@ -136,7 +136,8 @@ wf_status wf_config_set_as(struct wf_config *config, const char *name, const cha
 {
     struct slot slot;
     if (!config->family)
-        return wf_error_set(error, WF_ERR_STATE, "%s: the configuration has no family of models yet", name);
+        return wf_error_set(error, WF_ERR_STATE,
+                            "%s: the configuration has no model family yet: call wf_config_preset or wf_config_defaults first", name);
     return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
 }
 
@@ -160,7 +161,7 @@ wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_e
         snprintf(text, sizeof text, "%.*s", (int)n, at);
         char *equals = strchr(text, '=');
         if (!equals || equals == text || n >= sizeof text)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: not a KEY=VALUE, such as lr=1e-3", wf_text_quote(text, quoted));
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: not of the form KEY=VALUE, such as lr=1e-3", wf_text_quote(text, quoted));
         *equals = 0;
         wf_status status = wf_config_set_as(config, text, equals + 1, false, error);
         if (status != WF_OK)
@@ -263,7 +264,8 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
     const struct wf_training *t = &config->training;
     struct slot slot;
     if (!family)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the configuration has no family of models: begin with wf_config_preset");
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "the configuration has no model family yet: call wf_config_preset or wf_config_defaults first");
     for (int i = 0; slot_at(config, i, &slot); i++)
         if (key_check(slot.key, slot.values, error))
             return WF_ERR_ARGUMENT;

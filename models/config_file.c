@@ -25,7 +25,8 @@ wf_status wf_config_save(const struct wf_config *config, const char *path, wf_er
     char text[64];
     struct slot slot;
     if (!config->family || config->family->read_only)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: a configuration of the family %s is read, not written: keep its file", path,
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: a configuration of the family %s can be read but not written: copy its config.json", path,
                             wf_config_family(config));
     wf_json_init();
     json_t *object = json_object();
@@ -52,8 +53,9 @@ static const char *read_name(struct wf_json_reader *r, const char *key, size_t s
         return NULL;
     size_t n = strlen(text);
     if (n == 0 || n >= size || strspn(text, allowed) != n)
-        r->status = wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s is not a name: 1 to %zu letters, digits and . _ - +",
-                                 r->where, key, wf_text_quote(text, quoted), size - 1);
+        r->status =
+            wf_error_set(r->error, WF_ERR_FORMAT, "%s: key \"%s\": %s is not a valid name: 1 to %zu letters, digits, or any of . _ - +",
+                         r->where, key, wf_text_quote(text, quoted), size - 1);
     return text;
 }
 
@@ -80,11 +82,11 @@ static void read_start(struct wf_json_reader *r, struct wf_config *c)
     if (r->status != WF_OK)
         return;
     if (!model && !family)
-        wf_error_set(&why, WF_ERR_FORMAT,
-                     "neither the key \"model\" nor \"family\" says which model it is: add \"model\": one of `weft models`");
+        wf_error_set(&why, WF_ERR_FORMAT, "the key \"model\" is missing: set it to a name that `weft models` lists, or set \"family\"");
     else if (preset ? wf_config_preset(c, model, &why) == WF_OK : wf_config_defaults(c, family, &why) == WF_OK) {
         if (c->family->read_only)
-            wf_error_set(&why, WF_ERR_FORMAT, "a configuration of the family %s is another library's, with \"model_type\": \"%s\"", family,
+            wf_error_set(&why, WF_ERR_FORMAT,
+                         "the family %s is read only from another library's configuration, with \"model_type\": \"%s\"", family,
                          c->family->model_type);
         else if (family && strcmp(family, c->family->name) != 0)
             wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", model, c->family->name, family);
@@ -104,7 +106,7 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     struct slot slot;
     wf_error why = {0};
     if (r->status == WF_OK && type && strcmp(type, model_type(c, expected)) != 0)
-        wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" should be \"%s\" for this family", type, expected);
+        wf_error_set(&why, WF_ERR_FORMAT, "key \"model_type\": \"%s\" must be \"%s\" for this family", type, expected);
     else if (r->status == WF_OK && family && strcmp(family, c->family->name) != 0)
         wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", c->model, c->family->name, family);
     json_object_foreach((json_t *)r->object, key, value)
@@ -156,7 +158,7 @@ static wf_status load(struct wf_config *config, const char *path, bool over, wf_
     if (!object)
         return wf_error_set(error, local.code, "%s", local.message);
     if (!json_is_object(object))
-        r.status = wf_error_set(error, WF_ERR_FORMAT, "%s: not a JSON object of keys", path);
+        r.status = wf_error_set(error, WF_ERR_FORMAT, "%s: not a JSON object", path);
     else if (over || !read_other(&r, &c)) {
         if (!over)
             read_start(&r, &c);
@@ -176,6 +178,8 @@ wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *e
 
 wf_status wf_config_load_over(struct wf_config *config, const char *path, wf_error *error)
 {
-    return config->family ? load(config, path, true, error)
-                          : wf_error_set(error, WF_ERR_STATE, "%s: the configuration has no family of models yet", path);
+    return config->family
+               ? load(config, path, true, error)
+               : wf_error_set(error, WF_ERR_STATE,
+                              "%s: the configuration has no model family yet: call wf_config_preset or wf_config_defaults first", path);
 }

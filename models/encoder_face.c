@@ -11,19 +11,20 @@ static wf_tensor *check_offsets(const wf_model *model, wf_tape *tape, const wf_t
     const char *name = model->config.model;
     const int32_t *offsets = call->offsets;
     if (call->lengths || call->mask)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: sentences end to end (offsets) go neither with lengths nor with a mask", name);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: packed sentences (offsets) cannot be combined with lengths or a mask", name);
     if (call->weights)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of rows: give ids [B,T] and lengths instead of offsets",
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT,
+                            "%s: attention weights are not available for packed sentences: give ids [B,T] and lengths instead of offsets",
                             name);
     if (wf_ndim(ids) != 1)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [N], which offsets require", name, wf_name_of(ids));
     if (call->sentences < 0 || offsets[0] != 0 || offsets[call->sentences] != wf_dim(ids, 0))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of %d sentences must run from 0 to the number of ids, %lld", name,
-                            call->sentences, (long long)wf_dim(ids, 0));
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of %d sentences must begin with 0 and end with the number of ids, %lld",
+                            name, call->sentences, (long long)wf_dim(ids, 0));
     for (int i = 0; i < call->sentences; i++) {
         if (offsets[i + 1] < offsets[i])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets must rise, but %d follows %d at sentence %d", name, offsets[i + 1],
-                                offsets[i], i);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets must not decrease, but %d follows %d at sentence %d", name,
+                                offsets[i + 1], offsets[i], i);
         if ((int64_t)offsets[i + 1] - offsets[i] > model->shape.context)
             return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: sentence %d has %d ids, but the context is %lld: shorten it", name, i,
                                 offsets[i + 1] - offsets[i], (long long)model->shape.context);
@@ -37,11 +38,11 @@ static wf_tensor *check_rows(const wf_model *model, wf_tape *tape, const wf_tens
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", name, wf_name_of(ids));
     if (wf_dim(ids, 1) > model->shape.context)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", name,
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a row has %lld ids, but the context is %lld: shorten it", name,
                             (long long)wf_dim(ids, 1), (long long)model->shape.context);
     for (int64_t b = 0; call->lengths && b < wf_dim(ids, 0); b++)
         if (call->lengths[b] < 0 || call->lengths[b] > wf_dim(ids, 1))
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %lld has a length of %d, which is not in 0 .. %lld", name, (long long)b,
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the length of row %lld is %d, not in 0 .. %lld", name, (long long)b,
                                 call->lengths[b], (long long)wf_dim(ids, 1));
     return NULL;
 }
@@ -51,7 +52,7 @@ static wf_tensor *check_segments(const wf_model *model, wf_tape *tape, int64_t c
     if (!segments)
         return NULL;
     if (model->shape.segments == 0)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the model knows no segments: leave them out", model->config.model);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the model has no segment embedding: set segments to NULL", model->config.model);
     for (int64_t i = 0; i < count; i++)
         if (segments[i] < 0 || segments[i] >= model->shape.segments)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: segment %d of token %lld is not in 0 .. %lld", model->config.model, segments[i],
@@ -96,11 +97,11 @@ wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const str
         return x;
     int64_t tokens = count_of(ids);
     if (count < 0 || count > INT32_MAX)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld places", model->config.model, (long long)count);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: count = %lld is out of range", model->config.model, (long long)count);
     for (int64_t i = 0; i < count; i++)
         if (places[i] < 0 || places[i] >= tokens)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not among %lld tokens", model->config.model, places[i],
-                                (long long)tokens);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: place %d is not the index of one of %lld tokens", model->config.model,
+                                places[i], (long long)tokens);
     /* An embedding is a gather, and its gradient a scatter: of the chosen rows, nothing more goes through the output layer. */
     x = wf_reshape(x, tokens, model->shape.width);
     x = wf_embedding(x, wf_ids_of(tape, count ? places : none, WF_SHAPE(count))); /* [count,d] */

@@ -34,15 +34,16 @@ static wf_status check_key(const struct wf_family *f, int index, wf_error *error
     if (!key->name || !key->meaning || !key->value)
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: key %d lacks a name, meaning or default", f->name, index);
     if (key->offset + sizes[key->kind] > f->config_size || key->offset % sizes[key->kind] != 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: key %s lies outside its struct", f->name, key->name);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the offset of key %s is outside its struct or misaligned", f->name,
+                            key->name);
     for (int i = 0; i < index; i++)
         if (strcmp(f->keys.key[i].name, key->name) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: two keys are named %s", f->name, key->name);
     for (int s = 0; s < SECTIONS; s++)
         for (int i = 0; i < sections[s].keys.count; i++)
             if (strcmp(sections[s].keys.key[i].name, key->name) == 0)
-                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the key %s is taken by the section %s", f->name, key->name,
-                                    sections[s].name);
+                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the section %s already has a key %s", f->name, sections[s].name,
+                                    key->name);
     wf_status status = key_parse(key, values, key->value, true, error);
     if (status != WF_OK)
         wf_error_prefix(error, "family %s: default of", f->name);
@@ -55,13 +56,15 @@ wf_status wf_family_check(const struct wf_family *f, wf_error *error)
                                : f->kind == WF_MODEL_ENCODER ? f->hidden != NULL
                                                              : f->encode && f->memory && f->decode && f->head;
     if (f->abi != WF_FAMILY_ABI)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the family was compiled for another version of Weft: %zu bytes, not %zu", f->abi,
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "the family was compiled for another version of Weft: struct wf_family has %zu bytes, not %zu", f->abi,
                             WF_FAMILY_ABI);
     if (!f->name || !f->init || !runs)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s lacks a function of its kind", f->name ? f->name : "?");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no name, init or forward function, which its kind requires",
+                            f->name ? f->name : "?");
     if (f->config_size > WF_CONFIG_SPACE)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: a configuration of %zu bytes, at most %d", f->name, f->config_size,
-                            WF_CONFIG_SPACE);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: its configuration has %zu bytes, more than the maximum of %d", f->name,
+                            f->config_size, WF_CONFIG_SPACE);
     for (int i = 0; i < f->keys.count; i++) {
         if (check_key(f, i, error) != WF_OK)
             return WF_ERR_ARGUMENT;

@@ -94,7 +94,7 @@ wf_status key_check(const struct wf_key *key, const void *values, wf_error *erro
     if (key->kind == WF_KEY_INT || key->kind == WF_KEY_REAL)
         return check_number(key, value, error);
     if (key->kind == WF_KEY_WORD && (value < 0 || value >= words_of(key, true)))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %g is out of range: it counts %d words", key->name, value, words_of(key, true));
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %g is not the index of one of %d values", key->name, value, words_of(key, true));
     return WF_OK;
 }
 
@@ -137,7 +137,8 @@ static wf_status parse_number(const struct wf_key *key, void *values, const char
     if (read && (!whole || number == floor(number)))
         return set_number(key, values, number, error);
     if (!read && overflows(text))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: too large a number", key->name, wf_text_quote(text, quoted));
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: the number is too large", key->name,
+                            wf_text_quote(text, quoted));
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not %s", key->name, wf_text_quote(text, quoted),
                         whole ? "an integer" : "a number");
 }
@@ -151,7 +152,7 @@ static wf_status parse_bool(const struct wf_key *key, void *values, const char *
             *(bool *)place(key, values) = i % 2 == 1;
             return WF_OK;
         }
-    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is neither true nor false", key->name, wf_text_quote(text, quoted));
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is not true or false", key->name, wf_text_quote(text, quoted));
 }
 
 static wf_status set_word(const struct wf_key *key, void *values, const char *word, bool in_file, wf_error *error)

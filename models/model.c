@@ -13,7 +13,7 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
     struct wf_model_shape shape = wf_config_shape(config);
     int64_t layers = shape.layers + shape.encoder_layers;
     if (shape.vocab_size < 1) {
-        wf_error_set(error, WF_ERR_ARGUMENT, "%s: the vocabulary size is not set: wf_config_set_vocab", config->model);
+        wf_error_set(error, WF_ERR_ARGUMENT, "%s: the vocabulary size is not set: call wf_config_set_vocab first", config->model);
         return NULL;
     }
     wf_model *model = wf_alloc_zero(1, sizeof *model);
@@ -87,10 +87,10 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (wf_ndim(ids) != 2)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [B,T]", model->config.model, wf_name_of(ids));
     if (wf_dim(ids, 1) > model->shape.context)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: %lld ids in a row, but the context is %lld: give fewer", model->config.model,
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a row has %lld ids, but the context is %lld: shorten it", model->config.model,
                             (long long)wf_dim(ids, 1), (long long)model->shape.context);
     if (cache && cache->layers != model->shape.layers)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers, the model has %lld: make it with wf_model_cache",
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache has %d layers, but the model has %lld: create it with wf_model_cache",
                             model->config.model, cache->layers, (long long)model->shape.layers);
     wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
     if (cache && !wf_is_poison(x))
@@ -106,8 +106,7 @@ static const struct wf_linear *head(const wf_model *model, wf_tensor **x)
         return NULL;
     if (model->family->head)
         return (const void *)((const char *)model->body + model->family->head);
-    *x =
-        wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: its vectors are what it gives (wf_encoder_forward)", model->config.model);
+    *x = wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: use wf_encoder_forward for its vectors", model->config.model);
     return NULL;
 }
 
@@ -154,7 +153,6 @@ wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t 
 {
     const struct wf_model_shape *s = &model->shape;
     if (model->family->kind == WF_MODEL_ENCODER)
-        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder, which sees all its tokens at once: it has no cache",
-                            model->config.model);
+        return wf_error_set(error, WF_ERR_STATE, "%s is an encoder and has no cache: it processes all tokens at once", model->config.model);
     return wf_cache_init(cache, (int)s->layers, rows, s->context, s->kv_width, s->kv_width, error);
 }

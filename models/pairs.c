@@ -19,15 +19,15 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
 {
     const char *name = model->config.model;
     if (count < 0 || count >= INT32_MAX)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences", name, (long long)count);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: count = %lld sentences is out of range", name, (long long)count);
     if (alone && count != 1)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights are of one pair, not of %lld: give one", name, (long long)count);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attention weights require exactly one pair, not %lld", name, (long long)count);
     if (offsets[0] != 0)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s begin with %d, not with 0", name, side, offsets[0]);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of the %s must begin with 0, not %d", name, side, offsets[0]);
     for (int64_t i = 0; i < count; i++)
         if (offsets[i + 1] < offsets[i])
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: offsets of the %s must rise, but %d follows %d at sentence %lld", name, side,
-                                offsets[i + 1], offsets[i], (long long)i);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of the %s must not decrease, but %d follows %d at sentence %lld",
+                                name, side, offsets[i + 1], offsets[i], (long long)i);
     *out = alone ? (struct packed){0} : (struct packed){offsets, (int)count};
     return alone ? wf_ids(tape, ids, 1, offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(offsets[count]));
 }
@@ -99,20 +99,21 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
         return refused;
     int64_t rows = wf_dim(ids, 0), length = wf_dim(ids, 1);
     if (wf_ndim(ids) != 2 || rows < 1 || length < 1)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' are not [rows, 1 or more]", name, wf_name_of(ids));
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' must be [R,T] with T of at least 1", name, wf_name_of(ids));
     if (cache->layers != model->shape.layers || cache->rows != rows)
-        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache is of %d layers and %lld rows, the model has %lld, the ids %lld", name,
+        return wf_tape_fail(tape, WF_ERR_SHAPE,
+                            "%s: the cache has %d layers and %lld rows, but the model has %lld layers and the ids have %lld rows", name,
                             cache->layers, (long long)cache->rows, (long long)model->shape.layers, (long long)rows);
     if (count < 0 || count > INT32_MAX - 1 || rows * length > INT32_MAX)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: %lld sentences, %lld rows of %lld ids", name, (long long)count, (long long)rows,
-                            (long long)length);
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: out of range: %lld sentences, %lld rows of %lld ids", name, (long long)count,
+                            (long long)rows, (long long)length);
     int32_t *offsets = wf_tape_memory(tape, (size_t)(count + 1) * sizeof *offsets);
     if (!offsets)
         return wf_tape_fail(tape, WF_ERR_MEMORY, "%s: no memory for offsets", name);
     for (int64_t i = 0; i <= count; i++) {
         if (row_offsets[i] < 0 || row_offsets[i] > rows)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row %d of sentence %lld is not among %lld rows", name, row_offsets[i],
-                                (long long)i, (long long)rows);
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: row_offsets[%lld] = %d is not in 0 .. %lld", name, (long long)i, row_offsets[i],
+                                (long long)rows);
         offsets[i] = row_offsets[i] * (int32_t)length;
     }
     struct decoding d = {.target = {offsets, (int)count}, .source = {source_offsets, (int)count}, .kv = kv, .cache = cache};

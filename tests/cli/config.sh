@@ -30,7 +30,7 @@ done
 "$weft" generate again --max-tokens 5 | cmp - text || failed 'an older config.json gave another text'
 
 # --- errors: about what the user wrote
-expect 1 'part.json: neither the key "model" nor "family"' train --config part.json --train "$story" --out r
+expect 1 'part.json: the key "model" is missing' train --config part.json --train "$story" --out r
 echo '{"model": "char-rms", "layer": 2}' >bad.json
 expect 1 'bad.json: unknown key "layer": did you mean layers?' train --config bad.json --train "$story" --out r
 expect 1 'no.json' train --config no.json --train "$story" --out r

@@ -256,10 +256,10 @@ START_TEST(what_is_not_done_is_refused_by_name)
     put_text("modules.json", "[{\"type\": \"Transformer\"}]");
     ck_refused_folder(WF_ERR_FORMAT, "not a list of modules");
     put_text("modules.json", "[1, 2]");
-    ck_refused_folder(WF_ERR_FORMAT, "where an object is expected");
+    ck_refused_folder(WF_ERR_FORMAT, "an object is expected, not");
     unlink(at("modules.json"));
     put_text("tokenizer_config.json", "[]");
-    ck_refused_folder(WF_ERR_FORMAT, "where an object is expected");
+    ck_refused_folder(WF_ERR_FORMAT, "an object is expected, not");
     remove_folder();
     copy_folder();
     put_text("config_sentence_transformers.json", "{\"prompts\": {\"query\": \"q: \"}, \"default_prompt_name\": \"query\"}");

@@ -53,13 +53,13 @@ START_TEST(damage_is_named)
         assert_refused(data, bytes, "checksum is wrong");
         data[i] ^= (unsigned char)(1 << i % 8);
     }
-    assert_refused(data + first_record(data), bytes - first_record(data), "byte 0: the first event does not say brain.Event");
+    assert_refused(data + first_record(data), bytes - first_record(data), "byte 0: not an event file");
     wf_free(data);
     const unsigned char message[] = {0x10, 0x80}; /* a step that does not end */
-    assert_refused(record, (int64_t)make_record(message, sizeof message, record), "byte 0: the record is not an event");
+    assert_refused(record, (int64_t)make_record(message, sizeof message, record), "byte 0: the record is not a TensorBoard event");
     const unsigned char long_text[] = {0x1a, 0xff, 0xff, 0xff, 0xff, 0x0f, 'b'};
-    assert_refused(record, (int64_t)make_record(long_text, sizeof long_text, record), "byte 0: the record is not an event");
-    assert_refused((const unsigned char *)"{\"step\":1,\"loss\":1}\n", 20, "byte 0: no record begins here");
+    assert_refused(record, (int64_t)make_record(long_text, sizeof long_text, record), "byte 0: the record is not a TensorBoard event");
+    assert_refused((const unsigned char *)"{\"step\":1,\"loss\":1}\n", 20, "byte 0: not a record");
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
 END_TEST

@@ -73,8 +73,8 @@ START_TEST(errors_have_a_place)
     const struct {
         const char *text, *message;
     } cases[] = {
-        {"", "f.json:1:1: empty where JSON is expected"},
-        {" \n ", "empty where JSON is expected"},
+        {"", "f.json:1:1: the file is empty; JSON is expected"},
+        {" \n ", "the file is empty; JSON is expected"},
         {"{\"a\": 1", "f.json:1:7: "},
         {"{\n  \"a\": 1,\n}", "f.json:3:1: "},
         {"{\"\xc3\xa9\xc3\xa9\": x}", "f.json:1:8: "}, /* the column counts characters */
@@ -159,22 +159,24 @@ START_TEST(getters_check)
     FAILS(wf_json_get_int(o, "c.json", "i", WF_JSON_OPTIONAL, 0, 4, &i, &bad), WF_ERR_FORMAT,
           "c.json: key \"i\": 5 is out of range, 0 to 4");
     FAILS(wf_json_get_int(o, "c.json", "x", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT, "c.json: the key \"x\" is missing");
-    FAILS(wf_json_get_int(o, "c.json", "n", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT, "key \"n\": null where an integer");
-    FAILS(wf_json_get_int(o, "c.json", "e", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "a number where an integer");
+    FAILS(wf_json_get_int(o, "c.json", "n", WF_JSON_REQUIRED, 6, 9, &i, &bad), WF_ERR_FORMAT,
+          "key \"n\": an integer is expected, not null");
+    FAILS(wf_json_get_int(o, "c.json", "e", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "an integer is expected, not a number");
     FAILS(wf_json_get_double(o, "c.json", "d", WF_JSON_REQUIRED, 0.5, 1, &d, &bad), WF_ERR_FORMAT, "0.25 is out of range, 0.5 to 1.0");
-    FAILS(wf_json_get_double(o, "c.json", "s", WF_JSON_REQUIRED, 0.5, 1, &d, &bad), WF_ERR_FORMAT, "a string where a number");
-    FAILS(wf_json_get_bool(o, "c.json", "i", WF_JSON_REQUIRED, &t, &bad), WF_ERR_FORMAT, "an integer where true or false");
-    FAILS(wf_json_get_string(o, "c.json", "t", WF_JSON_OPTIONAL, &s, &bad), WF_ERR_FORMAT, "true where a string");
-    FAILS(wf_json_get_object(o, "c.json", "a", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an array where an object");
-    FAILS(wf_json_get_array(o, "c.json", "o", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an object where an array");
+    FAILS(wf_json_get_double(o, "c.json", "s", WF_JSON_REQUIRED, 0.5, 1, &d, &bad), WF_ERR_FORMAT, "a number is expected, not a string");
+    FAILS(wf_json_get_bool(o, "c.json", "i", WF_JSON_REQUIRED, &t, &bad), WF_ERR_FORMAT, "true or false is expected, not an integer");
+    FAILS(wf_json_get_string(o, "c.json", "t", WF_JSON_OPTIONAL, &s, &bad), WF_ERR_FORMAT, "a string is expected, not true");
+    FAILS(wf_json_get_object(o, "c.json", "a", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an object is expected, not an array");
+    FAILS(wf_json_get_array(o, "c.json", "o", WF_JSON_REQUIRED, &part, &bad), WF_ERR_FORMAT, "an array is expected, not an object");
     FAILS(wf_json_get_int(json_object_get(o, "a"), "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT,
-          "c.json: an array where an object");
-    FAILS(wf_json_get_int(NULL, "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT, "c.json: nothing where an object");
+          "c.json: an object is expected, not an array");
+    FAILS(wf_json_get_int(NULL, "c.json", "i", WF_JSON_OPTIONAL, 0, 9, &i, &bad), WF_ERR_FORMAT,
+          "c.json: an object is expected, not nothing");
     ck_assert(i == 5 && d == 5 && t);
     static const char *const all[] = {"i", "d", "t", "s", "o", "a", "n", "e", NULL}, *const some[] = {"i", "d", "t", "s",
                                                                                                       "o", "a", "n", NULL};
     ck_ok(wf_json_only_keys(o, "c", all, error));
-    FAILS(wf_json_only_keys(o, "c.json", some, &bad), WF_ERR_FORMAT, "c.json: the key \"e\" is not known");
+    FAILS(wf_json_only_keys(o, "c.json", some, &bad), WF_ERR_FORMAT, "c.json: unknown key \"e\"");
     json_decref(o);
 }
 END_TEST
@@ -190,8 +192,8 @@ START_TEST(setters_check)
     ck_ok(wf_json_set_string(o, "s", "x\n", error));
     ck_ok(wf_json_set_new(o, "a", json_array(), error));
     ck_ok(wf_json_set_int(o, "i", 1, error)); /* keeps its place */
-    FAILS(wf_json_set_double(o, "loss", NAN, &bad), WF_ERR_NUMERIC, "the JSON key \"loss\" cannot hold a NaN");
-    FAILS(wf_json_set_double(o, "loss", -INFINITY, &bad), WF_ERR_NUMERIC, "an infinity");
+    FAILS(wf_json_set_double(o, "loss", NAN, &bad), WF_ERR_NUMERIC, "the JSON key \"loss\" cannot have the value NaN");
+    FAILS(wf_json_set_double(o, "loss", -INFINITY, &bad), WF_ERR_NUMERIC, "value infinity");
     FAILS(wf_json_set_string(o, "s", "\xff", &bad), WF_ERR_ARGUMENT, "is not UTF-8");
     FAILS(wf_json_set_int(o, "\xff", 1, &bad), WF_ERR_ARGUMENT, "is not UTF-8");
     FAILS(wf_json_set_new(o, "x", NULL, &bad), WF_ERR_MEMORY, "no memory");

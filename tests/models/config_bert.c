@@ -44,7 +44,7 @@ START_TEST(what_it_says)
     write_config("\"use_cache\": true, \"is_decoder\": false, \"position_embedding_type\": \"absolute\", \"pruned_heads\": {}, "
                  "\"quantization_config\": null, \"torch_dtype\": \"float16\", \"id2label\": {\"0\": \"a\"}, \"anything\": [1, 2]");
     ck_ok(wf_config_load(&c, path, error));
-    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "is read, not written");
+    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "can be read but not written");
     unlink(path);
 }
 END_TEST
@@ -74,7 +74,7 @@ START_TEST(what_would_change_the_numbers_is_refused)
         const char *more, *message;
     } bad[] = {
         {"\"position_embedding_type\": \"relative_key\"", "key \"position_embedding_type\": \"relative_key\" is not supported"},
-        {"\"is_decoder\": true", "key \"is_decoder\": only a BERT that is an encoder is supported"},
+        {"\"is_decoder\": true", "key \"is_decoder\": only a BERT encoder is supported"},
         {"\"add_cross_attention\": true", "key \"add_cross_attention\""},
         {"\"is_encoder_decoder\": true", "key \"is_encoder_decoder\""},
         {"\"is_decoder\": 1", "key \"is_decoder\""},
@@ -114,7 +114,7 @@ START_TEST(sizes_must_be_there_and_fit)
          "more than 2^40"},
         {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not supported"},
         {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
-        {"{\"hidden_size\": 12}", "neither the key \"model\""},
+        {"{\"hidden_size\": 12}", "the key \"model\" is missing"},
         {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "unknown model \"mine\""},
         {"[]", "not a JSON object"},
     };

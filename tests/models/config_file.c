@@ -231,7 +231,7 @@ START_TEST(files_of_the_users_own)
         {"{\"model\": \"gpt2\", \"layer\": 3}", "did you mean layers?"},
         {"{\"model\": \"gpt2\", \"beam\": 3}", "beam: gpt2, a language model, does not use it: set top_k"},
         {"{\"model\": \"gpt2\", \"heads\": 7}", "d_model (768) must be a multiple of heads (7)"},
-        {"{\"layers\": 3}", "neither the key \"model\" nor \"family\""},
+        {"{\"layers\": 3}", "the key \"model\" is missing"},
     };
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         write_file(bad[i][0], strlen(bad[i][0]));

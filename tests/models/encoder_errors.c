@@ -21,28 +21,33 @@ START_TEST(calls_that_cannot_be)
 #define FLAT(n) wf_ids_of(tape, ids, WF_SHAPE(n))
 #define OFFSETS(...) .offsets = (int32_t[]){__VA_ARGS__}
 #define REFUSED(code, says, in, ...) poisoned(tape, wf_encoder_forward(m, in, __VA_ARGS__), code, says)
-    REFUSED(WF_ERR_SHAPE, "encoder-attention: 10 ids in a row, but the context is 9: give fewer", ROWS(1, 10), .causal = false);
+    REFUSED(WF_ERR_SHAPE, "encoder-attention: a row has 10 ids, but the context is 9: shorten it", ROWS(1, 10), .causal = false);
     REFUSED(WF_ERR_SHAPE, "are not [B,T]", FLAT(4), .causal = true);
-    REFUSED(WF_ERR_ARGUMENT, "row 1 has a length of 5, which is not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){4, 5});
-    REFUSED(WF_ERR_ARGUMENT, "row 0 has a length of -1, which is not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){-1, 4});
+    REFUSED(WF_ERR_ARGUMENT, "the length of row 1 is 5, not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){4, 5});
+    REFUSED(WF_ERR_ARGUMENT, "the length of row 0 is -1, not in 0 .. 4", ROWS(2, 4), .lengths = (int32_t[]){-1, 4});
     REFUSED(WF_ERR_SHAPE, "mask must broadcast to [B,H,T,S]", ROWS(1, 3), .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
-    REFUSED(WF_ERR_ARGUMENT, "the model knows no segments: leave them out", ROWS(1, 3), .segments = (int32_t[]){0, 0, 0});
+    REFUSED(WF_ERR_ARGUMENT, "the model has no segment embedding: set segments to NULL", ROWS(1, 3), .segments = (int32_t[]){0, 0, 0});
     REFUSED(WF_ERR_SHAPE, "are not [N], which offsets require", ROWS(1, 4), OFFSETS(0, 4), .sentences = 1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0 to the number of ids, 4", FLAT(4), OFFSETS(0, 3), .sentences = 1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must run from 0", FLAT(4), OFFSETS(1, 4), .sentences = 1);
+    REFUSED(WF_ERR_ARGUMENT, "the offsets of 1 sentences must begin with 0 and end with the number of ids, 4", FLAT(4), OFFSETS(0, 3),
+            .sentences = 1);
+    REFUSED(WF_ERR_ARGUMENT, "offsets of 1 sentences must begin with 0", FLAT(4), OFFSETS(1, 4), .sentences = 1);
     REFUSED(WF_ERR_ARGUMENT, "offsets of -1 sentences", FLAT(4), OFFSETS(0, 4), .sentences = -1);
-    REFUSED(WF_ERR_ARGUMENT, "offsets must rise, but 2 follows 3 at sentence 1", FLAT(4), OFFSETS(0, 3, 2, 4), .sentences = 3);
+    REFUSED(WF_ERR_ARGUMENT, "offsets must not decrease, but 2 follows 3 at sentence 1", FLAT(4), OFFSETS(0, 3, 2, 4), .sentences = 3);
     REFUSED(WF_ERR_SHAPE, "sentence 1 has 10 ids, but the context is 9: shorten it", FLAT(12), OFFSETS(0, 2, 12), .sentences = 2);
-    REFUSED(WF_ERR_ARGUMENT, "go neither with lengths nor with a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1, .lengths = (int32_t[]){4});
-    REFUSED(WF_ERR_ARGUMENT, "go neither with lengths nor with a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
+    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
+            .lengths = (int32_t[]){4});
+    REFUSED(WF_ERR_ARGUMENT, "cannot be combined with lengths or a mask", FLAT(4), OFFSETS(0, 4), .sentences = 1,
             .mask = wf_bools(tape, mask, WF_SHAPE(2, 2)));
-    REFUSED(WF_ERR_ARGUMENT, "attention weights are of rows", FLAT(4), OFFSETS(0, 4), .sentences = 1, .weights = w);
+    REFUSED(WF_ERR_ARGUMENT, "attention weights are not available for packed sentences", FLAT(4), OFFSETS(0, 4), .sentences = 1,
+            .weights = w);
 
     int32_t places[] = {0, 8}, targets[] = {1, 2};
-    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT, "place 8 is not among 8 tokens");
-    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, -1), WF_ERR_ARGUMENT, "-1 places");
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT,
+             "place 8 is not the index of one of 8 tokens");
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, -1), WF_ERR_ARGUMENT, "count = -1 is out of range");
     places[1] = -1;
-    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT, "place -1 is not among 8 tokens");
+    poisoned(tape, wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 2), WF_ERR_ARGUMENT,
+             "place -1 is not the index of one of 8 tokens");
     targets[0] = 29;
     wf_tensor *bad = wf_encoder_loss(m, ROWS(2, 4), NULL, places, targets, 1);
     ck_assert(wf_is_poison(bad) && strstr(wf_tape_error(tape)->message, "29"));
@@ -133,7 +138,7 @@ START_TEST(no_output_layer)
     ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
     poisoned(tape, wf_encoder_forward(m, wf_ids(tape, ids, 1, 4), .segments = high), WF_ERR_ARGUMENT,
              "minilm: segment 2 of token 2 is not in 0 .. 1");
-    const char *none = "minilm has no output layer: its vectors are what it gives";
+    const char *none = "minilm has no output layer: use wf_encoder_forward for its vectors";
     poisoned(tape, wf_encoder_logits(m, wf_ids(tape, ids, 1, 4), .segments = segments), WF_ERR_STATE, none);
     poisoned(tape, wf_encoder_loss(m, wf_ids(tape, ids, 1, 4), NULL, ids, ids, 1), WF_ERR_STATE, none);
     poisoned(tape, wf_model_next(m, wf_ids(tape, ids, 1, 4), NULL), WF_ERR_STATE, "minilm is an encoder, not a language model");

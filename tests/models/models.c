@@ -287,7 +287,7 @@ START_TEST(errors)
     wf_real out[13];
     wf_tape_reset(tape, WF_INFER);
     ck_assert_int_eq(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 17), NULL), out, 13), WF_ERR_SHAPE); /* the table would hold it */
-    ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "17 ids in a row, but the context is 16"));
+    ck_assert_ptr_nonnull(strstr(wf_tape_error(tape)->message, "a row has 17 ids, but the context is 16"));
     ids[3] = 13;
     wf_tape_reset(tape, WF_INFER);
     ck_assert_int_ne(wf_read(wf_model_next(m, wf_ids(tape, ids, 1, 5), NULL), out, 13), WF_OK);

@@ -375,7 +375,7 @@ START_TEST(weights_of_a_pair)
         same(cross_only, with, t[1] * key_of(&c, "vocab_size"), "with some of the weights");
         wf_tape_reset(tape, WF_INFER);
         ck_assert(wf_is_poison(wf_pairs_logits(m, tape, &p.pairs, &all)));
-        ck_assert_str_eq(wf_tape_error(tape)->message + strlen(c.model), ": attention weights are of one pair, not of 6: give one");
+        ck_assert_str_eq(wf_tape_error(tape)->message + strlen(c.model), ": attention weights require exactly one pair, not 6");
         wf_free(plain);
         wf_free(cross_only);
         wf_free(with);
@@ -441,12 +441,12 @@ START_TEST(impossible_pairs)
     wf_tape_reset(tape, WF_INFER);
     struct wf_pairs bad = p.pairs;
     bad.source_offsets = falling;
-    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "offsets of the source must rise, but 2 follows 4 at sentence 1");
+    poisoned(tape, wf_pairs_logits(m, tape, &bad, NULL), "the offsets of the source must not decrease, but 2 follows 4 at sentence 1");
     bad = p.pairs, bad.count = 1, bad.target_offsets = late;
-    poisoned(tape, wf_pairs_loss(m, tape, &bad), "offsets of the target begin with 1, not with 0");
+    poisoned(tape, wf_pairs_loss(m, tape, &bad), "the offsets of the target must begin with 0, not 1");
     bad = p.pairs, bad.count = -1;
     poisoned(tape, wf_pairs_loss(m, tape, &bad), "-1 sentences");
-    poisoned(tape, wf_model_encode(m, tape, ids, long_offsets, 1), "sequence 0 is 65 long, the model has 64 positions");
+    poisoned(tape, wf_model_encode(m, tape, ids, long_offsets, 1), "sequence 0 has length 65, but the model has 64 positions");
     p.source[0] = 29;
     poisoned(tape, wf_pairs_loss(m, tape, &p.pairs), "29");
     p.source[0] = 0;
@@ -455,7 +455,8 @@ START_TEST(impossible_pairs)
     wf_model_memory(m, memory, kv);
     poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 3, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2), "2 rows");
     wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
-    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2), "row 3");
+    poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 1), &cache, kv, (int32_t[]){0, 1, 3}, p.source_offsets, 2),
+             "row_offsets[2] = 3");
     wf_model_memory(m, wf_model_encode(m, tape, p.source, p.source_offsets, 2), kv);
     poisoned(tape, wf_model_decode(m, wf_ids(tape, ids, 2, 65), &cache, kv, (int32_t[]){0, 1, 2}, p.source_offsets, 2), "65 positions");
     ck_assert(cache.length[0] == 0 && cache.length[1] == 0);
