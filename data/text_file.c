@@ -136,6 +136,7 @@ struct sharing {
     int64_t end, failed; /* failed: the first item that did */
     _Atomic int64_t next;
     pthread_mutex_t mutex;
+    wf_status status;
     wf_error error;
 };
 
@@ -145,11 +146,13 @@ static void share_worker(void *ctx, int64_t worker)
     for (int64_t item; (item = atomic_fetch_add(&s->next, 1)) < s->end;) {
         wf_error error;
         wf_error_clear(&error); /* not the whole message, which is long */
-        if (s->body(s->ctx, worker, item, &error) == WF_OK)
+        wf_status status = s->body(s->ctx, worker, item, &error);
+        if (status == WF_OK)
             continue;
         pthread_mutex_lock(&s->mutex);
         if (item < s->failed) {
             s->failed = item;
+            s->status = status;
             s->error = error;
         }
         pthread_mutex_unlock(&s->mutex);
@@ -161,7 +164,7 @@ wf_status share_out(int workers, int64_t first, int64_t end, double cost, share_
     struct sharing s = {
         .body = body, .ctx = ctx, .end = end, .failed = end, .next = first, .mutex = PTHREAD_MUTEX_INITIALIZER, .error.code = WF_OK};
     wf_parallel(workers, cost, share_worker, &s);
-    return s.failed < end ? wf_error_set(error, s.error.code, "%s", s.error.message) : WF_OK;
+    return s.failed < end ? wf_error_set(error, s.status, "%s", s.error.message) : WF_OK;
 }
 
 wf_status text_file_walk(const struct text_file *file, int workers, int64_t at_once, double cost, share_body *body, void *ctx,

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "data_test.h"
+#include <weft/internal/hash.h>
 #include <weft/runtime.h>
 
 static char *folder; /* of the cache */
@@ -117,6 +118,41 @@ START_TEST(damaged_files_are_ignored)
     ck_assert(ids.cached);
     wf_text_ids_close(&ids);
     wf_free(good);
+    wf_free(path);
+    wf_free(a);
+    wf_tokenizer_free(t);
+    end();
+}
+END_TEST
+
+/* An id that the vocabulary lacks, in a file whose hashes are right: it would be read beyond the end of an embedding. */
+START_TEST(ids_beyond_the_vocabulary_are_ignored)
+{
+    begin();
+    wf_tokenizer *t = characters();
+    char *a = text_of("a", 'a', 3001);
+    struct wf_text_ids ids = opened(a, t);
+    wf_text_ids_close(&ids);
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 1);
+    char *path = wf_format("%s/%s", folder, names.name[0]);
+    wf_names_free(&names);
+    int64_t bytes;
+    for (int beyond = 0; beyond < 2; beyond++) {
+        char *data = wf_file_load(path, 1 << 20, &bytes, NULL);
+        ck_assert_ptr_nonnull(data);
+        uint16_t id = (uint16_t)(wf_tokenizer_vocab_size(t) - !beyond);
+        memcpy(data + 1000, &id, sizeof id);
+        /* The foot: magic, key, hash, check, count, width, characters, unknown, own. */
+        uint64_t *foot = (uint64_t *)(data + bytes) - 9, chunk = wf_hash(data, 6002, 0);
+        foot[3] = wf_hash(&chunk, sizeof chunk, 0);
+        foot[8] = wf_hash(foot, 64, 0);
+        ck_ok(wf_file_save(path, data, bytes, error));
+        wf_free(data);
+        ids = opened(a, t);
+        ck_assert_int_eq(ids.cached, !beyond);
+        wf_text_ids_close(&ids);
+    }
     wf_free(path);
     wf_free(a);
     wf_tokenizer_free(t);
@@ -281,5 +317,5 @@ START_TEST(memory_does_not_grow_with_the_text)
 }
 END_TEST
 
-WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, the_oldest_go, done_without, several_processes,
-             memory_does_not_grow_with_the_text)
+WF_TEST_MAIN("corpus_cache", found_again, damaged_files_are_ignored, ids_beyond_the_vocabulary_are_ignored, the_oldest_go, done_without,
+             several_processes, memory_does_not_grow_with_the_text)
