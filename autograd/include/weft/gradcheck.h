@@ -27,6 +27,7 @@ struct wf_gradcheck_options {
 
 /* Every case of op. An op without cases fails. The message names op, case, input and the numbers. */
 WF_API wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
+/* One case; the rest as above. */
 WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,
                                wf_error *error) WF_CHECKED;
 

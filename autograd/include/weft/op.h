@@ -34,7 +34,7 @@ typedef struct wf_call {
     wf_array dout[WF_MAX_OUTPUTS]; /* backward: gradients of the outputs, any strides, read-only; data NULL where there is none */
     uint64_t seed, step, first_row;
     uint32_t dropout_call; /* number of this call among the ops with .random in this pass */
-    void *internal;
+    void *internal;        /* of the engine */
 } wf_call;
 
 /* Values of an input in the gradient check */
@@ -50,8 +50,8 @@ struct wf_case {
     const char *what;                       /* for messages; may be NULL */
     int64_t in[WF_MAX_INPUTS][WF_MAX_DIMS]; /* dims, ended by 0; -1 stands for a size of 0; {-2} for a scalar */
     enum wf_fill fill[WF_MAX_INPUTS];
-    int32_t limit[WF_MAX_INPUTS];
-    int inputs; /* 0: up to the first without dims */
+    int32_t limit[WF_MAX_INPUTS]; /* of WF_FILL_IDS */
+    int inputs;                   /* 0: up to the first without dims */
     const void *attr;
     double bound; /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
     bool train;   /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
@@ -79,8 +79,8 @@ struct wf_op {
     struct wf_cases cases;
 };
 
-/* Applies an op: resolves parameters, checks tapes and staleness, runs shape and forward, records. inputs[i] may be NULL
- * (an absent operand). Returns output 0; the others through wf_apply_multi. Poison on any error. */
+/* Applies an op: resolves parameters, checks tapes and staleness, runs shape and forward, records. attr: op->attr_size bytes, which are
+ * copied. in[i] may be NULL (an absent operand). Returns output 0, or poison on any error. wf_apply_multi sets out[0 .. outputs-1]. */
 WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[]);
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
 /* A view: no record, no copy. `view` must lie inside the storage of x. Its gradient is accumulated in that of x. */

@@ -27,10 +27,10 @@ WF_API wf_tensor *wf_tanh(wf_tensor *x);
 WF_API wf_tensor *wf_sigmoid(wf_tensor *x);
 WF_API wf_tensor *wf_relu(wf_tensor *x);
 WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
-WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* GPT-2's approximation */
+WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2 */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
 
-/* --- views: no copy, unless a reshape needs one ------ ------------------------------------------------------------ */
+/* --- views: no copy, unless a reshape needs one -------------------------------------------------------------------- */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
@@ -78,11 +78,14 @@ WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 /* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, fully masked tiles are
  * skipped (Dao et al. 2022).
  *
- *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]      H query heads share G = kv_heads heads of keys
+ *   q [B, T, H*E], k [B, S, G*E], v [B, S, G*F] -> [B, T, H*F]
+ *
+ * H query heads share G = kv_heads heads of keys and values (grouped-query attention, Ainslie et al. 2023); E and F are the widths of a
+ * head's keys and values.
  *
  * A query may attend to a key if all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
  * the last query sees everything), `key_lengths`, `mask` (true = may attend). A row that may attend to nothing gives
- * zeros and has zero gradient. Masked keys never contribute, also if they hold NaN.
+ * zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
  * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
  * each begins; sentence i of q attends to sentence i of k. */
 struct wf_attention_options {

@@ -82,7 +82,9 @@ WF_API wf_tensor *wf_ids(wf_tape *tape, const int32_t *ids, int64_t rows, int64_
 WF_API wf_tensor *wf_ids_of(wf_tape *tape, const int32_t *ids, const wf_shape *shape);
 /* A real tensor; with `needs_grad` it receives a gradient (wf_grad after wf_backward). */
 WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *shape, bool needs_grad);
+/* WF_BOOL, for masks: true = may attend. */
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
+/* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
 /* A tensor over the caller's memory, any strides, without a copy and without a gradient, for tables and caches. The memory must stay
  * valid and unchanged until the next reset. */

@@ -60,9 +60,10 @@ WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *o
 /* Writes "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
 
-WF_API wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape); /* row-major */
+/* A row-major array over data, which stays the caller's. */
+WF_API wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape);
 WF_API wf_shape wf_array_shape(const wf_array *a);
-WF_API int64_t wf_array_count(const wf_array *a);
+WF_API int64_t wf_array_count(const wf_array *a); /* elements */
 WF_API bool wf_array_is_dense(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
 /* Views; dims and ranges must be valid: the caller checks them. */
 WF_API wf_array wf_array_transpose(wf_array a, int dim0, int dim1);

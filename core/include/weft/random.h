@@ -17,7 +17,7 @@ typedef struct wf_rng {
     uint64_t position; /* in 32-bit words */
 } wf_rng;
 
-WF_API wf_rng wf_rng_new(uint64_t seed, uint64_t stream);
+WF_API wf_rng wf_rng_new(uint64_t seed, uint64_t stream); /* at position 0 */
 WF_API uint32_t wf_rng_next(wf_rng *rng);
 WF_API uint64_t wf_rng_below(wf_rng *rng, uint64_t n); /* uniform in 0 .. n-1, without bias; n > 0 */
 WF_API double wf_rng_uniform(wf_rng *rng);             /* [0, 1), 53 bits */
@@ -25,7 +25,7 @@ WF_API double wf_rng_normal(wf_rng *rng);              /* N(0, 1), Box-Muller */
 /* A stream's number from a name (FNV-1a, 64 bits): initialisation is keyed by the parameter's name. */
 WF_API uint64_t wf_stream_of(const char *name);
 
-/* Fills x[n]; each number depends on (seed, stream, index) only. */
+/* Fills x[n] from [low, high) or N(mean, deviation^2); each number depends on (seed, stream, index) only. */
 WF_API void wf_fill_uniform(wf_real *x, int64_t n, double low, double high, uint64_t seed, uint64_t stream);
 WF_API void wf_fill_normal(wf_real *x, int64_t n, double mean, double deviation, uint64_t seed, uint64_t stream);
 

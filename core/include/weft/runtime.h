@@ -20,7 +20,8 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 #define wf_init(error, ...) wf_init_with(&(struct wf_init_options){__VA_ARGS__}, error)
 #endif
 
-WF_API int wf_threads(void);
+WF_API int wf_threads(void); /* number in use */
+/* WF_ERR_ARGUMENT: outside 1 .. 4 times the processors, or above 256. */
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);   /* number that affinity and cgroup allow */
 WF_API const char *wf_isa(void);  /* "avx512", "avx2" or "base": in use */

@@ -22,12 +22,12 @@ struct wf_embedder_options {
 typedef struct wf_embedder wf_embedder;
 
 /* The model and the tokenizer must outlive it. Sentences get the special tokens of the tokenizer's template ([CLS] ... [SEP]);
- * its settings of truncation and padding are ignored in favour of `max_length` and `truncate`. A model that is no encoder is
+ * its settings of truncation and padding are ignored in favour of `max_length` and `truncate`. A model that is not an encoder is
  * WF_ERR_ARGUMENT. Use it from one thread at a time. NULL with *error. */
 WF_API wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *options,
                                     wf_error *error) WF_CHECKED;
 WF_API void wf_embedder_free(wf_embedder *embedder);
-WF_API int64_t wf_embedder_width(const wf_embedder *embedder); /* d */
+WF_API int64_t wf_embedder_width(const wf_embedder *embedder); /* d, the width of a vector */
 /* lines [count], of lengths[count] bytes, UTF-8 -> out [count,d]. The bits of a vector do not depend on the other lines. An
  * empty line has the vector of its special tokens, or zeros without any. Errors name the line, counted from `first_line`. *truncated
  * (may be NULL) counts truncated lines. */

@@ -32,7 +32,7 @@ struct wf_run {
  * BOS or EOS, or if the weights were trained with another tokenizer: they store its wf_tokenizer_hash as "tokenizer_content", and weights
  * without one are accepted. Close with wf_run_close. */
 WF_API wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error) WF_CHECKED;
-WF_API void wf_run_close(struct wf_run *run);
+WF_API void wf_run_close(struct wf_run *run); /* leaves it empty; a zeroed struct is allowed */
 
 /* Opens parallel text with the tokenizers, special tokens and max_length of the run's translation model. cache: a folder for surveys, or
  * NULL. The run must outlive the bitext. WF_ERR_ARGUMENT for another kind of model. */
@@ -43,7 +43,7 @@ struct wf_evaluation {
     double loss;     /* nats per predicted token, without label smoothing; NaN after a failure */
     double smoothed; /* pairs: with label smoothing; equals loss if label_smoothing is 0. Else NaN */
     int64_t tokens;  /* predicted tokens: of pairs those of the target, EOS included; of encoders the masked ones */
-    int64_t pairs;   /* pairs */
+    int64_t pairs;   /* sentence pairs; 0 for other models */
 };
 /* The loss of a trained model over a text, or over about `limit` predicted tokens of it, which are spread evenly and are the same in every
  * call; 0: all. The tape is reset.

@@ -80,8 +80,8 @@ struct wf_line_translations {
     const struct wf_line_translation *translation; /* [count * n_best] */
     int64_t count, n_best;
 };
-/* Model and tokenizers must outlive the translator; both tokenizers may be the same. WF_ERR_ARGUMENT: the model is no encoder-decoder, a
- * vocabulary size differs, a tokenizer lacks BOS or EOS, options out of range. NULL with *error. */
+/* Model and tokenizers must outlive the translator; both tokenizers may be the same. WF_ERR_ARGUMENT: the model is not an encoder-decoder,
+ * a vocabulary size differs, a tokenizer lacks BOS or EOS, options out of range. NULL with *error. */
 WF_API wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *source, const wf_tokenizer *target,
                                         const struct wf_translator_options *options, wf_error *error) WF_CHECKED;
 WF_API void wf_translator_free(wf_translator *translator);

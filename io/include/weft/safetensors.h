@@ -32,7 +32,7 @@ struct wf_safetensors_options {
 /* Opens a file and checks its whole header first: lengths, JSON (strict, no duplicate names), UTF-8,
  * dtypes, at most WF_MAX_DIMS dimensions, products that overflow, byte ranges that match the shapes and cover the file without gap
  * or overlap. A header that is not a multiple of 8 bytes long is accepted. WF_ERR_FORMAT names the file and the tensor or the
- * byte; WF_ERR_IO when the file can't be read. NULL on failure. The caller closes the file. */
+ * byte; WF_ERR_IO if the file cannot be read. NULL on failure. The caller closes the file. */
 WF_API wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
 /* wf_safetensors_open(path, &error), wf_safetensors_open(path, &error, .map = true) */
@@ -77,7 +77,7 @@ WF_API bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index
  * without gaps, so for a file that is to be mapped give those of the widest dtype first. */
 typedef struct wf_safetensors_writer wf_safetensors_writer;
 
-/* NULL without memory; the other functions take NULL, and the commit then reports WF_ERR_MEMORY. */
+/* NULL if out of memory; the other functions take NULL, and the commit then reports WF_ERR_MEMORY. */
 WF_API wf_safetensors_writer *wf_safetensors_writer_new(void);
 /* A key and a value, both UTF-8; copied. Each key once. */
 WF_API void wf_safetensors_put_metadata(wf_safetensors_writer *writer, const char *key, const char *value);

@@ -19,7 +19,7 @@ struct wf_encoder_call {
     int sentences;
     wf_tensor **weights; /* [layers], receives [B,H,T,T] each, before dropout; not with offsets */
 };
-/* ids [B,T] -> [B,T,d], or with offsets ids [N] -> [N,d]. A row longer than the context, a model that is no
+/* ids [B,T] -> [B,T,d], or with offsets ids [N] -> [N,d]. A row longer than the context, a model that is not an
  * encoder and contradictory options are errors on the tape. Vectors of padding are undefined; no other token depends on them. In WF_INFER
  * a sentence has the same bits packed or padded, alone or in a batch, with or without weights. In WF_TRAIN the tape's first_row is the
  * index of the first row (of packed sentences: of the first token) in the global batch. call may be NULL. */

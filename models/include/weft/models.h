@@ -19,7 +19,7 @@ typedef struct wf_model wf_model;
  * wf_registry_build (to train from scratch) or wf_model_load next. NULL with *error. Free with wf_model_free. */
 WF_API wf_model *wf_model_new(const struct wf_config *config, wf_error *error) WF_CHECKED;
 WF_API void wf_model_free(wf_model *model);
-WF_API wf_registry *wf_model_registry(const wf_model *model);
+WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the model */
 /* Loads the weights from an open file, as strictly as wf_registry_load: by Weft's names, or for a model of another library (see
  * wf_config_read_only) by that library's. */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;

@@ -32,8 +32,8 @@ struct wf_embedding {
     double scale;
 };
 struct wf_embedding_options {
-    double scale; /* factor of the embedding vectors; 0 means 1 */
-    wf_tensor *tied;
+    double scale;    /* factor of the embedding vectors; 0 means 1 */
+    wf_tensor *tied; /* shares this [count, d] tensor as weight; declares none */
     struct wf_initializer init;
 };
 WF_API void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d,
@@ -65,7 +65,7 @@ struct wf_dropout {
 WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 0 <= p < 1 */
 WF_API wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x);
 
-/* --- feed-forward: x [..., d] -> [..., d] -------------------------------------------------------------------------- */
+/* --- feed-forward: x [..., d] -> down(activation(up x)) [..., d] ---------------------------------------------------- */
 enum wf_activation { WF_RELU, WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */ };
 struct wf_ffn {
     struct wf_linear up, gate, down;
@@ -107,10 +107,10 @@ struct wf_mha {
     bool cross, no_output;
 };
 struct wf_mha_options {
-    int kv_heads;           /* 0: as heads */
-    int64_t d_key, d_value; /* per head; 0: d / heads */
-    bool cross;
-    int64_t d_memory; /* 0: d */
+    int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
+    int64_t d_key, d_value; /* E and F, per head; 0: d / heads */
+    bool cross;             /* keys and values come from a memory */
+    int64_t d_memory;       /* width of the memory; 0: d */
     bool no_bias;
     bool no_output; /* no output projection of the concatenated heads */
     double dropout; /* on the attention weights */

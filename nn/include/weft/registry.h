@@ -19,10 +19,10 @@ WF_BEGIN_DECLS
 
 typedef struct wf_registry wf_registry;
 
-/* NULL with *error on a wrong ABI word or without memory. */
+/* NULL with *error for a wrong ABI word or if out of memory. Free with wf_registry_free. */
 WF_API wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error);
 #define wf_registry_new(error) wf_registry_new_abi(WF_ABI, error)
-WF_API void wf_registry_free(wf_registry *registry); /* frees all parameters; NULL is fine */
+WF_API void wf_registry_free(wf_registry *registry); /* frees all parameters; NULL is allowed */
 
 /* --- initialisers -------------------------------------------------------------------------------------------------- */
 
@@ -112,19 +112,21 @@ WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer 
 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
 
+/* The first error of a declaration; code WF_OK if there is none. Never NULL. */
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
 WF_API int wf_registry_count(const wf_registry *registry);                /* parameters and buffers */
 WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* elements of all saved parameters; known before build */
-WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration */
+WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);
+/* Freezes a parameter (no gradient) or makes it trainable again, also after build or load. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
 /* The slabs: values at the offsets of wf_parameter_info, gradients at the same offsets. NULL before build. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of a slab, gaps included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* NULL without gradients */
-/* A separate gradient slab for another thread's tape. Freed with wf_grads_free. */
+/* A separate gradient slab for another thread's tape; NULL with *error. Free with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);
 

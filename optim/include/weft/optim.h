@@ -68,6 +68,8 @@ WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 /* The moments under prefix + "m." / "v." + name, and prefix + "step" [1] and "steps" [parameters] I64. Values are read at the writer's
  * commit. */
 WF_API void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, const char *prefix);
+/* Restores what wf_adam_save has written. WF_ERR_FORMAT: missing or invalid numbers of updates, missing moments; WF_ERR_SHAPE: moments of
+ * another size. After an error the moments are undefined. */
 WF_API wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const char *prefix, wf_error *error) WF_CHECKED;
 
 /* Euclidean norm of all gradients, summed in double in a fixed order. */
@@ -75,14 +77,14 @@ WF_API double wf_grad_norm(const struct wf_adam *opt);
 
 /* --- schedules: the learning rate of step 0, 1, 2, ... ------------------------------------------------------------- */
 enum wf_schedule_kind {
-    WF_SCHEDULE_CONSTANT,    /* after the warm-up, peak */
-    WF_SCHEDULE_COSINE,      /* peak (t+1)/(warmup+1) up to warmup, then a half cosine to min at `steps` */
+    WF_SCHEDULE_CONSTANT,    /* peak (step+1)/(warmup+1) during the warm-up, then peak */
+    WF_SCHEDULE_COSINE,      /* the same warm-up, then a half cosine from peak to min at `steps` */
     WF_SCHEDULE_INVERSE_SQRT /* peak min(t/w, sqrt(w/t)), t = step + 1 (Vaswani et al. 2017, peak = d^-0.5 w^-0.5) */
 };
 struct wf_schedule {
     enum wf_schedule_kind kind;
     double peak, min;
-    int64_t warmup, steps;
+    int64_t warmup, steps; /* updates: of the warm-up; in total */
 };
 WF_API double wf_schedule_lr(const struct wf_schedule *schedule, int64_t step);
 

@@ -48,7 +48,7 @@ struct wf_attention_request {
  * is empty after an error. Free it with wf_attention_free. */
 WF_API wf_status wf_attention_of(const struct wf_run *run, const struct wf_attention_request *request, struct wf_attention_maps *maps,
                                  wf_error *error) WF_CHECKED;
-WF_API void wf_attention_free(struct wf_attention_maps *maps);
+WF_API void wf_attention_free(struct wf_attention_maps *maps); /* leaves it empty */
 /* The map of a kind, or NULL. */
 WF_API const struct wf_attention_map *wf_attention_find(const struct wf_attention_maps *maps, enum wf_map_kind kind);
 

@@ -42,8 +42,8 @@ enum { WF_BLEU_ORDER = 4 };
 
 enum wf_bleu_tokenizer {
     WF_BLEU_13A,  /* the default: mteval-v13a, as used by WMT, for untokenised text */
-    WF_BLEU_INTL, /* mteval-v14 --international-tokenization: at every punctuation (but between digits) and symbol of Unicode */
-    WF_BLEU_NONE, /* at white space: for tokenised text */
+    WF_BLEU_INTL, /* mteval-v14 --international-tokenization: splits at Unicode symbols and punctuation, except between digits */
+    WF_BLEU_NONE, /* splits at white space, for tokenised text */
     WF_BLEU_CHAR  /* every character is a token */
 };
 /* Smoothing of zero precisions (Chen and Cherry 2014). */
@@ -68,11 +68,11 @@ struct wf_bleu_options {
 };
 
 struct wf_bleu_score {
-    double score;                                          /* 0 .. 100 */
-    double precisions[WF_BLEU_ORDER];                      /* in percent, after smoothing */
-    double brevity_penalty, ratio;                         /* ratio: hypothesis_length / reference_length, 0 without references' words */
+    double score;                     /* 0 .. 100 */
+    double precisions[WF_BLEU_ORDER]; /* in percent, after smoothing */
+    double brevity_penalty, ratio;    /* ratio: hypothesis_length / reference_length, 0 if the references have no words */
     int64_t matches[WF_BLEU_ORDER], totals[WF_BLEU_ORDER]; /* of n-grams, before smoothing */
-    int64_t hypothesis_length, reference_length;           /* in tokens; of several references the closest length, the shorter of two */
+    int64_t hypothesis_length, reference_length; /* in tokens; of several references the closest in length, on a tie the shorter */
     int64_t segments;
     int64_t pre_tokenized; /* hypotheses that end in " ."; 100 or more suggest tokenised text */
     char signature[128];   /* "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:weft-0.1.0" */
@@ -81,7 +81,7 @@ struct wf_bleu_score {
 typedef struct wf_bleu wf_bleu;
 /* options NULL: the defaults. WF_ERR_ARGUMENT for a smooth_value that is negative or not finite, WF_ERR_MEMORY. Free with wf_bleu_free. */
 WF_API wf_status wf_bleu_new(const struct wf_bleu_options *options, wf_bleu **out, wf_error *error) WF_CHECKED;
-WF_API void wf_bleu_free(wf_bleu *bleu); /* NULL is fine */
+WF_API void wf_bleu_free(wf_bleu *bleu); /* NULL is allowed */
 /* Clears all counts, for a new corpus or a single sentence. */
 WF_API void wf_bleu_reset(wf_bleu *bleu);
 /* Counts a hypothesis against its `count` references. Their number may differ between segments. On an error nothing is counted:
@@ -108,8 +108,8 @@ struct wf_chrf_options {
     int beta;       /* weight of recall relative to precision. 0: 2 */
     bool lowercase;
     bool whitespace;    /* include white space in n-grams of characters */
-    bool eps_smoothing; /* the mean of all orders' F scores with 1e-16 for what is undefined, instead of the F of the mean precision and
-                           recall of the orders that both sides have */
+    bool eps_smoothing; /* averages the F scores of all orders, with 1e-16 for undefined values. Default: the F score of the mean precision
+                           and mean recall, over the orders that occur in hypothesis and reference */
 };
 
 struct wf_chrf_score {

@@ -111,8 +111,8 @@ WF_API wf_status wf_tokenizer_json(const wf_tokenizer *tokenizer, struct wf_stri
 WF_API void wf_tokenizer_free(wf_tokenizer *tokenizer); /* NULL is allowed */
 
 WF_API wf_tokenizer_kind wf_tokenizer_kind_of(const wf_tokenizer *tokenizer);
-WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind); /* "char", as in the command and in config.json */
-WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out);
+WF_API const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind);             /* "char", as in the command and in config.json */
+WF_API bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out); /* false for an unknown name */
 /* A hash of pipeline, vocabulary and merges that does not depend on the file's formatting; identifies the tokenizer that weights or ids
  * were made with. */
 WF_API uint64_t wf_tokenizer_hash(const wf_tokenizer *tokenizer);

@@ -79,12 +79,12 @@ struct wf_train_options {
     bool (*cancelled)(void *ctx);
 };
 struct wf_train_result {
-    int64_t step;
-    double loss, valid, best;
+    int64_t step;             /* updates done */
+    double loss, valid, best; /* as in wf_event: of the last update, of the last validation, and the lowest validation loss; NaN if none */
 };
-/* Trains a model. Errors: WF_ERR_EXISTS if `out` holds a run's state and .resume is not set; WF_ERR_BUSY if another process trains in the
- * folder; WF_ERR_NUMERIC for a loss or gradient that is not finite: the message names the step and the first tensor that is not finite
- * (found by repeating the step with checks), and nothing of that step is saved.
+/* Trains a model; *result (may be NULL) is also set after an error. Errors: WF_ERR_EXISTS if `out` holds a run's state and .resume is not
+ * set; WF_ERR_BUSY if another process trains in the folder; WF_ERR_NUMERIC for a loss or gradient that is not finite: the message names the
+ * step and the first tensor that is not finite (found by repeating the step with checks), and nothing of that step is saved.
  *
  * A resume may change the training keys (except mask_rate), the generation keys and dropout; WF_EVENT_CHANGE lists the differences.
  * Changing how pairs are batched (the keys batch_...) starts the next epoch. Any other difference from the run, such as another seed, is
