@@ -10,8 +10,8 @@ Cases: those of `weft bench`: char-rms nanogpt-char-small nanogpt-char-8 nanogpt
 
 First both compute a loss from the same weights on the same batch, which must agree. Then every variant of the PyTorch model
 (written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages.
-The fastest by its best step, and a second one if it is within a tenth, alternate with Weft, each round in new processes. What counts is the median of
-the rounds' medians, of the fastest variant. torch_models.py has the PyTorch models.
+The variant with the fastest step, and a second one if it is within a tenth, alternate with Weft, each round in new processes.
+The result is the median of the rounds' medians of the fastest variant. torch_models.py has the PyTorch models.
 """
 import argparse, json, os, pathlib, re, statistics, subprocess, sys, tempfile
 
@@ -26,12 +26,12 @@ ap = argparse.ArgumentParser(prog='compare', usage='./bench/compare [options] CA
                              formatter_class=argparse.RawDescriptionHelpFormatter)
 ap.add_argument('case', nargs='+')
 ap.add_argument('--threads', type=int, default=2)
-ap.add_argument('--seconds', type=float, default=4, help='of each process (4)')
+ap.add_argument('--seconds', type=float, default=4, help='measuring time of each process (4)')
 ap.add_argument('--rounds', type=int, default=5)
 ap.add_argument('--dropout', type=float, default=0.0)
-ap.add_argument('--quick', action='store_true', help='two rounds of a second, without torch.compile: a look, not a measurement')
-ap.add_argument('--json', action='store_true', help='one object a case on standard output')
-ap.add_argument('--build', default=str(ROOT / 'build'), help='the build folder (build); it is made if need be')
+ap.add_argument('--quick', action='store_true', help='two rounds of one second, without torch.compile: a rough estimate')
+ap.add_argument('--json', action='store_true', help='print one JSON object per case')
+ap.add_argument('--build', default=str(ROOT / 'build'), help='build folder (build); created if it is missing')
 A = ap.parse_args()
 if A.quick:
     A.seconds, A.rounds = 1, 2

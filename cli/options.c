@@ -138,7 +138,7 @@ static int refuse_name(const char *command, const char *given, const struct opti
         begun += strncmp(names[i], name, strlen(name)) == 0;
     }
     if (begun > 1)
-        return fail_usage("--%s may mean several options of '%s'; write it out", name, command);
+        return fail_usage("--%s is ambiguous for '%s': write the option out", name, command);
     const char *near = wf_nearest(name, names, count);
     return near ? fail_usage("unknown option --%s of '%s'; did you mean --%s?", name, command, near)
                 : fail_usage("unknown option --%s of '%s'; %s --help lists them", name, command, command);

@@ -108,7 +108,7 @@ static wf_status open_specials(struct bitext_side *side, bool both, wf_error *er
     side->eos_id = wf_tokenizer_special(side->tokenizer, WF_SPECIAL_EOS);
     bool no_bos = (side->bos || both) && side->bos_id < 0, no_eos = side->eos && side->eos_id < 0;
     if (no_bos || no_eos)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the %s: make it with --specials that hold one",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: its tokenizer has no token for the %s: train one with --specials that contain it",
                             side->file.path, no_bos ? "start of a sentence (<s>, <bos>, [CLS])" : "end of a sentence (</s>, <eos>, [SEP])");
     return wf_tokenizer_check_whole(side->tokenizer, side->file.path, error);
 }

@@ -50,7 +50,7 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
         return WF_OK;
     ids += side->bos + side->eos;
     if (ids > INT32_MAX)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of %" PRId64 " tokens; is this one sentence a line?",
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": a line of %" PRId64 " tokens; is this one sentence per line?",
                             side->file.path, line + 1, ids);
     pair->ids[e->which] = (uint32_t)ids;
     if (e->unknown)

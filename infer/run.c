@@ -104,8 +104,8 @@ wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer
     for (size_t i = 0; i < sizeof need / sizeof *need; i++)
         if (need[i].needed && wf_tokenizer_special(need[i].tokenizer, need[i].special) < 0)
             return wf_error_set(error, WF_ERR_FORMAT,
-                                "%s: the %s's tokenizer has no token for the %s, which translation needs: weft tokenizer train "
-                                "makes one that has it",
+                                "%s: the %s's tokenizer has no token for the %s, which translation requires: weft tokenizer train "
+                                "makes one with it",
                                 name, need[i].side, need[i].what);
     return WF_OK;
 }

@@ -11,7 +11,7 @@ function sayToken() {
         return;
     const top = byWeight(weightsAt(focus.axis, focus.token)).slice(0, 3)
         .map(one => `${visible(map[otherAxis(focus.axis)][one.at])} ${number(one.weight)}`);
-    const verb = focus.axis === 'query' ? 'looks at' : 'is looked at by';
+    const verb = focus.axis === 'query' ? 'attends to' : 'is attended to by';
     say(`${visible(map[focus.axis][focus.token])} (${focus.token + 1}) ${verb}: ${top.join(', ')}`);
 }
 
@@ -70,7 +70,7 @@ function choosePin(pin) {
     drawFocus();
     writeAddress();
     if (!pin)
-        return say('No token is held');
+        return say('No token is pinned');
     reveal(pin);
     sayToken();
 }

@@ -198,7 +198,7 @@ function drawFocus() {
 
 function drawReadout(focus) {
     const map = mapNow(), line = $('readout');
-    line.textContent = focus ? '' : 'Point at a token or a cell; a click holds the token.';
+    line.textContent = focus ? '' : 'Point at a token or a cell; a click pins the token.';
     if (!focus)
         return;
     // Without another token: the one at the other end that weighs most.
@@ -209,13 +209,13 @@ function drawReadout(focus) {
         line.append(` (${at + 1})`);
     };
     add('query', query);
-    line.append(focus.other >= 0 ? ' looks at ' : focus.axis === 'query' ? ' looks most at ' : ' looks most of all at ');
+    line.append(focus.other >= 0 ? ' attends to ' : focus.axis === 'query' ? ' attends most to ' : ' attends more than any other to ');
     add('key', key);
     line.append(masked(map, query, key) ? ': later, masked' : ': ');
     if (!masked(map, query, key))
         make('b', line, number(weightsNow()[query * map.key.length + key]));
     if (state.pin)
-        line.append(' (held)');
+        line.append(' (pinned)');
 }
 
 // The text, its tokens shaded by their weight.
@@ -240,7 +240,7 @@ function drawPanel(focus) {
     title.textContent = focus ? '' : 'Weights';
     if (focus) {
         make('bdi', title, visible(map[focus.axis][focus.token]));
-        title.append(focus.axis === 'query' ? ' looks at' : ' is looked at by');
+        title.append(focus.axis === 'query' ? ' attends to' : ' is attended to by');
     }
     const hidden = focus ? map[end].length - found.length : 0;
     $('panel-note').textContent = !focus ? 'Point at a token in the map or in the text.'

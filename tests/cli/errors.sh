@@ -38,7 +38,7 @@ expect 2 "an argument of 'weft inspect' is empty" "$weft" inspect ''
 expect 2 "an argument of 'weft plot' is empty" "$weft" plot r ''
 expect 2 "an argument of 'weft tokenizer info' is empty" "$weft" tokenizer info ''
 expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
-expect 2 'may mean several' train char-rms --train "$story" --out r --s 3
+expect 2 '--s is ambiguous' train char-rms --train "$story" --out r --s 3
 expect 2 'unknown option -x' train char-rms -x
 # --- what there is to set, and of which cases
 "$weft" train --help >help 2>err || failed 'train --help'

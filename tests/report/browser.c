@@ -15,23 +15,23 @@ START_TEST(points)
     ck_assert_str_eq(panel_title(), "Weights");
     /* a token of the rows */
     point_at("document.querySelectorAll('#rows bdi')[2]", false);
-    ck_assert_str_eq(panel_title(), "cat looks at");
+    ck_assert_str_eq(panel_title(), "cat attends to");
     check_panel(m, 1, 1, true, 2, true);
     /* of the columns */
     point_at("document.querySelectorAll('#columns bdi')[6]", false);
-    ck_assert_str_eq(panel_title(), "mat is looked at by");
+    ck_assert_str_eq(panel_title(), "mat is attended to by");
     check_panel(m, 1, 1, false, 6, true);
     /* a cell: its row, the other end marked, its weight in words */
     point_at_cell(3, 4, false);
-    ck_assert_str_eq(panel_title(), "sat looks at");
+    ck_assert_str_eq(panel_title(), "sat attends to");
     ck_assert_str_eq(js_text("return document.querySelector('#list li.on bdi').textContent"), "on");
-    char *words = wf_format("sat (4) looks at on (5): %.3f", weight_at(m, 0, 0, 3, 4));
+    char *words = wf_format("sat (4) attends to on (5): %.3f", weight_at(m, 0, 0, 3, 4));
     ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), words);
     wf_free(words);
     picture("small-hover-light");
     /* the text: what is looked at more is darker */
     point_at("document.querySelectorAll('#sentences bdi')[5]", false);
-    ck_assert_str_eq(panel_title(), "the looks at");
+    ck_assert_str_eq(panel_title(), "the attends to");
     ck_assert(
         js_true("const c = [...document.querySelectorAll('#sentences bdi')].map(b => b.style.background.match(/\\d+/g).reduce((a, x) => a "
                 "+ +x, 0));"
@@ -47,7 +47,7 @@ START_TEST(points)
     /* a click holds a token */
     point_at("document.querySelectorAll('#rows bdi')[7]", true);
     point_at_cell(1, 2, false);
-    ck_assert_str_eq(panel_title(), ", looks at");
+    ck_assert_str_eq(panel_title(), ", attends to");
     check_panel(m, 1, 3, true, 7, true);
     point_at("document.getElementById('sort')", true);
     check_panel(m, 1, 3, true, 7, false);
@@ -97,7 +97,7 @@ START_TEST(shows_three_kinds)
     ck_assert(js_true("const p = (x, y) => document.getElementById('canvas').getContext('2d').getImageData(x, y, 1, 1).data[3];"
                       "return p(5, 4) === 0 && p(4, 4) === 255 && p(0, 8) === 255"));
     point_at_cell(2, 6, false);
-    ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), "▁man (3) looks at ▁stares (7): later, masked");
+    ck_assert_str_eq(js_text("return document.getElementById('readout').textContent"), "▁man (3) attends to ▁stares (7): later, masked");
     ck_assert_str_eq(js_text("return document.getElementById('panel-note').textContent"), "Token 3 of 9; 6 later masked");
     /* of two sentences the text shades the other one */
     point_at("document.querySelectorAll('#kinds button')[2]", true);
@@ -135,7 +135,7 @@ START_TEST(takes_keys)
     press(KEY_DOWN);
     check_panel(m, 1, 1, true, 2, true);
     check_hash("#kind=encoder&layer=1&head=1&query=3");
-    ck_assert_msg(strstr(js_text("return document.getElementById('live').textContent"), "▁mit (3) looks at: ▁mit "), "%s",
+    ck_assert_msg(strstr(js_text("return document.getElementById('live').textContent"), "▁mit (3) attends to: ▁mit "), "%s",
                   js_text("return document.getElementById('live').textContent"));
     press(KEY_UP);
     press(KEY_RIGHT);

@@ -242,7 +242,7 @@ START_TEST(opens_where_it_is_told_to)
                  {{.head = {1, 9}}, "no head 9"},
                  {{.head = {1, 0}}, "no head 0"},
                  {{.head = {0, 1}}, "no layer 0"},
-                 {{.map = &small.map[0]}, "none of those in it"}};
+                 {{.map = &small.map[0]}, "not among those given"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         wf_error problem = {0};
         const char *path = in_folder("wrong.html");
