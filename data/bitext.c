@@ -140,7 +140,8 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
         return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " line%s and %s has %" PRId64 "; the files must be aligned by line",
                             source->file.path, lines, lines == 1 ? "" : "s", target->file.path, scan[1].lines);
     if (lines > UINT32_MAX)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines; at most 4,294,967,295 are possible", source->file.path, lines);
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: %" PRId64 " lines, more than the maximum of 4,294,967,295", source->file.path,
+                            lines);
     const uint64_t contents[2] = {source->content, target->content};
     bitext->survey.lines = lines;
     bitext->survey.max_length = o->max_length;

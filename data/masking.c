@@ -35,7 +35,7 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
     if (m->ordinary_count == 0) {
         long long vocab_size = (long long)m->vocab_size;
         wf_masking_free(m);
-        return enough ? wf_error_set(error, WF_ERR_FORMAT, "the tokenizer has special tokens only: there is nothing to mask")
+        return enough ? wf_error_set(error, WF_ERR_FORMAT, "the vocabulary has only special tokens, which are never masked")
                       : wf_error_set(error, WF_ERR_MEMORY, "no memory for the tokens of a vocabulary of %lld", vocab_size);
     }
     m->threshold = (uint64_t)(rate * 4294967296.0);

@@ -39,7 +39,8 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
     int64_t source = most_ids(&b->plan, 0, bitext->survey.source_tokens), target = most_ids(&b->plan, 1, bitext->survey.target_tokens);
     if (source > INT32_MAX || target > INT32_MAX)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "batches of up to %" PRId64 " + %" PRId64 " tokens; at most 2,147,483,647 a side are possible", source, target);
+                            "batches of up to %" PRId64 " + %" PRId64 " tokens, more than the maximum of 2,147,483,647 per side", source,
+                            target);
     int64_t offsets = b->plan.most_pairs + 1;
     b->chosen = wf_alloc((size_t)b->plan.most_pairs * sizeof *b->chosen);
     b->source = wf_alloc((size_t)(source + 2 * target + 4 * offsets) * sizeof *b->source);
@@ -67,7 +68,7 @@ wf_status wf_pair_batches_new(wf_bitext *bitext, const struct wf_pair_batches_op
     *out = NULL;
     if (options->tokens < 0 || options->tolerance < 0 || options->window < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "batches of %" PRId64 " tokens, %" PRId64 " over, in windows of %" PRId64 " pairs: none may be negative",
+                            "batches of %" PRId64 " tokens, tolerance %" PRId64 ", window %" PRId64 " pairs: none of them may be negative",
                             options->tokens, options->tolerance, options->window);
     struct wf_pair_batches *b = wf_alloc_zero(1, sizeof *b);
     if (!b)
@@ -150,7 +151,7 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
         status =
             wf_error_set(error, WF_ERR_FORMAT, "%" PRId64 " tokens instead of %d", ids->count + side->bos + side->eos, (int)pair->ids[k]);
     if (status == WF_ERR_FORMAT)
-        wf_error_prefix(error, "%s: pair %" PRId64 " is not what the survey found; remove the cache of surveys", side->file.path,
+        wf_error_prefix(error, "%s: pair %" PRId64 " does not match the survey: delete the cache of surveys", side->file.path,
                         b->chosen[i] + 1);
     if (status != WF_OK)
         return status;

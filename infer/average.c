@@ -87,7 +87,7 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
                      "one is made at multiples of save_every=%" PRId64 " and at its end (steps=%" PRId64
                      "): train longer, or average fewer",
                      c.training.save_every, c.training.steps);
-        wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, %" PRId64 " %s asked for: %s", folder, count,
+        wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, but %" PRId64 " %s requested: %s", folder, count,
                      count == 1 ? "" : "s", last, last == 1 ? "is" : "are", why);
         wf_safetensors_close(file);
     }

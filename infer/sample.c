@@ -62,7 +62,7 @@ static wf_status scan(const wf_real *logits, int64_t n, int32_t *largest, wf_err
             at = (int32_t)i;
     }
     if (!finite)
-        return wf_error_set(error, WF_ERR_NUMERIC, "none of the %lld logits is finite: there is nothing to draw", (long long)n);
+        return wf_error_set(error, WF_ERR_NUMERIC, "none of the %lld logits is finite: no token can be sampled", (long long)n);
     *largest = at;
     return WF_OK;
 }
@@ -70,7 +70,7 @@ static wf_status scan(const wf_real *logits, int64_t n, int32_t *largest, wf_err
 static wf_status check(const struct wf_sampler *s, int64_t n, wf_error *error)
 {
     if (n < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "there are no logits to draw from");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there are no logits to sample from");
     if (!(s->temperature >= 0) || isinf(s->temperature))
         return wf_error_set(error, WF_ERR_ARGUMENT, "temperature %g is out of range: above 0, or 0 for 1", s->temperature);
     if (!(s->top_p >= 0 && s->top_p <= 1))

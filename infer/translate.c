@@ -28,7 +28,7 @@ static wf_status check_options(const wf_model *model, const struct wf_translate_
     const struct wf_config *c = wf_model_config(model);
     int64_t types = wf_model_shape_of(model)->vocab_size;
     if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: take an encoder-decoder", c->model,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is %s and does not translate: an encoder-decoder is required", c->model,
                             wf_model_kind_of(model) == WF_MODEL_ENCODER ? "an encoder" : "a language model");
     if (check_range("beam", o->beam, MOST_BEAM, error) || check_range("batch", o->batch, MOST_BATCH, error) ||
         check_range("max_tokens", o->max_tokens, INT64_MAX, error))
@@ -178,7 +178,7 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
     *out = (struct wf_translations){0};
     wf_status status = check_options(model, options, bos, eos, &search, error);
     if (status == WF_OK && count < 0)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld sentences can't be translated", (long long)count);
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "count = %lld sentences is negative", (long long)count);
     for (int64_t i = 0; status == WF_OK && i < count; i++)
         status = check_sentence(wf_model_shape_of(model), ids + offsets[i], (int64_t)offsets[i + 1] - offsets[i], i, error);
     if (status != WF_OK)

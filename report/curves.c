@@ -50,7 +50,7 @@ static wf_status read_event(const json_t *event, const char *path, int64_t numbe
         if (!value)
             continue;
         if (!json_is_number(value))
-            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is no number", path, number, keys[k]);
+            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is not a number", path, number, keys[k]);
         if (!json_is_integer(step) || json_integer_value(step) < 0)
             return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" without a \"step\" of 0 or more", path, number, keys[k]);
         struct point p = {(double)json_integer_value(step), fmax(-MOST, fmin(json_number_value(value), MOST))};

@@ -99,7 +99,7 @@ wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_p
     static const struct wf_plot_options defaults;
     const struct wf_plot_options *o = options ? options : &defaults;
     if (o->columns < 0 || o->rows < 0 || o->columns > 10000 || o->rows > 10000)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "a drawing of %d columns and %d rows can't be made: 0 to 10000", o->columns, o->rows);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a drawing of %d columns and %d rows is out of range, 0 to 10000", o->columns, o->rows);
     int columns = o->columns ? o->columns : 80, rows = o->rows ? o->rows : 24;
     columns = columns > LEAST_COLUMNS ? columns : LEAST_COLUMNS;
     int64_t head = count == 1 ? 1 : count + 1, before = out->length;

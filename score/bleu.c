@@ -203,7 +203,7 @@ wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_erro
                                   .segments = bleu->segments,
                                   .pre_tokenized = bleu->pre_tokenized};
     if (bleu->segments == 0)
-        return wf_error_set(error, WF_ERR_STATE, "BLEU of no segments: add some first");
+        return wf_error_set(error, WF_ERR_STATE, "BLEU: no segments yet: call wf_bleu_add first");
     memcpy(out->matches, bleu->counts.matches, sizeof out->matches);
     memcpy(out->totals, bleu->counts.totals, sizeof out->totals);
     const struct wf_bleu_options *o = &bleu->options;

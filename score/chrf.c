@@ -37,10 +37,10 @@ wf_status wf_chrf_new(const struct wf_chrf_options *options, wf_chrf **out, wf_e
     if (o.beta == 0)
         o.beta = 2;
     if (o.char_order < 0 || o.char_order > WF_CHRF_MAX_ORDER || o.word_order < 0 || o.word_order > WF_CHRF_MAX_ORDER)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "chrF: orders go up to %d: char_order is %d, word_order %d", WF_CHRF_MAX_ORDER,
+        return wf_error_set(error, WF_ERR_ARGUMENT, "chrF: orders must be at most %d: char_order is %d, word_order %d", WF_CHRF_MAX_ORDER,
                             o.char_order, o.word_order);
     if (o.beta < 0 || o.beta > 1000)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "chrF: beta is from 1 to 1000, not %d", o.beta);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "chrF: beta is %d, not in 1 to 1000", o.beta);
     if (!(*out = wf_alloc_zero(1, sizeof **out)))
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a scorer");
     (*out)->options = o;
@@ -196,7 +196,7 @@ wf_status wf_chrf_result(const wf_chrf *chrf, struct wf_chrf_score *out, wf_erro
 {
     *out = (struct wf_chrf_score){.segments = chrf->segments};
     if (chrf->segments == 0)
-        return wf_error_set(error, WF_ERR_STATE, "chrF of no segments: add some first");
+        return wf_error_set(error, WF_ERR_STATE, "chrF: no segments yet: call wf_chrf_add first");
     const struct wf_chrf_options *o = &chrf->options;
     char references[24];
     out->score = f_score(o, &chrf->counts);

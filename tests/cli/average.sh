@@ -43,7 +43,7 @@ cmp hypotheses train.de >/dev/null && failed 'the early model makes no mistake: 
 grep '^BLEU' scored | cmp - bleu || failed "BLEU: $(grep '^BLEU' scored), $(cat bleu)"
 grep '^chrF' scored | cmp - chrf || failed "chrF: $(grep '^chrF' scored), $(cat chrf)"
 
-expect 2 'has 3 checkpoints, 4 are asked for' "$weft" average run --last 4 --out mean4
+expect 2 'has 3 checkpoints, but 4 are requested' "$weft" average run --last 4 --out mean4
 expect 2 'average itself (2 checkpoints up to step 200)' "$weft" average mean --last 1 --out mean4
 expect 1 'is a run that is being trained' "$weft" average run --last 2 --out run
 expect 1 'is not a run folder' "$weft" average nowhere --last 2 --out mean5

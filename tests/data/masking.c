@@ -220,7 +220,7 @@ START_TEST(what_cant_be)
                                "\"vocab\":{\"<pad>\":0,\"<mask>\":1},\"unk_token\":\"<unk>\"}}";
     wf_tokenizer *marks;
     ck_ok(wf_tokenizer_parse(file, sizeof file - 1, "file", &marks, error));
-    ck_fails(wf_masking_init(&m, marks, 0.15, 1, error), WF_ERR_FORMAT, "special tokens only");
+    ck_fails(wf_masking_init(&m, marks, 0.15, 1, error), WF_ERR_FORMAT, "only special tokens");
     ck_assert(!m.special && !m.ordinary);
     wf_tokenizer_free(marks);
     wf_tokenizer_free(none);

@@ -160,7 +160,7 @@ START_TEST(averages_that_cant_be)
     begin();
     train(in_folder("run"), "seq2seq-tiny", false);
     train(in_folder("other"), "seq2seq-tiny", true);
-    average_refused(in_folder("run"), 4, in_folder("mean"), WF_ERR_ARGUMENT, "has 3 checkpoints, 4 are asked for");
+    average_refused(in_folder("run"), 4, in_folder("mean"), WF_ERR_ARGUMENT, "has 3 checkpoints, but 4 are requested");
     ck_assert(!wf_folder_exists(in_folder("mean")));
     average_refused(in_folder("run"), 0, in_folder("mean"), WF_ERR_ARGUMENT, "0 checkpoints");
     average_refused(in_folder("nowhere"), 1, in_folder("mean"), WF_ERR_IO, "is not a run folder");
