@@ -55,26 +55,36 @@ static inline uint16_t narrow(double x, int man, int exp)
     return (uint16_t)(sign | (value < infinity ? value : infinity));
 }
 
-typedef uint16_t half;
-typedef uint16_t bfloat;
-
 static bool is_integer(wf_dtype t)
 {
     return t >= WF_I8 && t <= WF_BOOL;
 }
 
+#define INTEGERS(DO) DO(I8, int8_t) DO(I16, int16_t) DO(I32, int32_t) DO(I64, int64_t) DO(U16, uint16_t) DO(U32, uint32_t) DO(U64, uint64_t)
+#define READ(from, from_type)                                                                                                              \
+    case WF_##from:                                                                                                                        \
+        x = (uint64_t)((const from_type *)src)[i];                                                                                         \
+        break;
+#define WRITE(to, to_type)                                                                                                                 \
+    case WF_##to:                                                                                                                          \
+        ((to_type *)dst)[i] = (to_type)x;                                                                                                  \
+        break;
+
 /* Reads and writes integers through 64 bits; values that do not fit wrap, as C's conversions to unsigned do. */
 static bool convert_integers(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
-    const size_t size = wf_dtype_size(to), had = wf_dtype_size(from);
-    const int shift = from == WF_I8 || from == WF_I16 || from == WF_I32 ? (int)(64 - 8 * had) : 0; /* of the sign */
     for (int64_t i = 0; i < n; i++) {
-        int64_t x = 0; /* its low bytes come first */
-        memcpy(&x, (const char *)src + i * (int64_t)had, had);
-        x = (int64_t)((uint64_t)x << shift) >> shift;
-        if (to == WF_BOOL)
-            x = x != 0;
-        memcpy((char *)dst + i * (int64_t)size, &x, size);
+        uint64_t x;
+        switch (from) {
+            INTEGERS(READ)
+        default: /* U8 and BOOL */
+            x = ((const uint8_t *)src)[i];
+        }
+        switch (to) {
+            INTEGERS(WRITE)
+        default:
+            ((uint8_t *)dst)[i] = to == WF_BOOL ? x != 0 : (uint8_t)x;
+        }
     }
     return true;
 }
