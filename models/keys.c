@@ -136,6 +136,8 @@ static wf_status parse_number(const struct wf_key *key, void *values, const char
     bool whole = key->kind == WF_KEY_INT, read = wf_text_to_double(text, &number);
     if (read && (!whole || number == floor(number)))
         return set_number(key, values, number, error);
+    if (!read && whole && overflows(text))
+        return out_of_range(key, wf_text_quote(text, quoted), error);
     if (!read && overflows(text))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s is out of range: the number is too large", key->name,
                             wf_text_quote(text, quoted));

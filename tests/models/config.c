@@ -443,8 +443,7 @@ START_TEST(unknown_keys_name_the_nearest)
     ck_refused(wf_config_set(&c, "steps", "0", error), WF_ERR_ARGUMENT, "steps: 0 is out of range: at least 1");
     ck_refused(wf_config_set(&c, "d_model", "1e9", error), WF_ERR_ARGUMENT, "d_model: 1000000000 is out of range: 1 to 65536");
     ck_refused(wf_config_set(&c, "d_model", "99999999999999999999", error), WF_ERR_ARGUMENT, "d_model: 1e+20 is out of range: 1 to 65536");
-    ck_refused(wf_config_set(&c, "d_model", "1e999", error), WF_ERR_ARGUMENT,
-               "d_model: \"1e999\" is out of range: the number is too large");
+    ck_refused(wf_config_set(&c, "d_model", "1e999", error), WF_ERR_ARGUMENT, "d_model: \"1e999\" is out of range: 1 to 65536");
     ck_refused(wf_config_set(&c, "lr", "1.5e999", error), WF_ERR_ARGUMENT, "lr: \"1.5e999\" is out of range: the number is too large");
     ck_refused(wf_config_set(&c, "lr", "1.5e99.9", error), WF_ERR_ARGUMENT, "is not a number");
     ck_refused(wf_config_set(&c, "lr", "0", error), WF_ERR_ARGUMENT, "lr: 0 is out of range: above 0");
