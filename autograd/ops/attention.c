@@ -161,7 +161,7 @@ static bool make_plan(wf_call *c, struct plan *p)
     p->e = c->in[Q].dim[last] / a->heads;
     p->f = c->in[V].dim[last] / a->kv_heads;
     p->sequences = a->q_offsets ? a->sequences : c->in[Q].dim[0];
-    for (int i = 0; i < p->sequences; i++) {
+    for (int64_t i = 0; i < p->sequences; i++) {
         int64_t t = part_of(a->q_offsets, i, p->queries).count, s = part_of(a->k_offsets, i, p->keys).count;
         p->longest = t > p->longest ? t : p->longest;
         p->scores += (double)t * (double)s;
@@ -288,35 +288,6 @@ static void backward_block(void *ctx, int64_t block)
         atomic_store(&p->no_memory, true);
 }
 
-/* First and one past the last address that a's elements can have. */
-static void span(const wf_array *a, uintptr_t *first, uintptr_t *end)
-{
-    int64_t low = 0, high = 0;
-    for (int d = 0; d < a->ndim; d++)
-        *(a->stride[d] < 0 ? &low : &high) += (a->dim[d] - 1) * a->stride[d];
-    *first = (uintptr_t)a->data + (uintptr_t)(low * (int64_t)sizeof(wf_real));
-    *end = (uintptr_t)a->data + (uintptr_t)((high + 1) * (int64_t)sizeof(wf_real));
-}
-
-/* Whether a and b surely share no element: apart in memory, or different columns of one matrix (slices of q, k, v). */
-static bool apart(const wf_array *a, const wf_array *b)
-{
-    if (wf_array_count(a) == 0 || wf_array_count(b) == 0)
-        return true;
-    uintptr_t a_first, a_end, b_first, b_end;
-    span(a, &a_first, &a_end);
-    span(b, &b_first, &b_end);
-    if (a_end <= b_first || b_end <= a_first)
-        return true;
-    const int last = a->ndim - 1;
-    const int64_t step = a->stride[last - 1];
-    if (step <= 0 || b->stride[last - 1] != step || (last == 2 && (a->stride[0] % step != 0 || b->stride[0] % step != 0)))
-        return false;
-    int64_t column = ((const wf_real *)b->data - (const wf_real *)a->data) % step;
-    column += column < 0 ? step : 0;
-    return column >= a->dim[last] && column + b->dim[last] <= step;
-}
-
 /* Whether backward may write into the gradient of input i itself: rows in order, nothing shared with the other inputs. */
 static bool direct(const wf_call *c, int i)
 {
@@ -327,7 +298,7 @@ static bool direct(const wf_call *c, int i)
     if (!elements_adjoin(x))
         return false;
     for (int j = Q; j <= V; j++)
-        if (j != i && c->need[j] && !apart(x, &c->in[j]))
+        if (j != i && c->need[j] && !wf_apart(x, &c->in[j]))
             return false;
     return true;
 }

@@ -39,6 +39,10 @@ wf_array wf_dense_rows_of(wf_call *c, const wf_array *a);
 /* Operand i, a vector, with its elements side by side in *v, which is NULL when it is absent. False without memory. */
 bool wf_vector_of(wf_call *c, int i, const wf_real **v);
 
+/* Whether two real arrays of two or three dimensions surely share no element: apart in memory, or different columns of one matrix (slices
+ * of q, k, v). */
+bool wf_apart(const wf_array *a, const wf_array *b);
+
 /* Rows of a block of work: a function of d alone. */
 static inline int64_t wf_block_rows(int64_t d)
 {

@@ -72,6 +72,34 @@ bool wf_vector_of(wf_call *c, int i, const wf_real **v)
     return *v || !wf_has(c, i);
 }
 
+/* First and one past the last address that a's elements can have. */
+static void span(const wf_array *a, uintptr_t *first, uintptr_t *end)
+{
+    int64_t low = 0, high = 0;
+    for (int d = 0; d < a->ndim; d++)
+        *(a->stride[d] < 0 ? &low : &high) += (a->dim[d] - 1) * a->stride[d];
+    *first = (uintptr_t)a->data + (uintptr_t)(low * (int64_t)sizeof(wf_real));
+    *end = (uintptr_t)a->data + (uintptr_t)((high + 1) * (int64_t)sizeof(wf_real));
+}
+
+bool wf_apart(const wf_array *a, const wf_array *b)
+{
+    if (wf_array_count(a) == 0 || wf_array_count(b) == 0)
+        return true;
+    uintptr_t a_first, a_end, b_first, b_end;
+    span(a, &a_first, &a_end);
+    span(b, &b_first, &b_end);
+    if (a_end <= b_first || b_end <= a_first)
+        return true;
+    const int last = a->ndim - 1;
+    const int64_t step = a->stride[last - 1];
+    if (step <= 0 || b->stride[last - 1] != step || (last == 2 && (a->stride[0] % step != 0 || b->stride[0] % step != 0)))
+        return false;
+    int64_t column = ((const wf_real *)b->data - (const wf_real *)a->data) % step;
+    column += column < 0 ? step : 0;
+    return column >= a->dim[last] && column + b->dim[last] <= step;
+}
+
 bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g)
 {
     g->place = g->dense = wf_grad_into(c, i, &g->add);
