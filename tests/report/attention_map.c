@@ -269,7 +269,7 @@ START_TEST(what_can_not_be)
     refused(&run, (struct wf_attention_request){.text = " \n "}, WF_ERR_ARGUMENT, "text", "empty");
     wf_run_close(&run);
     run = run_of("multi30k", WF_TOKENIZER_BPE, english, german);
-    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "translates", "--source");
+    refused(&run, (struct wf_attention_request){0}, WF_ERR_ARGUMENT, "translation model", "--source");
     refused(&run, (struct wf_attention_request){.text = "a"}, WF_ERR_ARGUMENT, "--source", "--text");
     refused(&run, (struct wf_attention_request){.source = ""}, WF_ERR_ARGUMENT, "source", "empty");
     refused(&run, (struct wf_attention_request){.source = " \n\t"}, WF_ERR_ARGUMENT, "source", "empty");
