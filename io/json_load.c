@@ -153,7 +153,7 @@ json_t *wf_json_decode(const char *text, int64_t bytes, int depth, json_error_t 
         failure->line = failure->line > 0 ? failure->line : 1;
         failure->column = failure->column > 0 ? failure->column : 1;
         if (is_blank(text, bytes))
-            snprintf(failure->text, sizeof failure->text, "the file is empty; JSON is expected");
+            snprintf(failure->text, sizeof failure->text, "empty; JSON is expected");
     }
     return value;
 }

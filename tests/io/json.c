@@ -73,8 +73,8 @@ START_TEST(errors_have_a_place)
     const struct {
         const char *text, *message;
     } cases[] = {
-        {"", "f.json:1:1: the file is empty; JSON is expected"},
-        {" \n ", "the file is empty; JSON is expected"},
+        {"", "f.json:1:1: empty; JSON is expected"},
+        {" \n ", "empty; JSON is expected"},
         {"{\"a\": 1", "f.json:1:7: "},
         {"{\n  \"a\": 1,\n}", "f.json:3:1: "},
         {"{\"\xc3\xa9\xc3\xa9\": x}", "f.json:1:8: "}, /* the column counts characters */
