@@ -71,9 +71,13 @@ wf_status check_begin(struct check *k, const struct wf_gradcheck_options *option
     k->arena = k->tape ? wf_arena_new() : NULL;
     if (!k->arena)
         return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+    char text[96];
     for (int i = 0; i < k->inputs; i++) {
         struct check_input *in = &k->in[i];
         in->count = in->fill == WF_FILL_ABSENT ? 0 : wf_shape_count(&in->shape);
+        if (in->count < 0 || in->count > INT64_MAX / 16)
+            return wf_error_set(k->error, WF_ERR_SHAPE, "%s: the shape %s of input %d is invalid: a size is negative, or too many elements",
+                                k->what, wf_shape_text(&in->shape, text, sizeof text), i);
         in->value = check_memory(k, in->count);
         in->grad = check_memory(k, in->count);
         if (!in->value || !in->grad)

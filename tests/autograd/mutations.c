@@ -233,5 +233,31 @@ START_TEST(every_gradient_of_every_op_is_checked)
 }
 END_TEST
 
+/* in[1], ids, chooses rows of x; y = x^2, or with a factor that is a constant by mistake. */
+static wf_tensor *square(void *ctx, wf_tape *tape, wf_tensor *const in[])
+{
+    (void)tape;
+    return wf_embedding(wf_mul(in[0], ctx ? wf_detach(in[0]) : in[0]), in[1]);
+}
+
+START_TEST(functions)
+{
+    static const enum wf_fill fill[] = {WF_FILL_NORMAL, WF_FILL_IDS};
+    const wf_shape shapes[] = {{2, {1, 4}}, {1, {3}}};
+    wf_error error = {0};
+    ck_assert_msg(wf_check_function(square, NULL, 2, shapes, fill, NULL, &error) == WF_OK, "%s", error.message);
+    ck_assert_int_eq(wf_check_function(square, &error, 2, shapes, fill, NULL, &error), WF_ERR_NUMERIC);
+    ck_assert_msg(strstr(error.message, "gradient of input 0 along direction 0"), "%s", error.message);
+
+    const wf_shape bad[] = {{2, {(int64_t)1 << 31, (int64_t)1 << 31}}, {2, {3, -1}}, {3, {(int64_t)1 << 40, (int64_t)1 << 40, 2}}};
+    for (int i = 0; i < 3; i++) {
+        wf_error refused = {0};
+        ck_assert_int_eq(wf_check_function(square, NULL, 1, &bad[i], NULL, NULL, &refused), WF_ERR_SHAPE);
+        ck_assert_msg(strstr(refused.message, "of input 0 is invalid"), "%s", refused.message);
+    }
+}
+END_TEST
+
 WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
-             swapped_operands, one_input_without_gradient, last_element_forgotten, op_without_cases, every_gradient_of_every_op_is_checked)
+             swapped_operands, one_input_without_gradient, last_element_forgotten, op_without_cases, every_gradient_of_every_op_is_checked,
+             functions)
