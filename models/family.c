@@ -52,15 +52,23 @@ static wf_status check_key(const struct wf_family *f, int index, wf_error *error
 
 wf_status wf_family_check(const struct wf_family *f, wf_error *error)
 {
-    bool vocab = false, runs = f->kind == WF_MODEL_LANGUAGE  ? f->forward && f->head
-                               : f->kind == WF_MODEL_ENCODER ? f->hidden != NULL
-                                                             : f->encode && f->memory && f->decode && f->head;
+    static const struct {
+        enum wf_key_role role;
+        const char *what;
+    } needed[] = {{WF_KEY_VOCAB, "vocabulary size"},
+                  {WF_KEY_CONTEXT, "context"},
+                  {WF_KEY_LAYERS, "number of layers"},
+                  {WF_KEY_WIDTH, "width"},
+                  {WF_KEY_HEADS, "number of heads"}};
+    bool seen[WF_KEY_ROLES] = {false}, runs = f->kind == WF_MODEL_LANGUAGE  ? f->forward && f->head
+                                              : f->kind == WF_MODEL_ENCODER ? f->hidden != NULL
+                                                                            : f->encode && f->memory && f->decode && f->head;
     if (f->abi != WF_FAMILY_ABI)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the family was compiled for another version of Weft: struct wf_family has %zu bytes, not %zu", f->abi,
                             WF_FAMILY_ABI);
     if (!f->name || !f->init || !runs)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no name, init or forward function, which its kind requires",
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no name, or lacks a function or the head that its kind requires",
                             f->name ? f->name : "?");
     if (f->config_size > WF_CONFIG_SPACE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: its configuration has %zu bytes, more than the maximum of %d", f->name,
@@ -68,7 +76,10 @@ wf_status wf_family_check(const struct wf_family *f, wf_error *error)
     for (int i = 0; i < f->keys.count; i++) {
         if (check_key(f, i, error) != WF_OK)
             return WF_ERR_ARGUMENT;
-        vocab = vocab || f->keys.key[i].role == WF_KEY_VOCAB;
+        seen[f->keys.key[i].role] = true;
     }
-    return vocab ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no key for the vocabulary size", f->name);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!seen[needed[i].role])
+            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no key for the %s", f->name, needed[i].what);
+    return WF_OK;
 }

@@ -236,7 +236,7 @@ START_TEST(families_are_checked)
     f.abi -= 8;
     ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "another version of Weft");
     f = *gpt, f.forward = NULL;
-    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt has no name, init or forward function");
+    ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt has no name, or lacks a function or the head");
     f = *gpt, f.config_size = 8;
     ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: the offset of key heads is outside its struct or misaligned");
     struct wf_key keys[2] = {gpt->keys.key[0], gpt->keys.key[0]};
@@ -244,6 +244,17 @@ START_TEST(families_are_checked)
     ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: two keys are named d_model");
     f.keys.count = 1;
     ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt has no key for the vocabulary size");
+    struct wf_key all[32];
+    for (int i = 0; i < gpt->keys.count; i++) {
+        memcpy(all, gpt->keys.key, (size_t)gpt->keys.count * sizeof *all);
+        enum wf_key_role role = all[i].role;
+        all[i].role = WF_KEY_PLAIN;
+        f.keys = (struct wf_keys){all, gpt->keys.count};
+        bool needed =
+            role == WF_KEY_VOCAB || role == WF_KEY_CONTEXT || role == WF_KEY_LAYERS || role == WF_KEY_WIDTH || role == WF_KEY_HEADS;
+        ck_assert_msg((wf_family_check(&f, &(wf_error){0}) == WF_OK) == !needed, "without the role of %s", all[i].name);
+    }
+    f.keys = (struct wf_keys){keys, 1};
     keys[0].value = "0";
     ck_refused(wf_family_check(&f, error), WF_ERR_ARGUMENT, "family gpt: default of: d_model: 0 is out of range");
     keys[0].name = "lr";
