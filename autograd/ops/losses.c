@@ -337,7 +337,7 @@ const wf_op wf_op_linear_cross_entropy = {
                       {"one class", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), HOW(0)},
                       {"all ignored", {{3, 2}, {1, 2}, {1}, {3}}, FUSED_TARGETS(1), HOW(.has_ignore = true, .ignore = 0)},
                       {"no rows", {{-1, 4}, {5, 4}, {5}, {-1}}, FUSED_TARGETS(5), HOW(0)},
-                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), HOW(0)})}; /* several chunks: tests/autograd/ops.c */
+                      {"odd", {{70, 9}, {17, 9}, {17}, {70}}, FUSED_TARGETS(17), HOW(0)})}; /* several chunks: tests/autograd/losses.c */
 
 wf_tensor *wf_linear_cross_entropy_with(wf_tensor *x, wf_tensor *weight, wf_tensor *bias, wf_tensor *targets,
                                         const struct wf_cross_entropy_options *options)
