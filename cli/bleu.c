@@ -139,7 +139,8 @@ int run_bleu(int argc, char **argv)
     struct wf_bleu_options *b = &a.bleu_options;
     struct wf_chrf_options *c = &a.chrf_options;
     const struct option_row options[] = {
-        {"metric", "bleu|chrf", "what to compute: bleu (the default), chrf, or bleu,chrf", .take = take_metrics, .to = &a},
+        {"metric", "bleu|chrf", "what to compute: bleu (the default), chrf, or bleu,chrf", .take = take_metrics, .to = &a,
+         .repeatable = true},
         {"tokenize", "13a|intl|none|char", "BLEU: tokenization of the lines", .choice = &a.tokenizer, .given = &a.for_bleu},
         {"smooth", "exp|floor|add-k|none", "BLEU: smoothing of precisions that are zero", .choice = &a.smooth, .given = &a.for_bleu},
         {"smooth-value", "X", "BLEU: value for floor (default 0.1) and add-k (default 1)", .real = &b->smooth_value, .least = 1e-300,

@@ -160,6 +160,14 @@ static int take_arguments(const struct command_line *line, const char *command, 
     return line->too_few && count < (line->count ? 1 : most) ? fail_usage("%s", line->too_few) : -1;
 }
 
+static int refuse_twice(const struct option_row *o)
+{
+    if (strcmp(o->arg, "FILE[,FILE]") == 0)
+        return fail_usage("--%s is given twice; name several files as --%s a.txt,b.txt", o->name, o->name);
+    bool list = strchr(o->arg, ',') || strcmp(o->arg, "LIST") == 0;
+    return fail_usage("--%s is given twice%s", o->name, list ? "; separate several values by commas" : "");
+}
+
 /* -1 to go on, else the exit code. */
 static int parse(const struct command_line *line, int argc, char **argv)
 {
@@ -197,6 +205,8 @@ static int parse(const struct command_line *line, int argc, char **argv)
             print_version();
         if (at >= first_own)
             return EXIT_DONE;
+        if (given[at] && o->arg && !o->repeatable)
+            return refuse_twice(o);
         given[at] = true;
         if (!take(o, optarg))
             return EXIT_USAGE;

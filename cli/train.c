@@ -269,7 +269,7 @@ int run_train(int argc, char **argv)
         {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
          .text = &a.config},
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
-         .take = take_setting, .to = &a},
+         .take = take_setting, .to = &a, .repeatable = true},
         {"steps", "N", "total number of updates (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
         {"resume", NULL, "resume the training in RUN; give the same texts; settings are those of the run unless --set changes them",
          .flag = &a.resume},

@@ -39,6 +39,10 @@ expect 2 "an argument of 'weft plot' is empty" "$weft" plot r ''
 expect 2 "an argument of 'weft tokenizer info' is empty" "$weft" tokenizer info ''
 expect 2 '--resume takes no value' train char-rms --train "$story" --out r --resume=1
 expect 2 '--s is ambiguous' train char-rms --train "$story" --out r --s 3
+expect 2 '--train is given twice; name several files as --train a.txt,b.txt' train char-rms --train "$story" --out r --train=no.txt
+expect 2 '--data is given twice; name several files as' "$weft" evaluate r --data a --data b
+expect 2 '--specials is given twice; separate several values by commas' "$weft" tokenizer train --specials a --specials b --out t x
+expect 2 '--steps is given twice' train char-rms --train "$story" --out r --steps 3 --steps 4
 expect 2 'unknown option -x' train char-rms -x
 # --- what there is to set, and of which cases
 "$weft" train --help >help 2>err || failed 'train --help'
