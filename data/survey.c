@@ -91,7 +91,7 @@ static wf_status survey_piece(void *ctx, int64_t worker, int64_t piece, wf_error
     const char *newline = memchr(text->data, '\n', (size_t)bytes);
     int64_t begin = piece == 0 ? e->scan->first : newline ? newline + 1 - text->data : bytes + 1;
     for (; status == WF_OK && begin <= bytes && base + begin < file->bytes; line++) {
-        if (line > e->scan->ends[piece + 1])
+        if (line > e->scan->ends[piece + 1] || line >= e->scan->lines)
             return text_file_changed(file, error);
         for (int64_t seen = begin; status == WF_OK && base + text->length < file->bytes;) {
             if (text->length > seen && memchr(text->data + seen, '\n', (size_t)(text->length - seen)))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The survey of files that are larger than its pieces, on any threads; its progress; files that change; no memory. */
 #include "bitext_test.h"
+#include <weft/internal/string.h>
 
 /* Some pieces of the survey long, with a line longer than a piece, a fault far inside: whatever the threads. */
 START_TEST(many_lines_on_any_threads)
@@ -194,6 +195,43 @@ START_TEST(files_that_change_in_use)
 }
 END_TEST
 
+/* A text in three pieces: the last has one line, and the other two are read at once by one thread. */
+enum { TWO_PIECES = 1 << 19, LAST = 6 };
+
+static bool prepend_a_line(void *ctx, int64_t done, int64_t total)
+{
+    if (done == total - LAST) {
+        FILE *f = fopen(ctx, "r+");
+        ck_assert(f && fseek(f, TWO_PIECES, SEEK_SET) == 0 && fwrite("\nw1 w2", 1, LAST, f) == LAST && fclose(f) == 0);
+    }
+    return true;
+}
+
+/* A last line that was not there when the lines were counted, in a file of the same size: there is no room for what is found of it, as a
+ * sanitizer tells. */
+START_TEST(a_line_more_than_was_counted)
+{
+    wf_tokenizer *t = words(false);
+    struct wf_string text = {0};
+    int threads = wf_threads();
+    while (text.length < TWO_PIECES)
+        wf_string_text(&text, "w1 w1 w1 w1 w12\n");
+    wf_string_text(&text, "w1 w2\n");
+    char *source = keep_file("a", text.data, text.length), *target = keep_file("b", text.data, text.length);
+    const struct wf_bitext_options options = {.source = t, .target = t, .progress = prepend_a_line, .ctx = target};
+    wf_bitext *b;
+    usleep(20000); /* clocks of file systems are coarse */
+    ck_ok(wf_set_threads(1, error));
+    ck_fails(wf_bitext_open(source, target, &options, &b, error), WF_ERR_FORMAT, "b: the file was modified while it was in use");
+    ck_ok(wf_set_threads(threads, error));
+    wf_string_free(&text);
+    wf_free(source);
+    wf_free(target);
+    wf_tokenizer_free(t);
+    remove_test_files();
+}
+END_TEST
+
 static wf_status open_once(void *ctx, wf_error *error)
 {
     struct corpus *c = ctx;
@@ -215,4 +253,4 @@ START_TEST(no_memory)
 END_TEST
 
 WF_TEST_MAIN("bitext_survey", many_lines_on_any_threads, lines_at_the_edges_of_pieces, tells_how_far_it_is_and_stops,
-             files_that_change_in_use, no_memory)
+             files_that_change_in_use, a_line_more_than_was_counted, no_memory)
