@@ -2,6 +2,7 @@
 /* weft tokenizer train --type T --out FILE TEXT... */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/internal/files.h>
 
@@ -16,7 +17,7 @@ struct arguments {
     int64_t files, threads;
 };
 
-/* What one kind has no use for would be ignored in silence. */
+/* What one kind has no use for would be ignored in silence, and a text that is also --out would be lost. */
 static wf_status check(const struct arguments *a, wf_error *error)
 {
     enum wf_tokenizer_kind kind = a->o.kind;
@@ -26,6 +27,11 @@ static wf_status check(const struct arguments *a, wf_error *error)
     if (a->split_given && kind != WF_TOKENIZER_WORD && kind != WF_TOKENIZER_BPE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "--pre-tokenizer applies to --type word and bpe, not to %s",
                             wf_tokenizer_kind_name(kind));
+    struct stat out, in;
+    bool replaces = stat(a->out, &out) == 0 && S_ISREG(out.st_mode);
+    for (int64_t i = 0; replaces && i < a->files; i++)
+        if (stat(a->file[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--out %s would replace the text %s: choose another file", a->out, a->file[i]);
     return WF_OK;
 }
 

@@ -107,6 +107,11 @@ expect 2 '--vocab-size' tokenizer train --type bpe --vocab-size 0 --out t.json t
 expect 2 'characters need at least' tokenizer train --type bpe --vocab-size 5 --out t.json text.txt
 expect 2 'and 256 bytes need at least' tokenizer train --type byte-bpe --vocab-size 5 --out t.json text.txt
 expect 2 'given twice' tokenizer train --type bpe --specials a,a --out t.json text.txt
+cp text.txt own.txt && ln own.txt link.txt
+for out in own.txt ./link.txt; do
+    expect 2 "--out $out would replace the text own.txt" tokenizer train --type bpe --out $out text.txt own.txt
+done
+cmp -s text.txt own.txt || failed 'a refused --out changed the text'
 expect 2 'TOKENIZER.json is missing' tokenizer encode
 expect 2 'one argument too many' tokenizer encode bpe.json text.txt
 expect 2 'did you mean --tokens?' tokenizer encode bpe.json --token-s
