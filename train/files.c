@@ -114,13 +114,14 @@ wf_status run_files_save(struct trainer *t, bool resuming)
     char *folder = wf_run_path(t->options->out, NEW_FILES, t->error),
          *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
          *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
-    for (int i = 0; i < NAMES && !t->error->code; i++) { /* of a killed process */
+    bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK;
+    for (int i = 0; i < NAMES && fine; i++) { /* of a killed process */
         char *path = wf_run_path(folder, names[i], t->error);
-        (void)!(path && wf_file_remove(path, t->error));
+        fine = path && wf_file_remove(path, t->error) == WF_OK;
         wf_free(path);
     }
-    bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK && wf_config_save(&t->config, config, t->error) == WF_OK &&
-                wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
+    fine = fine && wf_config_save(&t->config, config, t->error) == WF_OK &&
+           wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
     /* A resume replaces the run's own configuration, not one that was edited. */
     if (fine && resuming)
         fine = wf_train_config(t->options->out, &was, NULL, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;

@@ -59,6 +59,12 @@ echo file >odd/checkpoints
 [ -f odd/model.previous-1.safetensors/file ] && [ -L odd/best.previous-1.safetensors ] && [ -f odd/checkpoints.previous-1 ] ||
     failed "a folder or a link is lost: $(ls odd)"
 
+# a file in the place of a folder
+mkdir blocked
+echo file >blocked/.weft-new
+# shellcheck disable=SC2086
+expect 1 'blocked/.weft-new: cannot be created: not a folder' "$weft" train char-rms --train "$story" --out blocked --steps 2 $small
+
 # a configuration that was edited, before a resume that changes it
 cp run/config.json before.json
 sed 's/"temperature": [0-9.]*/"temperature": 0.123/' before.json >run/config.json
