@@ -45,8 +45,8 @@ struct wf_evaluation {
     int64_t tokens;  /* predicted tokens: of pairs those of the target, EOS included; of encoders the masked ones */
     int64_t pairs;   /* sentence pairs; 0 for other models */
 };
-/* The loss of a trained model over a text, or over about `limit` predicted tokens of it, which are spread evenly and are the same in every
- * call; 0: all. The tape is reset.
+/* The loss of a trained model over a text, or over about `limit` tokens of it, which are spread evenly and are the same in every call;
+ * 0: all. Counted are targets; for an encoder all tokens, of which a fraction of mask_rate is predicted. The tape is reset.
  * A language model: all targets of a sequence of ids, in adjacent windows of one context each (wf_windows). */
 WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                                    wf_error *error) WF_CHECKED;
