@@ -187,6 +187,7 @@ static wf_status attention(void *arguments, wf_error *error)
         status = open_run(&a->on, &run, error);
     if (status == WF_OK)
         status = wf_attention_of(&run, &a->request, &maps, error);
+    warn_of_unknown("the text", maps.unknown, maps.tokens);
     if (status == WF_OK)
         status = save(a, &maps, error);
     wf_attention_free(&maps);

@@ -68,6 +68,8 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
 const char *plural(int64_t count);
 /* One line where lines were truncated. */
 void report_truncated(int64_t truncated, int64_t lines, int64_t most);
+/* One line where tokens of the text, which is named, are unknown. */
+void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens);
 /* After `status`: an interruption says how many lines were done. Returns the status. */
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 

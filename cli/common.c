@@ -10,6 +10,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <weft/internal/encode.h>
+
 #include "display.h"
 
 static volatile sig_atomic_t caught, watched;
@@ -66,6 +68,13 @@ void report_truncated(int64_t truncated, int64_t lines, int64_t most)
     if (truncated > 0)
         fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(truncated, part), wf_text_count(lines, all),
                 plural(lines), wf_text_count(most, ids));
+}
+
+void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens)
+{
+    char counts[128];
+    if (unknown > 0)
+        fprintf(stderr, "weft: warning: %s: %s\n", text, wf_unknown_describe(unknown, tokens, counts, sizeof counts));
 }
 
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error)

@@ -62,8 +62,8 @@ struct embedding {
     wf_embedder *embedder;
     struct wf_lines in;
     struct display display;
-    int64_t width, done, truncated; /* done: lines that were read */
-    float *vector;                  /* of a block; or, where all must be known at the end, of all lines */
+    int64_t width, done, truncated, unknown, tokens; /* done: lines that were read */
+    float *vector;                                   /* of a block; or, where all must be known at the end, of all lines */
     int64_t lines, room;
     bool keep;
 };
@@ -190,6 +190,8 @@ static wf_status embed(void *arguments, wf_error *error)
         o.pooling = (enum wf_pooling)a->pooling;
     o.normalize = (o.normalize && !a->as_they_are) || a->normalize || a->similarity; /* cosines don't depend on it */
     o.name = "standard input";
+    o.unknown = &e.unknown;
+    o.tokens = &e.tokens;
     if (status == WF_OK && !(e.embedder = wf_embedder_new(run.model, run.tokenizer, &o, error))) {
         status = error->code;
         wf_error_prefix(error, "%s", a->on.run);
@@ -203,6 +205,8 @@ static wf_status embed(void *arguments, wf_error *error)
         else if (status == WF_OK && a->format == FORMAT_NPY)
             status = print_rows(e.vector, e.lines, e.width, FORMAT_NPY, error);
         report_truncated(e.truncated, e.done, o.max_length > 0 ? o.max_length : wf_config_shape(&run.config).context);
+        if (status == WF_OK)
+            warn_of_unknown(o.name, e.unknown, e.tokens);
     }
     wf_embedder_free(e.embedder);
     wf_lines_close(&e.in);

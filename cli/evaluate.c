@@ -6,7 +6,6 @@
 
 #include "cli.h"
 #include "display.h"
-#include <weft/internal/encode.h>
 
 struct arguments {
     struct run_options on;
@@ -28,22 +27,14 @@ struct evaluation {
     struct wf_translation_scores scores;
 };
 
-static void warn_of_unknown(struct evaluation *e, const char *file, int64_t unknown, int64_t tokens)
-{
-    char text[128];
-    e->unknown += unknown;
-    if (unknown > 0)
-        fprintf(stderr, "weft: warning: %s: %s\n", file, wf_unknown_describe(unknown, tokens, text, sizeof text));
-}
-
 static wf_status evaluate_text(struct evaluation *e, wf_error *error)
 {
     struct wf_text_ids text;
     const char *data = e->a->data;
     const struct wf_corpus_options o = {.tokenizer = e->run.tokenizer, .cache = e->cache};
     wf_status status = wf_text_ids_open((const char *const *)e->files.item, e->files.count, &o, &text, error);
-    if (status == WF_OK)
-        warn_of_unknown(e, data, text.unknown, text.ids.count);
+    e->unknown = text.unknown;
+    warn_of_unknown(data, text.unknown, text.ids.count);
     if (status == WF_OK && wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER) {
         if ((status = wf_evaluate_masked(e->run.model, e->run.tokenizer, e->tape, text.ids, 0, &e->mean, error)) != WF_OK)
             wf_error_prefix(error, "%s", data);
@@ -81,8 +72,9 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
     const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
-    warn_of_unknown(e, file[0], survey->source_unknown, survey->source_tokens);
-    warn_of_unknown(e, file[1], survey->target_unknown, survey->target_tokens);
+    e->unknown = survey->source_unknown + survey->target_unknown;
+    warn_of_unknown(file[0], survey->source_unknown, survey->source_tokens);
+    warn_of_unknown(file[1], survey->target_unknown, survey->target_tokens);
     status = wf_evaluate_pairs(run->model, e->tape, bitext, 0, 0, &e->mean, error);
     wf_bitext_close(bitext);
     if (status != WF_OK || e->a->no_bleu)

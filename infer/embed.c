@@ -22,7 +22,7 @@ enum { BATCH_TOKENS = 1024 };
 struct lane {
     struct wf_tokens ids;
     wf_token_cache *cache;
-    int64_t truncated;
+    int64_t truncated, unknown;
     int64_t failed; /* the line; -1: none */
     wf_error error;
 };
@@ -144,8 +144,12 @@ static wf_status encode_line(const struct encoding *x, struct lane *lane, int64_
 {
     wf_embedder *e = x->e;
     int64_t most = e->options.max_length, before = lane->ids.count, cut = 0, number = x->first_line + i;
-    struct wf_encode_options o = {
-        .specials = true, .cache = lane->cache, .whole = true, .most = e->options.truncate ? most : 0, .cut = &cut};
+    struct wf_encode_options o = {.specials = true,
+                                  .unknown = &lane->unknown,
+                                  .cache = lane->cache,
+                                  .whole = true,
+                                  .most = e->options.truncate ? most : 0,
+                                  .cut = &cut};
     wf_status status =
         wf_line_encode(e->tokenizer, e->options.name, x->lines[i], number - 1, 0, 0, x->lengths[i], &o, &lane->ids, &lane->error);
     int64_t length = lane->ids.count - before;
@@ -167,7 +171,7 @@ static void encode_lane(void *ctx, int64_t block)
     struct lane *lane = &x->e->lane[block];
     int64_t begin = block * x->per_lane, end = begin + x->per_lane < x->count ? begin + x->per_lane : x->count;
     lane->ids.count = 0;
-    lane->truncated = 0;
+    lane->truncated = lane->unknown = 0;
     lane->failed = -1;
     lane->error = (wf_error){0};
     for (int64_t i = begin; i < end && lane->failed < 0; i++)
@@ -176,7 +180,7 @@ static void encode_lane(void *ctx, int64_t block)
 }
 
 /* Lanes hold the lines in their order, so that the first lane that failed has the first bad line. */
-static wf_status encode_lines(struct encoding *x, int64_t *truncated, wf_error *error)
+static wf_status encode_lines(struct encoding *x, int64_t *truncated, int64_t *unknown, int64_t *tokens, wf_error *error)
 {
     double bytes = 0;
     int64_t lanes = (x->count + LANE_LINES - 1) / LANE_LINES;
@@ -189,6 +193,8 @@ static wf_status encode_lines(struct encoding *x, int64_t *truncated, wf_error *
         if (x->e->lane[i].failed >= 0)
             return wf_error_set(error, x->e->lane[i].error.code, "%s", x->e->lane[i].error.message);
         *truncated += x->e->lane[i].truncated;
+        *unknown += x->e->lane[i].unknown;
+        *tokens += x->e->lane[i].ids.count;
     }
     return WF_OK;
 }
@@ -276,14 +282,14 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
                    int64_t *truncated, wf_error *error)
 {
     struct encoding x = {.e = e, .lines = lines, .lengths = lengths, .count = count, .first_line = first_line};
-    int64_t cut = 0, sentences;
+    int64_t cut = 0, unknown = 0, tokens = 0, sentences;
     if (truncated)
         *truncated = 0;
     if (count <= 0)
         return count == 0 ? WF_OK : wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " lines", count);
     if (!wf_grow(&e->line, &e->line_room, count, sizeof *e->line))
         return no_memory(error);
-    wf_status status = encode_lines(&x, &cut, error);
+    wf_status status = encode_lines(&x, &cut, &unknown, &tokens, error);
     if (status == WF_OK)
         qsort(e->line, (size_t)count, sizeof *e->line, longer);
     for (int64_t at = 0; status == WF_OK && at < count; at += sentences) {
@@ -298,6 +304,10 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
     }
     if (status == WF_OK && truncated)
         *truncated = cut;
+    if (status == WF_OK && e->options.unknown)
+        *e->options.unknown += unknown;
+    if (status == WF_OK && e->options.tokens)
+        *e->options.tokens += tokens;
     return status;
 }
 

@@ -91,6 +91,7 @@ struct axis {
     const char *name; /* in messages */
     const wf_tokenizer *tokenizer;
     struct wf_tokens ids;
+    int64_t unknown; /* among the ids */
 };
 
 static wf_status no_memory(wf_error *error)
@@ -117,7 +118,7 @@ static wf_status push_special(struct axis *a, enum wf_special special, wf_error 
 
 static wf_status encode(struct axis *a, const char *text, int64_t length, bool specials, wf_error *error)
 {
-    const struct wf_encode_options o = {.specials = specials, .whole = true};
+    const struct wf_encode_options o = {.specials = specials, .whole = true, .unknown = &a->unknown};
     wf_status status = wf_tokenizer_encode_with(a->tokenizer, text, length, &o, &a->ids, error);
     if (status != WF_OK)
         wf_error_prefix(error, "the %s", a->name);
@@ -231,6 +232,8 @@ static wf_status of_text(const struct wf_run *run, const char *text, wf_tape *ta
         status = wf_is_poison(out) ? wf_tape_status(tape, error)
                                    : add_map(maps, encoder ? WF_MAP_ENCODER : WF_MAP_DECODER, weights, c->layers, &a, &a, tape, error);
     }
+    maps->unknown = a.unknown;
+    maps->tokens = a.ids.count;
     wf_tokens_free(&a.ids);
     wf_free(weights);
     return status;
@@ -306,6 +309,8 @@ static wf_status of_pair(const struct wf_run *run, const struct wf_attention_req
         status = target_ids(run, request->target, tape, &source, &target, error);
     if (status == WF_OK)
         status = of_ids(run, &source, &target, tape, maps, error);
+    maps->unknown = source.unknown + target.unknown;
+    maps->tokens = source.ids.count + (request->target ? target.ids.count : 0);
     wf_tokens_free(&source.ids);
     wf_tokens_free(&target.ids);
     return status;

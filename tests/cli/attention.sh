@@ -30,6 +30,12 @@ for kind in encoder decoder cross; do
     grep -q ">seq2seq-tiny · $kind-attention<" kind.svg || failed "--kind $kind"
 done
 
+for text in 'encoder --text zzz' 'pairs --source zzz' 'pairs --source cat --target zzz'; do
+    # shellcheck disable=SC2086
+    show $text --out unknown.svg
+    grep -q '^weft: warning: the text: unknown tokens: 1 of ' err || failed "unknown tokens of $text: $(cat err)"
+done
+
 # --- folders
 mkdir there
 show lm --text 'the' --out there

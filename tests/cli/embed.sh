@@ -2,8 +2,6 @@
 # weft embed: a vector a line, in three formats, and cosines.
 . "$2/tests/cli/lib.sh"
 
-"$weft" train encoder-attention --train "$story" --out run --steps 2 --set layers=2 --set d_model=16 --set heads=2 --set d_ff=32 \
-    --set vocab_size=300 --set batch=4 --set context=64 2>log || failed "training: $(tail -1 log)"
 cat >lines <<'LINES'
 The weaver went down to the river.
 A boat came.
@@ -11,6 +9,9 @@ A boat came.
 Nobody spoke, and the night was long; the river went on.
 A boat came.
 LINES
+cat lines lines "$story" >text.txt # which has all their words
+"$weft" train encoder-attention --train text.txt --out run --steps 2 --set layers=2 --set d_model=16 --set heads=2 --set d_ff=32 \
+    --set vocab_size=1000 --set batch=4 --set context=64 2>log || failed "training: $(tail -1 log)"
 embed() { "$weft" embed run "$@" 2>err; }
 numbers() { tail -c +129 "$1" | od -An -v -w4 -t f4 | tr -d ' '; }
 shape() { head -c 128 "$1" | tr -d '\n' | LC_ALL=C sed 's/.*\(shape.*\), }.*/\1/'; }
@@ -66,6 +67,10 @@ done
 exec 3>&-
 wait $talk || failed 'the conversation does not end well'
 exec 4<&-
+
+# --- unknown tokens, counted over all blocks
+{ cat many; printf 'A \342\202\254 boat.\n\342\202\254\n'; } | embed >out || failed "unknown: $(cat err)"
+grep -q '^weft: warning: standard input: unknown tokens: 2 of 3,905 (0.1 %)$' err || failed "unknown tokens: $(cat err)"
 
 # --- pooling and length
 embed --pooling mean --no-normalize <lines | cmp -s - text || failed 'not the mean, or not as long as it was'

@@ -18,6 +18,8 @@ struct wf_embedder_options {
     int64_t max_length; /* maximum number of ids, special tokens included; 0: the model's context. A larger value is WF_ERR_FORMAT */
     bool truncate;      /* a longer sentence is truncated (its special tokens stay); else it is an error */
     const char *name;   /* name of the input in messages; NULL: "input" */
+    int64_t *unknown;   /* if not NULL: the number of unknown tokens of the embedded lines is added to it */
+    int64_t *tokens;    /* if not NULL: the number of all their tokens is added to it */
 };
 typedef struct wf_embedder wf_embedder;
 

@@ -35,7 +35,8 @@ struct wf_attention_map {
 struct wf_attention_maps {
     struct wf_attention_map map[3];
     int count;
-    char model[64]; /* the preset's name, for titles */
+    char model[64];          /* the preset's name, for titles */
+    int64_t unknown, tokens; /* unknown tokens and all tokens of the given texts */
 };
 struct wf_attention_request {
     const char *text;   /* for a language model or an encoder */
