@@ -176,9 +176,9 @@ static wf_status check_length(const char *part, const struct wf_text_ids *ids, i
     if (ids->ids.count > context)
         return WF_OK;
     return wf_error_set(error, WF_ERR_ARGUMENT,
-                        "the %s part has %" PRId64 " tokens, and a context of %" PRId64 " needs at least %" PRId64
+                        "the %s part has %" PRId64 " token%s, and a context of %" PRId64 " needs at least %" PRId64
                         "; use a longer text or a smaller context%s",
-                        part, ids->ids.count, context, context + 1,
+                        part, ids->ids.count, ids->ids.count == 1 ? "" : "s", context, context + 1,
                         held_out ? ", or give a validation file instead of holding out the last tenth" : "");
 }
 

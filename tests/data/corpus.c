@@ -105,7 +105,7 @@ START_TEST(files_are_documents)
     wf_text_ids_close(&ids);
     struct wf_corpus corpus; /* 26 characters: 23 are kept, 3 of the last file are held out */
     ck_fails(wf_corpus_open((const char *[]){a, b, c}, 3, NULL, 0, 1, &o, &corpus, error), WF_ERR_ARGUMENT,
-             "the validation part has 1 tokens");
+             "the validation part has 1 token, and");
     ck_ok(wf_corpus_open((const char *[]){a, b, c}, 3, (const char *[]){c, b}, 2, 1, &o, &corpus, error));
     ck_ids(corpus.valid.ids, (const int32_t[]){three, one, 1, two}, 4);
     wf_corpus_close(&corpus);
