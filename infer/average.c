@@ -69,7 +69,7 @@ static wf_status check_out(const char *folder, const char *out, wf_error *error)
     return error->code;
 }
 
-/* Says why: the run keeps fewer, or has not come that far, or is a mean itself. */
+/* Says why: the run keeps fewer, or has made fewer, or is a mean itself. */
 static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_error *error)
 {
     struct wf_config c;
@@ -80,13 +80,16 @@ static wf_status too_few(const char *folder, int64_t count, int64_t last, wf_err
         if (mean)
             wf_error_set(error, WF_ERR_ARGUMENT, "%s is an average itself (%s) and has no checkpoints: give the run that it was made from",
                          folder, mean);
+        char keep[64] = "";
         if (c.training.keep < last)
-            snprintf(why, sizeof why, "it keeps %" PRId64 ": train with keep=%" PRId64 ", or ask for fewer", c.training.keep, last);
+            snprintf(keep, sizeof keep, " with keep=%" PRId64, last);
+        if (count >= c.training.keep)
+            snprintf(why, sizeof why, "it keeps %" PRId64 ": train%s, or average fewer", c.training.keep, keep);
         else
             snprintf(why, sizeof why,
                      "one is made at multiples of save_every=%" PRId64 " and at its end (steps=%" PRId64
-                     "): train longer, or average fewer",
-                     c.training.save_every, c.training.steps);
+                     "): train longer%s, or average fewer",
+                     c.training.save_every, c.training.steps, keep);
         wf_error_set(error, WF_ERR_ARGUMENT, "%s has %" PRId64 " checkpoint%s, but %" PRId64 " %s requested: %s", folder, count,
                      count == 1 ? "" : "s", last, last == 1 ? "is" : "are", why);
         wf_safetensors_close(file);

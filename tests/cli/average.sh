@@ -44,6 +44,8 @@ grep '^BLEU' scored | cmp - bleu || failed "BLEU: $(grep '^BLEU' scored), $(cat 
 grep '^chrF' scored | cmp - chrf || failed "chrF: $(grep '^chrF' scored), $(cat chrf)"
 
 expect 2 'has 3 checkpoints, but 4 are requested' "$weft" average run --last 4 --out mean4
+grep -q 'it keeps 3: train with keep=4, or average fewer' message || failed "of a run that keeps 3: $(cat message)"
+expect 2 'train longer with keep=100, or average fewer' "$weft" average early --last 100 --out mean4
 expect 2 'average itself (2 checkpoints up to step 200)' "$weft" average mean --last 1 --out mean4
 expect 1 'is a run that is being trained' "$weft" average run --last 2 --out run
 expect 1 'is not a run folder' "$weft" average nowhere --last 2 --out mean5
