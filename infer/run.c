@@ -162,20 +162,21 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
 
 /* --- opening ------------------------------------------------------------------------------------------------------- */
 
+/* side: "" or that of the tokenizer; named: the user gave the file */
 static wf_status same_tokenizer(const wf_safetensors *file, const char *path, const char *key, const wf_tokenizer *tokenizer,
-                                wf_error *error)
+                                const char *side, bool named, wf_error *error)
 {
     const char *was = wf_safetensors_metadata(file, key);
     char now[32];
     if (!was || !tokenizer || strcmp(was, tokenizer_hash(tokenizer, now)) == 0)
         return WF_OK;
-    return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the run's %s tokenizer: restore that tokenizer",
-                        path, key[0] == 's' ? "source" : "target");
+    return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the run's %stokenizer: %s", path, side,
+                        named ? "give weights of this run, or restore that tokenizer" : "restore that tokenizer");
 }
 
 static wf_status open_weights(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
-    bool named = weights && strcmp(weights, "best") != 0;
+    bool named = weights && strcmp(weights, "best") != 0, two = two_files(&run->config);
     char *path = named ? wf_strdup(weights) : wf_run_path(folder, weights ? "best.safetensors" : "model.safetensors", error);
     if (!path)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
@@ -189,8 +190,9 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
                      : weights ? "the run has not been validated, or not yet"
                      : other   ? other
                                : "the run has not been saved yet, or this is not a run folder");
-    else if ((file = wf_safetensors_open(path, error)) && same_tokenizer(file, path, "tokenizer_content", run->tokenizer, error) == WF_OK &&
-             same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, error) == WF_OK &&
+    else if ((file = wf_safetensors_open(path, error)) &&
+             same_tokenizer(file, path, "tokenizer_content", run->tokenizer, two ? "target " : "", named, error) == WF_OK &&
+             same_tokenizer(file, path, "source_tokenizer_content", run->source_tokenizer, two ? "source " : "", named, error) == WF_OK &&
              wf_model_load(run->model, file, error) != WF_OK)
         wf_error_prefix(error, "%s", path);
     wf_safetensors_close(file);

@@ -140,6 +140,8 @@ train char-rms --train "$story" --out rms --steps 2 --set context=16 --set batch
 rm -rf broken && cp -r run broken && cp rms/model.safetensors broken/
 expect 1 'missing' "$weft" generate broken
 expect 1 'unexpected' "$weft" generate run --weights rms/model.safetensors
+train char-rms --train other.txt --out foreign --steps 1 --set context=16 --set batch=2 --set tokenizer=word 2>/dev/null || failed 'foreign'
+expect 1 "another tokenizer than the run's tokenizer: give weights of this run" "$weft" generate run --weights foreign/model.safetensors
 # shellcheck disable=SC2086
 train nanogpt-char-small --train "$story" --out wide $small --set d_ff=64 2>/dev/null || failed 'a wider model'
 expect 1 'another shape' "$weft" generate run --weights wide/model.safetensors
