@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* weft train MODEL --train FILE[,FILE] --out RUN ... */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,13 +60,26 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
     return WF_OK;
 }
 
+/* A new run's tokenizer of characters has an entry for each, whatever size is asked for. */
+static wf_status check_vocabulary(const struct arguments *a, const struct wf_config *config, wf_error *error)
+{
+    for (int i = 0; i < a->settings && !a->resume && config->tokenizer.kind == WF_TOKENIZER_CHAR; i++)
+        if (strstr(a->setting[i], "vocab_size=") && strcmp(strchr(a->setting[i], '='), "=0") != 0)
+            return wf_error_set(
+                error, WF_ERR_ARGUMENT,
+                "--set %s: a tokenizer of characters has as many entries as the text has characters; leave it out, or choose "
+                "--set tokenizer=bpe, byte-bpe or word",
+                a->setting[i]);
+    return WF_OK;
+}
+
 /* The settings on top of a configuration. What does not hold between keys is said of the setting without which it would. */
 static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     const struct wf_config before = *config;
     wf_status status = apply_settings(a, -1, config, error);
     if (status != WF_OK || (status = wf_config_check(config, error)) == WF_OK)
-        return status;
+        return status == WF_OK ? check_vocabulary(a, config, error) : status;
     for (int i = 0; i < a->settings; i++) {
         struct wf_config less = before;
         if (apply_settings(a, i, &less, NULL) == WF_OK && wf_config_check(&less, NULL) == WF_OK) {
@@ -240,6 +254,7 @@ static wf_status train(void *arguments, wf_error *error)
         o.valid = (const char *const *)valid.item;
         o.valid_files = valid.count;
         watch_interrupts(WATCH_SAVE);
+        signal(SIGPIPE, SIG_IGN); /* whoever reads the log may leave: `2>&1 | tee log` and Ctrl-C */
         display_open(&progress.display);
         struct wf_train_result result;
         status = wf_train(&o, &result, error);

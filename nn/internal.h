@@ -32,6 +32,8 @@ struct wf_registry {
     wf_real *values;
     wf_grads *grads;
     void *spare; /* a tensor for a parameter that memory was lacking for */
+    bool (*cancelled)(void *ctx);
+    void *cancelled_ctx;
     wf_error error;
 };
 

@@ -227,11 +227,19 @@ wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
     return WF_OK;
 }
 
+void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx)
+{
+    registry->cancelled = cancelled;
+    registry->cancelled_ctx = ctx;
+}
+
 wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error)
 {
     wf_status status = wf_registry_gradients(registry, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++)
-        if (!registry->entry[i].buffer)
+        if (registry->cancelled && registry->cancelled(registry->cancelled_ctx))
+            status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted while the parameters were initialised");
+        else if (!registry->entry[i].buffer)
             initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, seed);
     return status;
 }

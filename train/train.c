@@ -45,6 +45,15 @@ static wf_status open_task(struct trainer *t, bool resuming)
     return t->data ? t->task->open(t, resuming) : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
 }
 
+/* To fill a large model takes seconds, and a state of it is long to write. */
+static wf_status not_begun(struct trainer *t)
+{
+    if (!cancelled(t))
+        return t->error->code;
+    wf_error_clear(t->error);
+    return wf_error_set(t->error, WF_ERR_CANCELLED, "interrupted before the training began; nothing was saved");
+}
+
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
@@ -53,10 +62,11 @@ static wf_status build(struct trainer *t, bool resuming)
         return t->error->code;
     t->registry = wf_model_registry(t->model);
     wf_tape_cancel(t->tape, t->options->cancelled, t->options->ctx);
+    wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
         wf_adamw_init(&t->adam, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
                       .weight_decay = o->weight_decay))
-        return t->error->code;
+        return not_begun(t);
     wf_adam_decay_matrices_only(&t->adam);
     t->schedule = (struct wf_schedule){
         .kind = (enum wf_schedule_kind)o->schedule, .peak = o->lr, .min = o->min_lr, .warmup = o->warmup, .steps = o->steps};
@@ -262,12 +272,6 @@ static wf_status nothing_to_resume(struct trainer *t)
     char text[600];
     snprintf(text, sizeof text, "nothing to resume in %.500s: starting a new run", t->options->out);
     return report(t, WF_EVENT_WARNING, 0, text);
-}
-
-/* To fill a large model takes seconds, and a state of it is long to write. */
-static wf_status not_begun(struct trainer *t)
-{
-    return cancelled(t) ? wf_error_set(t->error, WF_ERR_CANCELLED, "interrupted before the training began; nothing was saved") : WF_OK;
 }
 
 static wf_status run(struct trainer *t)

@@ -43,4 +43,7 @@ expect 2 'tokenizer: "wordpiece" is not one of char, word, bpe or byte-bpe' trai
 expect 2 'max_tokens: 0 is out of range: at least 1' train gpt2 --train "$story" --out r --steps 1 --set max_tokens=0
 [ ! -e r ] || failed 'a wrong call left a folder behind'
 "$weft" models nanogpt-char | grep -q '^  max_tokens=500  *maximum length of a text in tokens (at least 1)' || failed 'models: max_tokens'
+# --- a size of the vocabulary where the text alone decides
+expect 2 '--set vocab_size=10: a tokenizer of characters has as many entries' train char-rms --train "$story" --out no --set vocab_size=10
+[ ! -e no ] || failed 'a folder was made'
 finish

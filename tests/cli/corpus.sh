@@ -38,6 +38,7 @@ cmp second/model.safetensors third/model.safetensors || failed 'other weights fr
 # --- a text that is cut short while it trains: an error line, and no signal
 awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) print "w" int(90 * rand()), "w" int(90 * rand()), "w" int(90 * rand()) }' >source
 cp source target
+: >log # not that of the command before
 "$weft" train seq2seq-tiny --train source,target --out pairs --steps 1000000 --set batch_tokens=200 --set save_every=0 >out 2>log &
 child=$!
 tries=0

@@ -80,6 +80,12 @@ stopped TERM 143 log thread "$weft" tokenizer train --type bpe --vocab-size 1000
 [ ! -f bpe.json ] || failed 'half a tokenizer'
 stopped INT 130 log thread "$weft" train seq2seq-tiny --train words.txt,words.txt --out pairs --set vocab_size=30000
 
+# --- the reader of the log goes away: `2>&1 | tee log` and Ctrl-C, or `2>&1 | head`
+# shellcheck disable=SC2086
+{ status=0; "$weft" train char-rms --train "$story" --out piped --steps 20 $small 2>&1 || status=$?; echo $status >status; } | head -c 1 >/dev/null
+until [ -s status ]; do sleep 0.02; done
+[ "$(cat status)" = 0 ] && [ -f piped/state.safetensors ] || failed "without a reader of the log: exit code $(cat status)"
+
 # --- the other commands
 # shellcheck disable=SC2086
 "$weft" train char-rms --train "$story" --out run --steps 2 $small 2>log || failed "run: $(tail -1 log)"

@@ -171,6 +171,28 @@ START_TEST(freezing)
 }
 END_TEST
 
+static bool at_the_second(void *asked)
+{
+    return ++*(int *)asked == 2;
+}
+
+/* The embeddings of a large model alone take a second: Ctrl-C came through after all of them. */
+START_TEST(building_can_be_cancelled)
+{
+    wf_registry *registry = new_registry();
+    struct wf_linear m;
+    int asked = 0;
+    wf_error e = {0};
+    wf_linear_init(wf_root(registry), &m, 4, 3);
+    wf_registry_cancel(registry, at_the_second, &asked);
+    ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_CANCELLED);
+    ck_assert_int_eq(asked, 2);
+    wf_registry_cancel(registry, NULL, NULL);
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_registry_free(registry);
+}
+END_TEST
+
 /* --- initialisation ------------------------------------------------------------------------------------------------ */
 
 START_TEST(values_depend_on_seed_and_name_alone)
@@ -595,6 +617,6 @@ START_TEST(separate_gradients)
 }
 END_TEST
 
-WF_TEST_MAIN("registry", names_and_counts, ties_share_a_gradient, freezing, values_depend_on_seed_and_name_alone, initialisers,
-             rules_of_a_scope, errors_of_declaring, saved_and_loaded, loading_is_strict, long_lists_are_counted, other_dtypes,
+WF_TEST_MAIN("registry", names_and_counts, ties_share_a_gradient, freezing, building_can_be_cancelled, values_depend_on_seed_and_name_alone,
+             initialisers, rules_of_a_scope, errors_of_declaring, saved_and_loaded, loading_is_strict, long_lists_are_counted, other_dtypes,
              without_memory, loading_without_memory, separate_gradients)

@@ -84,6 +84,9 @@ WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ..
 
 /* Allocates values and gradients and initialises: each value depends on (seed, name, index) alone. */
 WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
+/* wf_registry_build then asks `cancelled` before each parameter, since a large model takes seconds: true ends it with WF_ERR_CANCELLED.
+ * NULL: it does not ask. */
+WF_API void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx);
 /* Allocates values only and fills them from an open file, strictly: the file must hold every parameter with its shape, and nothing
  * else under the prefix. The error lists missing and unexpected names and names with another shape; no value has changed then. After a
  * read error the values are undefined. May be called again, also after build. */
