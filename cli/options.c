@@ -205,7 +205,8 @@ static int parse(const struct command_line *line, int argc, char **argv)
             print_version();
         if (at >= first_own)
             return EXIT_DONE;
-        if (given[at] && o->arg && !o->repeatable)
+        /* of numbers and choices the last counts, as is usual; of files and texts all are meant */
+        if (given[at] && o->arg && !o->number && !o->real && !o->choice && !o->repeatable)
             return refuse_twice(o);
         given[at] = true;
         if (!take(o, optarg))

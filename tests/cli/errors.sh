@@ -42,7 +42,7 @@ expect 2 '--s is ambiguous' train char-rms --train "$story" --out r --s 3
 expect 2 '--train is given twice; name several files as --train a.txt,b.txt' train char-rms --train "$story" --out r --train=no.txt
 expect 2 '--data is given twice; name several files as' "$weft" evaluate r --data a --data b
 expect 2 '--specials is given twice; separate several values by commas' "$weft" tokenizer train --specials a --specials b --out t x
-expect 2 '--steps is given twice' train char-rms --train "$story" --out r --steps 3 --steps 4
+expect 2 '--out is given twice' train char-rms --train "$story" --out r --out s
 expect 2 'unknown option -x' train char-rms -x
 # --- what there is to set, and of which cases
 "$weft" train --help >help 2>err || failed 'train --help'
