@@ -105,8 +105,7 @@ static wf_status compute(struct evaluation *e, wf_error *error)
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use weft embed %s < FILE", name,
                             name);
-    e->cache = wf_cache_folder();
-    if (!(e->tape = wf_tape_new(error)))
+    if (wf_cache_folder(&e->cache, error) != WF_OK || !(e->tape = wf_tape_new(error)))
         return error->code;
     status = translates ? evaluate_pairs(e, error) : evaluate_text(e, error);
     if (status == WF_OK && !isfinite(exp(e->mean.loss)))

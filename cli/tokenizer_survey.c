@@ -184,9 +184,12 @@ static wf_status print_padding(wf_bitext *bitext, const struct arguments *a, wf_
 
 static wf_status survey_two(const struct arguments *a, char **path, const wf_tokenizer *source, const wf_tokenizer *target, wf_error *error)
 {
-    char text[512], *cache = wf_cache_folder();
+    char text[512], *cache;
     wf_bitext *bitext;
     struct display d;
+    wf_status status = wf_cache_folder(&cache, error);
+    if (status != WF_OK)
+        return status;
     const struct wf_bitext_options o = {.source = source,
                                         .target = target,
                                         .source_bos = a->bos,
@@ -196,7 +199,7 @@ static wf_status survey_two(const struct arguments *a, char **path, const wf_tok
                                         .progress = show,
                                         .ctx = &d};
     display_open(&d);
-    wf_status status = wf_bitext_open(path[0], path[1], &o, &bitext, error);
+    status = wf_bitext_open(path[0], path[1], &o, &bitext, error);
     display_clear(&d);
     wf_free(cache);
     if (status != WF_OK)

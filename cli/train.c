@@ -226,12 +226,12 @@ static wf_status train(void *arguments, wf_error *error)
 {
     const struct arguments *a = arguments;
     struct list train = {0}, valid = {0}, tokenizer = {0};
-    char *cache = wf_cache_folder();
+    char *cache;
+    wf_status status = wf_cache_folder(&cache, error);
     struct progress progress = {.first = -1, .loss = NAN};
     struct wf_train_options o = {
         .out = a->out, .cache = cache, .resume = a->resume, .event = show_event, .ctx = &progress, .cancelled = interrupted};
-    wf_status status = WF_OK;
-    if (!a->model && !a->config)
+    if (status == WF_OK && !a->model && !a->config)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     if (status == WF_OK)
         status = configure(a, &o.config, &o.seed, error);

@@ -22,14 +22,37 @@
 
 static const int64_t default_limit = INT64_C(10) << 30;
 
-char *wf_cache_folder(void)
+/* Of WEFT_CACHE_LIMIT: bytes, or with K, M, G, T after the number 1024 of them, 1024 * 1024, ...; -1 when it is unset or empty, -2 when it
+ * is something else. */
+static int64_t limit_given(void)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *limit = getenv("WEFT_CACHE_LIMIT");
-    if (limit && !strcmp(limit, "0"))
-        return NULL;
-    if (cache && cache[0] == '/') /* by the standard a relative path counts as none */
-        return wf_format("%s/weft", cache);
-    return home && home[0] == '/' ? wf_format("%s/.cache/weft", home) : NULL;
+    const char *text = getenv("WEFT_CACHE_LIMIT"), *units = "KMGT", *unit;
+    if (!text || !*text)
+        return -1;
+    if (*text < '0' || *text > '9')
+        return -2;
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    int shift = *end && (unit = strchr(units, *end)) ? 10 * (int)(unit - units + 1) : 0;
+    bool valid = errno == 0 && (!*end || (shift && !end[1])) && number <= (unsigned long long)INT64_MAX >> shift;
+    return valid ? (int64_t)number << shift : -2;
+}
+
+wf_status wf_cache_folder(char **folder, wf_error *error)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool standard = cache && cache[0] == '/'; /* by the standard a relative path counts as none */
+    int64_t limit = limit_given();
+    *folder = NULL;
+    if (limit < -1)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "WEFT_CACHE_LIMIT: \"%.40s\" is not a number of bytes; give one such as 500M or 2G, or 0 for no cache",
+                            getenv("WEFT_CACHE_LIMIT"));
+    if (limit == 0 || (!standard && !(home && home[0] == '/')))
+        return WF_OK;
+    *folder = standard ? wf_format("%s/weft", cache) : wf_format("%s/.cache/weft", home);
+    return *folder ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the name of the cache");
 }
 
 char *cache_path(const char *folder, const char *kind, uint64_t key, wf_error *error)
@@ -65,17 +88,11 @@ bool cache_map(const char *path, struct wf_map *map)
     return true;
 }
 
-/* Bytes, or with K, M, G, T after the number 1024 of them, 1024 * 1024, ... */
 static int64_t limit_of(const char *folder)
 {
-    const char *text = getenv("WEFT_CACHE_LIMIT"), *units = "KMGT", *unit;
-    if (text && *text >= '0' && *text <= '9') {
-        char *end;
-        unsigned long long number = strtoull(text, &end, 10);
-        int shift = *end && (unit = strchr(units, *end)) ? 10 * (int)(unit - units + 1) : 0;
-        if ((!*end || (shift && !end[1])) && number <= (unsigned long long)INT64_MAX >> shift)
-            return (int64_t)number << shift;
-    }
+    int64_t given = limit_given();
+    if (given >= 0)
+        return given;
     struct statvfs disk;
     if (statvfs(folder, &disk) != 0)
         return default_limit;

@@ -29,6 +29,7 @@ expect 2 'needs --data' "$weft" evaluate r
 expect 2 'nanogpt-char-small' "$weft" bench nanogpt-char-smal
 [ ! -e r ] || failed "a wrong call left a folder behind"
 WEFT_ISA=avx1024 expect 2 'WEFT_ISA' train char-rms --train "$story" --out r
+WEFT_CACHE_LIMIT=foo expect 2 'WEFT_CACHE_LIMIT: "foo" is not a number of bytes' train char-rms --train "$story" --out r
 WEFT_GEMM=mine expect 2 'WEFT_GEMM' train char-rms --train "$story" --out r
 
 expect 2 '--steps needs a value' train char-rms --train "$story" --out r --steps

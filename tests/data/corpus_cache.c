@@ -238,15 +238,24 @@ START_TEST(done_without)
     ck_assert_int_eq(names.count, 0);
     wf_names_free(&names);
     setenv("WEFT_CACHE_LIMIT", "0", 1);
-    ck_assert_ptr_null(wf_cache_folder());
+    char *name;
+    ck_ok(wf_cache_folder(&name, error));
+    ck_assert_ptr_null(name);
+    static const char *const invalid[] = {"foo", "-1", "2g", "2GB", "G", "1.5G", "9999999T", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+        setenv("WEFT_CACHE_LIMIT", invalid[i], 1);
+        ck_fails(wf_cache_folder(&name, error), WF_ERR_ARGUMENT, "WEFT_CACHE_LIMIT");
+        ck_assert_ptr_null(name);
+    }
     unsetenv("WEFT_CACHE_LIMIT");
     setenv("XDG_CACHE_HOME", "/x/y", 1);
-    char *name = wf_cache_folder();
+    ck_ok(wf_cache_folder(&name, error));
     ck_assert_str_eq(name, "/x/y/weft");
     wf_free(name);
     setenv("XDG_CACHE_HOME", "relative", 1);
     unsetenv("HOME");
-    ck_assert_ptr_null(wf_cache_folder());
+    ck_ok(wf_cache_folder(&name, error));
+    ck_assert_ptr_null(name);
     wf_free(a);
     wf_tokenizer_free(t);
     end();

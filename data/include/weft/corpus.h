@@ -53,12 +53,13 @@ WF_API wf_status wf_corpus_open(const char *const *train, int64_t train_files, c
 WF_API void wf_corpus_close(struct wf_corpus *corpus); /* leaves it empty */
 
 /* The folder in which the command `weft` caches ids and surveys of parallel texts: $XDG_CACHE_HOME/weft, or ~/.cache/weft. NULL if neither
- * is known, if out of memory, and with WEFT_CACHE_LIMIT=0. Free with wf_free.
+ * is known, with WEFT_CACHE_LIMIT=0, and after an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT for an invalid $WEFT_CACHE_LIMIT. Free with
+ * wf_free.
  *
  * A cache folder takes at most $WEFT_CACHE_LIMIT bytes (a number, or a number with K, M, G or T; by default 10G or a tenth of the disk,
  * whichever is less): writing a new file deletes those that have not been used for the longest time, except files in use. Several processes
  * may share the folder. Each file is written under a temporary name and renamed; damaged files are ignored. */
-WF_API char *wf_cache_folder(void) WF_CHECKED;
+WF_API wf_status wf_cache_folder(char **folder, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 
