@@ -2,12 +2,9 @@
 # The same bytes on 1 to 4 threads, with dropout, on each instruction set, with BLIS and own products.
 . "$2/tests/cli/lib.sh"
 
-# Under the sanitizers, which are slow and look for other things, less of it.
 threads='1 2 3 4'
 steps=20
 few=4
-isas='avx512 avx2 base'
-case ${WEFT_SANITIZE:-none} in none) ;; *) threads='1 2' steps=3 few=1 isas='avx512 avx2' ;; esac
 
 runs() { # runs NAME STEPS [VARIABLE=VALUE]: with 1 to 4 threads, all alike
     name=$1 count=$2
@@ -19,7 +16,7 @@ runs() { # runs NAME STEPS [VARIABLE=VALUE]: with 1 to 4 threads, all alike
     done
 }
 runs auto $steps
-for isa in $isas; do
+for isa in avx512 avx2 base; do
     if WEFT_ISA=$isa "$weft" train nanogpt-char-small --train "$story" --out probe-$isa --steps 1 2>log; then
         runs $isa $few WEFT_ISA=$isa
     elif grep -q "does not support $isa" log; then

@@ -2,10 +2,8 @@
 # A training that is killed again and again at random moments, saves included, ends with the bytes of one that was not.
 . "$2/tests/cli/lib.sh"
 
-# The sanitizers make a step ten times slower, and find what they find in a few.
 half=25
 wanted=8
-[ "${WEFT_SANITIZE:-none}" = none ] || { half=5; wanted=3; }
 whole=$((2 * half))
 common="--set dropout=0.1 --set save_every=1 --set valid_every=7"
 # shellcheck disable=SC2086
