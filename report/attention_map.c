@@ -195,6 +195,9 @@ static wf_status copy_weights(struct wf_attention_map *m, wf_tensor *const *weig
 static wf_status add_map(struct wf_attention_maps *maps, enum wf_map_kind kind, wf_tensor *const *weights, int64_t layers,
                          const struct axis *query, const struct axis *key, wf_tape *tape, wf_error *error)
 {
+    for (int64_t l = 0; l < layers; l++)
+        if (!weights[l]) /* a family without attention, or with a layer of another kind */
+            return wf_error_set(error, WF_ERR_ARGUMENT, "layer %lld of the model has no attention weights to show", (long long)l + 1);
     struct wf_attention_map *m = &maps->map[maps->count++];
     *m = (struct wf_attention_map){.kind = kind,
                                    .layers = layers,

@@ -116,7 +116,8 @@ struct wf_family {
     wf_status (*load)(wf_registry *registry, const wf_safetensors *file, wf_error *error);
     size_t head; /* offset of the struct wf_linear that maps to logits in the model's struct; 0: it has none */
 
-    /* Language models: ids [B,T] -> what the head sees [B,T,d]; the cache is read, not advanced. weights: NULL, or [layers]. */
+    /* Language models: ids [B,T] -> what the head sees [B,T,d]. The cache is read and filled from its length on, but not advanced.
+     * weights: NULL, or [layers] to be set to the attention weights [B,H,T,T] where a layer has some. */
     wf_tensor *(*forward)(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights);
 
     /* Encoders: ids [B,T], or packed [N] -> [B,T,d] or [N,d]. The call was checked. */
