@@ -81,18 +81,25 @@ START_TEST(found_again)
 }
 END_TEST
 
+/* Encodes the text and returns the path of the only cache file, to be freed. */
+static char *cached(const char *text, const wf_tokenizer *t)
+{
+    struct wf_text_ids ids = opened(text, t);
+    wf_text_ids_close(&ids);
+    struct wf_names names;
+    ck_assert_int_eq(files(&names), 1);
+    char *path = wf_format("%s/%s", folder, names.name[0]);
+    wf_names_free(&names);
+    return path;
+}
+
 /* A byte changed anywhere, cut here and there, or longer: not believed, and written again. */
 START_TEST(damaged_files_are_ignored)
 {
     begin();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 3001);
-    struct wf_text_ids ids = opened(a, t);
-    wf_text_ids_close(&ids);
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 1);
-    char *path = wf_format("%s/%s", folder, names.name[0]);
-    wf_names_free(&names);
+    char *path = cached(a, t);
     int64_t bytes;
     wf_error problem = {0};
     char *good = wf_file_load(path, 1 << 20, &bytes, &problem);
@@ -104,17 +111,17 @@ START_TEST(damaged_files_are_ignored)
         good[at] ^= 4;
         ck_ok(wf_file_save(path, good, bytes, error));
         good[at] = kept;
-        ids = opened(a, t);
+        struct wf_text_ids ids = opened(a, t);
         ck_assert_msg(!ids.cached, "byte %d", (int)at);
         wf_text_ids_close(&ids);
     }
     for (int64_t length = 0; length < bytes; length += 1 + length / 3) {
         ck_ok(wf_file_save(path, good, length, error));
-        ids = opened(a, t);
+        struct wf_text_ids ids = opened(a, t);
         ck_assert(!ids.cached && ids.ids.count == 3001);
         wf_text_ids_close(&ids);
     }
-    ids = opened(a, t);
+    struct wf_text_ids ids = opened(a, t);
     ck_assert(ids.cached);
     wf_text_ids_close(&ids);
     wf_free(good);
@@ -131,12 +138,7 @@ START_TEST(ids_beyond_the_vocabulary_are_ignored)
     begin();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 3001);
-    struct wf_text_ids ids = opened(a, t);
-    wf_text_ids_close(&ids);
-    struct wf_names names;
-    ck_assert_int_eq(files(&names), 1);
-    char *path = wf_format("%s/%s", folder, names.name[0]);
-    wf_names_free(&names);
+    char *path = cached(a, t);
     int64_t bytes;
     for (int beyond = 0; beyond < 2; beyond++) {
         char *data = wf_file_load(path, 1 << 20, &bytes, NULL);
@@ -149,7 +151,7 @@ START_TEST(ids_beyond_the_vocabulary_are_ignored)
         foot[8] = wf_hash(foot, 64, 0);
         ck_ok(wf_file_save(path, data, bytes, error));
         wf_free(data);
-        ids = opened(a, t);
+        struct wf_text_ids ids = opened(a, t);
         ck_assert_int_eq(ids.cached, !beyond);
         wf_text_ids_close(&ids);
     }
