@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <weft/core.h>
 #include <weft/internal/testing.h>
@@ -60,6 +61,18 @@ static inline bool use_comma_locale(void)
     }
     ck_assert_msg(setlocale(LC_ALL, name) && localeconv()->decimal_point[0] == ',', "%s has no decimal comma", name);
     return true;
+}
+
+/* Page faults of the process so far. A loaded system may take an idle page back, so that single ones are no fault of the code: a test of
+ * the steady state counts windows of several steps, and one of FAULT_WINDOWS must be without any. What touches new pages does so in each.
+ */
+enum { FAULT_WINDOWS = 5 };
+
+static inline long page_faults(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
 }
 
 /* The folder with the shared data, or NULL when it is absent (then the test says so and passes). */
