@@ -358,7 +358,7 @@ START_TEST(steady_state_allocates_nothing)
     }
     ck_assert_int_eq(wf_alloc_count(), before);
     ck_assert(fine);
-    if (!getenv("WEFT_SANITIZE") || strcmp(getenv("WEFT_SANITIZE"), "none") == 0)
+    if (!sanitized())
         ck_assert_int_eq(faults, 0);
     free(v);
     finish();

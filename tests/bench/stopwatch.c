@@ -77,9 +77,8 @@ START_TEST(training_and_generation)
     ck_assert(fabs(r.gflop - 3.9642) < 1e-3);
     ck_assert(r.loss > 3.5 && r.loss < 4.5); /* about log 65 */
     double plain = r.loss;
-    const char *sanitizers = getenv("WEFT_SANITIZE");
-    if (sanitizers && strcmp(sanitizers, "none") != 0)
-        return; /* the rest is the same code with other numbers, and takes a minute under the sanitizers */
+    if (sanitized())
+        return; /* the rest is the same code with other numbers, and takes a minute */
     r = run("nanogpt-char-small", 0.2);
     ck_assert(r.loss != plain);
     r = run("char-rms", 0);

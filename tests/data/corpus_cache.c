@@ -301,8 +301,7 @@ END_TEST
 START_TEST(memory_does_not_grow_with_the_text)
 {
     enum { BYTES = 64 << 20 };
-    const char *sanitize = getenv("WEFT_SANITIZE");
-    if (sanitize && strcmp(sanitize, "none") != 0) /* they need memory themselves */
+    if (sanitized()) /* they need memory themselves */
         return;
     begin();
     wf_tokenizer *t = characters();

@@ -91,8 +91,8 @@ START_TEST(blocks_have_the_ids_of_the_whole)
     json_t *texts = json_load_file(path, JSON_ALLOW_NUL, NULL);
     ck_assert_ptr_nonnull(texts);
     wf_free(path);
-    int64_t cut = 0;
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    int64_t cut = 0, taken = 0;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k += sanitized() ? 4 : 1, taken++) {
         int64_t bytes;
         char *json = tokenizer_file(names[k], &bytes);
         wf_tokenizer *t;
@@ -109,7 +109,7 @@ START_TEST(blocks_have_the_ids_of_the_whole)
         wf_tokenizer_free(t);
         wf_free(json);
     }
-    ck_assert_int_eq(cut, sizeof names / sizeof *names); /* all of them in blocks */
+    ck_assert_int_eq(cut, taken); /* all of them in blocks */
     json_decref(texts);
 }
 END_TEST
@@ -131,7 +131,7 @@ START_TEST(trained_tokenizers)
     for (int kind = 0; kind < 4; kind++) {
         wf_tokenizer *t;
         ck_ok(wf_tokenizer_train(text.data, 20000, &t, error, .kind = (wf_tokenizer_kind)kind, .vocab_size = kind ? 300 : 0));
-        for (int threads = 1; threads < 4; threads++) {
+        for (int threads = 1; threads < 4; threads += sanitized() ? 2 : 1) {
             ck_ok(wf_set_threads(threads, error));
             int64_t turns = ck_exact(wf_tokenizer_kind_name((wf_tokenizer_kind)kind), t, &text, file);
             ck_assert_int_ge(turns, threads == 1 ? 3 : 1);

@@ -191,8 +191,7 @@ static void train(const char *name, int64_t rows, int32_t types)
     ck_ok(wf_adamw_init(&opt, s.registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2, .eps = c->training.eps,
                         .weight_decay = c->training.weight_decay));
     wf_adam_decay_matrices_only(&opt);
-    const char *sanitize = getenv("WEFT_SANITIZE"); /* they make a step ten times slower, and find what they find in a few */
-    int steps = sanitize && strcmp(sanitize, "none") != 0 ? 5 : STEPS;
+    int steps = sanitized() ? 5 : STEPS;
     for (int t = 0; t < steps; t++) {
         double value;
         batch(&s, t);

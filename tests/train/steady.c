@@ -17,12 +17,6 @@
 #include "check_weft.h"
 #include "config_test.h"
 
-static bool sanitized(void)
-{
-    const char *s = getenv("WEFT_SANITIZE");
-    return s && strcmp(s, "none") != 0;
-}
-
 /* glibc's allocator by its other names, with a counter before it. The sanitizers bring their own; there this part is left out. */
 #if !defined(__SANITIZE_ADDRESS__)
 void *__libc_malloc(size_t bytes);
