@@ -159,7 +159,7 @@ static inline void sweep(const char *what, wf_status (*call)(wf_error *), int64_
     ck_ok(call(error));
     int64_t before = wf_alloc_count(), live = wf_alloc_live();
     ck_ok(call(error));
-    int64_t total = wf_alloc_count() - before, step = 1 + total / most;
+    int64_t total = wf_alloc_count() - before, step = 1 + total / (sanitized() ? (most + 1) / 2 : most);
     for (int64_t n = 0; n < total; n += step) {
         wf_error problem = {0};
         wf_alloc_fail_after(n);
