@@ -21,20 +21,33 @@ struct wf_adam_parameter {
     double first, inverse_second; /* what makes up for moments that start at 0, after its updates (Kingma and Ba 2015, section 3) */
 };
 
-static wf_status check(const struct wf_adam_options *o, wf_error *error)
+static bool within(double value, double below)
+{
+    return value >= 0 && value < below; /* not NaN */
+}
+
+/* What callers may set at any time. */
+static wf_status check(const struct wf_adam *opt, wf_error *error)
 {
     const struct {
         const char *name;
         double value, below;
-    } range[] = {{"lr", o->lr, INFINITY},
-                 {"beta1", o->beta1, 1},
-                 {"beta2", o->beta2, 1},
-                 {"eps", o->eps, INFINITY},
-                 {"weight_decay", o->weight_decay, INFINITY}};
+    } range[] = {{"lr", opt->lr, INFINITY}, {"beta1", opt->beta1, 1}, {"beta2", opt->beta2, 1}, {"eps", opt->eps, INFINITY}};
     for (int i = 0; i < (int)(sizeof range / sizeof *range); i++)
-        if (!(range[i].value >= 0 && range[i].value < range[i].below))
+        if (!within(range[i].value, range[i].below))
             return wf_error_set(error, WF_ERR_ARGUMENT, "%s = %g is not in 0 <= %s < %g", range[i].name, range[i].value, range[i].name,
                                 range[i].below);
+    return WF_OK;
+}
+
+static wf_status check_groups(const struct wf_adam *opt, wf_error *error)
+{
+    for (int i = 0; i < wf_registry_count(opt->registry); i++) {
+        const struct wf_adam_parameter *p = &opt->parameter[i];
+        if (!within(p->decay, INFINITY) || !within(p->lr_scale, INFINITY))
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: weight decay %g or learning-rate factor %g is negative or not finite",
+                                wf_parameter_info(wf_registry_at(opt->registry, i))->name, p->decay, p->lr_scale);
+    }
     return WF_OK;
 }
 
@@ -51,18 +64,27 @@ static int64_t make_blocks(const wf_registry *registry, struct wf_adam_block *bl
     return n;
 }
 
+struct wf_adam_options wf_adam_defaults(void)
+{
+    return (struct wf_adam_options){WF_ADAM_DEFAULTS};
+}
+
 wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *o, wf_error *error)
 {
-    *opt = (struct wf_adam){.registry = registry, .grads = wf_registry_grads(registry), .decoupled = o->decoupled};
-    wf_status status = check(o, error);
+    *opt = (struct wf_adam){.lr = o->lr,
+                            .beta1 = o->beta1,
+                            .beta2 = o->beta2,
+                            .eps = o->eps,
+                            .decoupled = o->decoupled,
+                            .registry = registry,
+                            .grads = wf_registry_grads(registry)};
+    wf_status status = check(opt, error);
     if (status != WF_OK)
         return status;
+    if (!within(o->weight_decay, INFINITY))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "weight_decay = %g is not in 0 <= weight_decay < inf", o->weight_decay);
     if (!opt->grads)
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
-    opt->lr = o->lr > 0 ? o->lr : 1e-3;
-    opt->beta1 = o->beta1 > 0 ? o->beta1 : 0.9;
-    opt->beta2 = o->beta2 > 0 ? o->beta2 : 0.999;
-    opt->eps = o->eps > 0 ? o->eps : 1e-8;
     size_t parameters = (size_t)wf_registry_count(registry), slab = (size_t)wf_registry_slab(registry);
     opt->blocks = make_blocks(registry, NULL);
     opt->m = wf_alloc_zero(slab + 1, sizeof *opt->m);
@@ -102,15 +124,11 @@ void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, dou
     }
 }
 
-static bool is_vector(void *ctx, const char *name, const wf_tensor *parameter)
-{
-    (void)ctx, (void)name;
-    return wf_ndim(parameter) < 2;
-}
-
 void wf_adam_decay_matrices_only(struct wf_adam *opt)
 {
-    wf_adam_group(opt, is_vector, NULL, 0, 1);
+    for (int i = 0; i < wf_registry_count(opt->registry); i++)
+        if (wf_ndim(wf_registry_at(opt->registry, i)) < 2)
+            opt->parameter[i].decay = 0;
 }
 
 /* --- a step -------------------------------------------------------------------------------------------------------- */
@@ -171,6 +189,13 @@ static void count_updates(struct wf_adam *opt)
 
 wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
 {
+    wf_status status = check(opt, error);
+    if (status == WF_OK)
+        status = check_groups(opt, error);
+    if (status != WF_OK)
+        return status;
+    if (!(clip >= 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "clip = %g is not a maximum norm: give 0 to disable clipping", clip);
     if (opt->grads->broken)
         return wf_error_set(error, WF_ERR_STATE, "the last backward failed, and its gradients are invalid: see wf_tape_error");
     opt->grad_norm = wf_grad_norm(opt);

@@ -239,6 +239,166 @@ START_TEST(options_are_checked)
 }
 END_TEST
 
+/* --- options as a program outside of Weft gives them ---------------------------------------------------------------- */
+
+/* One matrix and one vector; the gradient of each element is a constant. */
+enum { N = 6 };
+struct outside {
+    wf_registry *registry;
+    wf_tape *tape;
+    wf_tensor *matrix, *vector;
+};
+static const wf_real slope[N] = {1e-8, -1e-8, (wf_real)0.25, -3, 40, (wf_real)-1e-3};
+
+static struct outside outside_begin(void)
+{
+    wf_error e = {0};
+    struct outside o = {.registry = wf_registry_new(&e), .tape = wf_tape_new(&e)};
+    ck_assert_msg(o.registry && o.tape, "%s", e.message);
+    o.matrix = wf_parameter(wf_root(o.registry), "matrix", WF_SHAPE(2, 3), .init = {WF_INIT_NORMAL, 1});
+    o.vector = wf_parameter(wf_root(o.registry), "vector", WF_SHAPE(N), .init = {WF_INIT_NORMAL, 1});
+    ck_ok(wf_registry_build(o.registry, 3, error));
+    return o;
+}
+
+static void outside_end(struct outside *o, struct wf_adam *opt)
+{
+    wf_adam_free(opt);
+    wf_tape_free(o->tape);
+    wf_registry_free(o->registry);
+}
+
+static void outside_backward(struct outside *o, double factor)
+{
+    wf_tape_reset(o->tape, WF_GRADIENTS);
+    wf_tensor *g = wf_affine(wf_input(o->tape, slope, WF_SHAPE(N), false), factor, 0);
+    wf_tensor *loss = wf_add(wf_sum(wf_mul(o->vector, g)), wf_sum(wf_mul(o->matrix, wf_reshape(g, 2, 3))));
+    ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(o->tape)->message);
+}
+
+static wf_real *values_of(const struct outside *o, wf_tensor *p)
+{
+    return wf_registry_values(o->registry) + wf_parameter_info(p)->offset;
+}
+
+/* Three updates against the formula in the header. */
+static void as_the_formula(const char *what, struct outside *o, struct wf_adam *opt, double lr, double beta1, double beta2, double eps)
+{
+    double m[N] = {0}, v[N] = {0}, p[N];
+    for (int i = 0; i < N; i++)
+        p[i] = values_of(o, o->vector)[i];
+    for (int t = 1; t <= 3; t++) {
+        outside_backward(o, t);
+        ck_ok(wf_adam_step(opt, 0, error));
+        for (int i = 0; i < N; i++) {
+            double g = (double)slope[i] * t;
+            m[i] = beta1 * m[i] + (1 - beta1) * g;
+            v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+            p[i] -= lr / (1 - pow(beta1, t)) * m[i] / (sqrt(v[i] / (1 - pow(beta2, t))) + eps);
+            double is = values_of(o, o->vector)[i];
+            ck_assert_msg(fabs(is - p[i]) <= (sizeof(wf_real) == 8 ? 1e-12 : 1e-6) * (1 + fabs(p[i])), "%s: %g, not %g, after update %d",
+                          what, is, p[i], t);
+        }
+    }
+    outside_end(o, opt);
+}
+
+START_TEST(zero_is_zero)
+{
+    struct wf_adam opt;
+    struct outside o = outside_begin();
+    ck_ok(wf_adam_init(&opt, o.registry, error, .lr = 0.1));
+    as_the_formula("defaults", &o, &opt, 0.1, 0.9, 0.999, 1e-8);
+    o = outside_begin();
+    ck_ok(wf_adamw_init(&opt, o.registry, error, .lr = 0));
+    as_the_formula("lr = 0", &o, &opt, 0, 0.9, 0.999, 1e-8);
+    o = outside_begin();
+    ck_ok(wf_adamw_init(&opt, o.registry, error, .lr = 0.1, .beta1 = 0));
+    as_the_formula("beta1 = 0", &o, &opt, 0.1, 0, 0.999, 1e-8);
+    o = outside_begin();
+    ck_ok(wf_adamw_init(&opt, o.registry, error, .lr = 0.1, .beta2 = 0));
+    as_the_formula("beta2 = 0", &o, &opt, 0.1, 0.9, 0, 1e-8);
+    o = outside_begin();
+    ck_ok(wf_adam_init(&opt, o.registry, error, .eps = 0, .lr = 0.1));
+    as_the_formula("eps = 0", &o, &opt, 0.1, 0.9, 0.999, 0);
+    o = outside_begin();
+    ck_ok(wf_adam_init_with(&opt, o.registry, &(struct wf_adam_options){.lr = 0.1}, error));
+    as_the_formula("only lr", &o, &opt, 0.1, 0, 0, 0);
+    o = outside_begin();
+    struct wf_adam_options options = wf_adam_defaults();
+    ck_ok(wf_adam_init_with(&opt, o.registry, &options, error));
+    as_the_formula("wf_adam_defaults", &o, &opt, 1e-3, 0.9, 0.999, 1e-8);
+}
+END_TEST
+
+static bool is_vector_named(void *ctx, const char *name, const wf_tensor *parameter)
+{
+    (void)ctx, (void)parameter;
+    return strcmp(name, "vector") == 0;
+}
+
+/* The learning-rate factor of a vector stays when its decay goes; the first update moves by lr times the factor. */
+START_TEST(only_the_decay_changes)
+{
+    struct wf_adam opt;
+    struct outside o = outside_begin();
+    ck_ok(wf_adamw_init(&opt, o.registry, error, .lr = 1e-2, .weight_decay = 0.5));
+    wf_adam_group(&opt, is_vector_named, NULL, 0.5, 0.25);
+    wf_adam_decay_matrices_only(&opt);
+    double vector = values_of(&o, o.vector)[3], matrix = values_of(&o, o.matrix)[3];
+    outside_backward(&o, 1);
+    ck_ok(wf_adam_step(&opt, 0, error));
+    ck_assert_double_eq_tol(values_of(&o, o.vector)[3], vector + 0.25e-2, 1e-6);
+    ck_assert_double_eq_tol(values_of(&o, o.matrix)[3], matrix - 1e-2 * 0.5 * matrix + 1e-2, 1e-6);
+    outside_end(&o, &opt);
+}
+END_TEST
+
+/* What is set after the init is checked in the step, which then changes nothing. */
+START_TEST(settings_of_a_step_are_checked)
+{
+    struct wf_adam opt;
+    struct outside o = outside_begin();
+    ck_ok(wf_adamw_init(&opt, o.registry, error, .lr = 1e-2));
+    const struct {
+        double *at, value, clip;
+        const char *message;
+    } bad[] = {
+        {&opt.lr, NAN, 0, "lr = nan is not in 0 <= lr < inf"},
+        {&opt.lr, -1e-3, 0, "lr = -0.001 is not in 0 <= lr < inf"},
+        {&opt.lr, INFINITY, 0, "lr = inf is not in 0 <= lr < inf"},
+        {&opt.beta1, 1, 0, "beta1 = 1 is not in 0 <= beta1 < 1"},
+        {&opt.beta2, NAN, 0, "beta2 = nan is not in 0 <= beta2 < 1"},
+        {&opt.eps, -1, 0, "eps = -1 is not in 0 <= eps < inf"},
+        {NULL, 0, -1, "clip = -1 is not a maximum norm: give 0 to disable clipping"},
+        {NULL, 0, NAN, "clip = nan is not a maximum norm: give 0 to disable clipping"},
+    };
+    wf_real before = values_of(&o, o.vector)[4];
+    for (int i = 0; i <= (int)(sizeof bad / sizeof *bad); i++) {
+        wf_error e = {0};
+        bool group = i == (int)(sizeof bad / sizeof *bad);
+        double *at = group ? NULL : bad[i].at, kept = at ? *at : 0;
+        if (at)
+            *at = bad[i].value;
+        if (group)
+            wf_adam_group(&opt, is_vector_named, NULL, NAN, 1);
+        outside_backward(&o, 1);
+        ck_assert_int_eq(wf_adam_step(&opt, group ? 0 : bad[i].clip, &e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message,
+                         group ? "vector: weight decay nan or learning-rate factor 1 is negative or not finite" : bad[i].message);
+        ck_assert(values_of(&o, o.vector)[4] == before && opt.step == 0);
+        wf_grads_zero(wf_registry_grads(o.registry));
+        if (at)
+            *at = kept;
+    }
+    wf_adam_group(&opt, is_vector_named, NULL, 0, 1);
+    outside_backward(&o, 1);
+    ck_ok(wf_adam_step(&opt, INFINITY, error));
+    ck_assert(values_of(&o, o.vector)[4] != before);
+    outside_end(&o, &opt);
+}
+END_TEST
+
 START_TEST(without_memory)
 {
     struct rig r = start("adam");
@@ -373,5 +533,5 @@ START_TEST(schedules)
 END_TEST
 
 WF_TEST_MAIN("adam", as_pytorch, groups_clipping_schedule, without_a_gradient_nothing_moves, updates_are_counted_by_parameter,
-             frozen_parameters_stay, refuses_bad_gradients, options_are_checked, without_memory, state_goes_on, threads_do_not_matter,
-             schedules)
+             frozen_parameters_stay, refuses_bad_gradients, options_are_checked, zero_is_zero, only_the_decay_changes,
+             settings_of_a_step_are_checked, without_memory, state_goes_on, threads_do_not_matter, schedules)

@@ -21,14 +21,14 @@ WF_BEGIN_DECLS
  * AdamW first subtracts lr * weight_decay * p from p; Adam adds weight_decay * p to g. A parameter without a gradient since
  * the last step keeps its value and its moments. */
 struct wf_adam_options {
-    double lr;           /* 0: 1e-3 */
-    double beta1, beta2; /* 0: 0.9, 0.999 */
-    double eps;          /* 0: 1e-8 */
-    double weight_decay;
-    bool decoupled; /* AdamW */
+    double lr;           /* 1e-3 unless given */
+    double beta1, beta2; /* 0.9, 0.999 */
+    double eps;          /* 1e-8; with 0 a value whose gradients were all 0 becomes NaN, as in PyTorch */
+    double weight_decay; /* 0 */
+    bool decoupled;      /* AdamW */
 };
 struct wf_adam {
-    double lr; /* may be set before each step */
+    double lr; /* may be set before each step, as the three below */
     double beta1, beta2, eps;
     bool decoupled;
     int64_t step;     /* updates done */
@@ -42,25 +42,38 @@ struct wf_adam {
     double *partial; /* [blocks] */
     int64_t blocks;
 };
-/* The registry must have gradients. Owns its moments: free with wf_adam_free. Ranges are checked (WF_ERR_ARGUMENT). */
+/* The options of a call that gives none: to change members of, where wf_adam_init_with is called directly. */
+WF_API struct wf_adam_options wf_adam_defaults(void);
+/* The registry must have gradients. Owns its moments: free with wf_adam_free. Each option counts as it is, 0 too; WF_ERR_ARGUMENT: lr,
+ * eps or weight_decay negative or not finite, a beta outside 0 <= beta < 1. */
 WF_API wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const struct wf_adam_options *options,
                                    wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
-#define wf_adam_init(opt, registry, error, ...) wf_adam_init_with(opt, registry, &(struct wf_adam_options){__VA_ARGS__}, error)
+/* Options that are given take the place of the defaults before them: an option of 0 is 0. */
+#define wf_adam_init(opt, registry, error, ...)                                                                                            \
+    wf_adam_init_with(opt, registry, (const struct wf_adam_options[]){WF_ADAM_GIVEN(.decoupled = false, __VA_ARGS__)}, error)
 #define wf_adamw_init(opt, registry, error, ...)                                                                                           \
-    wf_adam_init_with(opt, registry, &(struct wf_adam_options){.decoupled = true, __VA_ARGS__}, error)
+    wf_adam_init_with(opt, registry, (const struct wf_adam_options[]){WF_ADAM_GIVEN(.decoupled = true, __VA_ARGS__)}, error)
+#define WF_ADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+/* A statement expression, in which compilers can be told not to warn of the defaults that are replaced. */
+#define WF_ADAM_GIVEN(form, ...)                                                                                                           \
+    __extension__({                                                                                                                        \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                                               \
+            const struct wf_adam_options wf_adam_given = {form, WF_ADAM_DEFAULTS, __VA_ARGS__};                                            \
+        _Pragma("GCC diagnostic pop") wf_adam_given;                                                                                       \
+    })
 #endif
 WF_API void wf_adam_free(struct wf_adam *opt); /* a zeroed struct is allowed */
 
 /* Groups: sets weight decay and learning-rate factor of every parameter for which match(ctx, name, parameter) is true. */
 typedef bool (*wf_parameter_match)(void *ctx, const char *name, const wf_tensor *parameter);
 WF_API void wf_adam_group(struct wf_adam *opt, wf_parameter_match match, void *ctx, double weight_decay, double lr_scale);
-/* No weight decay for biases, gains and other vectors. */
+/* No weight decay for biases, gains and other vectors, whose learning-rate factors stay as they are. */
 WF_API void wf_adam_decay_matrices_only(struct wf_adam *opt);
 
-/* One update in one parallel pass. With clip > 0 gradients are scaled by min(1, clip / (norm + 1e-6)). Afterwards the
- * gradients count as zero. Refused, with nothing changed: gradients of a backward that failed (WF_ERR_STATE), and a norm
- * that is not finite (WF_ERR_NUMERIC). */
+/* One update in one parallel pass. With clip > 0 gradients are scaled by min(1, clip / (norm + 1e-6)); 0 disables clipping. Afterwards
+ * the gradients count as zero. Refused, with nothing changed: a setting out of its range, of a group too, or a negative clip
+ * (WF_ERR_ARGUMENT), gradients of a backward that failed (WF_ERR_STATE), and a norm that is not finite (WF_ERR_NUMERIC). */
 WF_API wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error) WF_CHECKED;
 /* The same under the name of the decoupled form. */
 #define wf_adamw_step wf_adam_step
