@@ -174,9 +174,7 @@ static bool allocate(wf_tape *tape, wf_array *a, struct buffer **buffer)
 
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
 {
-    wf_tape *tape = NULL;
-    for (int i = 0; i < inputs && !tape; i++)
-        tape = given[i] ? given[i]->tape : NULL;
+    wf_tape *tape = wf_tape_of_operands(inputs, given);
     for (int j = 0; j < outputs; j++)
         out[j] = tape ? &tape->poison : &lost_poison;
     if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape))
@@ -262,12 +260,12 @@ wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *co
 
 wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
 {
-    wf_tape *tape = x->tape;
+    wf_tape *tape = wf_tape_of(x);
     if (!tape)
-        return x->kind == TENSOR_PARAMETER ? &lost_poison : x;
+        return &lost_poison;
     if (tape->error.code != WF_OK || x->kind == TENSOR_POISON)
         return &tape->poison;
-    if (!tape_accepts(tape, name, x))
+    if (!tape_accepts(tape, name, x) || (x->kind == TENSOR_PARAMETER && !(x = tape_leaf(tape, x))))
         return &tape->poison;
     wf_tensor *y = tape_new_tensor(tape, false);
     if (!y)

@@ -96,9 +96,13 @@ static void mark_broken(wf_tape *tape)
 
 wf_status wf_backward(wf_tensor *x)
 {
-    if (x->kind == TENSOR_PARAMETER || !x->tape)
+    wf_tape *tape = wf_tape_of(x);
+    if (!tape)
         return WF_ERR_STATE;
-    wf_tape *tape = x->tape;
+    if (x->kind == TENSOR_PARAMETER && tape_accepts(tape, "wf_backward", x)) {
+        wf_tensor *leaf = tape->mode == WF_INFER ? x : tape_leaf(tape, x);
+        x = leaf ? leaf : x;
+    }
     if (tape->error.code == WF_OK) {
         if (tape->mode == WF_INFER)
             wf_tape_fail(tape, WF_ERR_STATE, "wf_backward: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN");

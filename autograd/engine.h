@@ -8,6 +8,8 @@
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
+#include <stdatomic.h>
+
 #include <weft/internal/arena.h>
 #include <weft/memory.h>
 #include <weft/op.h>
@@ -83,6 +85,9 @@ struct leaf_slot {
 };
 
 struct wf_tape {
+    uint64_t serial;          /* no other tape of the process has it */
+    wf_tape *next;            /* in the list of all */
+    const void *_Atomic user; /* the thread that used it last */
     wf_arena *arena;
     struct pool pool;
     struct tensor_set set[2], leaves; /* leaves survive a rewind */
@@ -122,7 +127,9 @@ static inline unsigned inputs_read(const wf_op *op)
 }
 
 /* tape.c */
-struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
+wf_tape *tape_latest(void); /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
+wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
+struct buffer *pool_take(wf_tape *tape, size_t bytes);                      /* refs 1; NULL: the tape has the error */
 void pool_release(wf_tape *tape, struct buffer *b);
 wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
 wf_tensor *tape_out_of_memory(wf_tape *tape);
@@ -130,7 +137,7 @@ bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancell
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
-extern wf_tensor lost_poison; /* of ops whose operands carry no tape */
+extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a tape: reset, errors, marks, and the structs of its tensors. */
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,70 @@
 #include "engine.h"
 
 wf_tensor lost_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 0}, .made_by = "poison"};
+
+/* --- the tape of a thread --- */
+
+/* Parameters carry no tape. Ops on parameters alone run on the tape that their thread used last, so that they read like all others. Another
+ * thread may have freed that tape, and a new one may lie in its place: hence the list and the serial numbers. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static wf_tape *all;
+static uint64_t serials;
+static _Thread_local struct {
+    const wf_tape *tape;
+    uint64_t serial;
+} latest;
+
+static void enlist(wf_tape *tape)
+{
+    pthread_mutex_lock(&lock);
+    tape->serial = ++serials;
+    tape->next = all;
+    all = tape;
+    pthread_mutex_unlock(&lock);
+}
+
+static void strike(wf_tape *tape)
+{
+    pthread_mutex_lock(&lock);
+    wf_tape **link = &all;
+    while (*link != tape)
+        link = &(*link)->next;
+    *link = tape->next;
+    pthread_mutex_unlock(&lock);
+}
+
+wf_tape *tape_latest(void)
+{
+    if (latest.serial == 0)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    wf_tape *tape = all;
+    while (tape && (tape != latest.tape || tape->serial != latest.serial))
+        tape = tape->next;
+    bool mine = tape && atomic_load_explicit(&tape->user, memory_order_relaxed) == &latest;
+    pthread_mutex_unlock(&lock);
+    return mine ? tape : NULL;
+}
+
+void wf_tape_use(wf_tape *tape)
+{
+    if (!tape)
+        return;
+    latest.tape = tape;
+    latest.serial = tape->serial;
+    atomic_store_explicit(&tape->user, &latest, memory_order_relaxed);
+}
+
+wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[])
+{
+    bool parameters = false;
+    for (int i = 0; i < count; i++) {
+        if (x[i] && x[i]->tape)
+            return x[i]->tape;
+        parameters |= x[i] && x[i]->kind == TENSOR_PARAMETER;
+    }
+    return parameters ? tape_latest() : NULL;
+}
 
 wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
 {
@@ -35,6 +100,7 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
     }
     tape->poison = lost_poison;
     tape->poison.tape = tape;
+    enlist(tape);
     wf_tape_reset(tape, WF_INFER);
     return tape;
 }
@@ -50,6 +116,7 @@ void wf_tape_free(wf_tape *tape)
 {
     if (!tape)
         return;
+    strike(tape);
     set_free(&tape->set[0]);
     set_free(&tape->set[1]);
     set_free(&tape->leaves);
@@ -60,6 +127,7 @@ void wf_tape_free(wf_tape *tape)
 
 void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
 {
+    wf_tape_use(tape);
     tape->generation++;
     tape->poison.generation = tape->generation;
     tape->set[tape->generation & 1].used = 0;
@@ -87,7 +155,9 @@ wf_mode wf_tape_mode(const wf_tape *tape)
 
 const wf_error *wf_tape_error(const wf_tape *tape)
 {
-    return &tape->error;
+    static const wf_error none = {WF_ERR_STATE,
+                                  "an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use, in this thread before it"};
+    return tape ? &tape->error : &none;
 }
 
 wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
@@ -98,6 +168,8 @@ wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
 
 wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
 {
+    if (!tape)
+        return &lost_poison;
     char text[sizeof tape->error.message];
     va_list list;
     va_start(list, format);
@@ -141,6 +213,7 @@ bool tape_goes_on(wf_tape *tape)
 wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
 {
     struct tensor_set *set = leaf ? &tape->leaves : &tape->set[tape->generation & 1];
+    wf_tape_use(tape);
     if (set->used == set->chunks * TENSORS_PER_CHUNK) {
         bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
         wf_tensor *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
@@ -180,6 +253,12 @@ static bool slots_grow(wf_tape *tape)
     tape->slots = slots;
     tape->slot_count = count;
     return true;
+}
+
+wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
+{
+    const struct leaf_slot *slot = tape->slot_count ? find_slot(tape, tape->slots, tape->slot_count, parameter) : NULL;
+    return slot && slot->generation == tape->generation ? slot->leaf : NULL;
 }
 
 /* The leaf of a parameter on this tape, made at its first use in a pass. */

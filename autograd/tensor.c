@@ -80,21 +80,17 @@ wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
     return x;
 }
 
-wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter)
-{
-    if (parameter->kind != TENSOR_PARAMETER)
-        return tape_accepts(tape, "wf_on", parameter) ? parameter : &tape->poison;
-    wf_tensor *leaf = tape_accepts(tape, "wf_on", parameter) ? tape_leaf(tape, parameter) : NULL;
-    return leaf ? leaf : &tape->poison;
-}
-
 wf_tensor *wf_detach(wf_tensor *x)
 {
-    wf_tape *tape = x->tape;
-    if (x->kind == TENSOR_POISON || !tape)
-        return x; /* parameters stay what they are: freeze them in the registry */
+    wf_tape *tape = wf_tape_of(x);
+    if (x->kind == TENSOR_POISON)
+        return x;
+    if (!tape)
+        return &lost_poison;
     if (!tape_accepts(tape, "wf_detach", x))
         return &tape->poison;
+    if (x->kind == TENSOR_PARAMETER)
+        return wf_borrow(tape, &x->a); /* no pass gives up its value */
     /* A copy: the value of x itself may be given up in backward while this one is still looked at. */
     wf_shape shape = wf_array_shape(&x->a);
     wf_tensor *y = make(tape, x->a.dtype, &shape, "detach");
@@ -127,7 +123,7 @@ wf_dtype wf_dtype_of(const wf_tensor *x)
 
 wf_tape *wf_tape_of(const wf_tensor *x)
 {
-    return x->tape;
+    return x->kind == TENSOR_PARAMETER ? tape_latest() : x->tape;
 }
 
 bool wf_is_poison(const wf_tensor *x)
@@ -228,7 +224,9 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
 {
     wf_tape *tape = x->tape;
     if (x->kind == TENSOR_PARAMETER) {
-        const wf_grads *grads = x->info.grads;
+        const wf_tape *mine = tape_latest();
+        const wf_tensor *leaf = mine ? tape_find_leaf(mine, x) : NULL;
+        const wf_grads *grads = leaf ? gradient_slab(mine, leaf) : x->info.grads;
         return grads && !grads->broken && slab_view(grads, x, view) ? WF_OK : WF_ERR_STATE;
     }
     if (!tape)
@@ -237,12 +235,8 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return tape->error.code;
     if (x->kind == TENSOR_LEAF && slab_view(gradient_slab(tape, x), x->parameter, view))
         return WF_OK;
-    if (x->generation != tape->generation || !tape->backward_done || !x->has_grad) {
-        wf_tape_fail(tape, WF_ERR_STATE,
-                     "wf_grad: '%s' has no gradient: call wf_backward first, and for inner tensors wf_retain_grad before it",
-                     wf_name_of(x));
-        return WF_ERR_STATE;
-    }
+    if (x->generation != tape->generation || !tape->backward_done || !x->has_grad)
+        return WF_ERR_STATE; /* a question, which fails no pass */
     *view = x->grad;
     return WF_OK;
 }

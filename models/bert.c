@@ -90,8 +90,9 @@ static wf_tensor *segment_vectors(const struct bert *m, wf_tensor *ids, const in
 {
     wf_tape *tape = wf_tape_of(ids);
     wf_shape shape = wf_shape_of(ids);
+    wf_tape_use(tape); /* of the slice, which knows the weights alone */
     if (!segments)
-        return wf_slice(wf_on(tape, m->segments.weight), 0, 0, 1); /* [1,d] */
+        return wf_slice(m->segments.weight, 0, 0, 1); /* [1,d] */
     return wf_embedding_forward(&m->segments, wf_ids_of(tape, segments, &shape));
 }
 

@@ -119,7 +119,7 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
 
 wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
 {
-    if (!m->cross && wf_tape_of(memory))
+    if (!m->cross)
         return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT, "attention: wf_mha_memory requires cross-attention (.cross)");
     return wf_linear_forward(&m->kv, memory);
 }
@@ -129,7 +129,7 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     wf_tape *tape = wf_tape_of(x);
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     struct operands a = {.mask = call->mask, .causal = call->causal};
-    if (wf_is_poison(x) || !tape)
+    if (wf_is_poison(x))
         return x;
     if (m->cross) {
         if (!call->memory && !call->memory_kv)

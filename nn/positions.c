@@ -31,8 +31,10 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     wf_tape *tape = wf_tape_of(x);
     int64_t rows = wf_dim(x, 0), length = wf_dim(x, 1), start = cache && cache->rows > 0 ? cache->length[0] : 0, last = start;
     bool even = true;
-    if (wf_is_poison(x) || !tape)
+    if (wf_is_poison(x))
         return x;
+    if (!tape)
+        return wf_tape_fail(tape, WF_ERR_STATE, "positions: no tape");
     if (wf_ndim(x) != 3)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [B,T,d]", wf_name_of(x));
     for (int64_t b = 0; cache && b < cache->rows; b++) {
@@ -44,11 +46,12 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     if (last + length > m->length)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: %lld positions are needed, the model has %lld: shorten the input",
                             (long long)(last + length), (long long)m->length);
+    wf_tape_use(tape); /* of the slice, which knows the weights alone */
     if (even)
-        return wf_add(x, wf_slice(wf_on(tape, m->weight), 0, start, length));
+        return wf_add(x, wf_slice(m->weight, 0, start, length));
     int32_t *place = wf_tape_memory(tape, (size_t)(rows * length) * sizeof *place);
     if (!place)
-        return x;
+        return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for positions");
     for (int64_t b = 0; b < rows; b++)
         for (int64_t t = 0; t < length; t++)
             place[b * length + t] = cache->length[b] + (int32_t)t;
@@ -58,8 +61,10 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
 wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences)
 {
     wf_tape *tape = wf_tape_of(x);
-    if (wf_is_poison(x) || !tape)
+    if (wf_is_poison(x))
         return x;
+    if (!tape)
+        return wf_tape_fail(tape, WF_ERR_STATE, "positions: no tape");
     if (wf_ndim(x) != 2 || sequences < 0 || offsets[0] != 0 || offsets[sequences] != wf_dim(x, 0))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [N,d] with offsets from 0 to N", wf_name_of(x));
     int32_t *place = wf_tape_memory(tape, (size_t)(wf_dim(x, 0) + 1) * sizeof *place);

@@ -379,7 +379,7 @@ static const int32_t *copied(wf_tape *tape, const int32_t *list, int64_t count)
 wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options)
 {
     const struct wf_attention_options *o = options;
-    wf_tape *tape = wf_tape_of(q) ? wf_tape_of(q) : wf_tape_of(k) ? wf_tape_of(k) : wf_tape_of(v);
+    wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){q, k, v});
     struct attention_attr a = {.heads = o->heads ? o->heads : 1, .scale = o->scale, .dropout = o->dropout, .causal = o->causal};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
     a.key_lengths = copied(tape, o->key_lengths, wf_dim(q, 0));

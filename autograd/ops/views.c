@@ -10,8 +10,6 @@
 static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...) WF_PRINTF(3, 4);
 static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ...)
 {
-    if (!wf_tape_of(x))
-        return wf_apply(&wf_op_dense, NULL, 1, &x); /* no tape to tell: the poison of no tape */
     char text[256], shape[96];
     va_list list;
     va_start(list, format);
@@ -26,7 +24,8 @@ static bool open_view(const char *op, wf_tensor *x, wf_array *a, wf_tensor **res
 {
     if (!wf_is_poison(x) && wf_view(x, a) == WF_OK)
         return true;
-    *result = wf_is_poison(x) ? x : view_fail(op, x, "the tensor cannot be read");
+    *result =
+        wf_is_poison(x) ? x : view_fail(op, x, "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first");
     return false;
 }
 

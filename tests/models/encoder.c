@@ -227,9 +227,8 @@ static wf_tensor *norm(const wf_model *m, int layer, const char *name, wf_tensor
 static wf_tensor *in_ops(const wf_model *m, wf_tensor *ids, double p)
 {
     const wf_registry *r = wf_model_registry(m);
-    wf_tape *tape = wf_tape_of(ids);
     wf_tensor *x = wf_scale(wf_embedding(wf_registry_find(r, "embed.weight"), ids), sqrt(24));
-    x = wf_add(x, wf_slice(wf_on(tape, wf_registry_find(r, "positions.table")), 0, 0, wf_dim(ids, 1)));
+    x = wf_add(x, wf_slice(wf_registry_find(r, "positions.table"), 0, 0, wf_dim(ids, 1)));
     for (int i = 0; i < LAYERS; i++) {
         wf_tensor *qkv = linear(m, i, "attn.qkv", x);
         wf_tensor *a = wf_attention(wf_slice(qkv, -1, 0, 24), wf_slice(qkv, -1, 24, 24), wf_slice(qkv, -1, 48, 24), .heads = H);

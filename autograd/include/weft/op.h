@@ -83,6 +83,8 @@ struct wf_op {
  * copied. in[i] may be NULL (an absent operand). Returns output 0, or poison on any error. wf_apply_multi sets out[0 .. outputs-1]. */
 WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[]);
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
+/* The tape on which an op of these operands runs (see wf_tape_use); NULL: there is none. NULL operands are skipped. */
+WF_API wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[]);
 /* A view: no record, no copy. `view` must lie inside the storage of x. Its gradient is accumulated in that of x. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);
 

@@ -54,7 +54,7 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
  * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset; code WF_OK when there is none. Never NULL. */
+/* The first error since the reset; code WF_OK when there is none. Never NULL; of no tape (NULL): that there is none. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
@@ -89,9 +89,11 @@ WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
 /* A tensor over the caller's memory, any strides, without a copy and without a gradient, for tables and caches. The memory must stay
  * valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
-/* A parameter as a tensor of this tape, for expressions of parameters only: wf_mul(wf_on(tape, a), b). Ops accept a parameter
- * directly where another operand is on the tape. */
-WF_API wf_tensor *wf_on(wf_tape *tape, wf_tensor *parameter);
+/* Parameters are operands like all tensors. An op runs on the tape of its first operand that is no parameter; an op on parameters alone,
+ * wf_mul(a, b), on the tape that this thread used last: the last one that it reset, created a tensor on, or gave to wf_tape_use. With two
+ * tapes in turn wf_tape_use says which; operands of two tapes are an error. Where the thread has no tape, poison comes back, and
+ * wf_tape_error(wf_tape_of(x)) says so. */
+WF_API void wf_tape_use(wf_tape *tape);
 
 /* --- inspecting tensors -------------------------------------------------------------------------------------------- */
 
@@ -100,7 +102,7 @@ WF_API int wf_ndim(const wf_tensor *x);
 WF_API int64_t wf_dim(const wf_tensor *x, int dim);
 WF_API wf_shape wf_shape_of(const wf_tensor *x);
 WF_API wf_dtype wf_dtype_of(const wf_tensor *x);
-WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* NULL for a parameter */
+WF_API wf_tape *wf_tape_of(const wf_tensor *x); /* of a parameter: the tape that this thread used last, or NULL */
 WF_API bool wf_is_poison(const wf_tensor *x);
 /* A name for messages; copied. Returns x. */
 WF_API wf_tensor *wf_name(wf_tensor *x, const char *name);
@@ -125,10 +127,12 @@ WF_API wf_status wf_backward(wf_tensor *x) WF_CHECKED;
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
-/* The gradient of an input, a retained tensor or a parameter (on this tape's wf_grads), as a view. */
+/* The gradient of an input, a retained tensor or a parameter, as a view. A parameter's is that of the wf_grads which the pass on this
+ * thread's tape writes to, and the registry's where the pass did not use the parameter. WF_ERR_STATE where there is none (no wf_backward
+ * yet, or an inner tensor without wf_retain_grad); the tape goes on. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
-/* The same value as a leaf without a gradient. */
+/* The same value as a leaf without a gradient: a copy; of a parameter its memory, which an optimiser changes. */
 WF_API wf_tensor *wf_detach(wf_tensor *x);
 
 /* --- finding NaNs -------------------------------------------------------------------------------------------------- */
