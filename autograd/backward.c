@@ -28,9 +28,9 @@ static void node_done(wf_tape *tape, const struct node *node)
         }
         wf_tensor *root = node->need >> i & 1 ? gradient_root(node->in[i]) : NULL;
         if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
-            wf_grads *grads = gradient_slab(tape, root);
+            wf_grads *grads = root->info.grads;
             if (grads->ready)
-                grads->ready(grads->ready_ctx, root->parameter->info.index);
+                grads->ready(grads->ready_ctx, root->info.index);
         }
     }
     for (int j = 0; j < node->outputs; j++) {
@@ -90,7 +90,7 @@ static void mark_broken(wf_tape *tape)
     for (int i = 0; i < tape->slot_count; i++) {
         struct leaf_slot *s = &tape->slots[i];
         if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad)
-            gradient_slab(tape, s->leaf)->broken = true;
+            s->leaf->info.grads->broken = true;
     }
 }
 

@@ -48,8 +48,7 @@ struct wf_tensor {
     struct buffer *grad_buffer;
     wf_array grad; /* valid when has_grad; any strides */
     bool has_grad;
-    wf_tensor *parameter;          /* of a leaf */
-    struct wf_parameter_info info; /* of a parameter */
+    struct wf_parameter_info info; /* of a parameter; a leaf's copy, in which grads is the slab of this pass, NULL without a gradient */
 };
 
 /* What an op saved for its backward. */
@@ -143,7 +142,8 @@ extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has
 wf_tensor *gradient_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_seed(wf_call *c, wf_tensor *x);
-wf_grads *gradient_slab(const wf_tape *tape, const wf_tensor *leaf);
+/* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
+bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
 
 /* apply.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);

@@ -258,7 +258,16 @@ static bool slots_grow(wf_tape *tape)
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
 {
     const struct leaf_slot *slot = tape->slot_count ? find_slot(tape, tape->slots, tape->slot_count, parameter) : NULL;
-    return slot && slot->generation == tape->generation ? slot->leaf : NULL;
+    bool used = slot && slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry;
+    return used ? slot->leaf : NULL;
+}
+
+/* A registry was freed in this pass, and another one has its memory: nothing may touch the gradients of the first any more. */
+static void forget_registry(wf_tape *tape, uint64_t registry)
+{
+    for (int i = 0; i < tape->slot_count; i++)
+        if (tape->slots[i].generation == tape->generation && tape->slots[i].leaf->info.registry == registry)
+            tape->slots[i].leaf->needs_grad = false;
 }
 
 /* The leaf of a parameter on this tape, made at its first use in a pass. */
@@ -269,16 +278,24 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
         return NULL;
     }
     struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);
-    if (slot->generation == tape->generation)
+    if (slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry)
         return slot->leaf;
-    wf_tensor *leaf = tape_new_tensor(tape, true);
+    if (slot->generation == tape->generation) {
+        forget_registry(tape, slot->leaf->info.registry);
+        wf_tape_fail(tape, WF_ERR_STATE, "the registry of '%s' was freed and created again during this pass: call wf_tape_reset after that",
+                     wf_name_of(parameter));
+        return NULL;
+    }
+    wf_grads *grads;
+    wf_tensor *leaf = gradient_slab(tape, &parameter->info, &grads) ? tape_new_tensor(tape, true) : NULL;
     if (!leaf)
         return NULL;
     leaf->kind = TENSOR_LEAF;
     leaf->a = parameter->a;
     leaf->name = parameter->info.name;
-    leaf->parameter = parameter;
-    leaf->needs_grad = tape->mode != WF_INFER && !parameter->info.frozen && (tape->options.grads || parameter->info.grads);
+    leaf->info = parameter->info;
+    leaf->info.grads = grads;
+    leaf->needs_grad = grads != NULL;
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
     return leaf;
 }

@@ -210,13 +210,14 @@ wf_tensor *wf_keep(wf_tensor *x)
     return x;
 }
 
-/* The gradient of a parameter as a view of the slab; false when the slab holds none. */
-static bool slab_view(const wf_grads *grads, const wf_tensor *parameter, wf_array *view)
+/* The gradient of a parameter or leaf as a view of its slab; false when the slab holds none. */
+static bool slab_view(const wf_tensor *x, wf_array *view)
 {
-    if (!grads || !grads->valid[parameter->info.index])
+    const wf_grads *grads = x->info.grads;
+    if (!grads || !grads->valid[x->info.index])
         return false;
-    wf_shape shape = wf_array_shape(&parameter->a);
-    *view = wf_array_dense(grads->slab + parameter->info.offset, WF_REAL, &shape);
+    wf_shape shape = wf_array_shape(&x->a);
+    *view = wf_array_dense(grads->slab + x->info.offset, WF_REAL, &shape);
     return true;
 }
 
@@ -226,14 +227,14 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
     if (x->kind == TENSOR_PARAMETER) {
         const wf_tape *mine = tape_latest();
         const wf_tensor *leaf = mine ? tape_find_leaf(mine, x) : NULL;
-        const wf_grads *grads = leaf ? gradient_slab(mine, leaf) : x->info.grads;
-        return grads && !grads->broken && slab_view(grads, x, view) ? WF_OK : WF_ERR_STATE;
+        const wf_tensor *of = leaf && leaf->info.grads ? leaf : x;
+        return of->info.grads && !of->info.grads->broken && slab_view(of, view) ? WF_OK : WF_ERR_STATE;
     }
     if (!tape)
         return WF_ERR_STATE;
     if (tape->error.code != WF_OK)
         return tape->error.code;
-    if (x->kind == TENSOR_LEAF && slab_view(gradient_slab(tape, x), x->parameter, view))
+    if (x->kind == TENSOR_LEAF && slab_view(x, view))
         return WF_OK;
     if (x->generation != tape->generation || !tape->backward_done || !x->has_grad)
         return WF_ERR_STATE; /* a question, which fails no pass */

@@ -29,6 +29,7 @@ struct wf_registry {
     int count;
     int64_t capacity;
     int64_t slab;
+    uint64_t number; /* wf_parameter_info.registry */
     wf_real *values;
     wf_grads *grads;
     void *spare; /* a tensor for a parameter that memory was lacking for */

@@ -35,6 +35,8 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a registry");
         return NULL;
     }
+    static _Atomic uint64_t registries;
+    registry->number = ++registries;
     return registry;
 }
 
@@ -116,7 +118,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     wf_registry *registry = scope.registry;
     if (!options)
         options = &none;
-    struct wf_parameter_info info = {.name = join(registry, scope.path, name, "")};
+    struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""), .registry = registry->number};
     void *memory = wf_arena_get(registry->arena, wf_parameter_size());
     /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
     if (!memory) {
@@ -252,6 +254,7 @@ wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
         grads->valid = wf_alloc_zero((size_t)registry->count + 1, sizeof *grads->valid);
         grads->count = registry->slab;
         grads->parameters = registry->count;
+        grads->registry = registry->number;
     }
     if (!grads || !grads->slab || !grads->valid) {
         wf_grads_free(grads);

@@ -129,14 +129,16 @@ struct wf_grads {
     bool broken;                             /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called when a parameter's gradient is complete in a backward; may be NULL */
     void *ready_ctx;
+    uint64_t registry; /* wf_parameter_info.registry of the parameters */
 };
 struct wf_parameter_info {
-    const char *name; /* outlives the parameter */
-    wf_array value;   /* dense */
-    int index;        /* in wf_grads.valid */
-    int64_t offset;   /* in wf_grads.slab, elements; a multiple of 16 */
-    bool frozen;      /* needs no gradient */
-    wf_grads *grads;  /* the default slab; NULL: no gradients */
+    const char *name;  /* outlives the parameter */
+    wf_array value;    /* dense */
+    int index;         /* in wf_grads.valid */
+    int64_t offset;    /* in wf_grads.slab, elements; a multiple of 16 */
+    bool frozen;       /* needs no gradient */
+    wf_grads *grads;   /* the default slab; NULL: no gradients */
+    uint64_t registry; /* number of the registry: no other of this process has it, before or after */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
 WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without writing the slab; clears `broken` */

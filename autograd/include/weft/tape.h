@@ -39,7 +39,8 @@ struct wf_tape_options {
     uint64_t seed;      /* of dropout; the same for the whole training */
     uint64_t step;      /* dropout differs from step to step */
     uint64_t first_row; /* index of this batch's first row in the global batch (accumulation, several processes) */
-    wf_grads *grads;    /* receives the gradients of parameters; NULL: the registry's slab */
+    wf_grads *grads;    /* receives the gradients of parameters, all of its registry: others have to be frozen. NULL: each
+                           registry's slab, for any number of registries */
 };
 /* Clears the record and the error, and starts a pass. All tensors of the tape become stale. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
