@@ -7,6 +7,7 @@
 
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/testing.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -126,6 +127,14 @@ void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
         atomic_fetch_add_explicit(&wanted_version, 1, memory_order_release);
     }
     return here ? s->block[slot] : grow(slot, size);
+}
+
+void wf_scratch_drop(void)
+{
+    for (int i = 0; i < WF_SCRATCH_SLOTS; i++)
+        atomic_store(&wanted[i], 0);
+#pragma omp parallel num_threads(wf_parallel_threads())
+    free_scratch(&scratch);
 }
 
 /* Every thread has a share of the blocks, neighbours in memory mostly, takes from it first and then helps the others: the
