@@ -112,7 +112,10 @@ static void run(const struct shape *s)
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
     struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1,
                         b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? a : NULL, alone};
-    wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}});
+    if (wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}}) != WF_OK) {
+        fprintf(stderr, "no memory for packing\n");
+        exit(2);
+    }
 }
 
 static int rising(const void *x, const void *y)

@@ -157,7 +157,8 @@ static wf_status print_cosines(struct embedding *e, wf_error *error)
         int64_t count = n - i < COSINE_ROWS ? n - i : COSINE_ROWS;
         float *block = format == FORMAT_NPY ? out + i * n : out;
         display_show(&e->display, (double)i / (double)n, false, "%lld/%lld lines compared", (long long)i, (long long)n);
-        wf_cosines(e->vector, n, e->width, i, count, block);
+        if ((status = wf_cosines(e->vector, n, e->width, i, count, block, error)) != WF_OK)
+            break;
         if (format != FORMAT_NPY) {
             display_make_way(&e->display);
             status = print_rows(block, count, n, format, error);

@@ -313,9 +313,9 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
 
 /* --- vectors to cosines -------------------------------------------------------------------------------------------- */
 
-void wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out)
+wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out, wf_error *error)
 {
-    wf_gemm(&(struct wf_gemm){.m = count,
+    const struct wf_gemm g = {.m = count,
                               .n = n,
                               .k = d,
                               .alpha = 1,
@@ -328,10 +328,15 @@ void wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t co
                               .c = out,
                               .c_rs = n,
                               .c_cs = 1,
-                              .rows_alone = true});
+                              .rows_alone = true};
+    wf_status status = wf_gemm(&g);
+    if (status != WF_OK)
+        return wf_error_set(error, status, "no memory for the cosines of %lld vectors of width %lld: use fewer threads", (long long)n,
+                            (long long)d);
     for (int64_t i = 0; i < count * n; i++) /* lengths of 1 are rounded ones */
         out[i] = out[i] > 1 ? 1 : out[i] < -1 ? -1 : out[i];
     for (int64_t i = 0; i < count; i++)
         if (out[i * n + from + i] > 0)
             out[i * n + from + i] = 1;
+    return WF_OK;
 }

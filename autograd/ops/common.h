@@ -94,9 +94,11 @@ void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array
 
 /* a with its last two dimensions swapped. */
 wf_array wf_swap_last(const wf_array *a);
-/* out (+)= a b + bias. out [..., m, n] has the full batch; a and b broadcast to it. bias [n] may be NULL. */
-void wf_product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone);
+/* out (+)= a b + bias. out [..., m, n] has the full batch; a and b broadcast to it. bias [n] may be NULL.
+ * WF_ERR_MEMORY, with the tape's error set, without memory for packing. */
+wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias,
+                     bool rows_alone) WF_CHECKED;
 /* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
-void wf_product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add);
+wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add) WF_CHECKED;
 
 #endif

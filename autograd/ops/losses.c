@@ -239,16 +239,18 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
     const bool later = begin > 0;
     wf_array x = wf_array_slice(f->x, 0, begin, rows), wt = wf_swap_last(&f->w),
              z = wf_array_dense(f->logits, WF_REAL, &(wf_shape){2, {rows, v}});
-    wf_product(&x, &wt, &z, false, f->bias, c->rows_alone);
+    if (wf_product(c, &x, &wt, &z, false, f->bias, c->rows_alone) != WF_OK)
+        return false;
     if (!loss_rows(c, rows, v, f->logits, f->target + begin, f->scale, c->grad ? f->logits : NULL, &f->sums))
         return false;
     if (c->need[0]) {
         wf_array dx = wf_array_dense(c->saved[DX].data, WF_REAL, &(wf_shape){2, {f->x.dim[0], f->x.dim[1]}});
         dx = wf_array_slice(dx, 0, begin, rows);
-        wf_product(&z, &f->w, &dx, false, NULL, false);
+        if (wf_product(c, &z, &f->w, &dx, false, NULL, false) != WF_OK)
+            return false;
     }
-    if (c->need[1])
-        wf_product_of_columns(&z, &x, &c->saved[DW], later);
+    if (c->need[1] && wf_product_of_columns(c, &z, &x, &c->saved[DW], later) != WF_OK)
+        return false;
     return !c->need[2] || wf_column_sums(c, &z, later, c->saved[DB].data);
 }
 

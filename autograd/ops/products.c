@@ -20,10 +20,10 @@ static bool fold(const wf_array *a, wf_array *folded)
 
 /* One product for all rows where b is the same in the whole batch and the rows of a and of out lie at one distance; else the batch,
  * merged to as few dims as it goes. */
-void wf_product(const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
+wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
 {
     if (wf_array_count(out) == 0)
-        return;
+        return WF_OK;
     int batch_dims = out->ndim - 2;
     wf_shape sa = wf_array_shape(out), sb = sa;
     sa.dim[batch_dims + 1] = a->dim[a->ndim - 1];
@@ -69,13 +69,14 @@ void wf_product(const wf_array *a, const wf_array *b, const wf_array *out, bool 
                         .c_cs = fout.stride[r + 1],
                         .bias = bias,
                         .rows_alone = rows_alone};
-    wf_gemm_batched(&g, &batch);
+    wf_status status = wf_gemm_batched(&g, &batch);
+    return status == WF_OK ? status : wf_call_fail(c, status, "no memory for packing: use fewer threads or a smaller batch");
 }
 
-void wf_product_of_columns(const wf_array *a, const wf_array *b, const wf_array *out, bool add)
+wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add)
 {
     wf_array at = wf_swap_last(a);
-    wf_product(&at, b, out, add, NULL, false);
+    return wf_product(c, &at, b, out, add, NULL, false);
 }
 
 /* --- matmul -------------------------------------------------------------------------------------------------------- */
@@ -108,8 +109,7 @@ static wf_status matmul_shape(wf_call *c)
 
 static wf_status matmul_forward(wf_call *c)
 {
-    wf_product(&c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
-    return WF_OK;
+    return wf_product(c, &c->in[0], &c->in[1], &c->out[0], false, NULL, c->rows_alone);
 }
 
 /* Gradient of operand i as the product a b of full batch shape, straight into its place when it was not repeated. */
@@ -122,10 +122,10 @@ static wf_status matmul_into(wf_call *c, int i, const wf_array *a, const wf_arra
     wf_array g = repeated ? wf_call_temp(c, WF_REAL, &full) : wf_grad_into(c, i, &add);
     if (!g.data)
         return WF_ERR_MEMORY;
-    wf_product(a, b, &g, add, NULL, false);
-    if (repeated)
+    wf_status status = wf_product(c, a, b, &g, add, NULL, false);
+    if (repeated && status == WF_OK)
         wf_grad_give(c, i, &g);
-    return WF_OK;
+    return status;
 }
 
 /* C = A B, so dA = dC B^T and dB = A^T dC, for each matrix of the batch. The engine sums over a batch that an operand was
@@ -145,7 +145,7 @@ static wf_status matmul_backward(wf_call *c)
             wf_array db = wf_grad_into(c, 1, &add);
             if (!rows.data || !dy.data || !db.data)
                 return WF_ERR_MEMORY;
-            wf_product_of_columns(&rows, &dy, &db, add);
+            status = wf_product_of_columns(c, &rows, &dy, &db, add);
         } else {
             wf_array at = wf_swap_last(a);
             status = matmul_into(c, 1, &at, dc);
@@ -206,8 +206,7 @@ static wf_status linear_forward(wf_call *c)
     if (!wf_vector_of(c, 2, &bias))
         return WF_ERR_MEMORY;
     wf_array x = as_rows(&c->in[0]), y = as_rows(&c->out[0]), wt = wf_swap_last(&c->in[1]);
-    wf_product(&x, &wt, &y, false, bias, c->rows_alone);
-    return WF_OK;
+    return wf_product(c, &x, &wt, &y, false, bias, c->rows_alone);
 }
 
 /* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
@@ -221,7 +220,8 @@ static wf_status linear_backward(wf_call *c)
         if (!g.data)
             return WF_ERR_MEMORY;
         g = as_rows(&g);
-        wf_product(&dy, &c->in[1], &g, add, NULL, false);
+        if (wf_product(c, &dy, &c->in[1], &g, add, NULL, false) != WF_OK)
+            return WF_ERR_MEMORY;
     }
     dy = wf_matrix_of(c, &dy);
     if (!dy.data)
@@ -229,9 +229,8 @@ static wf_status linear_backward(wf_call *c)
     if (c->need[1]) {
         wf_array x = wf_matrix_of(c, &c->in[0]);
         wf_array dw = wf_grad_into(c, 1, &add);
-        if (!x.data || !dw.data)
+        if (!x.data || !dw.data || wf_product_of_columns(c, &dy, &x, &dw, add) != WF_OK)
             return WF_ERR_MEMORY;
-        wf_product_of_columns(&dy, &x, &dw, add);
     }
     if (c->need[2]) {
         dy = wf_rows_of(c, &dy);

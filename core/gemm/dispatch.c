@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The entrance of core/gemm: which kernels for which product. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include <weft/internal/parallel.h>
@@ -21,30 +22,37 @@ static bool blis_is_better(const struct wf_gemm *g)
 }
 
 /* BLIS never under the row rule: it promises nothing about the bits of a row in batches of different sizes. */
-static void product(const struct wf_gemm *g, bool serial)
+static bool product(const struct wf_gemm *g, bool serial)
 {
     if (g->m <= 0 || g->n <= 0)
-        return;
+        return true;
     if (g->k <= 0 || g->alpha == 0)
         wf_gemm_no_sum(g);
     else if (wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g))
         wf_blis_gemm(g, serial);
     else
-        wf_gemm_own(g, serial);
+        return wf_gemm_own(g, serial);
+    return true;
 }
 
-void wf_gemm(const struct wf_gemm *g)
+static wf_status status_of(bool done)
 {
-    product(g, false);
+    return done ? WF_OK : WF_ERR_MEMORY;
+}
+
+wf_status wf_gemm(const struct wf_gemm *g)
+{
+    return status_of(product(g, false));
 }
 
 struct batched {
     const struct wf_gemm *g;
     const struct wf_gemm_batch *batch;
     int64_t count, group;
+    _Atomic bool failed;
 };
 
-static void one_of(const struct batched *w, int64_t index, bool serial)
+static bool one_of(const struct batched *w, int64_t index, bool serial)
 {
     struct wf_gemm g = *w->g;
     for (int d = 0; d < w->batch->dims; d++) {
@@ -54,30 +62,33 @@ static void one_of(const struct batched *w, int64_t index, bool serial)
         g.b += i * w->batch->b_step[d];
         g.c += i * w->batch->c_step[d];
     }
-    product(&g, serial);
+    return product(&g, serial);
 }
 
 static void group_of(void *ctx, int64_t block)
 {
-    const struct batched *w = ctx;
+    struct batched *w = ctx;
     for (int64_t i = block * w->group; i < (block + 1) * w->group && i < w->count; i++)
-        one_of(w, i, true);
+        if (!one_of(w, i, true))
+            atomic_store_explicit(&w->failed, true, memory_order_relaxed);
 }
 
-void wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch)
+wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch)
 {
-    struct batched w = {g, batch, 1, 1};
+    struct batched w = {.g = g, .batch = batch, .count = 1, .group = 1};
     for (int d = 0; d < batch->dims; d++)
         w.count *= batch->size[d];
     if (w.count <= 0 || g->m <= 0 || g->n <= 0)
-        return;
+        return WF_OK;
     const double flops = 2. * (double)g->m * (double)g->n * (double)(g->k > 0 ? g->k : 1) + 100, alone = 2e7, item = 1e6;
     if (w.count == 1 || flops >= alone) {
-        for (int64_t i = 0; i < w.count; i++)
-            one_of(&w, i, false);
-        return;
+        bool done = true;
+        for (int64_t i = 0; i < w.count && done; i++)
+            done = one_of(&w, i, false);
+        return status_of(done);
     }
     w.group = flops < item ? (int64_t)(item / flops) : 1;
     const double cost = flops / 60 * (double)w.count + 20 * (double)w.count;
     wf_parallel((w.count + w.group - 1) / w.group, cost, group_of, &w);
+    return status_of(!atomic_load_explicit(&w.failed, memory_order_relaxed));
 }

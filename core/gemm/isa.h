@@ -39,8 +39,6 @@ struct gemm_isa {
     /* A row times B[n, k] with k contiguous: c[j * cs] over all k-blocks, without packing. */
     void (*vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
                    const struct gemm_end *end);
-    /* Any strides, no scratch memory: what is left when there is no memory for packing. All of k. */
-    void (*plain)(const struct gemm_block *b, int64_t b_cs);
 };
 
 /* The rows of tile i of t that share m rows evenly start here. */
@@ -62,7 +60,6 @@ static inline int64_t gemm_k_block(int64_t k)
 
 #ifdef WF_ISA
 void WF_GEMM(block)(const struct gemm_block *b);
-void WF_GEMM(plain)(const struct gemm_block *b, int64_t b_cs);
 void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,

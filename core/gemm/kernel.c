@@ -201,30 +201,6 @@ void WF_GEMM(block)(const struct gemm_block *g)
     }
 }
 
-void WF_GEMM(plain)(const struct gemm_block *g, int64_t b_cs)
-{
-    const int64_t block = gemm_k_block(g->k);
-    for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < g->n; j++) {
-            const wf_real *a = g->a + i * g->a_rs, *b = g->b + j * b_cs;
-            wf_real *c = g->c + i * g->c_rs + j * g->c_cs, value = 0;
-            for (int64_t p = 0; p < g->k; p += block) {
-                const int64_t end = g->k - p < block ? g->k : p + block;
-                wf_real sum = 0, rest = 0;
-                for (int64_t q = p; q < end; q++)
-                    sum = fma_1(a[q * g->a_cs], b[q * g->b_step], sum);
-                if (end == g->k)
-                    rest = g->end.bias_n ? g->end.bias_n[j] : g->end.bias_m ? g->end.bias_m[i] : 0;
-                if (p > 0)
-                    rest = fma_1(1, value, rest);
-                else if (g->end.beta != 0)
-                    rest = fma_1(g->end.beta, *c, rest);
-                value = fma_1(g->end.alpha, sum, rest);
-            }
-            *c = value;
-        }
-}
-
 const struct gemm_isa WF_GEMM(isa) = {
     .mr = TILE_M,
     .nr = TILE_N,
@@ -233,5 +209,4 @@ const struct gemm_isa WF_GEMM(isa) = {
     .pack_n = WF_GEMM(pack_n),
     .pack_m = WF_GEMM(pack_m),
     .vector = WF_GEMM(vector),
-    .plain = WF_GEMM(plain),
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides. */
+/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides,
+ * never on memory: where there is none for packing the product fails. */
 #include <weft/internal/parallel.h>
 
 #include "parts.h"
@@ -71,16 +72,6 @@ static struct gemm_block block_of(const struct product *p, const struct part *pa
     };
 }
 
-/* Without memory: all of k, one element after the other, the same bits. */
-static void plain(const struct product *p, const struct part *part)
-{
-    const struct wf_gemm *g = &p->g;
-    struct gemm_block b = block_of(p, part, 0, g->k);
-    b.b = g->b + part->n0 * g->b_cs;
-    b.b_step = g->b_rs;
-    wf_kernel->gemm->plain(&b, g->b_cs);
-}
-
 /* Packs the rows of a block and makes it read them there. */
 static void pack_rows(struct gemm_block *b, wf_real *room)
 {
@@ -118,7 +109,14 @@ static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
     return g->b_cs == 1 && (rows <= 4 * wf_kernel->gemm->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
 }
 
-static void compute(const struct product *p, const struct part *part)
+/* Room for the rows of a part in blocks of k. */
+static wf_real *room_for_rows(int64_t rows, int64_t k)
+{
+    const int mr = wf_kernel->gemm->mr;
+    return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(rows, mr) * mr * k) * sizeof(wf_real));
+}
+
+static bool compute(const struct product *p, const struct part *part)
 {
     const struct wf_gemm *g = &p->g;
     const struct gemm_isa *isa = wf_kernel->gemm;
@@ -129,14 +127,10 @@ static void compute(const struct product *p, const struct part *part)
     wf_real *room_a = NULL, *room_b = small;
     /* Packed ahead of the tiles: all columns if that is little, else one panel at a time. */
     const int64_t ahead = kb * up(n, nr) * nr <= SMALL_PACK ? up(n, nr) * nr : nr;
-    if (!a_here && !(room_a = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(m, isa->mr) * isa->mr * kb) * sizeof(wf_real)))) {
-        plain(p, part);
-        return;
-    }
-    if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real)))) {
-        plain(p, part);
-        return;
-    }
+    if (!a_here && !(room_a = room_for_rows(m, kb)))
+        return false;
+    if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real))))
+        return false;
     for (int64_t k0 = part->k0; k0 < part->k1; k0 += kb) {
         struct gemm_block b = block_of(p, part, k0, least(k0 + kb, part->k1));
         const wf_real *from = g->b + k0 * g->b_rs + part->n0 * g->b_cs;
@@ -163,6 +157,7 @@ static void compute(const struct product *p, const struct part *part)
                 b.end.bias_n += ahead;
         }
     }
+    return true;
 }
 
 /* ---- A row times a matrix. */
@@ -171,7 +166,7 @@ struct vector_work {
     int64_t items;
 };
 
-static void vector_item(void *ctx, int64_t item)
+static bool vector_item(void *ctx, int64_t item)
 {
     const struct vector_work *v = ctx;
     const struct wf_gemm *g = &v->p->g;
@@ -180,6 +175,7 @@ static void vector_item(void *ctx, int64_t item)
                   to = least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
     struct gemm_end end = {g->alpha, g->beta, v->p->bias_n ? v->p->bias_n + from : NULL, v->p->bias_m};
     wf_kernel->gemm->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
+    return true;
 }
 
 /* ---- Few rows, or nothing to pack: parts with nothing shared between them. */
@@ -206,15 +202,15 @@ static struct part part_of(const struct parts *w, int64_t item)
     };
 }
 
-static void alone_item(void *ctx, int64_t item)
+static bool alone_item(void *ctx, int64_t item)
 {
     const struct parts *w = ctx;
     const struct part part = part_of(w, item);
-    compute(w->p, &part);
+    return compute(w->p, &part);
 }
 
 /* ---- Many rows: B is packed once, by all threads, then tiles are computed from it. */
-static void pack_item(void *ctx, int64_t item)
+static bool pack_item(void *ctx, int64_t item)
 {
     const struct parts *w = ctx;
     const struct wf_gemm *g = &w->p->g;
@@ -227,23 +223,21 @@ static void pack_item(void *ctx, int64_t item)
         wf_kernel->gemm->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
                                 w->packed + (k0 - w->k0) * panels * nr + panel * k * nr);
     }
+    return true;
 }
 
-static void shared_item(void *ctx, int64_t item)
+static bool shared_item(void *ctx, int64_t item)
 {
     const struct parts *w = ctx;
     const struct product *p = w->p;
     const struct part part = part_of(w, item);
     const struct gemm_isa *isa = wf_kernel->gemm;
     const int nr = isa->nr;
-    const int64_t panels = up(w->n1 - w->n0, nr), m = part.m1 - part.m0;
+    const int64_t panels = up(w->n1 - w->n0, nr);
     const bool a_here = rows_in_place(&p->g, part.n1 - part.n0);
     wf_real *room_a = NULL;
-    if (!a_here && !(room_a = wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(m, isa->mr) * isa->mr * p->k_block) * sizeof(wf_real)))) {
-        if (part.k0 == 0) /* with all of k: the other chunks find it done */
-            plain(p, &part);
-        return;
-    }
+    if (!a_here && !(room_a = room_for_rows(part.m1 - part.m0, p->k_block)))
+        return false;
     for (int64_t k0 = w->k0; k0 < w->k1; k0 += p->k_block) {
         struct gemm_block b = block_of(p, &part, k0, least(k0 + p->k_block, w->k1));
         if (!a_here)
@@ -254,6 +248,7 @@ static void shared_item(void *ctx, int64_t item)
         b.b_padded = true;
         isa->block(&b);
     }
+    return true;
 }
 
 /* ---- Few elements of C, long sums: k in slices, partial results added in their order. Not under the row rule. */
@@ -263,7 +258,7 @@ struct sliced {
     wf_real *partial;
 };
 
-static void slice_item(void *ctx, int64_t item)
+static bool slice_item(void *ctx, int64_t item)
 {
     const struct sliced *w = ctx;
     const struct wf_gemm *g = &w->p->g;
@@ -278,10 +273,10 @@ static void slice_item(void *ctx, int64_t item)
     slice.g.c = w->partial + item * g->m * g->n;
     slice.g.c_rs = g->n;
     slice.g.c_cs = 1;
-    compute(&slice, &(struct part){0, g->m, 0, g->n, 0, slice.g.k});
+    return compute(&slice, &(struct part){0, g->m, 0, g->n, 0, slice.g.k});
 }
 
-static void add_item(void *ctx, int64_t item)
+static bool add_item(void *ctx, int64_t item)
 {
     const struct sliced *w = ctx;
     const struct wf_gemm *g = &w->p->g;
@@ -299,23 +294,26 @@ static void add_item(void *ctx, int64_t item)
             *c = value + (w->p->bias_n ? w->p->bias_n[j] : w->p->bias_m ? w->p->bias_m[i] : 0);
         }
     }
+    return true;
+}
+
+static bool slices_pay(const struct wf_gemm *g)
+{
+    return !g->rows_alone && g->k >= 2 * SLICE && g->m <= SLICED && g->n <= SLICED && g->m * g->n <= SLICED;
 }
 
 static bool in_slices(const struct product *p, double cost, bool serial)
 {
     const struct wf_gemm *g = &p->g;
-    if (g->rows_alone || g->k < 2 * SLICE || g->m > SLICED || g->n > SLICED || g->m * g->n > SLICED)
-        return false;
     struct sliced w = {.p = p, .slices = least(g->k / SLICE, MOST_SLICES), .adds = least(g->m, 8)};
     w.partial = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(w.slices * g->m * g->n) * sizeof(wf_real));
     if (!w.partial)
         return false;
     struct phases phases = {.count = 2, .items = {w.slices, w.adds}, .run = {slice_item, add_item}, .ctx = &w};
-    wf_gemm_phases(&phases, cost, serial);
-    return true;
+    return wf_gemm_phases(&phases, cost, serial);
 }
 
-static void in_parts(const struct product *p, double flops, bool serial)
+static bool in_parts(const struct product *p, double flops, bool serial)
 {
     const struct wf_gemm *g = &p->g;
     const int nr = wf_kernel->gemm->nr;
@@ -327,23 +325,19 @@ static void in_parts(const struct product *p, double flops, bool serial)
         w.down = 1;
         w.across = most(1, least(up(g->n, nr), wanted));
         struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
-        wf_gemm_phases(&phases, flops / flops_per_ns, serial);
-        return;
+        return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
     }
     w.down = least(most(up(g->m, ITEM_ROWS), least(wanted, ENOUGH_ITEMS)), tiles);
     if (columns_in_place(g, g->m)) {
         w.across = most(1, least(up(g->n, nr) / 4, wanted / w.down));
         struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
-        wf_gemm_phases(&phases, flops / flops_per_ns, serial);
-        return;
+        return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
     }
     const int64_t chunk_k = g->k <= CHUNK_K ? g->k : CHUNK_K / p->k_block * p->k_block;
     const int64_t chunk_n = least(up(g->n, nr), most(1, CHUNK / chunk_k / nr)) * nr;
     w.packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(chunk_k * chunk_n) * sizeof(wf_real));
-    if (!w.packed) {
-        plain(p, &(struct part){0, g->m, 0, g->n, 0, g->k});
-        return;
-    }
+    if (!w.packed)
+        return false;
     for (w.n0 = 0; w.n0 < g->n; w.n0 = w.n1) {
         w.n1 = least(w.n0 + chunk_n, g->n);
         const int64_t panels = up(w.n1 - w.n0, nr);
@@ -355,13 +349,15 @@ static void in_parts(const struct product *p, double flops, bool serial)
                                     .items = {w.pack_across * up(w.k1 - w.k0, p->k_block), w.down * w.across},
                                     .run = {pack_item, shared_item},
                                     .ctx = &w};
-            wf_gemm_phases(&phases, flops * (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n / flops_per_ns,
-                           serial);
+            const double share = (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n;
+            if (!wf_gemm_phases(&phases, flops * share / flops_per_ns, serial))
+                return false;
         }
     }
+    return true;
 }
 
-void wf_gemm_own(const struct wf_gemm *given, bool serial)
+bool wf_gemm_own(const struct wf_gemm *given, bool serial)
 {
     struct product p = {.g = *given, .bias_n = given->bias, .k_block = gemm_k_block(given->k)};
     struct wf_gemm *g = &p.g;
@@ -376,15 +372,11 @@ void wf_gemm_own(const struct wf_gemm *given, bool serial)
     if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
         struct vector_work v = {&p, least(up(g->n, wf_kernel->gemm->nr), (int64_t)(flops / 65536) + 1)};
         struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
-        wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
-        return;
+        return wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
     }
-    if (flops < item_flops) {
-        compute(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
-        return;
-    }
-    if (!in_slices(&p, flops / flops_per_ns, serial))
-        in_parts(&p, flops, serial);
+    if (flops < item_flops)
+        return compute(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
+    return slices_pay(g) ? in_slices(&p, flops / flops_per_ns, serial) : in_parts(&p, flops, serial);
 }
 
 void wf_gemm_no_sum(const struct wf_gemm *g)

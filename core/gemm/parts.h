@@ -22,8 +22,8 @@ bool wf_blis_can(const struct wf_gemm *g);
 /* `serial`, or from inside a parallel body: on the calling thread. */
 void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 
-/* own.c: the product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. */
-void wf_gemm_own(const struct wf_gemm *g, bool serial);
+/* own.c: the product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. False without memory. */
+bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
 /* C = beta C + bias. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
 

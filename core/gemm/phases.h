@@ -11,13 +11,14 @@
 struct phases {
     int count;
     int64_t items[2];
-    void (*run[2])(void *ctx, int64_t item);
+    bool (*run[2])(void *ctx, int64_t item); /* false without memory: items not yet begun are then left out */
     void *ctx;
     _Alignas(64) _Atomic int64_t next;
     _Alignas(64) _Atomic int64_t done; /* items of the first phase */
+    _Atomic bool failed;
 };
 
-/* `cost` as for wf_parallel; `serial`: on the calling thread. Fill in all but next and done. */
-void wf_gemm_phases(struct phases *w, double cost, bool serial);
+/* `cost` as for wf_parallel; `serial`: on the calling thread. Fill in all but next, done and failed. False when an item had no memory. */
+bool wf_gemm_phases(struct phases *w, double cost, bool serial) WF_CHECKED;
 
 #endif

@@ -136,20 +136,11 @@ INLINE vec fill(wf_real x)
 }
 #endif
 
-/* a b + c: in one rounding where there is an instruction for it, for vectors and for numbers alike. */
+/* a b + c: in one rounding where there is an instruction for it. */
 INLINE vec fma_v(vec a, vec b, vec c)
 {
 #if defined WF_ISA_AVX512 || defined WF_ISA_AVX2
     return OP(fmadd)(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
-
-INLINE wf_real fma_1(wf_real a, wf_real b, wf_real c)
-{
-#if defined WF_ISA_AVX512 || defined WF_ISA_AVX2
-    return sizeof(wf_real) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c);
 #else
     return a * b + c;
 #endif

@@ -256,5 +256,25 @@ START_TEST(memory)
 }
 END_TEST
 
+START_TEST(cosines_without_memory)
+{
+    enum { N = 300, WIDTH = 64 };
+    ck_ok(wf_init(error, .threads = 1));
+    wf_real *x = calloc(N * WIDTH, sizeof *x), *out = calloc((size_t)N * N, sizeof *out);
+    wf_error problem = {0};
+    for (int i = 0; i < N; i++)
+        x[i * WIDTH + i % WIDTH] = 1;
+    wf_scratch_drop();
+    wf_alloc_fail_after(0);
+    ck_assert_int_eq(wf_cosines(x, N, WIDTH, 0, N, out, &problem), WF_ERR_MEMORY);
+    wf_alloc_fail_after(-1);
+    ck_assert_msg(strstr(problem.message, "300 vectors") != NULL, "%s", problem.message);
+    ck_ok(wf_cosines(x, N, WIDTH, 0, N, out, error));
+    for (int i = 0; i < N * N; i++)
+        ck_assert(out[i] == (i / N % WIDTH == i % N % WIDTH));
+    free(x), free(out);
+}
+END_TEST
+
 WF_TEST_MAIN("models/embed", vectors_are_those_of_pytorch, a_sentence_has_its_own_bits, truncation_and_padding_of_the_tokenizer_dont_count,
-             lines_that_cannot_be, an_encoder_of_ours, memory)
+             lines_that_cannot_be, an_encoder_of_ours, memory, cosines_without_memory)

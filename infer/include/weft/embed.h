@@ -37,8 +37,9 @@ WF_API wf_status wf_embed(wf_embedder *embedder, const char *const *lines, const
                           wf_real *out, int64_t *truncated, wf_error *error) WF_CHECKED;
 
 /* Cosines between vectors: x [n,d] with rows of norm 1 (.normalize) or 0 -> out [count,n], rows `from` .. from+count-1 against all rows.
- * They lie in -1 .. 1, exactly 1 for a vector with itself; a zero row has cosine 0 with every row. */
-WF_API void wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out);
+ * They lie in -1 .. 1, exactly 1 for a vector with itself; a zero row has cosine 0 with every row. Fails with
+ * WF_ERR_MEMORY alone; out then holds anything. */
+WF_API wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 

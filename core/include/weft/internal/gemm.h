@@ -4,7 +4,7 @@
 #ifndef WEFT_INTERNAL_GEMM_H
 #define WEFT_INTERNAL_GEMM_H
 
-#include <weft/base.h>
+#include <weft/error.h>
 
 /* Row i, column j of a matrix lies at data[i * rs + j * cs]; any strides, 0 and negative included (not 0 for C). */
 struct wf_gemm {
@@ -21,8 +21,9 @@ struct wf_gemm {
                             Set by every product in no-gradient mode. */
 };
 
-/* In parallel; from inside a parallel body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias). */
-void wf_gemm(const struct wf_gemm *g);
+/* In parallel; from inside a parallel body serially. m, n or k of 0 are fine (k = 0: C = beta C + bias).
+ * WF_ERR_MEMORY: no memory for packing; C then holds anything. There is no slower way that does without: it would have other bits. */
+wf_status wf_gemm(const struct wf_gemm *g) WF_CHECKED;
 
 /* Products that differ by constant steps (elements) between a, b and c, as one parallel loop over products: one for each index of a batch
  * with `dims` dimensions, the innermost first. */
@@ -31,6 +32,6 @@ struct wf_gemm_batch {
     int dims;
     int64_t size[WF_GEMM_BATCH_DIMS], a_step[WF_GEMM_BATCH_DIMS], b_step[WF_GEMM_BATCH_DIMS], c_step[WF_GEMM_BATCH_DIMS];
 };
-void wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch);
+wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_batch *batch) WF_CHECKED;
 
 #endif
