@@ -160,10 +160,10 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
     wf_shape have = wf_array_shape(g), want = wf_array_shape(&x->a);
     if (!wf_shape_equal(&have, &want)) {
         wf_array sum = wf_call_temp(c, WF_REAL, &want);
-        if (!sum.data)
-            return;
-        strided_reduce(&sum, g);
-        wf_grad_give(c, input, &sum);
+        if (sum.data && strided_reduce(&sum, g))
+            wf_grad_give(c, input, &sum);
+        else
+            tape_out_of_memory(c->tape);
         return;
     }
     wf_tensor *root = gradient_root(x);
