@@ -124,7 +124,8 @@ static void drop_oldest(const char *folder, int64_t limit)
     struct entry *entry = wf_alloc((size_t)names.count * sizeof *entry);
     for (int64_t i = 0; entry && i < names.count; i++) {
         struct stat info;
-        bool is_cache = !strncmp(names.name[i], "ids-", 4) || !strncmp(names.name[i], "survey-", 7);
+        bool is_cache =
+            !strncmp(names.name[i], "ids-", 4) || !strncmp(names.name[i], "survey-", 7) || !strncmp(names.name[i], "tokenizer-", 10);
         char *path = is_cache ? wf_format("%s/%s", folder, names.name[i]) : NULL;
         if (path && lstat(path, &info) == 0) {
             entry[count++] = (struct entry){path, info.st_size, info.st_mtim};

@@ -35,6 +35,24 @@ find cache -name 'ids-*.bin' -exec sh -c 'for f; do head -c 50 "$f" >short; mv s
 train "$story" third 10
 cmp second/model.safetensors third/model.safetensors || failed 'other weights from damaged ids'
 
+# --- a tokenizer is trained once for a text, whatever the run
+bpe='--set tokenizer=byte-bpe --set vocab_size=400'
+small="$small $bpe"
+train "$story" bpe-1 2
+train "$story" bpe-2 2
+found=$(find cache -name 'tokenizer-*.bin' | wc -l)
+[ "$found" = 1 ] || failed "$found cached tokenizers, not 1"
+find cache -name 'tokenizer-*.bin' -exec touch -d '2001-01-01' {} +
+train "$story" bpe-3 2
+[ -z "$(find cache -name 'tokenizer-*.bin' ! -newermt '2002-01-01')" ] || failed 'the cached tokenizer was not used'
+WEFT_CACHE_LIMIT=0
+export WEFT_CACHE_LIMIT
+train "$story" bpe-4 2
+unset WEFT_CACHE_LIMIT
+for i in 2 3 4; do
+    cmp bpe-1/tokenizer.json bpe-$i/tokenizer.json && cmp bpe-1/model.safetensors bpe-$i/model.safetensors || failed "bpe-$i differs"
+done
+
 # --- a text that is cut short while it trains: an error line, and no signal
 awk 'BEGIN { srand(1); for (i = 0; i < 20000; i++) print "w" int(90 * rand()), "w" int(90 * rand()), "w" int(90 * rand()) }' >source
 cp source target

@@ -15,6 +15,15 @@ static wf_status see(void *ctx, const struct wf_lines *block, wf_error *error)
     uint8_t *seen = ctx;
     for (int64_t at = 0, size; at < length; at += size) {
         uint32_t point;
+        uint64_t eight = 0;
+        if (length - at >= 8)
+            memcpy(&eight, text + at, 8);
+        /* Eight bytes of ASCII and none of them NUL, most of what there is: the subtraction sets the high bit of a zero byte. */
+        if (length - at >= 8 && ((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u) == 0) {
+            for (size = 0; size < 8; size++)
+                seen[(uint8_t)text[at + size]] = 1;
+            continue;
+        }
         size = wf_utf8_decode(text + at, length - at, &point);
         if (size == 0 || point == 0)
             return wf_lines_refuse(block, at - mark, error);

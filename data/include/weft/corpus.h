@@ -52,9 +52,14 @@ WF_API wf_status wf_corpus_open(const char *const *train, int64_t train_files, c
                                 wf_error *error) WF_CHECKED;
 WF_API void wf_corpus_close(struct wf_corpus *corpus); /* leaves it empty */
 
-/* The folder in which the command `weft` caches ids and surveys of parallel texts: $XDG_CACHE_HOME/weft, or ~/.cache/weft. NULL if neither
- * is known, with WEFT_CACHE_LIMIT=0, and after an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT for an invalid $WEFT_CACHE_LIMIT. Free with
- * wf_free.
+/* wf_tokenizer_train_files_with, and the tokenizer is cached in `cache` (a folder; NULL: no cache): the same texts and options load it from
+ * there the next time, after one reading of the texts. A cache that cannot be written only means that it is trained again. */
+WF_API wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
+                                           const char *cache, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+
+/* The folder in which the command `weft` caches ids, trained tokenizers and surveys of parallel texts: $XDG_CACHE_HOME/weft, or
+ * ~/.cache/weft. NULL if neither is known, with WEFT_CACHE_LIMIT=0, and after an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT for an invalid
+ * $WEFT_CACHE_LIMIT. Free with wf_free.
  *
  * A cache folder takes at most $WEFT_CACHE_LIMIT bytes (a number, or a number with K, M, G or T; by default 10G or a tenth of the disk,
  * whichever is less): writing a new file deletes those that have not been used for the longest time, except files in use. Several processes

@@ -67,7 +67,8 @@ struct wf_train_options {
     const char *tokenizer;
     /* Translation with shared=false: the source tokenizer; `tokenizer` is then the target's. NULL: `tokenizer` is used for both. */
     const char *source_tokenizer;
-    /* A folder that caches ids and surveys of the texts, such as wf_cache_folder(), so that they are encoded once; NULL: no cache. */
+    /* A folder that caches trained tokenizers, ids and surveys of the texts, such as wf_cache_folder(), so that all that is done once;
+     * NULL: no cache. */
     const char *cache;
     uint64_t seed;
     bool resume; /* resumes the run in `out`; without a run there, starts a new one with a warning */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Trained tokenizers on the disk, so that the second training on a large text starts at once. A file is a head and the tokenizer as JSON.
+ */
+#include <string.h>
+
+#include <weft/corpus.h>
+#include <weft/internal/files.h>
+#include <weft/internal/hash.h>
+#include <weft/internal/string.h>
+#include <weft/memory.h>
+
+#include "cache.h"
+#include "text_file.h"
+
+struct head {
+    char magic[8]; /* "wefttok" and the version of this format and of what trains */
+    uint64_t key, check;
+    int64_t bytes; /* of the JSON */
+};
+enum { LIMIT = 1 << 28 };
+
+/* --- the key --- */
+
+static uint64_t key_of_options(const struct wf_tokenizer_options *o)
+{
+    const int64_t numbers[] = {(int64_t)o->kind, o->vocab_size, o->min_frequency, o->specials ? o->special_count : -1,
+                               o->other_pre_tokenizer ? (int64_t)o->pre_tokenizer : -1};
+    uint64_t key = wf_hash(numbers, sizeof numbers, cache_encoder());
+    for (int64_t i = 0; o->specials && i < o->special_count; i++)
+        key = wf_hash(o->specials[i], (int64_t)strlen(o->specials[i]) + 1, key);
+    return key;
+}
+
+static bool scanning(void *ctx, int64_t done, int64_t total)
+{
+    const struct wf_tokenizer_options *o = ctx;
+    return !o->progress || o->progress(o->ctx, &(struct wf_tokenizer_progress){"reading", done, total});
+}
+
+/* The texts, by what is in them. False where they can be read only once, or not at all, of which the training will tell. */
+static bool add_texts(struct text_file *file, uint64_t *content, const char *const *paths, int64_t count,
+                      const struct wf_tokenizer_options *o, uint64_t *key, wf_error *error)
+{
+    struct text_progress progress = {.call = scanning, .ctx = (void *)(uintptr_t)o, .what = "the training of the tokenizer"};
+    for (int64_t i = 0; i < count; i++) {
+        if (text_file_open(file + i, paths[i], false, NULL) != WF_OK)
+            return false;
+        progress.total += file[i].bytes;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        struct text_scan scan;
+        wf_error failure = {0};
+        if (text_file_scan(file + i, &progress, &scan, &failure) != WF_OK) {
+            if (failure.code == WF_ERR_CANCELLED || failure.code == WF_ERR_MEMORY)
+                wf_error_set(error, failure.code, "%s", failure.message);
+            return false;
+        }
+        content[i] = scan.content;
+        *key = wf_hash((uint64_t[]){scan.content, (uint64_t)file[i].bytes}, 2 * sizeof(uint64_t), *key);
+        text_scan_free(&scan);
+    }
+    return true;
+}
+
+/* --- the file --- */
+
+static uint64_t check_of(const struct head *head, const char *json)
+{
+    return wf_hash(json, head->bytes, head->key);
+}
+
+static wf_tokenizer *find(const char *path, uint64_t key)
+{
+    int64_t bytes = 0;
+    wf_tokenizer *found = NULL;
+    char *data = wf_file_load(path, LIMIT, &bytes, NULL);
+    struct head head;
+    if (data && bytes > (int64_t)sizeof head) {
+        memcpy(&head, data, sizeof head);
+        const char *json = data + sizeof head;
+        if (!memcmp(head.magic, "wefttok\1", 8) && head.key == key && head.bytes == bytes - (int64_t)sizeof head &&
+            head.check == check_of(&head, json) && wf_tokenizer_parse(json, head.bytes, path, &found, NULL) == WF_OK)
+            cache_touch(path);
+    }
+    wf_free(data);
+    return found;
+}
+
+/* A disk that is full or cannot be written only means that it is trained again. */
+static void keep(const char *folder, const char *path, uint64_t key, const wf_tokenizer *tokenizer)
+{
+    struct wf_string json = {0};
+    struct head head = {.magic = "wefttok\1", .key = key};
+    if (wf_tokenizer_json(tokenizer, &json, NULL) == WF_OK) {
+        head.bytes = json.length;
+        head.check = check_of(&head, json.data);
+        if (json.length < LIMIT - (int64_t)sizeof head && cache_make_room(folder, json.length + (int64_t)sizeof head)) {
+            wf_file_writer *writer = wf_file_begin(path, NULL);
+            wf_file_append(writer, &head, sizeof head);
+            wf_file_append(writer, json.data, json.length);
+            (void)!wf_file_commit(writer, NULL);
+        }
+    }
+    wf_string_free(&json);
+}
+
+wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options, const char *folder,
+                                    wf_tokenizer **out, wf_error *error)
+{
+    wf_error failure = {0};
+    *out = NULL;
+    /* To see which characters there are takes as long as to see whether the text is the same. */
+    if (!folder || count < 1 || options->kind == WF_TOKENIZER_CHAR)
+        return wf_tokenizer_train_files_with(paths, count, options, out, error);
+    struct text_file *file = wf_alloc_zero((size_t)count, sizeof *file);
+    uint64_t *content = wf_alloc_zero((size_t)count, sizeof *content), key = key_of_options(options);
+    if (!file || !content)
+        wf_error_set(&failure, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
+    bool known = file && content && add_texts(file, content, paths, count, options, &key, &failure);
+    char *path = known ? cache_path(folder, "tokenizer", key, &failure) : NULL;
+    if (path)
+        *out = find(path, key);
+    if (failure.code == WF_OK && !*out && wf_tokenizer_train_files_with(paths, count, options, out, &failure) == WF_OK && path) {
+        for (int64_t i = 0; i < count && known; i++)
+            known = text_file_verify(file + i, content[i], NULL) == WF_OK;
+        if (known)
+            keep(folder, path, key, *out);
+    }
+    for (int64_t i = 0; i < count && file; i++)
+        text_file_close(file + i);
+    wf_free(file);
+    wf_free(content);
+    wf_free(path);
+    return failure.code == WF_OK ? WF_OK : wf_error_set(error, failure.code, "%s", failure.message);
+}
