@@ -92,7 +92,8 @@ struct wf_tape {
     struct tensor_set set[2], leaves; /* leaves survive a rewind */
     uint32_t generation;
     wf_mode mode;
-    struct wf_tape_options options;
+    struct wf_tape_options options;   /* of this pass; the seed is that of seed_of_pass */
+    uint64_t trained_step, trainings; /* resets in WF_TRAIN since the step became this one */
     wf_error error;
     wf_tensor poison;
     struct node *last;

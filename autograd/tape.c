@@ -9,6 +9,7 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
+#include <weft/random.h>
 
 #include "engine.h"
 
@@ -125,6 +126,21 @@ void wf_tape_free(wf_tape *tape)
     wf_free(tape);
 }
 
+/* The first pass of a step has the seed itself, each further one a seed that is drawn for it. */
+static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
+{
+    if (o->step != tape->trained_step)
+        tape->trainings = 0;
+    tape->trained_step = o->step;
+    uint64_t pass = tape->trainings++;
+    if (pass == 0 || o->exact)
+        return o->seed;
+    uint32_t drawn[4];
+    wf_philox((const uint32_t[4]){(uint32_t)pass, (uint32_t)(pass >> 32), 0, 0},
+              (const uint32_t[2]){(uint32_t)o->seed, (uint32_t)(o->seed >> 32)}, drawn);
+    return (uint64_t)drawn[1] << 32 | drawn[0];
+}
+
 void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
 {
     wf_tape_use(tape);
@@ -136,6 +152,8 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     memset(&tape->pool, 0, sizeof tape->pool);
     tape->mode = mode;
     tape->options = options ? *options : (struct wf_tape_options){0};
+    if (mode == WF_TRAIN)
+        tape->options.seed = seed_of_pass(tape, &tape->options);
     wf_error_clear(&tape->error);
     tape->last = NULL;
     tape->nodes = 0;

@@ -99,7 +99,7 @@ static wf_tensor *forward_language(struct trainer *t, int64_t micro, wf_tensor *
     struct sequence *s = t->data;
     int64_t context = s->crops.context, first, rows = rows_of(t, micro, &first);
     wf_crops_fill(&s->crops, t->step, first, rows, s->ids, s->targets);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first, .exact = true);
     return wf_model_loss(t->model, wf_ids(t->tape, s->ids, rows, context), wf_ids(t->tape, s->targets, rows, context),
                          .label_smoothing = t->config.training.label_smoothing, .normalizer = (double)t->step_tokens, .plain = plain);
 }
@@ -192,7 +192,7 @@ static wf_tensor *forward_masked(struct trainer *t, int64_t micro, wf_tensor **p
 {
     struct sequence *s = t->data;
     int64_t first, rows, count = hide(t, micro, &first, &rows);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first, .exact = true);
     /* A batch without any has a loss of 0, and gradients. */
     return wf_encoder_loss(t->model, wf_ids(t->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
                            .label_smoothing = t->config.training.label_smoothing,

@@ -128,7 +128,7 @@ static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
         wf_pair_batches_part(d->batches, micro, t->config.training.accumulate, &part);
     if (part.count == 0)
         return NULL;
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step);
+    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .exact = true);
     return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.training.label_smoothing,
                          .normalizer = (double)t->step_tokens, .plain = plain);
 }

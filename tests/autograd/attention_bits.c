@@ -165,7 +165,7 @@ START_TEST(same_bits_on_any_threads)
     wf_tape *tape = new_tape();
     for (int threads = 1; threads <= 4; threads++) {
         ck_ok(wf_set_threads(threads, error));
-        wf_tape_reset(tape, WF_TRAIN, .seed = 4, .step = 2);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 4, .step = 2, .exact = true);
         wf_tensor *x = wf_input(tape, all, WF_SHAPE(B, T, 3 * D), true), *p[3];
         wf_split(x, 2, 3, p);
         wf_tensor *y = wf_keep(wf_attention(p[0], p[1], p[2], .heads = H, .causal = true, .dropout = 0.2));

@@ -249,9 +249,9 @@ START_TEST(dropout)
     wf_real *last = NULL;
     random_ids(ids, 2 * T, 29, 1);
     for (uint64_t step = 0; step < 3; step++) {
-        wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step, .exact = true);
         wf_real *want = elements_of(tape, in_ops(m, wf_ids(tape, ids, 2, T), 0.3));
-        wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 7, .step = step, .exact = true);
         wf_real *x = elements_of(tape, wf_encoder_forward(m, wf_ids(tape, ids, 2, T)));
         for (int i = 0; i < 2 * T * 24; i++)
             ck_assert_double_eq_tol(x[i], want[i], sizeof(wf_real) == 8 ? 1e-13 : 1e-5);
@@ -294,7 +294,7 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
             targets[n++] = i;
         }
         uint64_t row = (uint64_t)first * (packed ? WIDTH : 1);
-        wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = 3, .first_row = lost ? 0 : row);
+        wf_tape_reset(tape, WF_TRAIN, .seed = 5, .step = 3, .first_row = lost ? 0 : row, .exact = true);
         wf_tensor *in =
             packed ? wf_ids_of(tape, ids + first * WIDTH, WF_SHAPE(*parts * WIDTH)) : wf_ids(tape, ids + first * WIDTH, *parts, WIDTH);
         wf_tensor *l = wf_encoder_loss(m, in, packed ? CALL(.offsets = row_offsets, .sentences = *parts) : NULL, places, targets, n,

@@ -32,6 +32,7 @@ typedef struct wf_call {
     bool rows_alone;               /* WF_INFER: a row's bits may not depend on the rows beside it */
     bool need[WF_MAX_INPUTS];      /* whether this input needs a gradient */
     wf_array dout[WF_MAX_OUTPUTS]; /* backward: gradients of the outputs, any strides, read-only; data NULL where there is none */
+    /* The tape's; the seed also stands for the number of the pass. */
     uint64_t seed, step, first_row;
     uint32_t dropout_call; /* number of this call among the ops with .random in this pass */
     void *internal;        /* of the engine */

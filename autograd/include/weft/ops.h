@@ -70,8 +70,8 @@ WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element is 0 with probability p (in steps of 1/65536) and else divided by 1 - p; in other modes x
- * itself. The mask depends on (seed, step, number of the call in this pass, global row, offset in the row), where a row is
- * what x's last dimension holds. 0 <= p < 1. */
+ * itself. The mask depends on (seed, step and pass: wf_tape_options, number of the call in this pass, global row, offset in the row),
+ * where a row is what x's last dimension holds. 0 <= p < 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 
 /* --- attention ----------------------------------------------------------------------------------------------------- */

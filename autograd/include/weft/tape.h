@@ -41,7 +41,12 @@ struct wf_tape_options {
     uint64_t first_row; /* index of this batch's first row in the global batch (accumulation, several processes) */
     wf_grads *grads;    /* receives the gradients of parameters, all of its registry: others have to be frozen. NULL: each
                            registry's slab, for any number of registries */
+    bool exact;         /* dropout masks depend on the three numbers only, not on the passes before */
 };
+/* Dropout masks are a function of seed, step, the rows' indices and the number of the pass: the resets of this tape in WF_TRAIN since
+ * `step` last changed. So they differ in each pass of a loop that gives no step, and in each part of a batch. With `exact` that number is
+ * 0, as it is in the first pass of a step: for a pass that is to be repeated (gradient checks, a resumed training) or a batch whose masks
+ * shall not depend on how it is cut; then step, and first_row of the parts, must be given. */
 /* Clears the record and the error, and starts a pass. All tensors of the tape become stale. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
