@@ -12,9 +12,9 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
-    int64_t tokens, width, each, all;
+    int64_t tokens, width, each, all, kept = rows + (rows > 1); /* a row alone is never moved: no spare */
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
-        __builtin_mul_overflow(rows + 1, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
+        __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
         __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "a cache of %d layers, %lld rows and %lld tokens is invalid: a size is not positive or too large", layers,
@@ -30,7 +30,7 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
     }
     wf_real *at = cache->memory;
     for (int i = 0; i < layers; i++) {
-        cache->layer[i] = (struct wf_kv){.keys = at, .values = at + (rows + 1) * capacity * key_width, .cache = cache};
+        cache->layer[i] = (struct wf_kv){.keys = at, .values = at + kept * capacity * key_width, .cache = cache};
         at += each;
     }
     return WF_OK;

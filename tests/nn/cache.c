@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Caches: a sequence in pieces gives what it gives at once, bit for bit; rows of different lengths, reordered, rewound. */
+#include <malloc.h>
 #include <math.h>
 
 #include <weft/nn.h>
@@ -341,5 +342,26 @@ START_TEST(without_memory)
 }
 END_TEST
 
-WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, neighbours_do_not_matter, errors,
-             without_memory)
+/* One sequence takes the memory of one: the spare row is for those that change places. */
+START_TEST(a_row_alone)
+{
+    struct wf_cache one, two;
+    enum { CAPACITY = 1000, WIDTH = 32, BYTES = 3 * CAPACITY * 2 * WIDTH * sizeof(wf_real) };
+    ck_ok(wf_cache_init(&one, 3, 1, CAPACITY, WIDTH, WIDTH, error));
+    ck_ok(wf_cache_init(&two, 3, 2, CAPACITY, WIDTH, WIDTH, error));
+    if (!sanitized()) {
+        ck_assert_uint_lt(malloc_usable_size(one.memory), BYTES + BYTES / 4);
+        ck_assert_uint_ge(malloc_usable_size(two.memory), 3 * BYTES);
+    }
+    wf_cache_advance(&one, CAPACITY);
+    memset(one.layer[2].values, 1, CAPACITY * WIDTH * sizeof(wf_real)); /* the last of it is there */
+    ck_ok(wf_cache_select(&one, (const int32_t[]){0}, 1, error));
+    ck_assert_int_eq(one.length[0], CAPACITY);
+    ck_ok(wf_cache_select(&one, NULL, 0, error));
+    wf_cache_free(&one);
+    wf_cache_free(&two);
+}
+END_TEST
+
+WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
+             neighbours_do_not_matter, errors, without_memory)

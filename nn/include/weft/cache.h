@@ -15,7 +15,7 @@ WF_BEGIN_DECLS
 
 struct wf_cache;
 struct wf_kv {
-    wf_real *keys, *values; /* [most_rows + 1, capacity, width]; the last row is for wf_cache_select */
+    wf_real *keys, *values; /* [most_rows, capacity, width], and a row for wf_cache_select if there are several */
     const struct wf_cache *cache;
 };
 struct wf_cache {
