@@ -72,8 +72,10 @@ static wf_status same(struct check *k, const char *situation, const char *what, 
     double scale = sqrt(norm / (count > 0 ? (double)count : 1)) + 1e-3;
     for (int64_t i = 0; i < count; i++) {
         double difference = fabs(at(got, i) - expected[i]);
-        if (!(difference <= worst))
+        if (isnan(difference) || difference > worst)
             worst = difference;
+        if (isnan(worst))
+            break;
     }
     double bound = sizeof(wf_real) == 8 ? 1e-11 : 1e-4;
     if (!(worst <= bound * scale))

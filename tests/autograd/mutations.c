@@ -7,6 +7,8 @@
 
 #include "check_weft.h"
 
+#include <math.h>
+
 static wf_status like_first(wf_call *c)
 {
     c->out[0] = wf_call_like(c, &c->in[0]);
@@ -23,6 +25,9 @@ static bool two(wf_call *c, wf_array *a, wf_array *b)
     return a->data && b->data;
 }
 
+enum fault { NONE, SIGN, FACTOR, NO_BROADCAST_SUM, IN_PLACE, FORGETS_ACCUMULATE, SWAPPED, ONE_INPUT_ONLY, LAST_ELEMENT, NAN_IN_VIEWS };
+static enum fault fault;
+
 static wf_status product_forward(wf_call *c)
 {
     wf_array a, b;
@@ -31,11 +36,10 @@ static wf_status product_forward(wf_call *c)
     wf_real *y = c->out[0].data;
     for (int64_t i = 0; i < wf_array_count(&c->out[0]); i++)
         y[i] = ((wf_real *)a.data)[i] * ((wf_real *)b.data)[i];
+    if (fault == NAN_IN_VIEWS && a.data != c->in[0].data)
+        y[0] = NAN;
     return WF_OK;
 }
-
-enum fault { NONE, SIGN, FACTOR, NO_BROADCAST_SUM, IN_PLACE, FORGETS_ACCUMULATE, SWAPPED, ONE_INPUT_ONLY, LAST_ELEMENT };
-static enum fault fault;
 
 /* y = a b:  da = dy b,  db = dy a, summed over the broadcast dimensions of b. */
 static wf_status product_backward(wf_call *c)
@@ -157,6 +161,12 @@ START_TEST(last_element_forgotten)
 }
 END_TEST
 
+START_TEST(one_nan_before_right_numbers)
+{
+    must_fail(NAN_IN_VIEWS, "first element for strided operands");
+}
+END_TEST
+
 START_TEST(op_without_cases)
 {
     wf_op op = product_op();
@@ -259,5 +269,5 @@ START_TEST(functions)
 END_TEST
 
 WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
-             swapped_operands, one_input_without_gradient, last_element_forgotten, op_without_cases, every_gradient_of_every_op_is_checked,
-             functions)
+             swapped_operands, one_input_without_gradient, last_element_forgotten, one_nan_before_right_numbers, op_without_cases,
+             every_gradient_of_every_op_is_checked, functions)
