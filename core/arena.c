@@ -3,23 +3,13 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/asan.h>
 #include <weft/internal/grow.h>
 #include <weft/memory.h>
 
-#if defined __has_feature /* clang's */
-#if __has_feature(address_sanitizer) && !defined __SANITIZE_ADDRESS__
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-
 #if defined __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#define POISON(p, n) __asan_poison_memory_region(p, n)
-#define UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
 enum { RED_ZONE = 64 };
 #else
-#define POISON(p, n) ((void)(p), (void)(n))
-#define UNPOISON(p, n) ((void)(p), (void)(n))
 enum { RED_ZONE = 0 };
 #endif
 
@@ -50,7 +40,7 @@ void wf_arena_free(wf_arena *arena)
     if (!arena)
         return;
     for (int64_t i = 0; i < arena->count; i++) {
-        UNPOISON(arena->chunk[i].data, arena->chunk[i].size);
+        WF_UNPOISON(arena->chunk[i].data, arena->chunk[i].size);
         wf_free(arena->chunk[i].data);
     }
     wf_free(arena->chunk);
@@ -66,7 +56,7 @@ static bool add_chunk(wf_arena *arena, size_t bytes)
     char *data = room ? wf_alloc(size) : NULL;
     if (!data)
         return false;
-    POISON(data, size);
+    WF_POISON(data, size);
     arena->chunk[arena->count++] = (struct chunk){data, size};
     arena->stats.reserved += size;
     return true;
@@ -91,7 +81,7 @@ void *wf_arena_get(wf_arena *arena, size_t bytes)
     arena->stats.used += take;
     if (arena->stats.used > arena->stats.peak)
         arena->stats.peak = arena->stats.used;
-    UNPOISON(block, bytes);
+    WF_UNPOISON(block, bytes);
     return block;
 }
 
@@ -106,7 +96,7 @@ void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark)
 #if defined __SANITIZE_ADDRESS__
     for (int64_t i = mark.chunk; i <= arena->current && i < arena->count; i++) {
         size_t from = i == mark.chunk ? mark.used : 0;
-        POISON(arena->chunk[i].data + from, arena->chunk[i].size - from);
+        WF_POISON(arena->chunk[i].data + from, arena->chunk[i].size - from);
     }
 #endif
     arena->current = mark.chunk;
