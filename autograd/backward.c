@@ -9,7 +9,7 @@ enum { SMALL = 4096 };
 
 static void give_up_value(wf_tape *tape, wf_tensor *x)
 {
-    if (!x->buffer || x->keep || x->released || x->readers > 0 || x->buffer->bytes <= SMALL)
+    if (!x->buffer || x->keep || x->released || x->readers > 0 || (x->buffer->bytes <= SMALL && !tape->erase))
         return;
     x->released = true;
     pool_release(tape, x->buffer);

@@ -100,6 +100,8 @@ struct wf_tape {
     int64_t nodes;
     uint32_t dropout_calls;
     bool backward_done, check_finite;
+    bool erase; /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
+                   gives nothing out twice in a pass */
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
     struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The gradient check's tools: operands in any layout, and the comparison with central differences. */
+#include "engine.h"
 #include "gradcheck.h"
 
 #include <math.h>
@@ -71,6 +72,7 @@ wf_status check_begin(struct check *k, const struct wf_gradcheck_options *option
     k->arena = k->tape ? wf_arena_new() : NULL;
     if (!k->arena)
         return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
+    k->tape->erase = true;
     char text[96];
     for (int i = 0; i < k->inputs; i++) {
         struct check_input *in = &k->in[i];
@@ -141,12 +143,13 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         wf_array view = operand_view(in, layout, wf_array_dense(data, WF_REAL, &shape)),
                  value = wf_array_dense(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);
-        leaf[i] = operand[i] = wf_input(k->tape, data, &shape, need >> i & 1);
-        if (wf_view(leaf[i], &view) != WF_OK)
+        leaf[i] = wf_input(k->tape, data, &shape, need >> i & 1);
+        operand[i] = k->routed ? wf_scale(leaf[i], 1) : leaf[i];
+        if (wf_view(operand[i], &view) != WF_OK)
             return wf_tape_status(k->tape, k->error);
         view = operand_view(in, layout, view);
         if (layout != LAYOUT_DENSE)
-            operand[i] = wf_apply_view("view", leaf[i], &view);
+            operand[i] = wf_apply_view("view", operand[i], &view);
     }
     return WF_OK;
 }
@@ -191,7 +194,8 @@ wf_status check_plain_run(struct check *k)
     wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
     if (status != WF_OK)
         return status;
-    wf_tensor *y = k->fn(k->ctx, k->tape, operand), *loss = check_weighted_sum(k, y);
+    /* The other runs are compared with this one, where all values that the op may read are in place. */
+    wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand)), *loss = check_weighted_sum(k, y);
     if (wf_read(y, k->result, k->results) != WF_OK || wf_backward(loss) != WF_OK)
         return check_status(k, "plain run");
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {

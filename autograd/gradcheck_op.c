@@ -9,6 +9,7 @@
 #include <weft/ops.h>
 #include <weft/random.h>
 
+#include "engine.h"
 #include "gradcheck.h"
 
 struct applied {
@@ -84,6 +85,21 @@ static wf_status same(struct check *k, const char *situation, const char *what, 
     return WF_OK;
 }
 
+/* The gradients of the inputs that need one, against the plain run's. */
+static wf_status compare_gradients(struct check *k, const char *situation, unsigned need, enum layout layout, wf_tensor *const leaf[])
+{
+    wf_status status = WF_OK;
+    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
+        wf_array grad;
+        if (!(need >> i & 1) || !check_is_real(&k->in[i]))
+            continue;
+        status = check_leaf_grad(k, i, layout, leaf[i], &grad);
+        if (status == WF_OK)
+            status = same(k, situation, "gradient of input", i, &grad, k->in[i].grad);
+    }
+    return status;
+}
+
 /* Runs with some operands in a layout and a choice of inputs that need gradients; compares with the plain run. */
 static wf_status compare_run(struct check *k, const char *situation, unsigned need, enum layout layout)
 {
@@ -103,14 +119,59 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
         return status;
     if (wf_backward(check_weighted_sum(k, y)) != WF_OK)
         return check_status(k, situation);
-    for (int i = 0; i < k->inputs && status == WF_OK; i++) {
-        wf_array grad;
-        if (!(need >> i & 1) || !check_is_real(&k->in[i]))
-            continue;
-        status = check_leaf_grad(k, i, layout, leaf[i], &grad);
-        if (status == WF_OK)
-            status = same(k, situation, "gradient of input", i, &grad, k->in[i].grad);
+    return compare_gradients(k, situation, need, layout, leaf);
+}
+
+/* --- what backward reads ------------------------------------------------------------------------------------------- */
+
+enum { OUTPUT = -1 }; /* instead of an input's number */
+
+/* Other values, which a backward that reads none of them does not notice: NaN, other valid ids, other bools. */
+static void replace_values(const wf_array *a, int32_t limit)
+{
+    int64_t count = wf_array_count(a);
+    for (int64_t i = 0; i < count; i++) {
+        if (a->dtype == WF_REAL)
+            ((wf_real *)a->data)[i] = NAN;
+        else if (a->dtype == WF_I32)
+            ((int32_t *)a->data)[i] = limit > 0 ? limit - 1 - ((int32_t *)a->data)[i] : 0;
+        else
+            ((bool *)a->data)[i] = !((bool *)a->data)[i];
     }
+}
+
+/* The value of one input or of the result, which backward does not read by the descriptor, is replaced between forward and backward. */
+static wf_status without_value(struct check *k, int input, unsigned need, enum layout layout)
+{
+    char situation[200];
+    if (input == OUTPUT)
+        snprintf(situation, sizeof situation, "backward reads the value of output 0, but the descriptor does not set reads_outputs");
+    else
+        snprintf(situation, sizeof situation,
+                 "backward reads the value of input %d, but the descriptor denies it (reads_inputs, keeps_inputs_away)", input);
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_array value;
+    wf_status status = check_operands(k, k->mode, need, layout, leaf, operand);
+    if (status != WF_OK)
+        return status;
+    wf_tensor *y = wf_keep(k->fn(k->ctx, k->tape, operand));
+    wf_tensor *loss = check_weighted_sum(k, wf_scale(y, 1)); /* whose backward does not read y */
+    if (wf_view(input == OUTPUT ? y : leaf[input], &value) != WF_OK)
+        return check_status(k, situation);
+    replace_values(&value, input == OUTPUT ? 0 : k->in[input].limit);
+    return wf_backward(loss) == WF_OK ? compare_gradients(k, situation, need, layout, leaf) : check_status(k, situation);
+}
+
+static wf_status only_declared_values(struct check *k, unsigned real)
+{
+    const wf_op *op = ((const struct applied *)k->ctx)->op;
+    unsigned reads = inputs_read(op);
+    wf_status status = WF_OK;
+    for (unsigned need = real; need; need = (need - 1) & real)
+        for (int layout = LAYOUT_DENSE; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_DENSE); layout++)
+            for (int i = OUTPUT; i < k->inputs && status == WF_OK; i++)
+                if (i == OUTPUT ? !op->reads_outputs : !(reads >> i & 1) && k->in[i].count > 0)
+                    status = without_value(k, i, need, (enum layout)layout);
     return status;
 }
 
@@ -242,9 +303,22 @@ static wf_status all_situations(struct check *k)
     unsigned real = 0;
     for (int i = 0; i < k->inputs; i++)
         real |= (unsigned)check_is_real(&k->in[i]) << i;
-    if ((status = compare_run(k, "transposed operands", ~0u, LAYOUT_TRANSPOSED)) != WF_OK ||
-        (status = compare_run(k, "sliced operands", ~0u, LAYOUT_SLICED)) != WF_OK)
+    if ((status = only_declared_values(k, real)) != WF_OK)
         return status;
+    static const struct {
+        const char *situation;
+        enum layout layout;
+        bool routed;
+    } runs[] = {{"transposed operands", LAYOUT_TRANSPOSED, false},
+                {"sliced operands", LAYOUT_SLICED, false},
+                {"results of an op as operands", LAYOUT_DENSE, true},
+                {"transposed results of an op as operands", LAYOUT_TRANSPOSED, true},
+                {"sliced results of an op as operands", LAYOUT_SLICED, true}};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs && status == WF_OK; i++) {
+        k->routed = runs[i].routed;
+        status = compare_run(k, runs[i].situation, ~0u, runs[i].layout);
+    }
+    k->routed = false;
     for (unsigned need = real; need && status == WF_OK; need = (need - 1) & real)
         status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_DENSE);
     if (status == WF_OK && k->mode != WF_TRAIN) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/asan.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
@@ -367,6 +368,8 @@ static int class_of(size_t bytes, size_t *rounded)
     return e * 8 + (int)((up - ((size_t)1 << e)) >> (e - 3));
 }
 
+enum { NAN_BYTE = 0xFF }; /* reals of these bytes are NaN, floats and doubles */
+
 struct buffer *pool_take(wf_tape *tape, size_t bytes)
 {
     size_t rounded;
@@ -380,7 +383,11 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
         if (!data)
             return NULL;
         *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
+        WF_POISON(data, rounded);
     }
+    WF_UNPOISON(b->data, bytes); /* what was added by rounding stays poisoned */
+    if (tape->erase)
+        memset(b->data, NAN_BYTE, bytes);
     b->refs = 1;
     b->next = NULL;
     return b;
@@ -389,6 +396,13 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes)
 void pool_release(wf_tape *tape, struct buffer *b)
 {
     if (!b || --b->refs > 0)
+        return;
+    if (tape->erase) {
+        WF_UNPOISON(b->data, b->bytes);
+        memset(b->data, NAN_BYTE, b->bytes);
+    }
+    WF_POISON(b->data, b->bytes);
+    if (tape->erase)
         return;
     b->next = tape->pool.free[b->class];
     tape->pool.free[b->class] = b;

@@ -10,6 +10,8 @@
  *     wrong sign cannot cancel) and along every coordinate of small inputs;
  *   - each subset of inputs that need gradients, transposed and sliced operands, and operands broadcast by strides of 0:
  *     the same values and gradients;
+ *   - the value of each input, and of the result, that backward does not read by the descriptor replaced after the forward,
+ *     and operands whose values the engine gives up in backward: the same gradients;
  *   - inputs used twice, and another consumer that shares the gradient of the result;
  *   - values without recording.                                                                                          */
 #ifndef WEFT_GRADCHECK_H
@@ -32,7 +34,8 @@ WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const s
                                wf_error *error) WF_CHECKED;
 
 /* A function of tensors: fn(ctx, tape, in) with in[0 .. inputs-1] of the given shapes, N(0,1) or as fill says (fill may be
- * NULL), -> any real tensor. Parameters that fn uses are constants here. Central differences only. */
+ * NULL), -> any real tensor. Parameters that fn uses are constants here. Central differences only; inner values that no
+ * backward reads are NaN from wf_backward on. */
 typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[]);
 WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,
                                    const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
