@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/array.h>
+#include <weft/internal/shape.h>
 
 static const struct {
     size_t size;
@@ -28,6 +29,8 @@ int64_t wf_shape_count(const wf_shape *shape)
     /* A zero makes any product 0, also one that would not fit before it. */
     int64_t count = 1;
     bool zero = false, overflow = false;
+    if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
+        return -1;
     for (int d = 0; d < shape->ndim; d++) {
         if (shape->dim[d] < 0)
             return -1;
@@ -35,6 +38,22 @@ int64_t wf_shape_count(const wf_shape *shape)
         overflow |= __builtin_mul_overflow(count, shape->dim[d], &count);
     }
     return zero ? 0 : overflow ? -1 : count;
+}
+
+bool wf_shape_bytes(wf_dtype dtype, const wf_shape *shape, size_t *bytes)
+{
+    int64_t product = (int64_t)wf_dtype_size(dtype);
+    bool zero = false;
+    if (product == 0 || shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
+        return false;
+    for (int d = 0; d < shape->ndim; d++) {
+        const int64_t n = shape->dim[d];
+        zero |= n == 0;
+        if (n < 0 || __builtin_mul_overflow(product, n ? n : 1, &product))
+            return false;
+    }
+    *bytes = zero ? 0 : (size_t)product;
+    return product <= INT64_MAX / 2;
 }
 
 bool wf_shape_equal(const wf_shape *a, const wf_shape *b)
@@ -61,7 +80,7 @@ char *wf_shape_text(const wf_shape *shape, char *text, size_t size)
     if (size == 0)
         return text;
     text[0] = 0;
-    for (int d = 0; d < shape->ndim && used < size; d++)
+    for (int d = 0; d < shape->ndim && d < WF_MAX_DIMS && used < size; d++)
         used += (size_t)snprintf(text + used, size - used, "%c%lld", d == 0 ? '[' : ',', (long long)shape->dim[d]);
     if (used < size)
         snprintf(text + used, size - used, "%s", shape->ndim == 0 ? "[]" : "]");
@@ -75,7 +94,7 @@ wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape)
     for (int d = shape->ndim - 1; d >= 0; d--) {
         a.dim[d] = shape->dim[d];
         a.stride[d] = step;
-        step *= shape->dim[d] > 0 ? shape->dim[d] : 1;
+        (void)__builtin_mul_overflow(step, shape->dim[d] > 0 ? shape->dim[d] : 1, &step); /* of a shape that is refused later */
     }
     return a;
 }
@@ -107,6 +126,22 @@ bool wf_array_is_dense(const wf_array *a)
         step *= a->dim[d];
     }
     return dense;
+}
+
+bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end)
+{
+    int64_t low = 0, high = 0, reach;
+    const int64_t size = (int64_t)wf_dtype_size(a->dtype);
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t *side = a->stride[d] < 0 ? &low : &high;
+        if (__builtin_mul_overflow(a->dim[d] - 1, a->stride[d], &reach) || __builtin_add_overflow(*side, reach, side))
+            return false;
+    }
+    if (__builtin_mul_overflow(low, size, &low) || __builtin_add_overflow(high, 1, &high) || __builtin_mul_overflow(high, size, &high))
+        return false;
+    *first = (uintptr_t)a->data + (uintptr_t)low;
+    *end = (uintptr_t)a->data + (uintptr_t)high;
+    return true;
 }
 
 wf_array wf_array_transpose(wf_array a, int dim0, int dim1)

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <weft/internal/shape.h>
+
 #include "array_write.h"
 
 bool wf_array_writable(const wf_array *a, int64_t *bytes)
 {
-    int64_t count = a->dtype < WF_DTYPE_COUNT && a->ndim >= 0 && a->ndim <= WF_MAX_DIMS ? wf_array_count(a) : -1;
-    return count >= 0 && (count == 0 || a->data) && !__builtin_mul_overflow(count, (int64_t)wf_dtype_size(a->dtype), bytes);
+    wf_shape shape = wf_array_shape(a);
+    size_t size = 0;
+    bool valid = wf_shape_bytes(a->dtype, &shape, &size);
+    *bytes = (int64_t)size;
+    return valid && (size == 0 || a->data);
 }
 
 void wf_array_write(wf_file_writer *out, const wf_array *a)

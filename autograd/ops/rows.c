@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <weft/internal/shape.h>
+
 #include "common.h"
 
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
@@ -72,23 +74,13 @@ bool wf_vector_of(wf_call *c, int i, const wf_real **v)
     return *v || !wf_has(c, i);
 }
 
-/* First and one past the last address that a's elements can have. */
-static void span(const wf_array *a, uintptr_t *first, uintptr_t *end)
-{
-    int64_t low = 0, high = 0;
-    for (int d = 0; d < a->ndim; d++)
-        *(a->stride[d] < 0 ? &low : &high) += (a->dim[d] - 1) * a->stride[d];
-    *first = (uintptr_t)a->data + (uintptr_t)(low * (int64_t)sizeof(wf_real));
-    *end = (uintptr_t)a->data + (uintptr_t)((high + 1) * (int64_t)sizeof(wf_real));
-}
-
 bool wf_apart(const wf_array *a, const wf_array *b)
 {
     if (wf_array_count(a) == 0 || wf_array_count(b) == 0)
         return true;
     uintptr_t a_first, a_end, b_first, b_end;
-    span(a, &a_first, &a_end);
-    span(b, &b_first, &b_end);
+    if (!wf_array_span(a, &a_first, &a_end) || !wf_array_span(b, &b_first, &b_end))
+        return false;
     if (a_end <= b_first || b_end <= a_first)
         return true;
     const int last = a->ndim - 1;

@@ -3,8 +3,8 @@
  *
  * BLIS 0.9 chooses its kernels by the processor's family and falls to reference kernels, six times slower, on the ones that
  * came after it. So its architecture is set here, from the instruction set in use, through the environment, before its
- * first call. It takes a number there: a name reads as 0 (skx), and a number that it lacks ends the process; the number that
- * belongs to a name differs between versions. */
+ * first call: the library exports no other way. It takes a number there: a name reads as 0 (skx), and a number that it lacks ends
+ * the process; the number that belongs to a name differs between versions. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +52,27 @@ static int arch_number(const char *arch)
 }
 
 #if defined __x86_64__
+#define VARIABLE "BLIS_ARCH_TYPE"
+#define UNSET "-1" /* BLIS then chooses */
+
+/* Our entry of the environment, where the variable is not set by others. setenv may move the environment while other threads read it, so
+ * the entry is made when the library is loaded, and later only the text behind the '=' changes, while BLIS reads it. Never freed: the
+ * environment refers to it. */
+static char *entry;
+
+static bool is_set(const char *value)
+{
+    return value && *value && strcmp(value, UNSET) != 0;
+}
+
+__attribute__((constructor)) static void make_entry(void)
+{
+    if (is_set(getenv(VARIABLE)) || !(entry = strdup(VARIABLE "=" UNSET)) || putenv(entry) == 0)
+        return;
+    free(entry);
+    entry = NULL;
+}
+
 /* The first of these that the library knows. */
 static int wanted_arch(const char *isa)
 {
@@ -109,21 +130,21 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
 {
 #if defined __x86_64__
     __builtin_cpu_init();
-    const char *set = getenv("BLIS_ARCH_TYPE");
-    if (set && *set) {
-        wf_status status = check_setting(set, error);
-        if (status != WF_OK)
-            return status;
-    } else {
-        char number[16];
-        snprintf(number, sizeof number, "%d", wanted_arch(isa));
-        if (setenv("BLIS_ARCH_TYPE", number, 1) != 0)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory to set BLIS_ARCH_TYPE");
-    }
-#else
-    (void)isa;
-#endif
+    char *value = getenv(VARIABLE);
+    wf_status status = is_set(value) ? check_setting(value, error) : WF_OK;
+    if (status != WF_OK)
+        return status;
+    const bool ours = entry && value == entry + strlen(VARIABLE "="); /* else BLIS chooses, or who set the variable */
+    if (ours)
+        snprintf(value, sizeof UNSET, "%d", wanted_arch(isa));
     bli_init();
+    bli_arch_query_id();
+    if (ours)
+        strcpy(value, UNSET);
+#else
+    (void)isa, (void)error;
+    bli_init();
+#endif
     snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
     /* Its packing buffers, and libgomp's team, are allocated at the first large product. */
     enum { N = 144 };

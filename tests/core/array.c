@@ -20,6 +20,8 @@ START_TEST(shapes)
     ck_assert_int_eq(wf_shape_count(&big), -1);
     ck_assert_int_eq(wf_shape_count(&zero), 0);
     ck_assert_int_eq(wf_shape_count(&bad), -1);
+    ck_assert_int_eq(wf_shape_count(&(wf_shape){.ndim = -1}), -1);
+    ck_assert_int_eq(wf_shape_count(&(wf_shape){.ndim = WF_MAX_DIMS + 1, .dim = {1, 1, 1, 1, 1, 1}}), -1);
     char text[96];
     ck_assert_str_eq(wf_shape_text(&a, text, sizeof text), "[2,3,8]");
     ck_assert_str_eq(wf_shape_text(&scalar, text, sizeof text), "[]");

@@ -5,6 +5,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <unistd.h>
 
 #include <weft/internal/gemm.h>
 #include <weft/internal/parallel.h>
@@ -422,8 +423,41 @@ START_TEST(batches)
 }
 END_TEST
 
+/* Other threads may read the environment while the library starts: neither its list nor a variable is another afterwards. */
+START_TEST(environment_stays)
+{
+    enum { MOST = 4096 };
+    static char *entry[MOST], *text[MOST];
+    int count = 0;
+    char **before = environ;
+    for (; environ[count]; count++) {
+        ck_assert_int_lt(count, MOST);
+        entry[count] = environ[count];
+        text[count] = strdup(environ[count]);
+    }
+    ck_ok(wf_init(error));
+    ck_assert_ptr_eq(environ, before);
+    for (int i = 0; i < count; i++) {
+        ck_assert_ptr_eq(environ[i], entry[i]);
+        ck_assert_str_eq(environ[i], text[i]);
+        free(text[i]);
+    }
+    ck_assert_ptr_null(environ[count]);
+}
+END_TEST
+
+/* What the environment has for a variable, as putenv takes it; NULL if nothing. */
+static char *entry_of(const char *name)
+{
+    for (char **e = environ; *e; e++)
+        if (strncmp(*e, name, strlen(name)) == 0 && (*e)[strlen(name)] == '=')
+            return *e;
+    return NULL;
+}
+
 START_TEST(blis_settings)
 {
+    char *before = entry_of("BLIS_ARCH_TYPE");
     setenv("BLIS_ARCH_TYPE", "skx", 1);
     wf_error error = {0};
     ck_assert_int_eq(wf_init(&error), WF_ERR_ARGUMENT);
@@ -431,7 +465,10 @@ START_TEST(blis_settings)
     setenv("BLIS_ARCH_TYPE", "99", 1);
     wf_error_clear(&error);
     ck_assert_int_eq(wf_init(&error), WF_ERR_ARGUMENT);
-    unsetenv("BLIS_ARCH_TYPE");
+    if (before)
+        putenv(before);
+    else
+        unsetenv("BLIS_ARCH_TYPE");
     wf_error_clear(&error);
     expect(wf_init(&error) == WF_OK, "%s", error.message);
     ck_assert_ptr_nonnull(strstr(wf_blas(), "BLIS "));
@@ -443,4 +480,5 @@ START_TEST(blis_settings)
 END_TEST
 
 /* blis_settings comes first: where all tests run in one process, the library must not be up yet. */
-WF_TEST_MAIN("gemm", blis_settings, all_edges, strides_and_scales, not_finite, threads_do_not_matter, rows_alone_and_together, batches)
+WF_TEST_MAIN("gemm", blis_settings, environment_stays, all_edges, strides_and_scales, not_finite, threads_do_not_matter,
+             rows_alone_and_together, batches)

@@ -37,6 +37,8 @@ START_TEST(wrong_puts_are_refused)
     COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
     b = a, b.dim[0] = -1;
     COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
+    b = a, b.ndim = 2, b.dim[0] = b.dim[1] = -2;
+    COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b));
     b = a, b.data = NULL;
     COMMIT_FAILS(WF_ERR_ARGUMENT, "\"t\" cannot be written", wf_safetensors_put(w, "t", &b); wf_safetensors_put(w, "\xff", &a));
     b = a, b.dim[0] = INT64_MAX / 2;

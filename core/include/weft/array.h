@@ -53,7 +53,7 @@ typedef struct wf_array {
 WF_API size_t wf_dtype_size(wf_dtype dtype);      /* bytes an element */
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* as safetensors spells it: "F32", "BF16", ... */
 
-WF_API int64_t wf_shape_count(const wf_shape *shape); /* elements; -1 when the product does not fit or a dim is negative */
+WF_API int64_t wf_shape_count(const wf_shape *shape); /* elements; -1 when the product does not fit, or ndim or a dim is invalid */
 WF_API bool wf_shape_equal(const wf_shape *a, const wf_shape *b);
 /* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false if they are incompatible. */
 WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out);

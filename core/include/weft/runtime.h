@@ -13,7 +13,8 @@ struct wf_init_options {
 };
 
 /* Chooses the instruction set (WEFT_ISA=avx512, avx2 or base forces one; an unsupported one is refused), sets
- * the architecture of BLIS, reads WEFT_GEMM=blis|own and starts the threads. A further call only sets the threads.
+ * the architecture of BLIS, reads WEFT_GEMM=blis|own and starts the threads. A further call only sets the threads. The environment is
+ * only read; BLIS_ARCH_TYPE, which BLIS reads, was added to it when the library was loaded.
  * BLIS and libgomp end the process when they get no memory; they are warmed up here. */
 WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
