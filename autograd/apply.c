@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/shape.h>
 
 #include "engine.h"
 
@@ -62,7 +63,12 @@ wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
 {
     struct call_state *state = c->internal;
     wf_array a = wf_array_dense(NULL, dtype, shape);
-    struct buffer *b = pool_take(c->tape, (size_t)wf_shape_count(shape) * wf_dtype_size(dtype));
+    size_t bytes;
+    if (!wf_shape_bytes(dtype, shape, &bytes)) {
+        wf_call_fail(c, WF_ERR_SHAPE, "a temporary array is invalid or too large: make the operands smaller");
+        return a;
+    }
+    struct buffer *b = pool_take(c->tape, bytes);
     if (b) {
         b->next = state->temps;
         state->temps = b;
@@ -163,13 +169,37 @@ bool node_record(wf_tape *tape, const struct node *n, wf_tensor *out[])
     return true;
 }
 
-/* A buffer for a; false without memory. */
-static bool allocate(wf_tape *tape, wf_array *a, struct buffer **buffer)
+/* A buffer for what the op's shape function described; false: the tape has the error. */
+static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
 {
-    *buffer = pool_take(tape, (size_t)wf_array_count(a) * wf_dtype_size(a->dtype));
+    wf_shape shape = wf_array_shape(a);
+    size_t bytes;
+    if (!wf_shape_bytes(a->dtype, &shape, &bytes)) {
+        char text[160];
+        if (a->ndim < 0)
+            wf_call_fail(c, WF_ERR_SHAPE, "the op's shape function does not set each of the %d results", c->outputs);
+        else
+            wf_call_fail(c, WF_ERR_SHAPE, "a result of shape %s is invalid or too large: make the operands smaller",
+                         wf_shape_text(&shape, text, sizeof text));
+        return false;
+    }
+    *buffer = pool_take(c->tape, bytes);
     if (*buffer)
         a->data = (*buffer)->data;
     return *buffer != NULL;
+}
+
+/* What is checked before anything of a call is used; the tape has the error otherwise. */
+static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, int outputs)
+{
+    if (inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has at most %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
+                     WF_MAX_OUTPUTS, inputs, outputs);
+    else if (!op->shape || !op->forward)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward", op->name);
+    else if (op->attr_size > 0 && !attr)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attr is NULL, but the op has attributes of %zu bytes", op->name, op->attr_size);
+    return tape->error.code == WF_OK;
 }
 
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
@@ -177,7 +207,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     wf_tape *tape = wf_tape_of_operands(inputs, given);
     for (int j = 0; j < outputs; j++)
         out[j] = tape ? &tape->poison : &lost_poison;
-    if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape))
+    if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, outputs))
         return;
     wf_tensor *in[WF_MAX_INPUTS];
     struct node node = {.op = op, .inputs = inputs, .outputs = outputs, .in = in, .first_row = tape->options.first_row};
@@ -222,7 +252,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     wf_tensor *made[WF_MAX_OUTPUTS];
     for (int j = 0; j < outputs; j++) {
         made[j] = tape_new_tensor(tape, false);
-        if (!made[j] || !allocate(tape, &c.out[j], &made[j]->buffer))
+        if (!made[j] || !allocate(&c, &c.out[j], &made[j]->buffer))
             return;
         made[j]->a = c.out[j];
         made[j]->made_by = op->name;
@@ -233,7 +263,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             return;
         for (int i = 0; i < WF_MAX_SAVED; i++) {
             node.saved->buffer[i] = NULL;
-            if (c.saved[i].ndim >= 0 && !allocate(tape, &c.saved[i], &node.saved->buffer[i]))
+            if (c.saved[i].ndim >= 0 && !allocate(&c, &c.saved[i], &node.saved->buffer[i]))
                 return;
         }
         memcpy(node.saved->array, c.saved, sizeof c.saved);
@@ -258,15 +288,31 @@ wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     return out[0];
 }
 
+/* Whether all elements of the view lie in the storage of x. */
+static bool view_inside(wf_tensor *x, const wf_array *view)
+{
+    const wf_array *whole = &value_root(x)->a;
+    wf_shape shape = wf_array_shape(view);
+    uintptr_t first, end, view_first, view_end;
+    size_t bytes;
+    if (view->dtype != whole->dtype || !wf_shape_bytes(view->dtype, &shape, &bytes))
+        return false;
+    return bytes == 0 || (wf_array_count(whole) > 0 && wf_array_span(whole, &first, &end) && wf_array_span(view, &view_first, &view_end) &&
+                          view_first >= first && view_end <= end);
+}
+
 wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
 {
     wf_tape *tape = wf_tape_of(x);
     if (!tape)
         return &lost_poison;
-    if (tape->error.code != WF_OK || x->kind == TENSOR_POISON)
+    if (tape->error.code != WF_OK || (x && x->kind == TENSOR_POISON))
         return &tape->poison;
     if (!tape_accepts(tape, name, x) || (x->kind == TENSOR_PARAMETER && !(x = tape_leaf(tape, x))))
         return &tape->poison;
+    if (!view_inside(x, view))
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the view of '%s' is not inside its storage, or has another dtype", name,
+                            wf_name_of(x));
     wf_tensor *y = tape_new_tensor(tape, false);
     if (!y)
         return &tape->poison;

@@ -98,8 +98,8 @@ wf_status wf_backward(wf_tensor *x)
 {
     wf_tape *tape = wf_tape_of(x);
     if (!tape)
-        return WF_ERR_STATE;
-    if (x->kind == TENSOR_PARAMETER && tape_accepts(tape, "wf_backward", x)) {
+        return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
+    if (x && x->kind == TENSOR_PARAMETER && tape_accepts(tape, "wf_backward", x)) {
         wf_tensor *leaf = tape->mode == WF_INFER ? x : tape_leaf(tape, x);
         x = leaf ? leaf : x;
     }

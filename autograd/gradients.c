@@ -108,14 +108,28 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
     return target;
 }
 
+/* Whether a backward may give a gradient to this operand; the tape has the error otherwise. */
+static bool is_needed(wf_call *c, int input)
+{
+    if (input >= 0 && input < c->inputs && c->need[input])
+        return true;
+    wf_call_fail(c, WF_ERR_ARGUMENT, "the backward gives a gradient to operand %d, which needs none: it must ask c->need first", input + 1);
+    return false;
+}
+
 wf_array wf_grad_into(wf_call *c, int input, bool *accumulate)
 {
     struct call_state *state = c->internal;
+    *accumulate = false;
+    if (!is_needed(c, input))
+        return (wf_array){.data = NULL};
     return gradient_target(c, state->node->in[input], accumulate);
 }
 
 wf_array wf_grad_new(wf_call *c, int input)
 {
+    if (!is_needed(c, input))
+        return (wf_array){.data = NULL};
     wf_shape shape = wf_array_shape(&c->in[input]);
     return wf_call_temp(c, WF_REAL, &shape);
 }
@@ -154,9 +168,9 @@ static wf_status add_to(wf_call *c, wf_tensor *x, const wf_array *g)
 void wf_grad_give(wf_call *c, int input, const wf_array *g)
 {
     struct call_state *state = c->internal;
-    wf_tensor *x = state->node->in[input];
-    if (!g->data || c->tape->error.code != WF_OK)
+    if (!g->data || c->tape->error.code != WF_OK || !is_needed(c, input))
         return;
+    wf_tensor *x = state->node->in[input];
     wf_shape have = wf_array_shape(g), want = wf_array_shape(&x->a);
     if (!wf_shape_equal(&have, &want)) {
         wf_array sum = wf_call_temp(c, WF_REAL, &want);
@@ -204,6 +218,8 @@ static const wf_op op_retained_view = {.name = "retained view", .keeps_inputs_aw
 
 wf_tensor *wf_retain_grad(wf_tensor *x)
 {
+    if (!x)
+        return wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_retain_grad: the tensor is NULL");
     wf_tape *tape = x->tape;
     if (x->kind == TENSOR_POISON || !tape || x->kind == TENSOR_LEAF || x->retain)
         return x;

@@ -71,13 +71,10 @@ void wf_tape_use(wf_tape *tape)
 
 wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[])
 {
-    bool parameters = false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (x[i] && x[i]->tape)
             return x[i]->tape;
-        parameters |= x[i] && x[i]->kind == TENSOR_PARAMETER;
-    }
-    return parameters ? tape_latest() : NULL;
+    return tape_latest();
 }
 
 wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
@@ -160,6 +157,8 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->nodes = 0;
     tape->dropout_calls = 0;
     tape->backward_done = false;
+    if ((unsigned)mode > WF_GRADIENTS)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_reset: the mode %d is unknown: give WF_INFER, WF_TRAIN or WF_GRADIENTS", (int)mode);
 }
 
 void wf_tape_first_row(wf_tape *tape, uint64_t row)
@@ -321,11 +320,20 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
 {
+    if (!x) {
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the tensor is NULL", op);
+        return false;
+    }
     if (x->kind == TENSOR_PARAMETER) {
         if (!x->a.data)
             wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
                          op, wf_name_of(x));
         return x->a.data != NULL;
+    }
+    if (!x->tape) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op without a tape: call wf_tape_use in this thread before it",
+                     op);
+        return false;
     }
     if (x->tape != tape) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' is on another tape: create all inputs of an expression on one tape", op,
@@ -413,16 +421,20 @@ void pool_release(wf_tape *tape, struct buffer *b)
 wf_tape_mark wf_tape_here(const wf_tape *tape)
 {
     wf_arena_mark at = wf_arena_here(tape->arena);
-    return (wf_tape_mark){
-        {(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used, tape->dropout_calls, tape->generation}};
+    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used, tape->dropout_calls,
+                           tape->generation, (uint64_t)(uintptr_t)tape}};
 }
 
 wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
 {
     if (tape->mode != WF_INFER)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind works in WF_INFER only: a backward needs the recorded tensors");
+    if (mark.word[6] != (uint64_t)(uintptr_t)tape)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_rewind: the mark was not taken on this tape with wf_tape_here");
     if (mark.word[5] != tape->generation)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
+    if (mark.word[2] > wf_arena_here(tape->arena).total || mark.word[3] > (uint64_t)tape->set[tape->generation & 1].used)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: an earlier rewind went back behind this mark: take a new one");
     wf_tensor kept = {0};
     if (keep) {
         if (wf_is_poison(keep))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/parameter.h>
+#include <weft/internal/shape.h>
 
 #include "engine.h"
 
@@ -14,13 +15,13 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
         return &tape->poison;
     if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a tensor has 0 to %d dimensions, not %d", made_by, WF_MAX_DIMS, shape->ndim);
-    int64_t count = wf_shape_count(shape);
-    if (count < 0 || count > INT64_MAX / 16) {
+    size_t bytes;
+    if (!wf_shape_bytes(dtype, shape, &bytes)) {
         char text[96];
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the shape %s is invalid: a size is negative, or there are too many elements", made_by,
                             wf_shape_text(shape, text, sizeof text));
     }
-    void *data = wf_tape_memory(tape, (size_t)count * wf_dtype_size(dtype));
+    void *data = wf_tape_memory(tape, bytes);
     wf_tensor *x = data ? tape_new_tensor(tape, false) : NULL;
     if (!x)
         return &tape->poison;
@@ -33,6 +34,8 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
 static wf_tensor *copy_in(wf_tape *tape, wf_dtype dtype, const void *data, const wf_shape *shape, const char *made_by)
 {
     wf_tensor *x = make(tape, dtype, shape, made_by);
+    if (x->kind != TENSOR_POISON && !data && wf_array_count(&x->a) > 0)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the data are NULL", made_by);
     if (x->kind != TENSOR_POISON && wf_array_count(&x->a) > 0)
         memcpy(x->a.data, data, (size_t)wf_array_count(&x->a) * wf_dtype_size(dtype));
     return x;
@@ -71,6 +74,10 @@ wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape)
 
 wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
 {
+    wf_shape shape = wf_array_shape(array);
+    size_t bytes;
+    if (!wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_borrow: the array's dtype, shape or data are invalid: make it with wf_array_dense");
     wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape, false) : NULL;
     if (!x)
         return &tape->poison;
@@ -83,7 +90,7 @@ wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
 wf_tensor *wf_detach(wf_tensor *x)
 {
     wf_tape *tape = wf_tape_of(x);
-    if (x->kind == TENSOR_POISON)
+    if (x && x->kind == TENSOR_POISON)
         return x;
     if (!tape)
         return &lost_poison;
@@ -101,39 +108,41 @@ wf_tensor *wf_detach(wf_tensor *x)
 
 int wf_ndim(const wf_tensor *x)
 {
-    return x->a.ndim;
+    return x ? x->a.ndim : 0;
 }
 
 int64_t wf_dim(const wf_tensor *x, int dim)
 {
     if (dim < 0)
-        dim += x->a.ndim;
-    return x->kind == TENSOR_POISON || dim < 0 || dim >= x->a.ndim ? 1 : x->a.dim[dim];
+        dim += wf_ndim(x);
+    return wf_is_poison(x) || dim < 0 || dim >= x->a.ndim ? 1 : x->a.dim[dim];
 }
 
 wf_shape wf_shape_of(const wf_tensor *x)
 {
-    return wf_array_shape(&x->a);
+    return x ? wf_array_shape(&x->a) : (wf_shape){0};
 }
 
 wf_dtype wf_dtype_of(const wf_tensor *x)
 {
-    return x->a.dtype;
+    return x ? x->a.dtype : WF_REAL;
 }
 
 wf_tape *wf_tape_of(const wf_tensor *x)
 {
-    return x->kind == TENSOR_PARAMETER ? tape_latest() : x->tape;
+    return !x || x->kind == TENSOR_PARAMETER ? tape_latest() : x->tape;
 }
 
 bool wf_is_poison(const wf_tensor *x)
 {
-    return x->kind == TENSOR_POISON;
+    return !x || x->kind == TENSOR_POISON;
 }
 
 wf_tensor *wf_name(wf_tensor *x, const char *name)
 {
-    if (x->kind == TENSOR_POISON || !x->tape)
+    if (!x)
+        return wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_name: the tensor is NULL");
+    if (x->kind == TENSOR_POISON || !x->tape || !name)
         return x;
     size_t bytes = strlen(name) + 1;
     char *copy = wf_arena_get(x->tape->arena, bytes);
@@ -144,12 +153,16 @@ wf_tensor *wf_name(wf_tensor *x, const char *name)
 
 const char *wf_name_of(const wf_tensor *x)
 {
-    return x->name ? x->name : x->made_by ? x->made_by : "tensor";
+    return !x ? "NULL" : x->name ? x->name : x->made_by ? x->made_by : "tensor";
 }
 
 /* OK when x's value may be read now. */
 static wf_status readable(const wf_tensor *x, const char *call)
 {
+    if (!x) {
+        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "%s: the tensor is NULL", call);
+        return WF_ERR_ARGUMENT;
+    }
     if (x == &lost_poison)
         return WF_ERR_STATE;
     if (!x->tape)
@@ -207,7 +220,7 @@ wf_tensor *wf_keep(wf_tensor *x)
     for (wf_tensor *r = x; r; r = r->base)
         if (r->kind != TENSOR_POISON && r->tape)
             r->keep = true;
-    return x;
+    return x ? x : wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_keep: the tensor is NULL");
 }
 
 /* The gradient of a parameter or leaf as a view of its slab; false when the slab holds none. */
@@ -223,6 +236,8 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
 
 wf_status wf_grad(const wf_tensor *x, wf_array *view)
 {
+    if (!x)
+        return WF_ERR_ARGUMENT;
     wf_tape *tape = x->tape;
     if (x->kind == TENSOR_PARAMETER) {
         const wf_tape *mine = tape_latest();
@@ -264,7 +279,7 @@ wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
 
 const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
 {
-    return parameter->kind == TENSOR_PARAMETER ? &parameter->info : NULL;
+    return parameter && parameter->kind == TENSOR_PARAMETER ? &parameter->info : NULL;
 }
 
 void wf_grads_zero(wf_grads *grads)

@@ -368,6 +368,7 @@ const wf_op wf_op_attention = {
         {"empty", {{-1, 3, 4}, {-1, 3, 4}, {-1, 3, 4}}, A(2, 2)})};
 /* clang-format on */
 
+/* NULL without memory (the tape has the error) or without a list. */
 static const int32_t *copied(wf_tape *tape, const int32_t *list, int64_t count)
 {
     if (!tape || !list || count < 0)
@@ -378,11 +379,14 @@ static const int32_t *copied(wf_tape *tape, const int32_t *list, int64_t count)
 
 wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options)
 {
-    const struct wf_attention_options *o = options;
+    static const struct wf_attention_options none;
+    const struct wf_attention_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){q, k, v});
     struct attention_attr a = {.heads = o->heads ? o->heads : 1, .scale = o->scale, .dropout = o->dropout, .causal = o->causal};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
-    a.key_lengths = copied(tape, o->key_lengths, wf_dim(q, 0));
+    /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
+    const bool batch = !o->q_offsets && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
+    a.key_lengths = batch ? copied(tape, o->key_lengths, wf_dim(q, 0)) : o->key_lengths;
     if (tape && (o->sequences < 0 || (o->k_offsets && !o->q_offsets)))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: sequences = %d%s", o->sequences,
                      o->sequences < 0 ? " is negative" : ", but k_offsets are given without q_offsets");

@@ -81,7 +81,7 @@ wf_tensor *wf_dropout(wf_tensor *x, double p)
 {
     wf_tape *tape = wf_tape_of(x);
     bool valid = p >= 0 && p < 1;
-    if (valid && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN))
+    if (x && valid && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN))
         return x;
     return wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
 }

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <weft/internal/shape.h>
+
 #include "common.h"
 
 /* The error "transpose(x [2,3]): ..." on x's tape. */
@@ -16,7 +18,8 @@ static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ..
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     wf_shape s = wf_shape_of(x);
-    return wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "%s(%s %s): %s", op, wf_name_of(x), wf_shape_text(&s, shape, sizeof shape), text);
+    return wf_tape_fail(wf_tape_of(x), x ? WF_ERR_SHAPE : WF_ERR_ARGUMENT, "%s(%s %s): %s", op, wf_name_of(x),
+                        wf_shape_text(&s, shape, sizeof shape), text);
 }
 
 /* x's array; false: *result is what the op returns. */
@@ -24,8 +27,10 @@ static bool open_view(const char *op, wf_tensor *x, wf_array *a, wf_tensor **res
 {
     if (!wf_is_poison(x) && wf_view(x, a) == WF_OK)
         return true;
-    *result =
-        wf_is_poison(x) ? x : view_fail(op, x, "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first");
+    *result = x && wf_is_poison(x) ? x
+                                   : view_fail(op, x,
+                                               x ? "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first"
+                                                 : "the operand is NULL");
     return false;
 }
 
@@ -64,7 +69,8 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
     } else if (free_dim >= 0) {
         given = -1;
     }
-    if (given != count)
+    size_t bytes;
+    if (given != count || !wf_shape_bytes(a.dtype, &want, &bytes))
         return view_fail("reshape", x, "%lld elements cannot be reshaped to %s", (long long)count, wf_shape_text(shape, text, sizeof text));
     if (count == 0) {
         view = wf_array_dense(a.data, a.dtype, &want);
@@ -121,7 +127,7 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
     int d = dim, ndim = wf_ndim(x);
     wf_tensor *bad = NULL;
     if (wf_is_poison(x))
-        bad = x;
+        bad = x ? x : view_fail("split", x, "the operand is NULL");
     else if (!find_dim(&d, ndim))
         bad = view_fail("split", x, "dimension %d does not exist", dim);
     else if (n < 1 || wf_dim(x, d) % n != 0)
@@ -195,7 +201,8 @@ static wf_status concat_shape(wf_call *c)
             fits = d == dim || part->dim[d] == shape.dim[d];
         if (!fits)
             return wf_call_fail(c, WF_ERR_SHAPE, "the shapes of the parts may differ in dimension %d only", attr->dim);
-        shape.dim[dim] += part->dim[dim];
+        if (__builtin_add_overflow(shape.dim[dim], part->dim[dim], &shape.dim[dim]))
+            return wf_call_fail(c, WF_ERR_SHAPE, "the result would be too large");
     }
     c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
     return WF_OK;

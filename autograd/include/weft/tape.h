@@ -7,7 +7,8 @@
  *
  * Errors: the tape keeps the first failure with the op, its operands' names and shapes; the op returns the tape's poison
  * tensor (never NULL; every dimension reads 1), and ops on poison return poison. A model's code need not check: wf_backward
- * and every read by the host return a status, and wf_tape_error has the message.
+ * and every read by the host return a status, and wf_tape_error has the message. A NULL tensor is an error of
+ * the tape that the thread used last.
  *
  * A tape is used by one thread at a time. */
 #ifndef WEFT_TAPE_H
@@ -92,8 +93,8 @@ WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *s
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 /* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
-/* A tensor over the caller's memory, any strides, without a copy and without a gradient, for tables and caches. The memory must stay
- * valid and unchanged until the next reset. */
+/* A tensor over the caller's memory, any dtype and strides, without a copy and without a gradient, for tables and caches. The memory must
+ * stay valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);
 /* Parameters are operands like all tensors. An op runs on the tape of its first operand that is no parameter; an op on parameters alone,
  * wf_mul(a, b), on the tape that this thread used last: the last one that it reset, created a tensor on, or gave to wf_tape_use. With two
