@@ -12,13 +12,15 @@ wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_
 {
     *cache = (struct wf_cache){
         .layers = layers, .rows = rows, .capacity = capacity, .key_width = key_width, .value_width = value_width, .most_rows = rows};
-    int64_t tokens, width, each, all, kept = rows + (rows > 1); /* a row alone is never moved: no spare */
+    int64_t tokens, width, each, all, kept = rows > 1 && rows < INT32_MAX ? rows + 1 : rows; /* a row alone is never moved: no spare */
     if (layers < 1 || rows < 1 || rows > INT32_MAX / 16 || capacity < 1 || capacity > INT32_MAX || key_width < 1 || value_width < 1 ||
         __builtin_mul_overflow(kept, capacity, &tokens) || __builtin_add_overflow(key_width, value_width, &width) ||
-        __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all))
+        __builtin_mul_overflow(tokens, width, &each) || __builtin_mul_overflow(each, (int64_t)layers, &all)) {
+        *cache = (struct wf_cache){0};
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "a cache of %d layers, %lld rows and %lld tokens is invalid: a size is not positive or too large", layers,
                             (long long)rows, (long long)capacity);
+    }
     cache->layer = wf_alloc_zero((size_t)layers, sizeof *cache->layer);
     cache->length = wf_alloc_zero((size_t)rows + 1, sizeof *cache->length);
     cache->scratch = wf_alloc((size_t)(8 * (rows + 1)) * sizeof *cache->scratch);
@@ -48,13 +50,23 @@ void wf_cache_free(struct wf_cache *cache)
 void wf_cache_advance(struct wf_cache *cache, int64_t tokens)
 {
     for (int64_t b = 0; b < cache->rows; b++)
+        if (tokens < 0 || tokens > cache->capacity - cache->length[b]) {
+            wf_error_set(&cache->error, WF_ERR_ARGUMENT,
+                         "wf_cache_advance: %lld tokens is out of range: row %lld of the cache holds %d of at most %lld", (long long)tokens,
+                         (long long)b, cache->length[b], (long long)cache->capacity);
+            return;
+        }
+    for (int64_t b = 0; b < cache->rows; b++)
         cache->length[b] += (int32_t)tokens;
 }
 
 void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
 {
-    if (length < cache->length[row])
-        cache->length[row] = length < 0 ? 0 : length;
+    if (row < 0 || row >= cache->rows || length < 0)
+        wf_error_set(&cache->error, WF_ERR_ARGUMENT, "wf_cache_rewind: row %lld to %d tokens is out of range: the cache has %lld rows",
+                     (long long)row, length, (long long)cache->rows);
+    else if (length < cache->length[row])
+        cache->length[row] = length;
 }
 
 /* Moves that put row from[i] into every place i < rows. A place is written when nobody wants any more what it holds; what is left
@@ -112,6 +124,10 @@ static void move_rows(void *ctx, int64_t block)
 
 wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error)
 {
+    if (cache->error.code != WF_OK)
+        return wf_error_set(error, cache->error.code, "%s", cache->error.message);
+    if (rows > 0 && !from)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_cache_select: the list of %lld rows is NULL", (long long)rows);
     if (rows < 0 || rows > cache->most_rows)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%lld rows is out of range, 0 to %lld, the rows that the cache was initialised with",
                             (long long)rows, (long long)cache->most_rows);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Linear, Embedding, norms, dropout. */
+#include <math.h>
+
 #include "internal.h"
 
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a)
@@ -13,6 +15,8 @@ struct wf_initializer init_or(const struct wf_initializer *first, const struct w
 
 void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *o)
 {
+    static const struct wf_linear_options none;
+    o = o ? o : &none;
     const struct wf_init_rules *rules = scope.rules;
     const struct wf_initializer *rule = rules ? &rules->weight : NULL;
     if (rules && o->residual && rules->residual.kind != WF_INIT_DEFAULT)
@@ -34,6 +38,8 @@ wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x)
 
 void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *o)
 {
+    static const struct wf_embedding_options none;
+    o = o ? o : &none;
     struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1);
     m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init);
     m->scale = o->scale != 0 ? o->scale : 1;
@@ -47,6 +53,14 @@ wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids)
     return m->scale == 1 ? x : wf_scale(x, m->scale);
 }
 
+/* 0 stands for the default. */
+static double norm_eps(wf_scope scope, double eps, double otherwise)
+{
+    if (!(eps >= 0) || isinf(eps))
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "eps = %g must be a number of at least 0; 0 stands for %g", eps, otherwise);
+    return eps > 0 ? eps : otherwise;
+}
+
 static wf_tensor *ones(wf_scope scope, int64_t d)
 {
     return wf_parameter(scope, "weight", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT, .a = 1});
@@ -54,9 +68,11 @@ static wf_tensor *ones(wf_scope scope, int64_t d)
 
 void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *o)
 {
+    static const struct wf_norm_options none;
+    o = o ? o : &none;
     m->weight = ones(scope, d);
     m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT});
-    m->eps = o->eps > 0 ? o->eps : 1e-5;
+    m->eps = norm_eps(scope, o->eps, 1e-5);
 }
 
 wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x)
@@ -67,7 +83,7 @@ wf_tensor *wf_layer_norm_forward(const struct wf_layer_norm *m, wf_tensor *x)
 void wf_rms_norm_init_with(wf_scope scope, struct wf_rms_norm *m, int64_t d, const struct wf_norm_options *o)
 {
     m->weight = ones(scope, d);
-    m->eps = o->eps > 0 ? o->eps : 1.1920928955078125e-7;
+    m->eps = norm_eps(scope, o ? o->eps : 0, 1.1920928955078125e-7);
 }
 
 wf_tensor *wf_rms_norm_forward(const struct wf_rms_norm *m, wf_tensor *x)

@@ -6,6 +6,17 @@
 
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
 {
+    static const struct wf_mha_options none;
+    o = o ? o : &none;
+    const int64_t sizes[] = {d, o->kv_heads, o->d_key, o->d_value, o->d_memory};
+    for (int i = 0; i < 5; i++)
+        if (sizes[i] < 0 || sizes[i] > 1 << 30) {
+            wf_scope_fail(scope, WF_ERR_ARGUMENT,
+                          "the width %lld, kv_heads = %d, d_key = %lld, d_value = %lld or d_memory = %lld is out of range", (long long)d,
+                          o->kv_heads, (long long)o->d_key, (long long)o->d_value, (long long)o->d_memory);
+            o = &none;
+            d = heads = 1;
+        }
     *m = (struct wf_mha){.heads = heads,
                          .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads,
                          .cross = o->cross,
@@ -81,6 +92,9 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
 {
     const struct wf_cache *cache = kv->cache;
     wf_array k, v;
+    if (!cache || cache->error.code != WF_OK)
+        wf_tape_fail(tape, cache ? cache->error.code : WF_ERR_ARGUMENT, "attention: %s",
+                     cache ? cache->error.message : "the cache was not made with wf_cache_init");
     if (wf_view(x->k, &k) != WF_OK || wf_view(x->v, &v) != WF_OK)
         return false;
     int64_t T = k.dim[1], most = 0, least = INT32_MAX;
@@ -126,6 +140,8 @@ wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
 
 wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
 {
+    static const struct wf_mha_call plain;
+    call = call ? call : &plain;
     wf_tape *tape = wf_tape_of(x);
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     struct operands a = {.mask = call->mask, .causal = call->causal};
@@ -134,11 +150,18 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     if (m->cross) {
         if (!call->memory && !call->memory_kv)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
+        if (call->memory && call->memory_kv)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
         wf_tensor *kv = call->memory_kv ? call->memory_kv : wf_mha_memory(m, call->memory); /* [B,S,G(E+F)] */
         a.q = wf_linear_forward(&m->q, x);                                                  /* [B,T,HE] */
+        if (!wf_is_poison(kv) && wf_dim(kv, -1) != k + v)
+            return wf_tape_fail(tape, WF_ERR_SHAPE, "attention: '%s' has width %lld, but .memory_kv needs the %lld of wf_mha_memory",
+                                wf_name_of(kv), (long long)wf_dim(kv, -1), (long long)(k + v));
         a.k = wf_slice(kv, -1, 0, k);
         a.v = wf_slice(kv, -1, k, v);
     } else {
+        if (call->memory || call->memory_kv)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
         wf_tensor *qkv = wf_linear_forward(&m->qkv, x); /* [B,T,HE+GE+GF] */
         a.q = wf_slice(qkv, -1, 0, q);
         a.k = wf_slice(qkv, -1, q, k);

@@ -17,6 +17,8 @@ static void sinusoidal(wf_real *value, const wf_shape *shape)
 
 void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *o)
 {
+    static const struct wf_positions_options none;
+    o = o ? o : &none;
     wf_shape shape = {2, {length, d}};
     m->length = length;
     if (o->learned)
@@ -37,6 +39,11 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
         return wf_tape_fail(tape, WF_ERR_STATE, "positions: no tape");
     if (wf_ndim(x) != 3)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [B,T,d]", wf_name_of(x));
+    if (wf_dim(x, 2) != wf_dim(m->weight, 1))
+        return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' has width %lld, but the positions have %lld", wf_name_of(x),
+                            (long long)wf_dim(x, 2), (long long)wf_dim(m->weight, 1));
+    if (cache && cache->error.code != WF_OK)
+        return wf_tape_fail(tape, cache->error.code, "positions: %s", cache->error.message);
     for (int64_t b = 0; cache && b < cache->rows; b++) {
         even &= cache->length[b] == start;
         last = cache->length[b] > last ? cache->length[b] : last;
@@ -65,7 +72,8 @@ wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const
         return x;
     if (!tape)
         return wf_tape_fail(tape, WF_ERR_STATE, "positions: no tape");
-    if (wf_ndim(x) != 2 || sequences < 0 || offsets[0] != 0 || offsets[sequences] != wf_dim(x, 0))
+    if (wf_ndim(x) != 2 || wf_dim(x, 1) != wf_dim(m->weight, 1) || sequences < 0 || !offsets || offsets[0] != 0 ||
+        offsets[sequences] != wf_dim(x, 0))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "positions: '%s' is not [N,d] with offsets from 0 to N", wf_name_of(x));
     int32_t *place = wf_tape_memory(tape, (size_t)(wf_dim(x, 0) + 1) * sizeof *place);
     if (!place)

@@ -60,6 +60,10 @@ static const char *out_of_memory(wf_registry *registry)
 
 static const char *join(wf_registry *registry, const char *a, const char *b, const char *end)
 {
+    if (!b) {
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%sNULL%s: a name of a scope or a parameter is NULL", a, end);
+        return "";
+    }
     size_t bytes = strlen(a) + strlen(b) + strlen(end) + 1;
     char *text = wf_arena_get(registry->arena, bytes);
     if (!text)
@@ -89,6 +93,10 @@ wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index)
 
 wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules)
 {
+    if (!rules) {
+        scope.rules = NULL;
+        return scope;
+    }
     struct wf_init_rules *copy = wf_arena_get(scope.registry->arena, sizeof *copy);
     if (!copy) {
         out_of_memory(scope.registry);
@@ -125,7 +133,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         out_of_memory(registry);
         return wf_parameter_init(registry->spare, &(struct wf_parameter_info){.name = "", .value = {.dtype = WF_REAL}});
     }
-    int64_t count = wf_shape_count(shape);
+    const struct wf_initializer *init = &options->init;
+    int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
     info.value = wf_array_dense(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
     info.frozen = options->frozen || options->buffer;
@@ -134,7 +143,10 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     if (!possible || registry->slab > (int64_t)1 << 41)
         wf_error_set(&registry->error, WF_ERR_ARGUMENT,
                      "%s: the shape %s is invalid for a parameter: a size is below 1, or the product is too large", info.name,
-                     wf_shape_text(shape, text, sizeof text));
+                     shape ? wf_shape_text(shape, text, sizeof text) : "NULL");
+    else if ((unsigned)init->kind > WF_INIT_FUNCTION || (init->kind == WF_INIT_FUNCTION && !init->fill))
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: the initialiser has %s", info.name,
+                     init->kind == WF_INIT_FUNCTION ? "no fill function" : "an unknown kind");
     else if (registry->values)
         wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);
     else if (wf_registry_find(registry, info.name))
@@ -300,7 +312,7 @@ wf_tensor *wf_registry_at(const wf_registry *registry, int index)
 
 wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 {
-    for (int i = 0; i < registry->count; i++)
+    for (int i = 0; name && i < registry->count; i++)
         if (strcmp(registry->entry[i].info.name, name) == 0)
             return registry->entry[i].tensor;
     return NULL;
@@ -308,14 +320,19 @@ wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
 {
-    return registry->entry[index].buffer;
+    return index >= 0 && index < registry->count && registry->entry[index].buffer;
 }
 
 void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
 {
-    for (int i = 0; i < registry->count; i++)
-        if (registry->entry[i].tensor == parameter && !registry->entry[i].buffer)
-            registry->entry[i].info.frozen = frozen;
+    int i = 0;
+    while (i < registry->count && registry->entry[i].tensor != parameter)
+        i++;
+    if (i == registry->count)
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
+                     wf_name_of(parameter));
+    else if (!registry->entry[i].buffer)
+        registry->entry[i].info.frozen = frozen;
     if (registry->values)
         connect(registry);
 }

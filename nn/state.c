@@ -166,12 +166,30 @@ static wf_status read_one(const struct entry *e, const wf_safetensors *file, con
     return status;
 }
 
+static wf_status check_options(const wf_safetensors *file, const struct wf_load_options *o, wf_error *error)
+{
+    if (!file)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the file is NULL: look at what wf_safetensors_open returned");
+    if (o->rules < 0 || (o->rules > 0 && !o->rule))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: %d rules, but the list of rules is %s", o->rules,
+                            o->rule ? "not empty" : "NULL");
+    for (int i = 0; i < o->rules; i++)
+        if (!o->rule[i].parameter || !o->rule[i].source[0])
+            return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load_with: rule %d, of \"%s\", names no %s", i,
+                                o->rule[i].parameter ? o->rule[i].parameter : "", o->rule[i].parameter ? "source" : "parameter");
+    return WF_OK;
+}
+
 wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
+    static const struct wf_load_options none;
+    options = options ? options : &none;
     /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
-    wf_status status = compare(registry, file, options, error);
+    wf_status status = check_options(file, options, error);
+    if (status == WF_OK)
+        status = compare(registry, file, options, error);
     if (status == WF_OK && !registry->values)
         status = registry_allocate(registry, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++)
@@ -190,9 +208,9 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
     for (int i = 0; i < registry->count; i++) {
         const struct entry *e = &registry->entry[i];
         char name[NAME];
-        if (e->buffer || !registry->values)
+        if (e->buffer)
             continue;
-        wf_array value = wf_array_dense(registry->values + e->info.offset, WF_REAL, &e->shape);
+        wf_array value = wf_array_dense(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
         wf_safetensors_put(writer, full_name(e, prefix, name), &value);
     }
 }

@@ -26,15 +26,18 @@ struct wf_cache {
     void *memory;
     int64_t most_rows; /* rows at wf_cache_init; `rows` never exceeds it */
     int32_t *scratch;  /* of wf_cache_select, which does not allocate */
+    wf_error error; /* the first wrong call of wf_cache_advance or wf_cache_rewind, which changed nothing: what uses the cache later fails
+                       with it, until wf_cache_free */
 };
 
 /* Makes empty rows, zero-filled. Free it with wf_cache_free. *cache must not be moved before that: its layers point to it. */
 WF_API wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,
                                wf_error *error) WF_CHECKED;
 WF_API void wf_cache_free(struct wf_cache *cache); /* a zeroed struct is allowed */
-/* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before. */
+/* Call it after all layers have processed `tokens` new tokens of each row. The attention reports an exceeded capacity before; tokens that
+ * no row has room for are cache->error. */
 WF_API void wf_cache_advance(struct wf_cache *cache, int64_t tokens);
-/* Truncates a row to its first `length` tokens. */
+/* Truncates a row, 0 .. rows-1, to its first `length` tokens; one with fewer stays as it is. */
 WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length);
 /* Row i becomes a copy of the former row from[i], i = 0 .. rows-1; further rows are dropped. rows may exceed the present number, up to
  * most_rows. A row with from[i] == i is not copied. Nothing is allocated. */

@@ -63,7 +63,7 @@ typedef struct wf_scope {
 WF_API wf_scope wf_root(wf_registry *registry);
 WF_API wf_scope wf_sub(wf_scope scope, const char *name);                   /* "name." */
 WF_API wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index); /* "name.3." */
-/* The same scope with other initialisers; the rules are copied into the registry. */
+/* The same scope with other initialisers; the rules are copied into the registry. NULL: the defaults. */
 WF_API wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules);
 
 struct wf_parameter_options {
@@ -97,7 +97,7 @@ WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *f
  * is looked up under its own name. */
 struct wf_load_rule {
     const char *parameter; /* "blocks.*.attn.qkv.weight" */
-    const char *source[4]; /* tensors stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */
+    const char *source[4]; /* 1 to 4 tensors stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */
 };
 struct wf_load_options {
     const char *prefix; /* prefix of every name in the file; other names are ignored */
@@ -110,7 +110,8 @@ WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetenso
                                        wf_error *error) WF_CHECKED;
 /* Allocates the gradient slab if there is none: to train after load. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
-/* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. */
+/* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. Before build or load
+ * it is an error of the writer. */
 WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix);
 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
@@ -121,8 +122,9 @@ WF_API int wf_registry_count(const wf_registry *registry);                /* par
 WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* elements of all saved parameters; known before build */
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
-WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);
-/* Freezes a parameter (no gradient) or makes it trainable again, also after build or load. */
+WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
+/* Freezes a parameter (no gradient) or makes it trainable again, also after build or load. One of another registry is an error of this
+ * registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
 /* The slabs: values at the offsets of wf_parameter_info, gradients at the same offsets. NULL before build. */
