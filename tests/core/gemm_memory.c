@@ -130,6 +130,7 @@ START_TEST(scratch_is_dropped)
 {
     const struct problem *p = &problems[0];
     ck_ok(wf_init(error, .threads = 2));
+    ck_ok(wf_gemm_use("own", error));
     struct operands o = {numbers(p->m * p->k, 1), numbers(p->k * p->n, 2), numbers(p->m * p->n, 3),
                          numbers(p->m * p->n, 4), numbers(p->n, 5),        p->m * p->n};
     for (int i = 0; i < 5; i++)
