@@ -195,11 +195,24 @@ static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inp
     if (inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has at most %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
                      WF_MAX_OUTPUTS, inputs, outputs);
-    else if (!op->shape || !op->forward)
+    else if (!op->shape || (!op->forward && !op->view))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward", op->name);
     else if (op->attr_size > 0 && !attr)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attr is NULL, but the op has attributes of %zu bytes", op->name, op->attr_size);
     return tape->error.code == WF_OK;
+}
+
+/* Whether all elements of the view lie in the storage of x. */
+static bool view_inside(wf_tensor *x, const wf_array *view)
+{
+    const wf_array *whole = &value_root(x)->a;
+    wf_shape shape = wf_array_shape(view);
+    uintptr_t first, end, view_first, view_end;
+    size_t bytes;
+    if (view->dtype != whole->dtype || !wf_shape_bytes(view->dtype, &shape, &bytes))
+        return false;
+    return bytes == 0 || (wf_array_count(whole) > 0 && wf_array_span(whole, &first, &end) && wf_array_span(view, &view_first, &view_end) &&
+                          view_first >= first && view_end <= end);
 }
 
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
@@ -249,13 +262,20 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             wf_call_fail(&c, WF_ERR_SHAPE, "the op's shape function failed on these operands");
         return;
     }
+    for (int j = 0; j < outputs && op->view; j++)
+        if (!in[0] || !view_inside(in[0], &c.out[j])) {
+            wf_call_fail(&c, WF_ERR_SHAPE, "the view is not inside the operand's storage, or has another dtype");
+            return;
+        }
     wf_tensor *made[WF_MAX_OUTPUTS];
     for (int j = 0; j < outputs; j++) {
         made[j] = tape_new_tensor(tape, false);
-        if (!made[j] || !allocate(&c, &c.out[j], &made[j]->buffer))
+        if (!made[j] || (!op->view && !allocate(&c, &c.out[j], &made[j]->buffer)))
             return;
         made[j]->a = c.out[j];
         made[j]->made_by = op->name;
+        made[j]->base = op->view ? in[0] : NULL;
+        made[j]->apart = op->view && c.grad;
     }
     if (c.grad) {
         node.saved = wf_tape_memory(tape, sizeof *node.saved);
@@ -268,9 +288,9 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         }
         memcpy(node.saved->array, c.saved, sizeof c.saved);
     }
-    wf_status status = op->forward(&c);
+    wf_status status = op->view ? WF_OK : op->forward(&c);
     call_finish(&c);
-    if (status == WF_OK && tape->error.code == WF_OK && tape->check_finite)
+    if (status == WF_OK && tape->error.code == WF_OK && tape->check_finite && !op->view)
         status = check_finite(&c);
     if (status != WF_OK || tape->error.code != WF_OK) {
         if (tape->error.code == WF_OK)
@@ -288,17 +308,31 @@ wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     return out[0];
 }
 
-/* Whether all elements of the view lie in the storage of x. */
-static bool view_inside(wf_tensor *x, const wf_array *view)
+/* Whether two indices of a may lead to the same element: surely not where each stride is longer than all smaller ones reach. */
+static bool may_repeat(const wf_array *a)
 {
-    const wf_array *whole = &value_root(x)->a;
-    wf_shape shape = wf_array_shape(view);
-    uintptr_t first, end, view_first, view_end;
-    size_t bytes;
-    if (view->dtype != whole->dtype || !wf_shape_bytes(view->dtype, &shape, &bytes))
-        return false;
-    return bytes == 0 || (wf_array_count(whole) > 0 && wf_array_span(whole, &first, &end) && wf_array_span(view, &view_first, &view_end) &&
-                          view_first >= first && view_end <= end);
+    int64_t dim[WF_MAX_DIMS], stride[WF_MAX_DIMS], reach = 0;
+    int n = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t step = a->stride[d] < 0 ? -a->stride[d] : a->stride[d];
+        if (a->dim[d] == 0)
+            return false;
+        if (a->dim[d] == 1)
+            continue;
+        int at = n++;
+        for (; at > 0 && stride[at - 1] > step; at--) {
+            dim[at] = dim[at - 1];
+            stride[at] = stride[at - 1];
+        }
+        dim[at] = a->dim[d];
+        stride[at] = step;
+    }
+    for (int i = 0; i < n; i++) {
+        if (stride[i] <= reach)
+            return true;
+        reach += (dim[i] - 1) * stride[i];
+    }
+    return false;
 }
 
 wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
@@ -313,6 +347,15 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     if (!view_inside(x, view))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the view of '%s' is not inside its storage, or has another dtype", name,
                             wf_name_of(x));
+    if (x->apart)
+        return wf_tape_fail(tape, WF_ERR_STATE,
+                            "%s: '%s' is a view with repeated elements that needs a gradient: call wf_dense on it first", name,
+                            wf_name_of(x));
+    if (x->needs_grad && may_repeat(view))
+        return wf_tape_fail(tape, WF_ERR_STATE,
+                            "%s: the view repeats elements of '%s', which needs a gradient: use wf_expand or an op with .view, or "
+                            "wf_detach first",
+                            name, wf_name_of(x));
     wf_tensor *y = tape_new_tensor(tape, false);
     if (!y)
         return &tape->poison;

@@ -4,7 +4,8 @@
  * A tensor is a value (strided array) and its place in the record. Ops make root tensors, dense, each in a buffer of its
  * own. A view points into its base's buffer and has no record. Gradients belong to roots: what flows into a view is
  * written into the same place of its root's gradient, whose layout is that of the root's value. So slices of one parent
- * need no assembling, and a view needs no backward. */
+ * need no assembling, and a view needs no backward. Where a view shows elements more than once (wf_expand), their gradients
+ * have to be added up: an op with .view records it, and its gradient is held apart from its root's. */
 #ifndef WEFT_AUTOGRAD_ENGINE_H
 #define WEFT_AUTOGRAD_ENGINE_H
 
@@ -37,6 +38,7 @@ struct wf_tensor {
     uint32_t generation; /* the tape's reset number when it was made */
     uint8_t kind;
     bool needs_grad, keep, retain;
+    bool apart;            /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
     bool recorded;         /* a record has it as an input */
     bool released;         /* the value's memory was given away in backward */
     const char *name;      /* given by the user or the parameter; may be NULL */

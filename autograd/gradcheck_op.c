@@ -170,7 +170,7 @@ static wf_status only_declared_values(struct check *k, unsigned real)
     for (unsigned need = real; need; need = (need - 1) & real)
         for (int layout = LAYOUT_DENSE; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_DENSE); layout++)
             for (int i = OUTPUT; i < k->inputs && status == WF_OK; i++)
-                if (i == OUTPUT ? !op->reads_outputs : !(reads >> i & 1) && k->in[i].count > 0)
+                if (i == OUTPUT ? !op->reads_outputs && !op->view /* input 0's value */ : !(reads >> i & 1) && k->in[i].count > 0)
                     status = without_value(k, i, need, (enum layout)layout);
     return status;
 }
@@ -271,6 +271,46 @@ static wf_status broadcast_operand(struct check *k, int i)
     return same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
+/* Input i, whose rows are all the same, as one row that wf_expand repeats: results and gradients are those of the dense input, the
+ * row's gradient the sum of its rows'. */
+static wf_status expanded_operand(struct check *k, int i)
+{
+    const char *situation = "operand from wf_expand";
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_real *expected[WF_MAX_INPUTS] = {NULL};
+    wf_array grad;
+    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    if (status == WF_OK)
+        status = check_backward(k, situation, operand);
+    for (int j = 0; j < k->inputs && status == WF_OK; j++) {
+        int64_t count = k->in[j].count, row = j == i ? count / k->in[j].shape.dim[0] : count;
+        if (!check_is_real(&k->in[j]))
+            continue;
+        if (!(expected[j] = check_memory(k, row)))
+            return WF_ERR_MEMORY;
+        status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &grad);
+        for (int64_t n = 0; n < count && status == WF_OK; n++)
+            expected[j][n % row] = (wf_real)((n < row ? 0 : expected[j][n % row]) + at(&grad, n));
+    }
+    if (status == WF_OK)
+        status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    if (status != WF_OK)
+        return status;
+    wf_shape row = k->in[i].shape;
+    row.dim[0] = 1;
+    leaf[i] = wf_input(k->tape, k->in[i].value, &row, true);
+    operand[i] = wf_expand_to(leaf[i], &k->in[i].shape);
+    status = check_backward(k, situation, operand);
+    for (int j = 0; j < k->inputs && status == WF_OK; j++) {
+        if (!expected[j])
+            continue;
+        status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &grad);
+        if (status == WF_OK)
+            status = same(k, situation, "gradient of input", j, &grad, expected[j]);
+    }
+    return status;
+}
+
 /* What an input alone, or with another one of its shape, is checked for at other values. */
 static wf_status with_other_values(struct check *k, int i)
 {
@@ -283,6 +323,8 @@ static wf_status with_other_values(struct check *k, int i)
         for (int64_t n = 0; in->value && n < in->count; n++)
             in->value[n] = value[n % inner];
         status = in->value ? broadcast_operand(k, i) : WF_ERR_MEMORY;
+        if (status == WF_OK)
+            status = expanded_operand(k, i);
         in->value = value;
     }
     for (int j = i + 1; j < k->inputs && status == WF_OK; j++) {

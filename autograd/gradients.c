@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Where gradients live and how they add up.
  *
- * Only roots (and views whose gradient is retained) hold one. A gradient may be shared: the backward of add hands the
- * gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
+ * Only roots, views recorded by an op, and views whose gradient is retained hold one. A gradient may be shared: the backward of add hands
+ * the gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
 #include <string.h>
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/ops_all.h>
 #include <weft/internal/parallel.h>
 
 #include "engine.h"
 
 wf_tensor *gradient_root(wf_tensor *x)
 {
-    while (x->base && !x->retain)
+    while (x->base && !x->retain && !x->apart)
         x = x->base;
     return x;
+}
+
+bool wf_gradient_is_apart(const wf_tensor *x)
+{
+    return x && x->apart;
 }
 
 bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads)
@@ -45,16 +51,23 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
     x->has_grad = false;
 }
 
+/* The strides of x's gradient when it is added to in place: those of the value, where views of x have their places. */
+static wf_array gradient_layout(const wf_tensor *x)
+{
+    wf_shape shape = wf_array_shape(&x->a);
+    return x->apart ? wf_array_dense(NULL, WF_REAL, &shape) : x->a;
+}
+
 /* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
-    wf_tensor *root = value_root(x);
+    wf_tensor *root = x->apart ? x : value_root(x);
     size_t bytes = (size_t)wf_array_count(&root->a) * sizeof(wf_real);
     struct buffer *b = pool_take(c->tape, bytes);
     if (!b)
         return false;
     x->grad_buffer = b;
-    x->grad = x->a;
+    x->grad = gradient_layout(x);
     x->grad.data = (char *)b->data + ((char *)x->a.data - (char *)root->a.data);
     x->has_grad = true;
     if (zero || root != x)
@@ -62,10 +75,13 @@ static bool allocate(wf_call *c, wf_tensor *x, bool zero)
     return true;
 }
 
-/* True when x's gradient may be added to in place: one owner, and the layout of x's value. */
+/* True when x's gradient may be added to in place: one owner, and the right strides. */
 static bool is_own(const wf_tensor *x)
 {
-    return x->grad_buffer->refs == 1 && memcmp(x->grad.stride, x->a.stride, (size_t)x->a.ndim * sizeof *x->a.stride) == 0;
+    if (x->grad_buffer->refs != 1)
+        return false;
+    wf_array layout = gradient_layout(x);
+    return memcmp(x->grad.stride, layout.stride, (size_t)x->a.ndim * sizeof *layout.stride) == 0;
 }
 
 static bool make_own(wf_call *c, wf_tensor *x)
@@ -99,9 +115,11 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
         }
         grads->valid[info->index] = true;
     } else {
-        *accumulate = owner->has_grad || owner != x || owner->base;
+        *accumulate = owner->has_grad || owner != x || (owner->base && !owner->apart);
         if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, owner != x)))
             return target;
+        if (owner == x)
+            return x->grad;
         base = owner->grad.data;
     }
     target.data = base + ((char *)x->a.data - (char *)owner->a.data);
@@ -181,7 +199,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         return;
     }
     wf_tensor *root = gradient_root(x);
-    if (root == x && !x->base && x->kind != TENSOR_LEAF && !x->has_grad) {
+    if (root == x && (!x->base || x->apart) && x->kind != TENSOR_LEAF && !x->has_grad) {
         struct buffer *b = owner_of(state, g);
         if (b) {
             b->refs++;
@@ -227,12 +245,13 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return &tape->poison;
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
-    if (x->base && x->recorded)
+    const bool shared = x->base && !x->apart; /* with its root */
+    if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "wf_retain_grad: the view '%s' was already used by an op: call it directly after creating the view",
                             wf_name_of(x));
     const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .need = 1};
-    if (x->base && !node_record(tape, &node, &x))
+    if (shared && !node_record(tape, &node, &x))
         return &tape->poison;
     x->retain = true;
     return x;

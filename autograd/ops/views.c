@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Views, and the two ops that copy where a view cannot serve: dense and concat. A view has no record: gradients that reach
- * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. */
+ * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. expand repeats
+ * elements and has one. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,6 +21,12 @@ static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ..
     wf_shape s = wf_shape_of(x);
     return wf_tape_fail(wf_tape_of(x), x ? WF_ERR_SHAPE : WF_ERR_ARGUMENT, "%s(%s %s): %s", op, wf_name_of(x),
                         wf_shape_text(&s, shape, sizeof shape), text);
+}
+
+/* x, or a copy of it if its gradient has no places for views. */
+static wf_tensor *with_places(wf_tensor *x)
+{
+    return wf_gradient_is_apart(x) ? wf_apply(&wf_op_dense, NULL, 1, &x) : x;
 }
 
 /* x's array; false: *result is what the op returns. */
@@ -46,6 +53,7 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
 {
     wf_array a, view;
     wf_tensor *result;
+    x = with_places(x);
     if (!open_view("reshape", x, &a, &result))
         return result;
     wf_shape want = *shape;
@@ -89,6 +97,7 @@ wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
 {
     wf_array a;
     wf_tensor *result;
+    x = with_places(x);
     if (!open_view("transpose", x, &a, &result))
         return result;
     int i = dim0, j = dim1;
@@ -102,6 +111,7 @@ static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, in
 {
     wf_array a;
     wf_tensor *result;
+    x = with_places(x);
     if (!open_view(op, x, &a, &result))
         return result;
     int d = dim;
@@ -124,6 +134,7 @@ wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length)
 
 void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
 {
+    x = with_places(x);
     int d = dim, ndim = wf_ndim(x);
     wf_tensor *bad = NULL;
     if (wf_is_poison(x))
@@ -174,6 +185,53 @@ wf_tensor *wf_dense(wf_tensor *x)
     if (!open_view("dense", x, &a, &result))
         return result;
     return wf_array_is_dense(&a) ? x : wf_apply(&wf_op_dense, NULL, 1, &x);
+}
+
+/* expand: y repeats x along some dimensions, so dx is the sum of dy over them: the engine's sum over broadcast dimensions. */
+static wf_status expand_shape(wf_call *c)
+{
+    if (!wf_has(c, 0))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "the operand is NULL");
+    wf_shape have = wf_array_shape(&c->in[0]), want = *(const wf_shape *)c->attr, both;
+    if (want.ndim < 0 || want.ndim > WF_MAX_DIMS)
+        return wf_call_fail(c, WF_ERR_SHAPE, "%d dimensions is out of range, 0 to %d", want.ndim, WF_MAX_DIMS);
+    for (int d = 0; d < want.ndim; d++) {
+        int from = d - (want.ndim - have.ndim);
+        if (want.dim[d] == -1 && from >= 0)
+            want.dim[d] = have.dim[from];
+    }
+    size_t bytes;
+    char text[160];
+    if (!wf_shape_bytes(c->in[0].dtype, &want, &bytes) || !wf_shape_broadcast(&have, &want, &both) || !wf_shape_equal(&both, &want))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the operand does not broadcast to %s", wf_shape_text(c->attr, text, sizeof text));
+    c->out[0] = wf_array_expand(&c->in[0], &want);
+    return WF_OK;
+}
+
+static wf_status expand_backward(wf_call *c)
+{
+    wf_grad_give(c, 0, &c->dout[0]);
+    return WF_OK;
+}
+
+#define TO(n, ...) ATTR(wf_shape, n, {__VA_ARGS__})
+const wf_op wf_op_expand = {
+    .name = "expand",
+    .attr_size = sizeof(wf_shape),
+    .keeps_inputs_away = true,
+    .view = true,
+    .shape = expand_shape,
+    .backward = expand_backward,
+    .cases = WF_CASES({"rows", {{3}}, TO(2, 4, 3)}, {"columns", {{3, 1}}, TO(2, 3, 5)}, {"scalar", {{-2}}, TO(2, 2, 3)},
+                      {"vector of one", {{1}}, TO(1, 7)}, {"middle", {{2, 1, 3}}, TO(3, 2, 4, 3)},
+                      {"kept sizes", {{2, 1, 3}}, TO(4, 2, -1, 4, -1)}, {"several", {{2, 1, 3, 1}}, TO(5, 2, 2, 3, 3, 2)},
+                      {"of size 1", {{3}}, TO(3, 1, 1, 3)}, {"the same", {{2, 3}}, TO(2, 2, 3)}, {"to nothing", {{1, 3}}, TO(2, 0, 3)},
+                      {"of nothing", {{-1, 1}}, TO(2, 0, 3)}, {"many rows", {{5}}, TO(2, 290, 5)}, {"long rows", {{2, 1}}, TO(2, 2, 700)})};
+
+wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape)
+{
+    wf_shape have = wf_shape_of(x);
+    return x && wf_shape_equal(&have, shape) ? x : wf_apply(&wf_op_expand, shape, 1, &x);
 }
 
 /* concat: y holds the parts one after the other along dim, so each part's gradient is its slice of dy. */

@@ -74,6 +74,8 @@ struct wf_op {
     bool keeps_inputs_away; /* backward reads no input value (it may be reused) ... */
     unsigned reads_inputs;  /* ... or exactly these (bit i: in[i]); when keeps_inputs_away is false and this is 0: all */
     bool reads_outputs;     /* backward reads output values */
+    bool view;              /* the outputs are views of in[0], without a copy and without a forward: `shape` sets also their data and
+                               strides. Elements may be repeated (stride 0, windows): dout is dense, and backward adds it up */
     wf_status (*shape)(wf_call *c);
     wf_status (*forward)(wf_call *c);
     wf_status (*backward)(wf_call *c); /* NULL: no gradients (all outputs are constants) */
@@ -86,7 +88,8 @@ WF_API wf_tensor *wf_apply(const wf_op *op, const void *attr, int inputs, wf_ten
 WF_API void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const in[], int outputs, wf_tensor *out[]);
 /* The tape on which an op of these operands runs (see wf_tape_use); NULL: there is none. NULL operands are skipped. */
 WF_API wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[]);
-/* A view: no record, no copy. `view` must lie inside the storage of x. Its gradient is accumulated in that of x. */
+/* A view: no record, no copy. `view` must lie inside the storage of x. Its gradient is accumulated in that of x; so, where x needs a
+ * gradient, a view that shows an element more than once is refused: it takes an op with .view. */
 WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view);
 
 /* --- for shape, forward and backward ------------------------------------------------------------------------------- */

@@ -36,6 +36,12 @@ WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define wf_reshape(x, ...) wf_reshape_to(x, WF_SHAPE(__VA_ARGS__)) /* wf_reshape(x, B, T, -1) */
 #endif
+/* x broadcast to a larger shape by NumPy's rule: sizes of 1 and new leading dims are repeated, -1 keeps a size. No copy: their strides
+ * are 0. The gradient of x is the sum over them. In a pass with gradients, views of the result copy it. */
+WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
+#ifndef __cplusplus
+#define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
+#endif
 WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1);                 /* negative dims count from the end */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
 /* parts[0 .. n-1] of equal length along dim, which n must divide. */

@@ -9,6 +9,9 @@
 #include "../../../ops.def"
 #undef OP
 
+/* True for a result of an op with .view that needs a gradient: wf_apply_view refuses views of it. */
+bool wf_gradient_is_apart(const wf_tensor *x);
+
 int wf_op_count(void);
 const wf_op *wf_op_at(int index);
 
