@@ -146,7 +146,7 @@ wf_array wf_grad_into(wf_call *c, int input, bool *accumulate)
 
 wf_array wf_grad_new(wf_call *c, int input)
 {
-    if (!is_needed(c, input))
+    if ((input < 0 || input >= c->inputs) && !is_needed(c, input)) /* of an operand that needs none: its shape serves for others */
         return (wf_array){.data = NULL};
     wf_shape shape = wf_array_shape(&c->in[input]);
     return wf_call_temp(c, WF_REAL, &shape);
