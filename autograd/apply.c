@@ -177,7 +177,8 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     if (!wf_shape_bytes(a->dtype, &shape, &bytes)) {
         char text[160];
         if (a->ndim < 0)
-            wf_call_fail(c, WF_ERR_SHAPE, "the op's shape function does not set each of the %d results", c->outputs);
+            wf_call_fail(c, WF_ERR_SHAPE, "the op's shape function does not set each of the %d results to 0 to %d dimensions", c->outputs,
+                         WF_MAX_DIMS);
         else
             wf_call_fail(c, WF_ERR_SHAPE, "a result of shape %s is invalid or too large: make the operands smaller",
                          wf_shape_text(&shape, text, sizeof text));
@@ -195,8 +196,8 @@ static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inp
     if (inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has at most %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
                      WF_MAX_OUTPUTS, inputs, outputs);
-    else if (!op->shape || (!op->forward && !op->view))
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward", op->name);
+    else if (!op->shape || (!op->forward && !op->view) || (op->view && inputs < 1))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward, or the operand of .view", op->name);
     else if (op->attr_size > 0 && !attr)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: attr is NULL, but the op has attributes of %zu bytes", op->name, op->attr_size);
     return tape->error.code == WF_OK;

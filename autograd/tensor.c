@@ -13,6 +13,8 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
 {
     if (tape->error.code != WF_OK)
         return &tape->poison;
+    if (!shape)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the shape is NULL", made_by);
     if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a tensor has 0 to %d dimensions, not %d", made_by, WF_MAX_DIMS, shape->ndim);
     size_t bytes;
@@ -74,9 +76,9 @@ wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape)
 
 wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
 {
-    wf_shape shape = wf_array_shape(array);
+    wf_shape shape = array ? wf_array_shape(array) : (wf_shape){.ndim = -1};
     size_t bytes;
-    if (!wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
+    if (!array || !wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_borrow: the array's dtype, shape or data are invalid: make it with wf_array_dense");
     wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape, false) : NULL;
     if (!x)
@@ -208,6 +210,11 @@ wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
             wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of dtype %s, but count is %lld real elements",
                          wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
         return WF_ERR_SHAPE;
+    }
+    if (!out && count > 0) {
+        if (x->tape)
+            wf_tape_fail(x->tape, WF_ERR_ARGUMENT, "wf_read: the place for '%s' is NULL", wf_name_of(x));
+        return WF_ERR_ARGUMENT;
     }
     wf_shape shape = wf_array_shape(&x->a);
     wf_array to = wf_array_dense(out, WF_REAL, &shape);

@@ -89,6 +89,8 @@ char *wf_shape_text(const wf_shape *shape, char *text, size_t size)
 
 wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape)
 {
+    if (shape->ndim < 0 || shape->ndim > WF_MAX_DIMS)
+        return (wf_array){.dtype = dtype, .ndim = -1};
     wf_array a = {.data = data, .dtype = dtype, .ndim = shape->ndim};
     int64_t step = 1;
     for (int d = shape->ndim - 1; d >= 0; d--) {

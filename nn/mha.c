@@ -148,6 +148,9 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     if (wf_is_poison(x))
         return x;
     if (m->cross) {
+        if (call->cache)
+            return wf_tape_fail(tape, WF_ERR_ARGUMENT,
+                                "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead");
         if (!call->memory && !call->memory_kv)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
         if (call->memory && call->memory_kv)

@@ -56,6 +56,8 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
     x = with_places(x);
     if (!open_view("reshape", x, &a, &result))
         return result;
+    if (!shape)
+        return view_fail("reshape", x, "the shape is NULL");
     wf_shape want = *shape;
     char text[96];
     if (want.ndim < 0 || want.ndim > WF_MAX_DIMS)
@@ -231,7 +233,7 @@ const wf_op wf_op_expand = {
 wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape)
 {
     wf_shape have = wf_shape_of(x);
-    return x && wf_shape_equal(&have, shape) ? x : wf_apply(&wf_op_expand, shape, 1, &x);
+    return x && shape && wf_shape_equal(&have, shape) ? x : wf_apply(&wf_op_expand, shape, 1, &x);
 }
 
 /* concat: y holds the parts one after the other along dim, so each part's gradient is its slice of dy. */

@@ -116,6 +116,12 @@ static wf_status negative_size(wf_call *c)
     return WF_OK;
 }
 
+static wf_status seven_dims(wf_call *c)
+{
+    c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){7, {1, 1, 1, 1, 1, 1}});
+    return WF_OK;
+}
+
 static wf_status huge_temporary(wf_call *c)
 {
     wf_array a = wf_call_temp(c, WF_REAL, &(wf_shape){2, {(int64_t)1 << 31, (int64_t)1 << 31}});
@@ -128,6 +134,7 @@ START_TEST(incomplete_descriptors)
                        attributes = {.name = "attributes", .attr_size = 64, .shape = like_first, .forward = copy_first},
                        one_of_two = {.name = "one_of_two", .outputs = 2, .shape = like_first, .forward = copy_first},
                        negative = {.name = "negative", .shape = negative_size, .forward = copy_first},
+                       seven = {.name = "seven", .shape = seven_dims, .forward = copy_first},
                        temporary = {.name = "temporary", .shape = like_first, .forward = huge_temporary};
     begin(WF_INFER);
     wf_tensor *x = wf_zeros(tape, WF_SHAPE(2)), *out[2];
@@ -139,7 +146,9 @@ START_TEST(incomplete_descriptors)
     x = wf_zeros(tape, WF_SHAPE(2));
     wf_apply_multi(&one_of_two, NULL, 1, &x, 2, out);
     ck_assert(wf_is_poison(out[0]) && wf_is_poison(out[1]));
-    refused(WF_ERR_SHAPE, "one_of_two(zeros [2]): the op's shape function does not set each of the 2 results");
+    refused(WF_ERR_SHAPE, "one_of_two(zeros [2]): the op's shape function does not set each of the 2 results to 0 to 6 dimensions");
+    x = wf_zeros(tape, WF_SHAPE(2));
+    ck_refused(wf_apply(&seven, NULL, 1, &x), WF_ERR_SHAPE, "seven(zeros [2]): the op's shape function does not set each of the 1 results");
     x = wf_zeros(tape, WF_SHAPE(2));
     ck_refused(wf_apply(&negative, NULL, 1, &x), WF_ERR_SHAPE, "negative(zeros [2]): a result of shape [-4] is invalid");
     x = wf_zeros(tape, WF_SHAPE(2));
@@ -226,7 +235,10 @@ START_TEST(views_outside)
         }
         ck_refused(wf_apply_view("window", x, &a), WF_ERR_SHAPE, "window: the view of 'input' is not inside its storage");
     }
+    static const wf_op nowhere = {.name = "nowhere", .view = true, .shape = like_first};
     wf_tensor *x = wf_input(tape, v, WF_SHAPE(3, 4), true);
+    ck_refused(wf_apply(&nowhere, NULL, 1, &x), WF_ERR_SHAPE, "nowhere(input [3,4]): the view is not inside the operand's storage");
+    x = wf_input(tape, v, WF_SHAPE(3, 4), true);
     wf_array a;
     ck_assert_int_eq(wf_view(x, &a), WF_OK);
     a.data = (wf_real *)a.data + 11; /* backwards */
@@ -285,6 +297,12 @@ START_TEST(no_data)
     ck_refused(wf_input(tape, NULL, WF_SHAPE(2), true), WF_ERR_ARGUMENT, "input: the data are NULL");
     ck_refused(wf_bools(tape, NULL, WF_SHAPE(2)), WF_ERR_ARGUMENT, "bools: the data are NULL");
     ck_assert(!wf_is_poison(wf_ids(tape, NULL, 0, 3)));
+    ck_refused(wf_zeros(tape, NULL), WF_ERR_ARGUMENT, "zeros: the shape is NULL");
+    ck_refused(wf_reshape_to(wf_zeros(tape, WF_SHAPE(2)), NULL), WF_ERR_SHAPE, "reshape(zeros [2]): the shape is NULL");
+    ck_refused(wf_expand_to(wf_zeros(tape, WF_SHAPE(2)), NULL), WF_ERR_ARGUMENT, "expand: attr is NULL");
+    ck_refused(wf_borrow(tape, NULL), WF_ERR_ARGUMENT, "wf_borrow");
+    ck_assert_int_eq(wf_read(wf_zeros(tape, WF_SHAPE(2)), NULL, 2), WF_ERR_ARGUMENT);
+    refused(WF_ERR_ARGUMENT, "wf_read: the place for 'zeros' is NULL");
     finish();
 }
 END_TEST
@@ -309,6 +327,7 @@ START_TEST(null_operands)
     ck_null(wf_transpose(none, 0, 1));
     ck_null(wf_slice(none, 0, 0, 1));
     ck_null(wf_dense(none));
+    ck_null(wf_expand(none, 2, 3));
     ck_null((wf_split(none, 0, 2, parts), parts[1]));
     ck_null(wf_sum(none));
     ck_null(wf_mean_dim(none, 0, false));

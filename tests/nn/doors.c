@@ -299,9 +299,11 @@ START_TEST(operands_of_modules)
     wf_positions_init(wf_sub(wf_root(r), "positions"), &positions, 4, D);
     wf_mha_init(wf_sub(wf_root(r), "alone"), &alone, D, 2);
     wf_mha_init(wf_sub(wf_root(r), "cross"), &cross, D, 2, .cross = true);
+    struct wf_cache cache;
+    ck_ok(wf_cache_init(&cache, 1, 1, 8, D, D, error));
     ck_ok(wf_registry_build(r, 1, error));
     wf_tape *tape = wf_tape_new(NULL);
-    for (int k = 0; k < 7; k++) {
+    for (int k = 0; k < 8; k++) {
         wf_tape_reset(tape, WF_TRAIN);
         wf_tensor *x = wf_zeros(tape, WF_SHAPE(1, 3, D)), *y = NULL;
         const char *message = NULL;
@@ -327,10 +329,16 @@ START_TEST(operands_of_modules)
         case 6:
             y = wf_positions_packed(&positions, wf_zeros(tape, WF_SHAPE(3, D)), NULL, 1), message = "is not [N,d] with offsets";
             break;
+        case 7:
+            wf_tape_reset(tape, WF_INFER);
+            x = wf_zeros(tape, WF_SHAPE(1, 3, D));
+            y = wf_mha_forward(&cross, x, .memory = x, .cache = &cache.layer[0]), message = "a cache is for self-attention";
+            break;
         }
         ck_assert_msg(wf_is_poison(y), "case %d", k);
         ck_assert_msg(strstr(wf_tape_error(tape)->message, message), "'%s' is not in: %s", message, wf_tape_error(tape)->message);
     }
+    wf_cache_free(&cache);
     wf_tape_free(tape);
     wf_registry_free(r);
 }
