@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The gradient check's tools: operands in any layout, and the comparison with central differences. */
-#include "engine.h"
 #include "gradcheck.h"
+#include "engine.h"
 
 #include <math.h>
 #include <string.h>
