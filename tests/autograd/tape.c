@@ -436,6 +436,8 @@ START_TEST(two_threads_share_parameters)
     struct shared_use a = {.p = parameter(0, false), .grads = &grads}, b = {.p = a.p, .grads = &grads2}, alone = a;
     wf_error error = {0};
     ck_assert_int_eq(wf_init(&error), WF_OK);
+    wf_grads_zero(&grads);
+    wf_grads_zero(&grads2);
     pthread_t t, s;
     pthread_create(&t, NULL, use_in_thread, &a);
     pthread_create(&s, NULL, use_in_thread, &b);

@@ -157,15 +157,14 @@ START_TEST(without_a_folder_and_with_faults)
     bool again;
     char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *bad = wf_strdup(test_file("bad", "one\ntwo \xFF three\n", 17));
     const char *missing = "/nowhere/text", *one = path, *two[] = {path, bad};
-    char *none = folder;
-    folder = NULL;
+    char *kept = folder, *below_a_file = wf_format("%s/one/cache", test_folder), *unusable[] = {NULL, below_a_file};
     for (int i = 0; i < 2; i++) {
+        folder = unusable[i];
         wf_free(trained(&one, 1, &o, &again));
         ck_assert(again);
-        folder = i ? NULL : wf_format("%s/one/cache", test_folder); /* below a file */
     }
-    wf_free(folder);
-    folder = none;
+    wf_free(below_a_file);
+    folder = kept;
     ck_fails(wf_tokenizer_train_cached(two, 2, &o, folder, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
     ck_assert_ptr_null(t);
     ck_fails(wf_tokenizer_train_cached(&missing, 1, &o, folder, &t, error), WF_ERR_IO, "/nowhere/text: cannot be opened");
