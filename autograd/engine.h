@@ -130,18 +130,26 @@ static inline unsigned inputs_read(const wf_op *op)
     return op->keeps_inputs_away ? 0 : op->reads_inputs ? op->reads_inputs : ~0u;
 }
 
+/* threads.c */
+void threads_enlist(wf_tape *tape);
+void threads_strike(wf_tape *tape);
+wf_tape *tape_latest(void);   /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
+extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
+
 /* tape.c */
-wf_tape *tape_latest(void); /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
-wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
-struct buffer *pool_take(wf_tape *tape, size_t bytes);                      /* refs 1; NULL: the tape has the error */
-void pool_release(wf_tape *tape, struct buffer *b);
-wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
 wf_tensor *tape_out_of_memory(wf_tape *tape);
 bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancelled just now */
+
+/* pool.c */
+struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
+void pool_release(wf_tape *tape, struct buffer *b);
+
+/* operands.c */
+wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
+wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
-extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);

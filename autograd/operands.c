@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Structs of tensors, the leaves of parameters in a pass, and what may be an operand. */
+#include <string.h>
+
+#include <weft/internal/grow.h>
+
+#include "engine.h"
+
+/* A struct for a tensor, cleared; NULL without memory. */
+wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
+{
+    struct tensor_set *set = leaf ? &tape->leaves : &tape->set[tape->generation & 1];
+    wf_tape_use(tape);
+    if (set->used == set->chunks * TENSORS_PER_CHUNK) {
+        bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
+        wf_tensor *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
+        if (!chunk) {
+            tape_out_of_memory(tape);
+            return NULL;
+        }
+        set->chunk[set->chunks++] = chunk;
+    }
+    wf_tensor *x = &set->chunk[set->used / TENSORS_PER_CHUNK][set->used % TENSORS_PER_CHUNK];
+    set->used++;
+    memset(x, 0, sizeof *x);
+    x->tape = tape;
+    x->generation = tape->generation;
+    return x;
+}
+
+/* The slot of a parameter in this pass, or the free one where it belongs. */
+static struct leaf_slot *find_slot(const wf_tape *tape, struct leaf_slot *slots, int count, const wf_tensor *parameter)
+{
+    size_t h = ((uintptr_t)parameter >> 4) * 0x9E3779B97F4A7C15u >> 32;
+    while (slots[h & (count - 1)].generation == tape->generation && slots[h & (count - 1)].parameter != parameter)
+        h++;
+    return &slots[h & (count - 1)];
+}
+
+static bool slots_grow(wf_tape *tape)
+{
+    int count = tape->slot_count ? 2 * tape->slot_count : 64;
+    struct leaf_slot *slots = wf_alloc_zero((size_t)count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (int i = 0; i < tape->slot_count; i++)
+        if (tape->slots[i].generation == tape->generation)
+            *find_slot(tape, slots, count, tape->slots[i].parameter) = tape->slots[i];
+    wf_free(tape->slots);
+    tape->slots = slots;
+    tape->slot_count = count;
+    return true;
+}
+
+wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
+{
+    const struct leaf_slot *slot = tape->slot_count ? find_slot(tape, tape->slots, tape->slot_count, parameter) : NULL;
+    bool used = slot && slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry;
+    return used ? slot->leaf : NULL;
+}
+
+/* A registry was freed in this pass, and another one has its memory: nothing may touch the gradients of the first any more. */
+static void forget_registry(wf_tape *tape, uint64_t registry)
+{
+    for (int i = 0; i < tape->slot_count; i++)
+        if (tape->slots[i].generation == tape->generation && tape->slots[i].leaf->info.registry == registry)
+            tape->slots[i].leaf->needs_grad = false;
+}
+
+/* The leaf of a parameter on this tape, made at its first use in a pass. */
+wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
+{
+    if (2 * tape->leaves.used >= tape->slot_count && !slots_grow(tape)) {
+        tape_out_of_memory(tape);
+        return NULL;
+    }
+    struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);
+    if (slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry)
+        return slot->leaf;
+    if (slot->generation == tape->generation) {
+        forget_registry(tape, slot->leaf->info.registry);
+        wf_tape_fail(tape, WF_ERR_STATE, "the registry of '%s' was freed and created again during this pass: call wf_tape_reset after that",
+                     wf_name_of(parameter));
+        return NULL;
+    }
+    wf_grads *grads;
+    wf_tensor *leaf = gradient_slab(tape, &parameter->info, &grads) ? tape_new_tensor(tape, true) : NULL;
+    if (!leaf)
+        return NULL;
+    leaf->kind = TENSOR_LEAF;
+    leaf->a = parameter->a;
+    leaf->name = parameter->info.name;
+    leaf->info = parameter->info;
+    leaf->info.grads = grads;
+    leaf->needs_grad = grads != NULL;
+    *slot = (struct leaf_slot){parameter, leaf, tape->generation};
+    return leaf;
+}
+
+bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
+{
+    if (!x) {
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the tensor is NULL", op);
+        return false;
+    }
+    if (x->kind == TENSOR_PARAMETER) {
+        if (!x->a.data)
+            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
+                         op, wf_name_of(x));
+        return x->a.data != NULL;
+    }
+    if (!x->tape) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op without a tape: call wf_tape_use in this thread before it",
+                     op);
+        return false;
+    }
+    if (x->tape != tape) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' is on another tape: create all inputs of an expression on one tape", op,
+                     wf_name_of(x));
+        return false;
+    }
+    if (x->generation != tape->generation) {
+        /* Its name, if it had one, is gone with the pass it was given in. */
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' is older than the last wf_tape_reset: create it again in each pass",
+                     op, x->made_by ? x->made_by : "nothing");
+        return false;
+    }
+    if (x->kind == TENSOR_POISON && tape->error.code == WF_OK) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op that failed before the last wf_tape_reset", op);
+        return false;
+    }
+    const wf_tensor *root = x;
+    while (root->base)
+        root = root->base;
+    if (root->released) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was released in wf_backward: call wf_keep on it before", op, wf_name_of(x));
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers of a tape: taken from the arena, returned to lists by size and taken again. Sizes are rounded up to an eighth of a power of
+ * two, so that activations and gradients of about the same size find each other. */
+#include <string.h>
+
+#include <weft/internal/asan.h>
+
+#include "engine.h"
+
+static int class_of(size_t bytes, size_t *rounded)
+{
+    if (bytes < 512)
+        bytes = 512;
+    int e = 63 - __builtin_clzll(bytes);
+    size_t step = (size_t)1 << (e - 3);
+    size_t up = (bytes + step - 1) / step * step;
+    e = 63 - __builtin_clzll(up);
+    *rounded = up;
+    return e * 8 + (int)((up - ((size_t)1 << e)) >> (e - 3));
+}
+
+enum { NAN_BYTE = 0xFF }; /* reals of these bytes are NaN, floats and doubles */
+
+struct buffer *pool_take(wf_tape *tape, size_t bytes)
+{
+    size_t rounded;
+    int class = class_of(bytes, &rounded);
+    struct buffer *b = tape->pool.free[class];
+    if (b) {
+        tape->pool.free[class] = b->next;
+    } else {
+        b = wf_tape_memory(tape, sizeof *b);
+        void *data = b ? wf_tape_memory(tape, rounded) : NULL;
+        if (!data)
+            return NULL;
+        *b = (struct buffer){.data = data, .bytes = rounded, .class = class};
+        WF_POISON(data, rounded);
+    }
+    WF_UNPOISON(b->data, bytes); /* what was added by rounding stays poisoned */
+    if (tape->erase)
+        memset(b->data, NAN_BYTE, bytes);
+    b->refs = 1;
+    b->next = NULL;
+    return b;
+}
+
+void pool_release(wf_tape *tape, struct buffer *b)
+{
+    if (!b || --b->refs > 0)
+        return;
+    if (tape->erase) {
+        WF_UNPOISON(b->data, b->bytes);
+        memset(b->data, NAN_BYTE, b->bytes);
+    }
+    WF_POISON(b->data, b->bytes);
+    if (tape->erase)
+        return;
+    b->next = tape->pool.free[b->class];
+    tape->pool.free[b->class] = b;
+}
