@@ -4,8 +4,7 @@
 
 void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *o)
 {
-    static const struct wf_ffn_options none;
-    o = o ? o : &none;
+    o = o ? o : &(struct wf_ffn_options){0};
     if ((unsigned)o->activation > WF_SWIGLU)
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "the activation %d is unknown", (int)o->activation);
     *m = (struct wf_ffn){.activation = o->activation, .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0};

@@ -15,8 +15,7 @@ struct wf_initializer init_or(const struct wf_initializer *first, const struct w
 
 void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *o)
 {
-    static const struct wf_linear_options none;
-    o = o ? o : &none;
+    o = o ? o : &(struct wf_linear_options){0};
     const struct wf_init_rules *rules = scope.rules;
     const struct wf_initializer *rule = rules ? &rules->weight : NULL;
     if (rules && o->residual && rules->residual.kind != WF_INIT_DEFAULT)
@@ -38,8 +37,7 @@ wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x)
 
 void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *o)
 {
-    static const struct wf_embedding_options none;
-    o = o ? o : &none;
+    o = o ? o : &(struct wf_embedding_options){0};
     struct wf_initializer init = init_or(&o->init, scope.rules ? &scope.rules->embedding : NULL, WF_INIT_NORMAL, 1);
     m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {count, d}}), .init = init);
     m->scale = o->scale != 0 ? o->scale : 1;
@@ -68,8 +66,7 @@ static wf_tensor *ones(wf_scope scope, int64_t d)
 
 void wf_layer_norm_init_with(wf_scope scope, struct wf_layer_norm *m, int64_t d, const struct wf_norm_options *o)
 {
-    static const struct wf_norm_options none;
-    o = o ? o : &none;
+    o = o ? o : &(struct wf_norm_options){0};
     m->weight = ones(scope, d);
     m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {d}}), .init = {.kind = WF_INIT_CONSTANT});
     m->eps = norm_eps(scope, o->eps, 1e-5);

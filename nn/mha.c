@@ -140,8 +140,7 @@ wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
 
 wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
 {
-    static const struct wf_mha_call plain;
-    call = call ? call : &plain;
+    call = call ? call : &(struct wf_mha_call){0};
     wf_tape *tape = wf_tape_of(x);
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     struct operands a = {.mask = call->mask, .causal = call->causal};

@@ -5,8 +5,9 @@
 #include "internal.h"
 
 /* Vaswani et al. 2017, section 3.5: PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same. */
-static void sinusoidal(wf_real *value, const wf_shape *shape)
+static void sinusoidal(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
 {
+    (void)ctx, (void)seed, (void)name;
     int64_t length = shape->dim[0], d = shape->dim[1];
     for (int64_t p = 0; p < length; p++)
         for (int64_t i = 0; i < d; i++) {
@@ -17,8 +18,7 @@ static void sinusoidal(wf_real *value, const wf_shape *shape)
 
 void wf_positions_init_with(wf_scope scope, struct wf_positions *m, int64_t length, int64_t d, const struct wf_positions_options *o)
 {
-    static const struct wf_positions_options none;
-    o = o ? o : &none;
+    o = o ? o : &(struct wf_positions_options){0};
     wf_shape shape = {2, {length, d}};
     m->length = length;
     if (o->learned)

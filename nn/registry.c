@@ -122,10 +122,8 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
 {
-    static const struct wf_parameter_options none;
     wf_registry *registry = scope.registry;
-    if (!options)
-        options = &none;
+    options = options ? options : &(struct wf_parameter_options){0};
     struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""), .registry = registry->number};
     void *memory = wf_arena_get(registry->arena, wf_parameter_size());
     /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
@@ -194,7 +192,7 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
         wf_fill_uniform(value, e->count, -bound, bound, seed, stream);
         break;
     case WF_INIT_FUNCTION:
-        init->fill(value, &e->shape);
+        init->fill(init->ctx, value, &e->shape, seed, e->info.name);
         break;
     }
 }

@@ -182,8 +182,7 @@ static wf_status check_options(const wf_safetensors *file, const struct wf_load_
 
 wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
-    static const struct wf_load_options none;
-    options = options ? options : &none;
+    options = options ? options : &(struct wf_load_options){0};
     /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);

@@ -272,8 +272,9 @@ static void is_constant(const wf_registry *registry, const char *name, double va
         ck_assert(value_of(registry, name)[i] == (wf_real)value);
 }
 
-static void count_up(wf_real *value, const wf_shape *shape)
+static void count_up(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
 {
+    (void)ctx, (void)seed, (void)name;
     for (int64_t i = 0; i < wf_shape_count(shape); i++)
         value[i] = (wf_real)i;
 }
@@ -303,6 +304,41 @@ START_TEST(initialisers)
     for (int i = 0; i < 35; i++)
         ck_assert(value_of(r, "function")[i] == (wf_real)i);
     wf_registry_free(r);
+}
+END_TEST
+
+/* As WF_INIT_NORMAL with the deviation that ctx points to. */
+static void normal_of(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name)
+{
+    wf_fill_normal(value, wf_shape_count(shape), 0, *(double *)ctx, seed, wf_stream_of(name));
+}
+
+/* A fill function is told what ours are told, so that its numbers too depend on seed and name, not on the order of declaration. */
+START_TEST(fill_functions)
+{
+    static const char *const names[] = {"a", "b", "c.weight"};
+    double deviation = 0.125;
+    wf_real first[3][40];
+    for (int way = 0; way < 3; way++) { /* another order; another seed */
+        wf_registry *r = new_registry();
+        for (int i = 0; i < 3; i++)
+            wf_parameter(wf_root(r), names[way == 1 ? 2 - i : i], WF_SHAPE(5, 8),
+                         .init = {WF_INIT_FUNCTION, .fill = normal_of, .ctx = &deviation});
+        wf_parameter(wf_root(r), "table", WF_SHAPE(5, 8), .buffer = true, .init = {WF_INIT_FUNCTION, .fill = normal_of, .ctx = &deviation});
+        ck_ok(wf_registry_build(r, way == 2 ? 6 : 5, error));
+        wf_real ours[40];
+        for (int i = 0; i < 3; i++) {
+            wf_fill_normal(ours, 40, 0, 0.125, way == 2 ? 6 : 5, wf_stream_of(names[i]));
+            ck_assert_mem_eq(value_of(r, names[i]), ours, sizeof ours);
+            ck_assert(i == 0 || memcmp(value_of(r, names[i]), value_of(r, names[0]), sizeof ours) != 0);
+            if (way == 0)
+                memcpy(first[i], value_of(r, names[i]), sizeof ours);
+            ck_assert_int_eq(memcmp(value_of(r, names[i]), first[i], sizeof ours) == 0, way < 2);
+        }
+        wf_fill_normal(ours, 40, 0, 0.125, 0, wf_stream_of("table"));
+        ck_assert_mem_eq(value_of(r, "table"), ours, sizeof ours); /* buffers are filled before there is a seed */
+        wf_registry_free(r);
+    }
 }
 END_TEST
 
@@ -618,5 +654,5 @@ START_TEST(separate_gradients)
 END_TEST
 
 WF_TEST_MAIN("registry", names_and_counts, ties_share_a_gradient, freezing, building_can_be_cancelled, values_depend_on_seed_and_name_alone,
-             initialisers, rules_of_a_scope, errors_of_declaring, saved_and_loaded, loading_is_strict, long_lists_are_counted, other_dtypes,
-             without_memory, loading_without_memory, separate_gradients)
+             fill_functions, initialisers, rules_of_a_scope, errors_of_declaring, saved_and_loaded, loading_is_strict,
+             long_lists_are_counted, other_dtypes, without_memory, loading_without_memory, separate_gradients)

@@ -33,14 +33,17 @@ enum wf_init_kind {
     WF_INIT_UNIFORM,        /* U(-a, a) */
     WF_INIT_FAN_IN,         /* U(-1/sqrt(fan_in), 1/sqrt(fan_in)): PyTorch's default for Linear */
     WF_INIT_XAVIER_UNIFORM, /* U(-b, b), b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) */
-    WF_INIT_FUNCTION        /* fill(value, shape) */
+    WF_INIT_FUNCTION        /* fill(ctx, value, shape, seed, name) */
 };
 struct wf_initializer {
     enum wf_init_kind kind;
     double a;
     int64_t fan_in; /* 0: the last dimension; the module sets it for biases */
     int64_t parts;  /* matrices stacked along dim 0 (q, k, v in one); fan_out counts one of them; 0 means 1 */
-    void (*fill)(wf_real *value, const wf_shape *shape);
+    /* value: row-major, zeros before; seed: that of wf_registry_build, 0 for buffers, which wf_registry_load fills too; name: the full
+     * name. Random numbers keyed by both, wf_fill_normal(value, n, 0, 1, seed, wf_stream_of(name)), depend on no order of declaration. */
+    void (*fill)(void *ctx, wf_real *value, const wf_shape *shape, uint64_t seed, const char *name);
+    void *ctx; /* has to live until the registry is built or loaded */
 };
 /* Initialisers by kind of parameter, in place of PyTorch's defaults (linear weights and biases U(+-1/sqrt(fan_in)), embeddings
  * N(0,1)). */
