@@ -40,7 +40,8 @@ struct wf_tensor {
     bool needs_grad, keep, retain;
     bool apart;            /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
     bool recorded;         /* a record has it as an input */
-    bool released;         /* the value's memory was given away in backward */
+    bool released;         /* the value's memory was given away */
+    bool dismissed;        /* by wf_release: only recorded backwards read it */
     const char *name;      /* given by the user or the parameter; may be NULL */
     const char *made_by;   /* op */
     wf_tensor *base;       /* a view's parent */

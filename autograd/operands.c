@@ -129,9 +129,17 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op that failed before the last wf_tape_reset", op);
         return false;
     }
-    const wf_tensor *root = x;
-    while (root->base)
+    const wf_tensor *root = x, *dismissed = x->dismissed ? x : NULL;
+    while (root->base) {
         root = root->base;
+        dismissed = root->dismissed ? root : dismissed;
+    }
+    if (dismissed) {
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
+                     wf_name_of(x), dismissed == x ? "" : ", as the tensor that it is a view of");
+        return false;
+    }
     if (root->released) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: the value of '%s' was released in wf_backward: call wf_keep on it before", op, wf_name_of(x));
         return false;

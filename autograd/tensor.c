@@ -225,6 +225,9 @@ wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
 wf_tensor *wf_keep(wf_tensor *x)
 {
     for (wf_tensor *r = x; r; r = r->base)
+        if (r->dismissed && r->generation == r->tape->generation && !tape_accepts(r->tape, "wf_keep", x))
+            return &r->tape->poison;
+    for (wf_tensor *r = x; r; r = r->base)
         if (r->kind != TENSOR_POISON && r->tape)
             r->keep = true;
     return x ? x : wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_keep: the tensor is NULL");

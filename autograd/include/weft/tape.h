@@ -3,7 +3,8 @@
  *
  * An op runs when it is called and records itself on the tape of its operands; wf_backward traverses the record in reverse.
  * Everything of a step (values, records, gradients of inner tensors) lives in the tape's memory until wf_tape_reset:
- * tensors are never freed individually, nested expressions cannot leak, and nothing is allocated from the second step on.
+ * tensors need not be freed, nested expressions cannot leak, and nothing is allocated from the second step on. wf_release
+ * gives a value's memory back earlier.
  *
  * Errors: the tape keeps the first failure with the op, its operands' names and shapes; the op returns the tape's poison
  * tensor (never NULL; every dimension reads 1), and ops on poison return poison. A model's code need not check: wf_backward
@@ -68,6 +69,23 @@ WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
 /* Records an error outside an op (an invalid option of a module) and returns the poison tensor. */
 WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
+/* The value of x is read no more: neither by the host nor by an op that is called later; its gradient is not touched. The memory goes back
+ * to the tape as soon as no recorded backward reads it: at once in WF_INFER and where no op needs it, else in wf_backward. A later use of x
+ * or of a view of it is an error on the tape. Of a view only the view ends, and its memory stays that of the tensor it shows. wf_keep
+ * wins; NULL, poison, parameters, inputs, and what was released before are left alone.
+ *
+ * A module releases the tensors that it made and does not return, each after its last use, and never an operand of its caller:
+ *
+ *   wf_tensor *h = wf_linear_forward(&m->up, x), *a = wf_relu(h);
+ *   wf_release(h);
+ *   wf_tensor *y = wf_linear_forward(&m->down, a);
+ *   wf_release(a);
+ *   return y;
+ *
+ * An op may return its operand itself (wf_dropout in WF_INFER, wf_dense) or a view of it (wf_reshape): release h after the last use of
+ * both. */
+WF_API void wf_release(wf_tensor *x);
+
 /* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives: its value is moved
  * and the new tensor is returned, otherwise NULL. In a mode with gradients it is an error on the tape, and poison is returned. */
 typedef struct wf_tape_mark {
@@ -119,7 +137,7 @@ WF_API const char *wf_name_of(const wf_tensor *x); /* the given name, or that of
  * row-major. */
 WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* a tensor of one element */
 WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
-/* A strided view of the value, valid until the next reset, rewind or backward. */
+/* A strided view of the value, valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
@@ -130,7 +148,7 @@ WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
  * A second backward over the same record and a backward in WF_INFER are refused. On an error the gradients are marked invalid and
  * optimisers refuse them. */
 WF_API wf_status wf_backward(wf_tensor *x) WF_CHECKED;
-/* Keeps x's value readable after wf_backward. Returns x. */
+/* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);

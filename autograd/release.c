@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Values that the caller gives up before the pass ends. */
+#include "engine.h"
+
+void wf_release(wf_tensor *x)
+{
+    if (!x || x->kind != TENSOR_INNER || !x->tape || x->tape->error.code != WF_OK)
+        return;
+    wf_tape *tape = x->tape;
+    wf_tensor *root = value_root(x);
+    if (x->generation == tape->generation && (x->keep || x->dismissed || root->released))
+        return;
+    if (!tape_accepts(tape, "wf_release", x))
+        return;
+    x->dismissed = true;
+    if (!x->buffer || x->readers > 0)
+        return; /* a view, or what a backward reads: that gives it up after its last reader */
+    x->released = true;
+    pool_release(tape, x->buffer);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_release: memory comes back in the forward, gradients stay as they are, and a later use is an error. */
+#include <weft/internal/parameter.h>
+#include <weft/op.h>
+#include <weft/ops.h>
+
+#include "check_weft.h"
+
+enum { N = 2048, LINKS = 50 };
+static wf_tape *tape;
+static wf_real numbers[N];
+
+static wf_tensor *begin(wf_mode mode)
+{
+    if (!tape)
+        tape = wf_tape_new(NULL);
+    for (int i = 0; i < N; i++)
+        numbers[i] = (wf_real)(i % 37 - 18) / 8;
+    wf_tape_reset(tape, mode);
+    return wf_input(tape, numbers, WF_SHAPE(N / 8, 8), true);
+}
+
+static void finish(void)
+{
+    wf_tape_free(tape);
+    tape = NULL;
+}
+
+static const void *data_of(const wf_tensor *x)
+{
+    wf_array a;
+    ck_assert_int_eq(wf_view(x, &a), WF_OK);
+    return a.data;
+}
+
+#define ck_refused(call, part)                                                                                                             \
+    do {                                                                                                                                   \
+        __typeof__(call) ck_result = (call);                                                                                               \
+        (void)ck_result;                                                                                                                   \
+        const char *ck_message = wf_tape_error(tape)->message;                                                                             \
+        ck_assert_int_eq(wf_tape_error(tape)->code, WF_ERR_STATE);                                                                         \
+        ck_assert_msg(strstr(ck_message, part), "'%s' is not in: %s", part, ck_message);                                                   \
+    } while (0)
+
+/* Ops one after the other, of which each reads only the one before. */
+static size_t peak_of_chain(wf_mode mode, bool release, wf_real *gradient)
+{
+    wf_tensor *x = begin(mode), *y = wf_scale(x, 0.5);
+    size_t before = wf_tape_stats(tape).used;
+    for (int i = 0; i < LINKS; i++) {
+        wf_tensor *next = wf_add(y, x); /* its backward reads no value */
+        if (release)
+            wf_release(y);
+        y = next;
+    }
+    size_t used = wf_tape_stats(tape).used - before;
+    wf_tensor *loss = wf_sum(wf_mul(y, y));
+    if (release)
+        wf_release(y); /* which the backward of the product still reads */
+    double value;
+    ck_assert_int_eq(wf_item(loss, &value), WF_OK);
+    ck_assert_double_gt(value, 0);
+    if (mode != WF_INFER) {
+        wf_array g;
+        ck_assert_int_eq(wf_backward(loss), WF_OK);
+        ck_assert_int_eq(wf_grad(x, &g), WF_OK);
+        memcpy(gradient, g.data, N * sizeof *gradient);
+    }
+    return used;
+}
+
+START_TEST(memory_comes_back_in_the_forward)
+{
+    const size_t one = N * sizeof(wf_real), records = LINKS * 2048;
+    static wf_real held[N], given[N];
+    for (int mode = WF_INFER; mode <= WF_GRADIENTS; mode++) {
+        ck_assert_uint_ge(peak_of_chain((wf_mode)mode, false, held), LINKS * one);
+        ck_assert_uint_lt(peak_of_chain((wf_mode)mode, true, given), 2 * one + (mode == WF_INFER ? records / 8 : records));
+        if (mode != WF_INFER)
+            ck_assert_mem_eq(held, given, sizeof held);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(what_a_backward_reads_stays)
+{
+    wf_tensor *x = begin(WF_TRAIN), *a = wf_scale(x, 2), *b = wf_exp(a); /* whose backward reads b */
+    const void *memory_a = data_of(a), *memory_b = data_of(b);
+    wf_release(a);
+    wf_release(b);
+    ck_assert_ptr_eq(data_of(wf_scale(x, 3)), memory_a);
+    ck_assert_ptr_ne(data_of(wf_scale(x, 3)), memory_b);
+    finish();
+}
+END_TEST
+
+START_TEST(a_use_after_it_is_refused)
+{
+    static const char text[] = "was released with wf_release";
+    double value;
+    wf_array a;
+    for (int mode = WF_INFER; mode <= WF_TRAIN; mode++)
+        for (int use = 0; use < 9; use++) {
+            wf_tensor *x = begin((wf_mode)mode), *y = wf_name(wf_exp(x), "the exponential"), *slice = wf_slice(y, 0, 0, 1);
+            wf_tensor *one = wf_slice(slice, 1, 0, 1), *sum = wf_sum(y), *read = wf_mul(sum, sum);
+            ck_assert(!wf_is_poison(read));
+            wf_release(use == 8 ? sum : y);
+            switch (use) {
+            case 0:
+                ck_refused(wf_add(x, y), "add: 'the exponential' was released with wf_release: release a tensor after its last use");
+                break;
+            case 1:
+                ck_refused(wf_add(x, slice), "add: 'slice' was released with wf_release, as the tensor that it is a view of:");
+                break;
+            case 2:
+                ck_refused(wf_item(one, &value), text);
+                break;
+            case 3:
+                ck_refused(wf_slice(y, 0, 1, 1), text);
+                break;
+            case 4:
+                ck_refused(wf_view(y, &a), text);
+                break;
+            case 5:
+                ck_refused(wf_keep(y), text);
+                break;
+            case 6:
+                ck_refused(wf_keep(slice), text);
+                break;
+            case 7:
+                ck_refused(wf_detach(y), text);
+                break;
+            case 8:
+                ck_refused(wf_backward(sum), mode == WF_INFER ? "WF_INFER" : text);
+                break;
+            }
+        }
+    finish();
+}
+END_TEST
+
+START_TEST(a_view_ends_alone)
+{
+    for (int mode = WF_INFER; mode <= WF_TRAIN; mode++) {
+        wf_tensor *x = begin((wf_mode)mode), *y = wf_exp(x);
+        wf_tensor *left = wf_slice(y, 0, 0, N / 16), *right = wf_slice(y, 0, N / 16, N / 16), *row = wf_slice(left, 0, 0, 1);
+        const void *memory = data_of(y);
+        wf_release(left);
+        ck_assert_ptr_ne(data_of(wf_exp(x)), memory);
+        ck_assert(!wf_is_poison(wf_add(right, right)));
+        ck_assert_ptr_eq(data_of(y), memory);
+        ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
+        ck_refused(wf_add(row, row), "was released with wf_release, as the tensor that it is a view of");
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(what_is_left_alone)
+{
+    wf_real seven = 7;
+    double value;
+    wf_tensor *weight = wf_alloc_zero(1, wf_parameter_size());
+    wf_array scalar = wf_array_dense(&seven, WF_REAL, WF_SHAPE(1));
+    wf_parameter_init(weight, &(struct wf_parameter_info){.name = "weight", .value = scalar, .frozen = true});
+    for (int mode = WF_INFER; mode <= WF_TRAIN; mode++) {
+        wf_tensor *x = begin((wf_mode)mode), *kept = wf_exp(x), *shown = wf_exp(x), *y = wf_add(x, weight);
+        wf_keep(kept);
+        wf_keep(wf_slice(shown, 0, 0, 1));
+        wf_tensor *const all[] = {NULL, x, kept, shown, weight, y, y};
+        for (int i = 0; i < 7; i++)
+            wf_release(all[i]);
+        ck_assert_int_eq(wf_item(wf_sum(wf_add(wf_add(x, kept), wf_add(shown, weight))), &value), WF_OK);
+        wf_tensor *poison = wf_add(x, wf_zeros(tape, WF_SHAPE(3)));
+        const wf_error first = *wf_tape_error(tape);
+        wf_release(poison);
+        wf_release(x);
+        ck_assert_str_eq(wf_tape_error(tape)->message, first.message);
+    }
+    wf_tensor *old = wf_exp(begin(WF_INFER));
+    begin(WF_INFER);
+    wf_release(old);
+    ck_assert(strstr(wf_tape_error(tape)->message, "wf_release: an operand made by 'exp' is older than the last wf_tape_reset"));
+    wf_free(weight);
+    finish();
+}
+END_TEST
+
+/* A gradient has memory of its own: it may be retained for a value that is gone. */
+START_TEST(gradients_of_a_released_tensor)
+{
+    static wf_real want[N], got[N];
+    for (int release = 0; release < 2; release++) {
+        wf_array g;
+        wf_tensor *x = begin(WF_GRADIENTS), *y = wf_retain_grad(wf_scale(x, 3)), *z = wf_add(y, y);
+        if (release)
+            wf_release(y);
+        wf_tensor *loss = wf_sum(wf_mul(z, z));
+        if (release)
+            wf_release(z);
+        ck_assert_int_eq(wf_backward(loss), WF_OK);
+        ck_assert_int_eq(wf_grad(y, &g), WF_OK);
+        memcpy(release ? got : want, g.data, sizeof got);
+        wf_release(z); /* after the backward, which gave it up, it has no effect */
+        ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
+    }
+    ck_assert_mem_eq(want, got, sizeof want);
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("release", memory_comes_back_in_the_forward, what_a_backward_reads_stays, a_use_after_it_is_refused, a_view_ends_alone,
+             what_is_left_alone, gradients_of_a_released_tensor)
