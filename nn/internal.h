@@ -4,6 +4,7 @@
 #define WEFT_NN_INTERNAL_H
 
 #include <weft/internal/arena.h>
+#include <weft/internal/name_table.h>
 #include <weft/memory.h>
 #include <weft/nn.h>
 
@@ -26,6 +27,7 @@ struct entry {
 struct wf_registry {
     wf_arena *arena; /* names, tensors, slabs */
     struct entry *entry;
+    struct wf_name_table names; /* to indices of entries */
     int count;
     int64_t capacity;
     int64_t slab;

@@ -46,6 +46,7 @@ void wf_registry_free(wf_registry *registry)
         return;
     wf_grads_free(registry->grads);
     wf_arena_free(registry->arena);
+    wf_name_table_free(&registry->names);
     wf_free(registry->entry);
     wf_free(registry);
 }
@@ -124,7 +125,8 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
 {
     wf_registry *registry = scope.registry;
     options = options ? options : &(struct wf_parameter_options){0};
-    struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""), .registry = registry->number};
+    struct wf_parameter_info info = {
+        .name = join(registry, scope.path, name, ""), .registry = registry->number, .index = registry->count, .offset = registry->slab};
     void *memory = wf_arena_get(registry->arena, wf_parameter_size());
     /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
     if (!memory) {
@@ -149,11 +151,10 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
         wf_error_set(&registry->error, WF_ERR_STATE, "%s: declared after the registry was built", info.name);
     else if (wf_registry_find(registry, info.name))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: declared twice", info.name);
-    else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry))
+    else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry) ||
+             !wf_name_table_add(&registry->names, info.name, registry->count))
         out_of_memory(registry);
     else {
-        info.index = registry->count;
-        info.offset = registry->slab;
         registry->entry[registry->count++] = (struct entry){
             .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
         registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
@@ -197,15 +198,18 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
     }
 }
 
-/* Points the tensors at values and gradients as they are now. */
-static void connect(wf_registry *registry)
+/* Points a tensor at its value and its gradients as they are now. */
+static void connect(wf_registry *registry, struct entry *e)
 {
-    for (int i = 0; i < registry->count; i++) {
-        struct entry *e = &registry->entry[i];
-        e->info.value = wf_array_dense(registry->values + e->info.offset, WF_REAL, &e->shape);
-        e->info.grads = registry->grads;
-        wf_parameter_init(e->tensor, &e->info);
-    }
+    e->info.value = wf_array_dense(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
+    e->info.grads = registry->grads;
+    wf_parameter_init(e->tensor, &e->info);
+}
+
+static void connect_all(wf_registry *registry)
+{
+    for (int i = 0; i < registry->count; i++)
+        connect(registry, &registry->entry[i]);
 }
 
 wf_status registry_allocate(wf_registry *registry, wf_error *error)
@@ -223,7 +227,7 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
             if (registry->entry[i].buffer)
                 initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, 0);
     }
-    connect(registry);
+    connect_all(registry);
     return WF_OK;
 }
 
@@ -235,7 +239,7 @@ wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
     registry->grads = wf_grads_new(registry, error);
     if (!registry->grads)
         return WF_ERR_MEMORY;
-    connect(registry);
+    connect_all(registry);
     return WF_OK;
 }
 
@@ -310,10 +314,7 @@ wf_tensor *wf_registry_at(const wf_registry *registry, int index)
 
 wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 {
-    for (int i = 0; name && i < registry->count; i++)
-        if (strcmp(registry->entry[i].info.name, name) == 0)
-            return registry->entry[i].tensor;
-    return NULL;
+    return name ? wf_registry_at(registry, (int)wf_name_table_find(&registry->names, name, strlen(name))) : NULL;
 }
 
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
@@ -323,16 +324,15 @@ bool wf_registry_is_buffer(const wf_registry *registry, int index)
 
 void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
 {
-    int i = 0;
-    while (i < registry->count && registry->entry[i].tensor != parameter)
-        i++;
-    if (i == registry->count)
+    const struct wf_parameter_info *info = wf_parameter_info(parameter);
+    struct entry *e = info && info->registry == registry->number && info->index < registry->count ? &registry->entry[info->index] : NULL;
+    if (!e || e->tensor != parameter) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
                      wf_name_of(parameter));
-    else if (!registry->entry[i].buffer)
-        registry->entry[i].info.frozen = frozen;
-    if (registry->values)
-        connect(registry);
+    } else if (!e->buffer) {
+        e->info.frozen = frozen;
+        connect(registry, e);
+    }
 }
 
 wf_real *wf_registry_values(const wf_registry *registry)

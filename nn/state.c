@@ -56,6 +56,59 @@ struct sources {
     char name[PARTS][NAME];
 };
 
+/* Rules by the names of their parameters: a model may have a rule for each of thousands. */
+struct rule_table {
+    const struct wf_load_rule *rule;
+    struct wf_name_table names; /* of a rule's parameter, as it is written there, to the first rule of that name */
+    int *next;                  /* [rules]: the next rule of the same name; 0: none */
+};
+
+static void table_free(struct rule_table *t)
+{
+    wf_name_table_free(&t->names);
+    wf_free(t->next);
+}
+
+static wf_status table_make(struct rule_table *t, const struct wf_load_options *o, wf_error *error)
+{
+    *t = (struct rule_table){.rule = o->rule, .next = wf_alloc_zero(2 * (size_t)o->rules + 1, sizeof *t->next)};
+    int *last = t->next ? t->next + o->rules : NULL; /* of the name of a first rule */
+    bool ready = t->next != NULL;
+    for (int i = 0; ready && i < o->rules; i++) {
+        const char *name = o->rule[i].parameter;
+        int64_t first = wf_name_table_find(&t->names, name, strlen(name));
+        if (first < 0)
+            ready = wf_name_table_add(&t->names, name, first = i);
+        else
+            t->next[last[first]] = i;
+        last[first] = i;
+    }
+    if (ready)
+        return WF_OK;
+    table_free(t);
+    return wf_error_set(error, WF_ERR_MEMORY, "no memory for %d rules of names", o->rules);
+}
+
+/* The first rule after `after` that is for a parameter of this name; -1: none. A '*' stands for digits, so that the rule's parameter is the
+ * name itself, or the name with a '*' in place of digits up to the end of a number. */
+static int next_rule(const struct rule_table *t, const char *name, int after, const char **number, int *digits)
+{
+    char pattern[NAME];
+    int best = -1, length = (int)strlen(name);
+    for (int i = -1; i < length && length < NAME; i++) {
+        int run = i < 0 ? 0 : (int)strspn(name + i, "0123456789");
+        if (i >= 0 && run == 0)
+            continue;
+        int size = i < 0 ? snprintf(pattern, NAME, "%s", name) : snprintf(pattern, NAME, "%.*s*%s", i, name, name + i + run);
+        int64_t at = wf_name_table_find(&t->names, pattern, (size_t)size);
+        while (at >= 0 && at <= after)
+            at = t->next[at] > 0 ? t->next[at] : -1;
+        if (at >= 0 && (best < 0 || at < best) && matches(t->rule[at].parameter, name, number, digits))
+            best = (int)at;
+    }
+    return best >= 0 && matches(t->rule[best].parameter, name, number, digits) ? best : -1;
+}
+
 static void expand(const struct wf_load_rule *rule, const char *prefix, const char *number, int digits, struct sources *out)
 {
     for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
@@ -66,21 +119,29 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
     }
 }
 
+/* What a load reads. */
+struct reading {
+    const wf_safetensors *file;
+    const struct wf_load_options *options;
+    struct rule_table rules;
+};
+
 /* By the first rule whose first tensor is there, else by the first rule. */
-static void find_sources(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, struct sources *out)
+static void find_sources(const struct entry *e, const struct reading *r, struct sources *out)
 {
-    const char *number;
-    int digits;
-    for (int absent = 0; absent < 2; absent++)
-        for (int i = 0; i < o->rules; i++) {
-            if (!matches(o->rule[i].parameter, e->info.name, &number, &digits))
-                continue;
-            expand(&o->rule[i], o->prefix, number, digits, out);
-            if (absent || wf_safetensors_find(file, out->name[0]))
-                return;
-        }
+    const char *number, *name = e->info.name, *prefix = r->options->prefix;
+    int digits, first = next_rule(&r->rules, name, -1, &number, &digits);
+    for (int i = first; i >= 0; i = next_rule(&r->rules, name, i, &number, &digits)) {
+        expand(&r->rules.rule[i], prefix, number, digits, out);
+        if (wf_safetensors_find(r->file, out->name[0]))
+            return;
+    }
+    if (first >= 0 && matches(r->rules.rule[first].parameter, name, &number, &digits)) {
+        expand(&r->rules.rule[first], prefix, number, digits, out);
+        return;
+    }
     out->count = 1;
-    full_name(e, o->prefix, out->name[0]);
+    full_name(e, prefix, out->name[0]);
 }
 
 /* Each of `parts` tensors has an equal share of dim 0; 0 rows where they can't. */
@@ -105,19 +166,18 @@ static bool is_ignored(const char *name, const char *const *ignored)
 
 /* --- comparing and reading ----------------------------------------------------------------------------------------- */
 
-static void compare_one(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, bool *used,
-                        struct names *missing, struct names *shaped)
+static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct names *missing, struct names *shaped)
 {
     struct sources s;
-    find_sources(e, file, o, &s);
+    find_sources(e, r, &s);
     wf_shape share = share_of(e, s.count);
     for (int i = 0; i < s.count; i++) {
-        const struct wf_safetensors_entry *found = wf_safetensors_find(file, s.name[i]);
+        const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
         if (!found) {
             add_name(missing, s.name[i], "");
             continue;
         }
-        used[found - wf_safetensors_at(file, 0)] = true;
+        used[found - wf_safetensors_at(r->file, 0)] = true;
         if (!wf_shape_equal(&found->shape, &share)) {
             char have[96], want[96], detail[256];
             snprintf(detail, sizeof detail, " %s instead of %s", wf_shape_text(&found->shape, have, sizeof have),
@@ -127,8 +187,10 @@ static void compare_one(const struct entry *e, const wf_safetensors *file, const
     }
 }
 
-static wf_status compare(const wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *o, wf_error *error)
+static wf_status compare(const wf_registry *registry, const struct reading *r, wf_error *error)
 {
+    const wf_safetensors *file = r->file;
+    const struct wf_load_options *o = r->options;
     struct names missing = {0}, unexpected = {0}, shaped = {0};
     size_t skip = o->prefix ? strlen(o->prefix) : 0;
     int64_t count = wf_safetensors_count(file);
@@ -137,7 +199,7 @@ static wf_status compare(const wf_registry *registry, const wf_safetensors *file
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %lld tensors", (long long)count);
     for (int i = 0; i < registry->count; i++)
         if (!registry->entry[i].buffer)
-            compare_one(&registry->entry[i], file, o, used, &missing, &shaped);
+            compare_one(&registry->entry[i], r, used, &missing, &shaped);
     for (int64_t i = 0; i < count; i++) {
         const char *has = wf_safetensors_at(file, i)->name;
         if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored))
@@ -154,15 +216,14 @@ static wf_status compare(const wf_registry *registry, const wf_safetensors *file
     return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: %s", text);
 }
 
-static wf_status read_one(const struct entry *e, const wf_safetensors *file, const struct wf_load_options *o, wf_real *values,
-                          wf_error *error)
+static wf_status read_one(const struct entry *e, const struct reading *r, wf_real *values, wf_error *error)
 {
     struct sources s;
     wf_status status = WF_OK;
-    find_sources(e, file, o, &s);
+    find_sources(e, r, &s);
     int64_t share = e->count / s.count;
     for (int i = 0; status == WF_OK && i < s.count; i++)
-        status = wf_safetensors_read(file, s.name[i], WF_REAL, values + e->info.offset + i * share, share, error);
+        status = wf_safetensors_read(r->file, s.name[i], WF_REAL, values + e->info.offset + i * share, share, error);
     return status;
 }
 
@@ -186,14 +247,18 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
     /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
+    struct reading r = {.file = file, .options = options};
     wf_status status = check_options(file, options, error);
     if (status == WF_OK)
-        status = compare(registry, file, options, error);
+        status = table_make(&r.rules, options, error);
+    if (status == WF_OK)
+        status = compare(registry, &r, error);
     if (status == WF_OK && !registry->values)
         status = registry_allocate(registry, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (!registry->entry[i].buffer)
-            status = read_one(&registry->entry[i], file, options, registry->values, error);
+            status = read_one(&registry->entry[i], &r, registry->values, error);
+    table_free(&r.rules);
     return status;
 }
 

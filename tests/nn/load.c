@@ -36,7 +36,7 @@ struct tensor {
     float first;           /* then first + 1, ... */
 };
 
-static wf_status load(wf_registry *r, const struct tensor *tensor, int count, wf_error *error)
+static wf_status load_by(wf_registry *r, const struct wf_load_options *by, const struct tensor *tensor, int count, wf_error *error)
 {
     float data[16][32];
     wf_safetensors_writer *w = wf_safetensors_writer_new();
@@ -51,10 +51,15 @@ static wf_status load(wf_registry *r, const struct tensor *tensor, int count, wf
     ck_assert_int_eq(wf_safetensors_commit(w, path, error), WF_OK);
     wf_safetensors *file = wf_safetensors_open(path, error);
     ck_assert_msg(file != NULL, "%s", error->message);
-    wf_status status = wf_registry_load_with(r, file, &options, error);
+    wf_status status = wf_registry_load_with(r, file, by, error);
     wf_safetensors_close(file);
     unlink(path);
     return status;
+}
+
+static wf_status load(wf_registry *r, const struct tensor *tensor, int count, wf_error *error)
+{
+    return load_by(r, &options, tensor, count, error);
 }
 
 static const struct tensor good[] = {
@@ -136,4 +141,39 @@ START_TEST(an_uneven_stack)
 }
 END_TEST
 
-WF_TEST_MAIN("nn/load", tensors_are_stacked, what_does_not_fit_is_listed, an_uneven_stack)
+/* The first rule whose tensor is there, whether it has a '*' or not and wherever that stands; without one, the first rule's is missing. */
+START_TEST(the_first_rule_counts)
+{
+    static const struct wf_load_rule mixed[] = {
+        {"l.*.w2", {"a.*"}}, {"l.12.w2", {"b"}}, {"l.12.w*", {"c.*"}},      {"l.1*.w2", {"d.*"}},
+        {"l.*.w2", {"e.*"}}, {"l.12.w2", {"f"}}, {"l.12*.w2", {"never.*"}}, {"*.w2", {"never.*"}},
+    };
+    const struct wf_load_options by = {.rule = mixed, .rules = sizeof mixed / sizeof *mixed};
+    static const struct tensor file[] = {{"a.12", 1, 0, 1}, {"b", 1, 0, 2},    {"c.2", 1, 0, 3},
+                                         {"d.2", 1, 0, 4},  {"e.12", 1, 0, 5}, {"f", 1, 0, 6}};
+    for (int i = 0; i <= 6; i++) {
+        wf_error e = {0};
+        wf_registry *r = wf_registry_new(&e);
+        wf_parameter(wf_root(r), "l.12.w2", WF_SHAPE(1));
+        wf_status status = load_by(r, &by, &file[i % 6], i < 6 ? 1 : 0, &e);
+        ck_assert_int_eq(status, i < 6 ? WF_OK : WF_ERR_FORMAT);
+        if (i < 6)
+            ck_values(r, "l.12.w2", 1, i + 1);
+        else
+            ck_assert_msg(strstr(e.message, "1 missing: a.12"), "%s", e.message);
+        wf_registry_free(r);
+    }
+    for (int i = 0; i < 5; i++) { /* of two that are there, the later is nothing's */
+        wf_error e = {0};
+        char words[32];
+        wf_registry *r = wf_registry_new(&e);
+        wf_parameter(wf_root(r), "l.12.w2", WF_SHAPE(1));
+        ck_assert_int_eq(load_by(r, &by, &file[i], 2, &e), WF_ERR_FORMAT);
+        snprintf(words, sizeof words, "1 unexpected: %s", file[i + 1].name);
+        ck_assert_msg(strstr(e.message, words), "%s", e.message);
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("nn/load", the_first_rule_counts, tensors_are_stacked, what_does_not_fit_is_listed, an_uneven_stack)
