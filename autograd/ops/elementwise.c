@@ -94,18 +94,22 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
     }
 }
 
-static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
+/* Row-major, and of the same shape as out. */
+static bool is_like(const wf_array *a, const wf_array *out)
+{
+    bool same = a->ndim == out->ndim;
+    for (int d = 0; same && d < out->ndim; d++)
+        same = a->dim[d] == out->dim[d];
+    return same && wf_array_is_dense(a);
+}
+
+/* Merges dimensions where all operands allow it. */
+static void merge(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out)
 {
     wf_shape shape = wf_array_shape(out);
-    int64_t count = wf_shape_count(&shape);
-    if (count <= 0 || !out->data)
-        return;
     wf_array in[2] = {wf_array_expand(a, &shape)};
-    m->inputs = 1;
-    if (b) {
+    if (b)
         in[1] = wf_array_expand(b, &shape);
-        m->inputs = 2;
-    }
     for (int d = out->ndim - 1; d >= 0; d--) {
         if (out->dim[d] == 1)
             continue;
@@ -126,11 +130,26 @@ static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_ar
         m->dim[m->ndim++] = 1;
         m->stride[0][0] = m->stride[1][0] = 1;
     }
+}
+
+static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
+{
+    int64_t count = wf_array_count(out);
+    if (count <= 0 || !out->data)
+        return;
+    m->inputs = b ? 2 : 1;
+    m->in[0] = a->data;
+    m->in[1] = b ? b->data : NULL;
     m->out = out->data;
-    for (int k = 0; k < m->inputs; k++) {
-        m->in[k] = in[k].data;
-        m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
+    if (is_like(a, out) && (!b || is_like(b, out))) {
+        m->ndim = 1;
+        m->dim[0] = count;
+        m->stride[0][0] = m->stride[1][0] = 1;
+    } else {
+        merge(m, a, b, out);
     }
+    for (int k = 0; k < m->inputs; k++)
+        m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
     int64_t inner = m->dim[0];
     m->pieces = (inner + PIECE - 1) / PIECE;
     int64_t grain = inner < PIECE ? PIECE / inner : 1;

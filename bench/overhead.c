@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What an op costs beside its arithmetic: a chain of additions of 16 numbers, forward and backward, on one thread.
+ *
+ *   overhead        prints nanoseconds an addition: least and median of 200 passes of 1,000 additions */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <weft/ops.h>
+#include <weft/runtime.h>
+
+enum { CHAIN = 1000, WIDTH = 16, PASSES = 200 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(void)
+{
+    wf_error error = {0};
+    wf_tape *tape = wf_init(&error, .threads = 1) == WF_OK ? wf_tape_new(&error) : NULL;
+    if (!tape) {
+        fprintf(stderr, "overhead: %s\n", error.message);
+        return 1;
+    }
+    wf_real data[WIDTH];
+    for (int i = 0; i < WIDTH; i++)
+        data[i] = (wf_real)(i + 1) / WIDTH;
+    double ns[PASSES];
+    for (int pass = -3; pass < PASSES; pass++) { /* three that warm up */
+        double begin = seconds();
+        wf_tape_reset(tape, WF_TRAIN);
+        wf_tensor *x = wf_input(tape, data, &(wf_shape){1, {WIDTH}}, true), *y = x;
+        for (int i = 0; i < CHAIN; i++)
+            y = wf_add(y, x);
+        wf_array gradient;
+        if (wf_backward(wf_sum(y)) != WF_OK || wf_grad(x, &gradient) != WF_OK || *(wf_real *)gradient.data != CHAIN + 1) {
+            fprintf(stderr, "overhead: %s\n", wf_tape_error(tape)->message);
+            return 1;
+        }
+        if (pass >= 0)
+            ns[pass] = (seconds() - begin) * 1e9 / CHAIN;
+    }
+    qsort(ns, PASSES, sizeof *ns, ascending);
+    printf("%.0f ns an addition (median %.0f), %.0f KiB of tape\n", ns[0], ns[PASSES / 2], wf_tape_stats(tape).peak / 1024.0);
+    wf_tape_free(tape);
+    return 0;
+}
