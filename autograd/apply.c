@@ -104,11 +104,13 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
     c->first_row = node->first_row;
     c->dropout_call = node->dropout_call;
     for (int i = 0; i < WF_MAX_INPUTS; i++) {
-        c->in[i].data = NULL;
-        c->in[i].ndim = 0;
-        if (i < node->inputs && node->in[i])
-            c->in[i] = node->in[i]->a;
         c->need[i] = node->need >> i & 1;
+        if (i < node->inputs && node->in[i]) {
+            c->in[i] = node->in[i]->a;
+        } else {
+            c->in[i].data = NULL;
+            c->in[i].ndim = 0;
+        }
     }
 }
 
@@ -138,33 +140,39 @@ static wf_status check_finite(wf_call *c)
     return WF_OK;
 }
 
-bool node_record(wf_tape *tape, const struct node *n, wf_tensor *out[])
+bool node_record(wf_tape *tape, const struct node *n)
 {
-    struct node *node = wf_tape_memory(tape, sizeof *node);
-    wf_tensor **in = wf_tape_memory(tape, (size_t)(n->inputs + n->outputs) * sizeof *in);
-    if (!node || !in)
+    /* One block: the node, what it saved, its operands and results, the attributes. */
+    const size_t saved = sizeof *n, in = saved + (size_t)n->saves * sizeof *n->saved, out = in + (size_t)n->inputs * sizeof *n->in,
+                 attr = (out + (size_t)n->outputs * sizeof *n->out + 15) / 16 * 16;
+    char *block = wf_tape_memory(tape, attr + (n->attr ? n->op->attr_size : 0));
+    if (!block)
         return false;
-    *node = *n;
-    node->in = memcpy(in, n->in, (size_t)n->inputs * sizeof *in);
-    node->out = memcpy(in + n->inputs, out, (size_t)n->outputs * sizeof *in);
+    struct node *node = memcpy(block, n, sizeof *n);
+    node->saved = memcpy(block + saved, n->saved, (size_t)n->saves * sizeof *n->saved);
+    node->in = memcpy(block + in, n->in, (size_t)n->inputs * sizeof *n->in);
+    node->out = memcpy(block + out, n->out, (size_t)n->outputs * sizeof *n->out);
+    if (n->attr)
+        node->attr = memcpy(block + attr, n->attr, n->op->attr_size);
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
     unsigned reads = inputs_read(n->op);
     for (int i = 0; i < n->inputs; i++) {
-        if (!in[i])
+        wf_tensor *x = n->in[i];
+        if (!x)
             continue;
-        in[i]->recorded = true;
+        x->recorded = true;
         if (reads >> i & 1)
-            value_root(in[i])->readers++;
+            value_root(x)->readers++;
         if (n->need >> i & 1)
-            gradient_root(in[i])->uses++;
+            gradient_root(x)->uses++;
     }
     for (int j = 0; j < n->outputs; j++) {
         /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
-        out[j]->needs_grad = out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
+        n->out[j]->needs_grad = n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
         if (n->op->reads_outputs)
-            out[j]->readers++;
+            n->out[j]->readers++;
     }
     return true;
 }
@@ -185,9 +193,12 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
         return false;
     }
     *buffer = pool_take(c->tape, bytes);
-    if (*buffer)
-        a->data = (*buffer)->data;
-    return *buffer != NULL;
+    if (!*buffer)
+        return false;
+    if (!wf_array_is_dense(a)) /* the shape function set dims, but no strides */
+        *a = wf_array_dense(NULL, a->dtype, &shape);
+    a->data = (*buffer)->data;
+    return true;
 }
 
 /* What is checked before anything of a call is used; the tape has the error otherwise. */
@@ -216,6 +227,15 @@ static bool view_inside(wf_tensor *x, const wf_array *view)
                           view_first >= first && view_end <= end);
 }
 
+/* Marks arrays as absent, without writing all of them. */
+static void clear(wf_array *a, int count)
+{
+    for (int i = 0; i < count; i++) {
+        a[i].data = NULL;
+        a[i].ndim = -1;
+    }
+}
+
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
 {
     wf_tape *tape = wf_tape_of_operands(inputs, given);
@@ -223,8 +243,16 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         out[j] = tape ? &tape->poison : &lost_poison;
     if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, outputs))
         return;
-    wf_tensor *in[WF_MAX_INPUTS];
-    struct node node = {.op = op, .inputs = inputs, .outputs = outputs, .in = in, .first_row = tape->options.first_row};
+    wf_tensor *in[WF_MAX_INPUTS], *made[WF_MAX_OUTPUTS];
+    struct saved saved[WF_MAX_SAVED];
+    struct node node = {.op = op,
+                        .attr = op->attr_size > 0 ? attr : NULL,
+                        .in = in,
+                        .out = made,
+                        .saved = saved,
+                        .inputs = inputs,
+                        .outputs = outputs,
+                        .first_row = tape->options.first_row};
     for (int i = 0; i < inputs; i++) {
         in[i] = given[i];
         if (!in[i])
@@ -241,23 +269,14 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
     }
     if (op->random)
         node.dropout_call = tape->dropout_calls++;
-    if (op->attr_size > 0) {
-        void *copy = wf_tape_memory(tape, op->attr_size);
-        if (!copy)
-            return;
-        node.attr = memcpy(copy, attr, op->attr_size);
-    }
     wf_call c;
     struct call_state state;
     call_begin(&c, tape, &node, &state);
     c.grad = node.need != 0;
     c.rows_alone = tape->mode == WF_INFER;
-    for (int i = 0; i < WF_MAX_SAVED; i++)
-        c.saved[i] = (wf_array){.ndim = -1};
-    for (int j = 0; j < outputs; j++) {
-        c.out[j] = (wf_array){.ndim = -1};
-        c.dout[j].data = NULL;
-    }
+    clear(c.saved, WF_MAX_SAVED);
+    clear(c.out, outputs);
+    clear(c.dout, outputs);
     if (op->shape(&c) != WF_OK) {
         if (tape->error.code == WF_OK)
             wf_call_fail(&c, WF_ERR_SHAPE, "the op's shape function failed on these operands");
@@ -268,9 +287,8 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             wf_call_fail(&c, WF_ERR_SHAPE, "the view is not inside the operand's storage, or has another dtype");
             return;
         }
-    wf_tensor *made[WF_MAX_OUTPUTS];
     for (int j = 0; j < outputs; j++) {
-        made[j] = tape_new_tensor(tape, false);
+        made[j] = tape_new_tensor(tape);
         if (!made[j] || (!op->view && !allocate(&c, &c.out[j], &made[j]->buffer)))
             return;
         made[j]->a = c.out[j];
@@ -278,16 +296,14 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         made[j]->base = op->view ? in[0] : NULL;
         made[j]->apart = op->view && c.grad;
     }
-    if (c.grad) {
-        node.saved = wf_tape_memory(tape, sizeof *node.saved);
-        if (!node.saved)
+    for (int i = 0; i < WF_MAX_SAVED && c.grad; i++) {
+        if (c.saved[i].ndim < 0)
+            continue;
+        for (; node.saves <= i; node.saves++)
+            saved[node.saves] = (struct saved){.array.ndim = -1};
+        if (!allocate(&c, &c.saved[i], &saved[i].buffer))
             return;
-        for (int i = 0; i < WF_MAX_SAVED; i++) {
-            node.saved->buffer[i] = NULL;
-            if (c.saved[i].ndim >= 0 && !allocate(&c, &c.saved[i], &node.saved->buffer[i]))
-                return;
-        }
-        memcpy(node.saved->array, c.saved, sizeof c.saved);
+        saved[i].array = c.saved[i];
     }
     wf_status status = op->view ? WF_OK : op->forward(&c);
     call_finish(&c);
@@ -298,7 +314,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             wf_call_fail(&c, status, "the op failed");
         return;
     }
-    if (!c.grad || node_record(tape, &node, made))
+    if (!c.grad || node_record(tape, &node))
         memcpy(out, made, (size_t)outputs * sizeof *out);
 }
 
@@ -357,7 +373,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
                             "%s: the view repeats elements of '%s', which needs a gradient: use wf_expand or an op with .view, or "
                             "wf_detach first",
                             name, wf_name_of(x));
-    wf_tensor *y = tape_new_tensor(tape, false);
+    wf_tensor *y = tape_new_tensor(tape);
     if (!y)
         return &tape->poison;
     x->recorded = true; /* of what is seen through y */

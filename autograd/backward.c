@@ -28,9 +28,9 @@ static void node_done(wf_tape *tape, const struct node *node)
         }
         wf_tensor *root = node->need >> i & 1 ? gradient_root(node->in[i]) : NULL;
         if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
-            wf_grads *grads = root->info.grads;
+            wf_grads *grads = root->info->grads;
             if (grads->ready)
-                grads->ready(grads->ready_ctx, root->info.index);
+                grads->ready(grads->ready_ctx, root->info->index);
         }
     }
     for (int j = 0; j < node->outputs; j++) {
@@ -47,14 +47,19 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     call_begin(&c, tape, node, &state);
     c.grad = true;
     c.rows_alone = false;
-    if (node->saved)
-        memcpy(c.saved, node->saved->array, sizeof c.saved);
+    for (int i = 0; i < WF_MAX_SAVED; i++)
+        if (i < node->saves) {
+            c.saved[i] = node->saved[i].array;
+        } else {
+            c.saved[i].data = NULL;
+            c.saved[i].ndim = -1;
+        }
     bool any = false;
     for (int j = 0; j < node->outputs; j++) {
         c.out[j] = node->out[j]->a;
         c.dout[j].data = NULL;
         if (node->out[j]->has_grad) {
-            c.dout[j] = node->out[j]->grad;
+            c.dout[j] = gradient_of(node->out[j]);
             any = true;
         }
     }
@@ -77,8 +82,8 @@ static wf_status walk(wf_tape *tape)
         for (int j = 0; j < node->outputs; j++)
             if (!node->out[j]->retain)
                 gradient_release(tape, node->out[j]);
-        for (int i = 0; node->saved && i < WF_MAX_SAVED; i++)
-            pool_release(tape, node->saved->buffer[i]);
+        for (int i = 0; i < node->saves; i++)
+            pool_release(tape, node->saved[i].buffer);
         node_done(tape, node);
     }
     return WF_OK;
@@ -90,7 +95,7 @@ static void mark_broken(wf_tape *tape)
     for (int i = 0; i < tape->slot_count; i++) {
         struct leaf_slot *s = &tape->slots[i];
         if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad)
-            s->leaf->info.grads->broken = true;
+            s->leaf->info->grads->broken = true;
     }
 }
 

@@ -10,6 +10,7 @@
 #define WEFT_AUTOGRAD_ENGINE_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <weft/internal/arena.h>
 #include <weft/memory.h>
@@ -38,35 +39,43 @@ struct wf_tensor {
     uint32_t generation; /* the tape's reset number when it was made */
     uint8_t kind;
     bool needs_grad, keep, retain;
-    bool apart;            /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
-    bool recorded;         /* a record has it as an input */
-    bool released;         /* the value's memory was given away */
-    bool dismissed;        /* by wf_release: only recorded backwards read it */
-    const char *name;      /* given by the user or the parameter; may be NULL */
-    const char *made_by;   /* op */
-    wf_tensor *base;       /* a view's parent */
-    struct buffer *buffer; /* of a root made by an op */
-    int readers;           /* records whose backward will read the value (roots) */
-    int uses;              /* records that will add to the gradient (leaves) */
-    struct buffer *grad_buffer;
-    wf_array grad; /* valid when has_grad; any strides */
+    bool apart;                     /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
+    bool recorded;                  /* a record has it as an input */
+    bool released;                  /* the value's memory was given away */
+    bool dismissed;                 /* by wf_release: only recorded backwards read it */
+    const char *name;               /* given by the user or the parameter; may be NULL */
+    const char *made_by;            /* op */
+    wf_tensor *base;                /* a view's parent */
+    struct buffer *buffer;          /* of a root made by an op */
+    int readers;                    /* records whose backward will read the value (roots) */
+    int uses;                       /* records that will add to the gradient (leaves) */
+    struct wf_parameter_info *info; /* of parameters and leaves */
     bool has_grad;
-    struct wf_parameter_info info; /* of a parameter; a leaf's copy, in which grads is the slab of this pass, NULL without a gradient */
+    struct buffer *grad_buffer;
+    void *grad; /* with has_grad: the gradient, whose shape is that of the value, in any strides */
+    int64_t grad_stride[WF_MAX_DIMS];
+};
+
+/* A parameter; or its leaf on a tape, where info is a copy in which grads is the slab of this pass, NULL without a gradient. */
+struct parameter {
+    wf_tensor x;
+    struct wf_parameter_info info;
 };
 
 /* What an op saved for its backward. */
 struct saved {
-    wf_array array[WF_MAX_SAVED]; /* ndim -1: not used */
-    struct buffer *buffer[WF_MAX_SAVED];
+    wf_array array; /* ndim -1: not used */
+    struct buffer *buffer;
 };
 
+/* One application of an op. Its arrays and attributes lie behind it. */
 struct node {
     const wf_op *op;
     const void *attr;
-    int inputs, outputs;
     wf_tensor **in, **out;
-    struct saved *saved; /* may be NULL */
-    unsigned need;       /* bit i: input i needs a gradient */
+    struct saved *saved;
+    int inputs, outputs, saves;
+    unsigned need; /* bit i: input i needs a gradient */
     uint32_t dropout_call;
     uint64_t first_row; /* as it was in the forward */
     struct node *previous;
@@ -76,7 +85,7 @@ enum { TENSORS_PER_CHUNK = 256 };
 /* Tensors' structs are kept apart from other memory and two sets take turns, so that a tensor of the last pass is still
  * a tensor when a careless caller uses it, and the mistake can be reported. */
 struct tensor_set {
-    wf_tensor **chunk;
+    char **chunk;
     int64_t chunks, capacity, used;
 };
 
@@ -125,6 +134,14 @@ static inline wf_tensor *value_root(wf_tensor *x)
     return x;
 }
 
+static inline wf_array gradient_of(const wf_tensor *x)
+{
+    wf_array g = x->a;
+    g.data = x->grad;
+    memcpy(g.stride, x->grad_stride, sizeof g.stride);
+    return g;
+}
+
 /* Bit i: the op's backward reads the value of input i. */
 static inline unsigned inputs_read(const wf_op *op)
 {
@@ -146,7 +163,7 @@ struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape
 void pool_release(wf_tape *tape, struct buffer *b);
 
 /* operands.c */
-wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf);
+wf_tensor *tape_new_tensor(wf_tape *tape); /* cleared; NULL: the tape has the error */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */
@@ -162,7 +179,7 @@ bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads
 /* apply.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);
 void call_finish(wf_call *c);
-bool node_record(wf_tape *tape, const struct node *node, wf_tensor *out[]); /* false: the tape has the error */
+bool node_record(wf_tape *tape, const struct node *node); /* a copy of it; false: the tape has the error */
 
 /* strided.c: dst = src, dst += src for the same shape; dst = sum of src over the dims where dst has size 1 or none, false
  * without memory. */

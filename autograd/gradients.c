@@ -58,6 +58,12 @@ static wf_array gradient_layout(const wf_tensor *x)
     return x->apart ? wf_array_dense(NULL, WF_REAL, &shape) : x->a;
 }
 
+static void set_gradient(wf_tensor *x, wf_array layout, void *data)
+{
+    x->grad = data;
+    memcpy(x->grad_stride, layout.stride, sizeof x->grad_stride);
+}
+
 /* Gives x a buffer for its gradient. A retained view gets one with the layout of its root, so that views of it work. */
 static bool allocate(wf_call *c, wf_tensor *x, bool zero)
 {
@@ -67,8 +73,7 @@ static bool allocate(wf_call *c, wf_tensor *x, bool zero)
     if (!b)
         return false;
     x->grad_buffer = b;
-    x->grad = gradient_layout(x);
-    x->grad.data = (char *)b->data + ((char *)x->a.data - (char *)root->a.data);
+    set_gradient(x, gradient_layout(x), (char *)b->data + ((char *)x->a.data - (char *)root->a.data));
     x->has_grad = true;
     if (zero || root != x)
         memset(b->data, 0, bytes);
@@ -81,7 +86,10 @@ static bool is_own(const wf_tensor *x)
     if (x->grad_buffer->refs != 1)
         return false;
     wf_array layout = gradient_layout(x);
-    return memcmp(x->grad.stride, layout.stride, (size_t)x->a.ndim * sizeof *layout.stride) == 0;
+    bool same = true;
+    for (int d = 0; same && d < x->a.ndim; d++)
+        same = x->grad_stride[d] == layout.stride[d];
+    return same;
 }
 
 static bool make_own(wf_call *c, wf_tensor *x)
@@ -89,10 +97,11 @@ static bool make_own(wf_call *c, wf_tensor *x)
     if (is_own(x))
         return true;
     struct buffer *shared = x->grad_buffer;
-    wf_array old = x->grad;
+    wf_array old = gradient_of(x);
     if (!allocate(c, x, false))
         return false;
-    wf_array_copy(&x->grad, &old);
+    wf_array own = gradient_of(x);
+    wf_array_copy(&own, &old);
     pool_release(c->tape, shared);
     return true;
 }
@@ -105,7 +114,7 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
     char *base; /* of the owner's gradient */
     target.data = NULL;
     if (owner->kind == TENSOR_LEAF) {
-        const struct wf_parameter_info *info = &owner->info;
+        const struct wf_parameter_info *info = owner->info;
         wf_grads *grads = info->grads;
         base = (char *)(grads->slab + info->offset);
         *accumulate = grads->valid[info->index];
@@ -119,8 +128,8 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
         if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, owner != x)))
             return target;
         if (owner == x)
-            return x->grad;
-        base = owner->grad.data;
+            return gradient_of(x);
+        base = owner->grad;
     }
     target.data = base + ((char *)x->a.data - (char *)owner->a.data);
     return target;
@@ -163,9 +172,9 @@ static struct buffer *owner_of(const struct call_state *state, const wf_array *g
     for (int j = 0; j < state->node->outputs; j++)
         if (state->node->out[j]->has_grad && holds(state->node->out[j]->grad_buffer, g))
             return state->node->out[j]->grad_buffer;
-    for (int i = 0; state->node->saved && i < WF_MAX_SAVED; i++)
-        if (holds(state->node->saved->buffer[i], g))
-            return state->node->saved->buffer[i];
+    for (int i = 0; i < state->node->saves; i++)
+        if (holds(state->node->saved[i].buffer, g))
+            return state->node->saved[i].buffer;
     struct buffer *b = state->temps;
     while (b && !holds(b, g))
         b = b->next;
@@ -204,7 +213,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         if (b) {
             b->refs++;
             x->grad_buffer = b;
-            x->grad = *g;
+            set_gradient(x, *g, g->data);
             x->has_grad = true;
             return;
         }
@@ -250,8 +259,8 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "wf_retain_grad: the view '%s' was already used by an op: call it directly after creating the view",
                             wf_name_of(x));
-    const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .need = 1};
-    if (shared && !node_record(tape, &node, &x))
+    const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &x->base, .out = &x, .need = 1};
+    if (shared && !node_record(tape, &node))
         return &tape->poison;
     x->retain = true;
     return x;

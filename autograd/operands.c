@@ -6,26 +6,30 @@
 
 #include "engine.h"
 
-/* A struct for a tensor, cleared; NULL without memory. */
-wf_tensor *tape_new_tensor(wf_tape *tape, bool leaf)
+/* The next struct of a set, of `size` bytes, which begins with a tensor; cleared. NULL: the tape has the error. */
+static void *next_struct(wf_tape *tape, struct tensor_set *set, size_t size)
 {
-    struct tensor_set *set = leaf ? &tape->leaves : &tape->set[tape->generation & 1];
     wf_tape_use(tape);
     if (set->used == set->chunks * TENSORS_PER_CHUNK) {
         bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
-        wf_tensor *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, sizeof *chunk) : NULL;
+        char *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, size) : NULL;
         if (!chunk) {
             tape_out_of_memory(tape);
             return NULL;
         }
         set->chunk[set->chunks++] = chunk;
     }
-    wf_tensor *x = &set->chunk[set->used / TENSORS_PER_CHUNK][set->used % TENSORS_PER_CHUNK];
+    wf_tensor *x = (wf_tensor *)(set->chunk[set->used / TENSORS_PER_CHUNK] + (size_t)(set->used % TENSORS_PER_CHUNK) * size);
     set->used++;
-    memset(x, 0, sizeof *x);
+    memset(x, 0, size);
     x->tape = tape;
     x->generation = tape->generation;
     return x;
+}
+
+wf_tensor *tape_new_tensor(wf_tape *tape)
+{
+    return next_struct(tape, &tape->set[tape->generation & 1], sizeof(wf_tensor));
 }
 
 /* The slot of a parameter in this pass, or the free one where it belongs. */
@@ -55,7 +59,7 @@ static bool slots_grow(wf_tape *tape)
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
 {
     const struct leaf_slot *slot = tape->slot_count ? find_slot(tape, tape->slots, tape->slot_count, parameter) : NULL;
-    bool used = slot && slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry;
+    bool used = slot && slot->generation == tape->generation && slot->leaf->info->registry == parameter->info->registry;
     return used ? slot->leaf : NULL;
 }
 
@@ -63,7 +67,7 @@ wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter)
 static void forget_registry(wf_tape *tape, uint64_t registry)
 {
     for (int i = 0; i < tape->slot_count; i++)
-        if (tape->slots[i].generation == tape->generation && tape->slots[i].leaf->info.registry == registry)
+        if (tape->slots[i].generation == tape->generation && tape->slots[i].leaf->info->registry == registry)
             tape->slots[i].leaf->needs_grad = false;
 }
 
@@ -75,23 +79,25 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
         return NULL;
     }
     struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);
-    if (slot->generation == tape->generation && slot->leaf->info.registry == parameter->info.registry)
+    if (slot->generation == tape->generation && slot->leaf->info->registry == parameter->info->registry)
         return slot->leaf;
     if (slot->generation == tape->generation) {
-        forget_registry(tape, slot->leaf->info.registry);
+        forget_registry(tape, slot->leaf->info->registry);
         wf_tape_fail(tape, WF_ERR_STATE, "the registry of '%s' was freed and created again during this pass: call wf_tape_reset after that",
                      wf_name_of(parameter));
         return NULL;
     }
     wf_grads *grads;
-    wf_tensor *leaf = gradient_slab(tape, &parameter->info, &grads) ? tape_new_tensor(tape, true) : NULL;
-    if (!leaf)
+    struct parameter *copy = gradient_slab(tape, parameter->info, &grads) ? next_struct(tape, &tape->leaves, sizeof *copy) : NULL;
+    if (!copy)
         return NULL;
+    wf_tensor *leaf = &copy->x;
     leaf->kind = TENSOR_LEAF;
     leaf->a = parameter->a;
-    leaf->name = parameter->info.name;
-    leaf->info = parameter->info;
-    leaf->info.grads = grads;
+    leaf->name = parameter->info->name;
+    copy->info = *parameter->info;
+    copy->info.grads = grads;
+    leaf->info = &copy->info;
     leaf->needs_grad = grads != NULL;
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
     return leaf;

@@ -53,7 +53,7 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     if (!data)
         return tape_out_of_memory(tape);
     memcpy(data, detour, bytes);
-    wf_tensor *x = tape_new_tensor(tape, false);
+    wf_tensor *x = tape_new_tensor(tape);
     if (!x)
         return &tape->poison;
     x->a = kept.a;

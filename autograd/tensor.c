@@ -24,7 +24,7 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
                             wf_shape_text(shape, text, sizeof text));
     }
     void *data = wf_tape_memory(tape, bytes);
-    wf_tensor *x = data ? tape_new_tensor(tape, false) : NULL;
+    wf_tensor *x = data ? tape_new_tensor(tape) : NULL;
     if (!x)
         return &tape->poison;
     x->kind = TENSOR_INPUT;
@@ -80,7 +80,7 @@ wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
     size_t bytes;
     if (!array || !wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_borrow: the array's dtype, shape or data are invalid: make it with wf_array_dense");
-    wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape, false) : NULL;
+    wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape) : NULL;
     if (!x)
         return &tape->poison;
     x->kind = TENSOR_INPUT;
@@ -236,11 +236,11 @@ wf_tensor *wf_keep(wf_tensor *x)
 /* The gradient of a parameter or leaf as a view of its slab; false when the slab holds none. */
 static bool slab_view(const wf_tensor *x, wf_array *view)
 {
-    const wf_grads *grads = x->info.grads;
-    if (!grads || !grads->valid[x->info.index])
+    const wf_grads *grads = x->info->grads;
+    if (!grads || !grads->valid[x->info->index])
         return false;
     wf_shape shape = wf_array_shape(&x->a);
-    *view = wf_array_dense(grads->slab + x->info.offset, WF_REAL, &shape);
+    *view = wf_array_dense(grads->slab + x->info->offset, WF_REAL, &shape);
     return true;
 }
 
@@ -252,8 +252,8 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
     if (x->kind == TENSOR_PARAMETER) {
         const wf_tape *mine = tape_latest();
         const wf_tensor *leaf = mine ? tape_find_leaf(mine, x) : NULL;
-        const wf_tensor *of = leaf && leaf->info.grads ? leaf : x;
-        return of->info.grads && !of->info.grads->broken && slab_view(of, view) ? WF_OK : WF_ERR_STATE;
+        const wf_tensor *of = leaf && leaf->info->grads ? leaf : x;
+        return of->info->grads && !of->info->grads->broken && slab_view(of, view) ? WF_OK : WF_ERR_STATE;
     }
     if (!tape)
         return WF_ERR_STATE;
@@ -263,7 +263,7 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return WF_OK;
     if (x->generation != tape->generation || !tape->backward_done || !x->has_grad)
         return WF_ERR_STATE; /* a question, which fails no pass */
-    *view = x->grad;
+    *view = gradient_of(x);
     return WF_OK;
 }
 
@@ -271,25 +271,27 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
 
 size_t wf_parameter_size(void)
 {
-    return sizeof(wf_tensor);
+    return sizeof(struct parameter);
 }
 
 wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
 {
-    wf_tensor *x = memory;
-    memset(x, 0, sizeof *x);
+    struct parameter *p = memory;
+    memset(p, 0, sizeof *p);
+    wf_tensor *x = &p->x;
     x->kind = TENSOR_PARAMETER;
     x->a = info->value;
     x->name = info->name;
     x->made_by = "parameter";
     x->needs_grad = !info->frozen;
-    x->info = *info;
+    p->info = *info;
+    x->info = &p->info;
     return x;
 }
 
 const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
 {
-    return parameter && parameter->kind == TENSOR_PARAMETER ? &parameter->info : NULL;
+    return parameter && parameter->kind == TENSOR_PARAMETER ? parameter->info : NULL;
 }
 
 void wf_grads_zero(wf_grads *grads)

@@ -427,6 +427,39 @@ START_TEST(modes)
 }
 END_TEST
 
+/* The header asks a shape function for dtype and dims; strides are not its business. */
+static wf_status twice_shape(wf_call *c)
+{
+    wf_array *y = &c->out[0];
+    y->dtype = WF_REAL;
+    y->ndim = 2;
+    y->dim[0] = c->in[0].dim[0];
+    y->dim[1] = c->in[0].dim[1];
+    return WF_OK;
+}
+
+static wf_status twice_forward(wf_call *c)
+{
+    wf_array x = wf_call_dense(c, &c->in[0]);
+    for (int64_t i = 0; i < wf_array_count(&x); i++)
+        ((wf_real *)c->out[0].data)[i] = 2 * ((const wf_real *)x.data)[i];
+    return WF_OK;
+}
+
+START_TEST(shape_functions_that_set_dims_alone)
+{
+    static const wf_op twice = {.name = "twice", .shape = twice_shape, .forward = twice_forward};
+    const wf_real data[] = {1, 2, 3, 4, 5, 6};
+    wf_real y[6];
+    begin(WF_INFER);
+    wf_tensor *x = wf_input(tape, data, WF_SHAPE(2, 3), false);
+    ck_assert_int_eq(wf_read(wf_apply(&twice, NULL, 1, &x), y, 6), WF_OK);
+    for (int i = 0; i < 6; i++)
+        ck_assert(y[i] == 2 * data[i]);
+    finish();
+}
+END_TEST
+
 WF_TEST_MAIN("doors", results_whose_size_overflows, more_operands_or_results_than_an_op_has, incomplete_descriptors,
              gradients_that_nobody_needs, views_outside, arrays_that_are_none, no_data, null_operands, key_lengths_that_do_not_fit,
-             marks_of_elsewhere, modes)
+             marks_of_elsewhere, modes, shape_functions_that_set_dims_alone)
