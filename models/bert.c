@@ -39,25 +39,22 @@ struct block {
     struct wf_mha attn;
     struct wf_ffn ffn;
     struct wf_layer_norm norm1, norm2;
-    struct wf_dropout drop;
 };
 
 static void block_init(wf_scope s, struct block *b, const struct bert_config *c)
 {
-    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .dropout = c->attention_dropout);
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .dropout = c->attention_dropout, .residual_dropout = c->dropout);
     wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .eps = c->norm_eps);
-    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .residual_dropout = c->dropout);
     wf_layer_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .eps = c->norm_eps);
-    wf_dropout_init(s, &b->drop, c->dropout);
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
 {
-    wf_tensor *y = wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask,
-                                  .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights);
-    x = wf_layer_norm_forward(&b->norm1, wf_add(x, wf_dropout_forward(&b->drop, y))); /* [B,T,d] */
-    y = wf_ffn_forward(&b->ffn, x);
-    return wf_layer_norm_forward(&b->norm2, wf_add(x, wf_dropout_forward(&b->drop, y)));
+    x = wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .q_offsets = call->offsets,
+                       .sequences = call->sentences, .weights = weights, .residual = x); /* [B,T,d] */
+    x = wf_layer_norm_forward(&b->norm1, x);
+    return wf_layer_norm_forward(&b->norm2, wf_ffn_forward(&b->ffn, x, .residual = x)); /* [B,T,d] */
 }
 
 struct bert {

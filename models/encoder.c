@@ -45,34 +45,27 @@ struct block {
     struct wf_mha attn;
     struct wf_ffn ffn;
     struct wf_layer_norm norm1, norm2;
-    struct wf_dropout drop;
     bool pre;
 };
 
 static void block_init(wf_scope s, struct block *b, const struct encoder_config *c)
 {
-    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .no_bias = !c->bias);
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .no_bias = !c->bias, .residual_dropout = c->dropout);
     wf_layer_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model, .no_bias = !c->bias);
-    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout,
+                .residual_dropout = c->dropout);
     wf_layer_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model, .no_bias = !c->bias);
-    wf_dropout_init(s, &b->drop, c->dropout);
     b->pre = c->norm == WF_NORM_PRE;
-}
-
-static wf_tensor *attend(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
-{
-    return wf_mha_forward(&b->attn, x, .causal = call->causal, .key_lengths = call->lengths, .mask = call->mask, .q_offsets = call->offsets,
-                          .sequences = call->sentences, .weights = weights);
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
 {
-    if (b->pre) { /* x + drop(f(norm(x))) */
-        x = wf_add(x, wf_dropout_forward(&b->drop, attend(b, wf_layer_norm_forward(&b->norm1, x), call, weights))); /* [B,T,d] */
-        return wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x))));
-    }
-    x = wf_layer_norm_forward(&b->norm1, wf_add(x, wf_dropout_forward(&b->drop, attend(b, x, call, weights)))); /* [B,T,d] */
-    return wf_layer_norm_forward(&b->norm2, wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, x))));
+    /* x + drop(f(norm(x))), or norm(x + drop(f(x))); [B,T,d] each */
+    x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = call->causal, .key_lengths = call->lengths,
+                       .mask = call->mask, .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights, .residual = x);
+    x = b->pre ? x : wf_layer_norm_forward(&b->norm1, x);
+    x = wf_ffn_forward(&b->ffn, b->pre ? wf_layer_norm_forward(&b->norm2, x) : x, .residual = x);
+    return b->pre ? x : wf_layer_norm_forward(&b->norm2, x);
 }
 
 struct encoder {

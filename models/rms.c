@@ -38,24 +38,23 @@ struct block {
     struct wf_mha attn;
     struct wf_ffn ffn;
     struct wf_rms_norm norm1, norm2;
-    struct wf_dropout drop;
 };
 
 static void block_init(wf_scope s, struct block *b, const struct rms_config *c)
 {
     wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, (int)c->heads, .kv_heads = (int)c->kv_heads, .no_bias = !c->bias,
-                .dropout = c->dropout);
+                .dropout = c->dropout, .residual_dropout = c->dropout);
     wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model);
-    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout);
+    wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias, .dropout = c->dropout,
+                .residual_dropout = c->dropout);
     wf_rms_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model);
-    wf_dropout_init(s, &b->drop, c->dropout);
 }
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache, wf_tensor **weights)
 {
-    wf_tensor *a = wf_mha_forward(&b->attn, x, .causal = true, .cache = cache, .weights = weights);
-    x = wf_rms_norm_forward(&b->norm1, wf_add(x, wf_dropout_forward(&b->drop, a))); /* [B,T,d] */
-    return wf_rms_norm_forward(&b->norm2, wf_add(x, wf_dropout_forward(&b->drop, wf_ffn_forward(&b->ffn, x))));
+    x = wf_mha_forward(&b->attn, x, .causal = true, .cache = cache, .weights = weights, .residual = x); /* [B,T,d] */
+    x = wf_rms_norm_forward(&b->norm1, x);
+    return wf_rms_norm_forward(&b->norm2, wf_ffn_forward(&b->ffn, x, .residual = x)); /* [B,T,d] */
 }
 
 struct rms {

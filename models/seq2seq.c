@@ -55,7 +55,6 @@ struct block {
     struct wf_mha self, cross;
     struct wf_ffn ffn;
     struct wf_layer_norm norm1, norm2, norm3;
-    struct wf_dropout drop;
     bool pre;
 };
 
@@ -67,7 +66,7 @@ static void norm_init(wf_scope s, const char *name, struct wf_layer_norm *norm, 
 static void mha_init(wf_scope s, const char *name, struct wf_mha *m, const struct seq2seq_config *c, bool cross)
 {
     wf_mha_init(wf_sub(s, name), m, c->d_model, (int)c->heads, .cross = cross, .no_bias = !c->bias,
-                .dropout = c->inner_dropout ? c->dropout : 0);
+                .dropout = c->inner_dropout ? c->dropout : 0, .residual_dropout = c->dropout);
 }
 
 static void block_init(wf_scope s, struct block *b, const struct seq2seq_config *c, bool decoder)
@@ -79,54 +78,53 @@ static void block_init(wf_scope s, struct block *b, const struct seq2seq_config 
         norm_init(s, "norm2", &b->norm2, c);
     }
     wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = c->activation, .no_bias = !c->bias,
-                .dropout = c->inner_dropout ? c->dropout : 0);
+                .dropout = c->inner_dropout ? c->dropout : 0, .residual_dropout = c->dropout);
     norm_init(s, decoder ? "norm3" : "norm2", decoder ? &b->norm3 : &b->norm2, c);
-    wf_dropout_init(s, &b->drop, c->dropout);
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-/* What a sublayer f gets of x, and what becomes of its result y: x + drop(f(norm(x))), or norm(x + drop(f(x))). */
+/* x + drop(f(norm(x))), or norm(x + drop(f(x))): what a sublayer f gets of x, and what becomes of the sum. */
 static wf_tensor *enter(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
     return b->pre ? wf_layer_norm_forward(norm, x) : x;
 }
 
-static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x, wf_tensor *y)
+static wf_tensor *leave(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *sum)
 {
-    x = wf_add(x, wf_dropout_forward(&b->drop, y));
-    return b->pre ? x : wf_layer_norm_forward(norm, x);
+    return b->pre ? sum : wf_layer_norm_forward(norm, sum);
 }
 
 static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm *norm, wf_tensor *x)
 {
-    return leave(b, norm, x, wf_ffn_forward(&b->ffn, enter(b, norm, x)));
+    return leave(b, norm, wf_ffn_forward(&b->ffn, enter(b, norm, x), .residual = x));
 }
 
 static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct packed *source, wf_tensor **weights)
 {
-    wf_tensor *y =
-        wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count, .weights = weights);
-    x = leave(b, &b->norm1, x, y); /* [M,d] */
-    return feed_forward(b, &b->norm2, x);
+    x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count, .weights = weights,
+                       .residual = x);                         /* [M,d] */
+    return feed_forward(b, &b->norm2, leave(b, &b->norm1, x)); /* [M,d] */
 }
 
-/* Self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
+/* x + self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
 static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct packed *target, struct wf_kv *cache, wf_tensor **weights)
 {
+    wf_tensor *y = enter(b, &b->norm1, x);
     if (!cache)
-        return wf_mha_forward(&b->self, x, .causal = true, .q_offsets = target->offsets, .sequences = target->count, .weights = weights);
-    wf_tensor *y = wf_mha_forward(&b->self, wf_reshape(x, cache->cache->rows, -1, wf_dim(x, -1)), .causal = true, .cache = cache);
-    return wf_reshape(y, wf_dim(x, 0), wf_dim(x, 1));
+        return wf_mha_forward(&b->self, y, .causal = true, .q_offsets = target->offsets, .sequences = target->count, .weights = weights,
+                              .residual = x);
+    const int64_t rows = cache->cache->rows, d = wf_dim(x, -1);
+    y = wf_mha_forward(&b->self, wf_reshape(y, rows, -1, d), .causal = true, .cache = cache, .residual = wf_reshape(x, rows, -1, d));
+    return wf_reshape(y, wf_dim(x, 0), d);
 }
 
 static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struct packed *target, wf_tensor *kv,
                                 const struct packed *source, struct wf_kv *cache, wf_tensor **weights, wf_tensor **cross_weights)
 {
-    x = leave(b, &b->norm1, x, decoder_self(b, enter(b, &b->norm1, x), target, cache, weights)); /* [N,d] */
-    wf_tensor *y = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory_kv = kv, .q_offsets = target->offsets,
-                                  .k_offsets = source->offsets, .sequences = target->count, .weights = cross_weights);
-    x = leave(b, &b->norm2, x, y);
-    return feed_forward(b, &b->norm3, x);
+    x = leave(b, &b->norm1, decoder_self(b, x, target, cache, weights)); /* [N,d] */
+    x = wf_mha_forward(&b->cross, enter(b, &b->norm2, x), .memory_kv = kv, .q_offsets = target->offsets, .k_offsets = source->offsets,
+                       .sequences = target->count, .weights = cross_weights, .residual = x);
+    return feed_forward(b, &b->norm3, leave(b, &b->norm2, x)); /* [N,d] */
 }
 
 struct seq2seq {

@@ -13,6 +13,9 @@
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);
 /* Whether p is a probability to drop by; the scope gets the error otherwise. */
 bool dropout_valid(wf_scope scope, double p);
+/* How a module ends: residual + dropout(y), or without the sum where residual is NULL. y is the module's own and is released, unless it is
+ * the result. */
+wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
 
 /* --- registry.c ---------------------------------------------------------------------------------------------------- */
 struct entry {

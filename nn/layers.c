@@ -48,7 +48,11 @@ void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t coun
 wf_tensor *wf_embedding_forward(const struct wf_embedding *m, wf_tensor *ids)
 {
     wf_tensor *x = wf_embedding(m->weight, ids);
-    return m->scale == 1 ? x : wf_scale(x, m->scale);
+    if (m->scale == 1)
+        return x;
+    wf_tensor *y = wf_scale(x, m->scale);
+    wf_release(x);
+    return y;
 }
 
 /* 0 stands for the default. */
@@ -99,6 +103,18 @@ bool dropout_valid(wf_scope scope, double p)
 void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p)
 {
     m->p = dropout_valid(scope, p) ? p : 0;
+}
+
+wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual)
+{
+    wf_tensor *z = dropout > 0 ? wf_dropout(y, dropout) : y; /* y itself where no elements are dropped */
+    if (z != y)
+        wf_release(y);
+    if (!residual)
+        return z;
+    wf_tensor *sum = wf_add(residual, z);
+    wf_release(z);
+    return sum;
 }
 
 wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x)

@@ -21,7 +21,8 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
                          .kv_heads = o->kv_heads > 0 ? o->kv_heads : heads,
                          .cross = o->cross,
                          .no_output = o->no_output,
-                         .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0};
+                         .dropout = dropout_valid(scope, o->dropout) ? o->dropout : 0,
+                         .residual_dropout = dropout_valid(scope, o->residual_dropout) ? o->residual_dropout : 0};
     if (heads < 1 || (o->d_key == 0 && d % heads != 0)) {
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "heads = %d does not divide the width %lld: choose a divisor", heads, (long long)d);
         m->heads = m->kv_heads = 1;
@@ -85,6 +86,7 @@ static wf_tensor *ragged_mask(wf_tape *tape, const struct wf_cache *cache, int64
 struct operands {
     wf_tensor *q, *k, *v, *mask;
     bool causal;
+    wf_tensor *made[2]; /* by this call: what q, k and v are, or are views of; may be NULL */
 };
 
 /* Puts the new keys and values into the cache and replaces k and v by all that are there. */
@@ -155,7 +157,8 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
         if (call->memory && call->memory_kv)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
         wf_tensor *kv = call->memory_kv ? call->memory_kv : wf_mha_memory(m, call->memory); /* [B,S,G(E+F)] */
-        a.q = wf_linear_forward(&m->q, x);                                                  /* [B,T,HE] */
+        a.q = a.made[0] = wf_linear_forward(&m->q, x);                                      /* [B,T,HE] */
+        a.made[1] = call->memory_kv ? NULL : kv;
         if (!wf_is_poison(kv) && wf_dim(kv, -1) != k + v)
             return wf_tape_fail(tape, WF_ERR_SHAPE, "attention: '%s' has width %lld, but .memory_kv needs the %lld of wf_mha_memory",
                                 wf_name_of(kv), (long long)wf_dim(kv, -1), (long long)(k + v));
@@ -164,7 +167,7 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     } else {
         if (call->memory || call->memory_kv)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
-        wf_tensor *qkv = wf_linear_forward(&m->qkv, x); /* [B,T,HE+GE+GF] */
+        wf_tensor *qkv = a.made[0] = wf_linear_forward(&m->qkv, x); /* [B,T,HE+GE+GF] */
         a.q = wf_slice(qkv, -1, 0, q);
         a.k = wf_slice(qkv, -1, q, k);
         a.v = wf_slice(qkv, -1, q + k, v);
@@ -175,5 +178,12 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
         wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal, .key_lengths = call->key_lengths,
                      .mask = a.mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
                      .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
-    return m->no_output ? y : wf_linear_forward(&m->out, y);           /* [B,T,d] */
+    wf_release(a.made[0]);
+    wf_release(a.made[1]);
+    if (!m->no_output) {
+        wf_tensor *heads = y;
+        y = wf_linear_forward(&m->out, heads); /* [B,T,d] */
+        wf_release(heads);
+    }
+    return end_branch(y, m->residual_dropout, call->residual);
 }

@@ -62,7 +62,7 @@ wf_tensor *wf_positions_forward(const struct wf_positions *m, wf_tensor *x, cons
     for (int64_t b = 0; b < rows; b++)
         for (int64_t t = 0; t < length; t++)
             place[b * length + t] = cache->length[b] + (int32_t)t;
-    return wf_add(x, wf_embedding(m->weight, wf_ids(tape, place, rows, length)));
+    return end_branch(wf_embedding(m->weight, wf_ids(tape, place, rows, length)), 0, x);
 }
 
 wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const int32_t *offsets, int sequences)
@@ -89,5 +89,5 @@ wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x, const
         for (int32_t t = 0; t < length; t++)
             place[offsets[i] + t] = t;
     }
-    return wf_add(x, wf_embedding(m->weight, wf_ids_of(tape, place, WF_SHAPE(wf_dim(x, 0))))); /* [N,d] */
+    return end_branch(wf_embedding(m->weight, wf_ids_of(tape, place, WF_SHAPE(wf_dim(x, 0)))), 0, x); /* [N,d] */
 }

@@ -2,7 +2,8 @@
 /* Modules: plain structs with an _init that declares their parameters in a scope and a _forward.
  *
  * Options are zero by default. Errors of declaring go to the registry, errors of a forward to the tape. Modules own
- * nothing: parameters belong to the registry. */
+ * no memory: parameters belong to the registry, values to the tape. A forward releases the inner tensors that it makes
+ * (wf_release), never its operands, so that they cost memory only while they are used. */
 #ifndef WEFT_NN_H
 #define WEFT_NN_H
 
@@ -66,19 +67,24 @@ WF_API void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p); /* 
 WF_API wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x);
 
 /* --- feed-forward: x [..., d] -> down(activation(up x)) [..., d] ---------------------------------------------------- */
+/* With .residual = r in a call: r + dropout(down(activation(up x))), the end of a residual branch. */
 enum wf_activation { WF_RELU, WF_GELU, WF_GELU_TANH, WF_SILU, WF_SWIGLU /* silu(gate x) * up x (Shazeer 2020) */ };
 struct wf_ffn {
     struct wf_linear up, gate, down;
     enum wf_activation activation;
-    double dropout;
+    double dropout, residual_dropout;
 };
 struct wf_ffn_options {
     enum wf_activation activation;
     bool no_bias;
-    double dropout; /* after the activation */
+    double dropout;          /* after the activation */
+    double residual_dropout; /* of the result, before .residual is added */
 };
 WF_API void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff, const struct wf_ffn_options *options);
-WF_API wf_tensor *wf_ffn_forward(const struct wf_ffn *m, wf_tensor *x);
+struct wf_ffn_call {
+    wf_tensor *residual; /* added to the result, as by wf_add(residual, result); NULL: none */
+};
+WF_API wf_tensor *wf_ffn_forward_with(const struct wf_ffn *m, wf_tensor *x, const struct wf_ffn_call *call);
 
 /* --- positions: x [B,T,d] -> x + position[start .. start+T-1] ------------------------------------------------------ */
 struct wf_positions {
@@ -103,7 +109,7 @@ struct wf_mha {
     struct wf_linear qkv, q, kv, out;
     int heads, kv_heads;
     int64_t d_key, d_value; /* per head */
-    double dropout;
+    double dropout, residual_dropout;
     bool cross, no_output;
 };
 struct wf_mha_options {
@@ -112,8 +118,9 @@ struct wf_mha_options {
     bool cross;             /* keys and values come from a memory */
     int64_t d_memory;       /* width of the memory; 0: d */
     bool no_bias;
-    bool no_output; /* no output projection of the concatenated heads */
-    double dropout; /* on the attention weights */
+    bool no_output;          /* no output projection of the concatenated heads */
+    double dropout;          /* on the attention weights */
+    double residual_dropout; /* of the result, before .residual is added */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
@@ -126,6 +133,7 @@ struct wf_mha_call {
     struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all of them */
     wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
     wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
+    wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
@@ -139,6 +147,7 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 #define wf_ffn_init(scope, m, d, d_ff, ...) wf_ffn_init_with(scope, m, d, d_ff, &(struct wf_ffn_options){__VA_ARGS__})
 #define wf_positions_init(scope, m, length, d, ...) wf_positions_init_with(scope, m, length, d, &(struct wf_positions_options){__VA_ARGS__})
 #define wf_mha_init(scope, m, d, heads, ...) wf_mha_init_with(scope, m, d, heads, &(struct wf_mha_options){__VA_ARGS__})
+#define wf_ffn_forward(m, x, ...) wf_ffn_forward_with(m, x, &(struct wf_ffn_call){__VA_ARGS__})
 #define wf_mha_forward(m, x, ...) wf_mha_forward_with(m, x, &(struct wf_mha_call){__VA_ARGS__})
 #endif
 
