@@ -157,13 +157,13 @@ bool node_record(wf_tape *tape, const struct node *n)
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
-    unsigned reads = inputs_read(n->op);
+    unsigned reads = values_read(n->op);
     for (int i = 0; i < n->inputs; i++) {
         wf_tensor *x = n->in[i];
         if (!x)
             continue;
         x->recorded = true;
-        if (reads >> i & 1)
+        if (reads & WF_READS_INPUT(i))
             value_root(x)->readers++;
         if (n->need >> i & 1)
             gradient_root(x)->uses++;
@@ -171,7 +171,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     for (int j = 0; j < n->outputs; j++) {
         /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
         n->out[j]->needs_grad = n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
-        if (n->op->reads_outputs)
+        if (reads & WF_READS_OUTPUT(j))
             n->out[j]->readers++;
     }
     return true;

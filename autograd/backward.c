@@ -19,9 +19,9 @@ static void give_up_value(wf_tape *tape, wf_tensor *x)
  * complete. */
 static void node_done(wf_tape *tape, const struct node *node)
 {
-    unsigned reads = inputs_read(node->op);
+    unsigned reads = values_read(node->op);
     for (int i = 0; i < node->inputs; i++) {
-        if (node->in[i] && reads >> i & 1) {
+        if (node->in[i] && reads & WF_READS_INPUT(i)) {
             wf_tensor *root = value_root(node->in[i]);
             root->readers--;
             give_up_value(tape, root);
@@ -34,7 +34,7 @@ static void node_done(wf_tape *tape, const struct node *node)
         }
     }
     for (int j = 0; j < node->outputs; j++) {
-        if (node->op->reads_outputs)
+        if (reads & WF_READS_OUTPUT(j))
             node->out[j]->readers--;
         give_up_value(tape, node->out[j]);
     }

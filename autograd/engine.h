@@ -142,10 +142,10 @@ static inline wf_array gradient_of(const wf_tensor *x)
     return g;
 }
 
-/* Bit i: the op's backward reads the value of input i. */
-static inline unsigned inputs_read(const wf_op *op)
+/* The op's mask of what its backward reads, in which 0 stands for everything. */
+static inline unsigned values_read(const wf_op *op)
 {
-    return op->keeps_inputs_away ? 0 : op->reads_inputs ? op->reads_inputs : ~0u;
+    return op->reads ? op->reads : ~WF_READS_NOTHING;
 }
 
 /* threads.c */

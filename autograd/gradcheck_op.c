@@ -145,10 +145,9 @@ static wf_status without_value(struct check *k, int input, unsigned need, enum l
 {
     char situation[200];
     if (input == OUTPUT)
-        snprintf(situation, sizeof situation, "backward reads the value of output 0, but the descriptor does not set reads_outputs");
+        snprintf(situation, sizeof situation, "backward reads the value of output 0, but .reads of the descriptor lacks it");
     else
-        snprintf(situation, sizeof situation,
-                 "backward reads the value of input %d, but the descriptor denies it (reads_inputs, keeps_inputs_away)", input);
+        snprintf(situation, sizeof situation, "backward reads the value of input %d, but .reads of the descriptor lacks it", input);
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
     wf_array value;
     wf_status status = check_operands(k, k->mode, need, layout, leaf, operand);
@@ -165,12 +164,13 @@ static wf_status without_value(struct check *k, int input, unsigned need, enum l
 static wf_status only_declared_values(struct check *k, unsigned real)
 {
     const wf_op *op = ((const struct applied *)k->ctx)->op;
-    unsigned reads = inputs_read(op);
+    unsigned reads = values_read(op);
     wf_status status = WF_OK;
     for (unsigned need = real; need; need = (need - 1) & real)
         for (int layout = LAYOUT_DENSE; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_DENSE); layout++)
             for (int i = OUTPUT; i < k->inputs && status == WF_OK; i++)
-                if (i == OUTPUT ? !op->reads_outputs && !op->view /* input 0's value */ : !(reads >> i & 1) && k->in[i].count > 0)
+                if (i == OUTPUT ? !(reads & WF_READS_OUTPUT(0)) && !op->view /* input 0's value */
+                                : !(reads & WF_READS_INPUT(i)) && k->in[i].count > 0)
                     status = without_value(k, i, need, (enum layout)layout);
     return status;
 }

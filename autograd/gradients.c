@@ -241,7 +241,7 @@ static wf_status retained_backward(wf_call *c)
     return add_to(c, &alias, &c->dout[0]);
 }
 
-static const wf_op op_retained_view = {.name = "retained view", .keeps_inputs_away = true, .backward = retained_backward};
+static const wf_op op_retained_view = {.name = "retained view", .reads = WF_READS_NOTHING, .backward = retained_backward};
 
 wf_tensor *wf_retain_grad(wf_tensor *x)
 {

@@ -55,7 +55,7 @@ static wf_status add_backward(wf_call *c)
             wf_grad_give(c, i, &c->dout[0]);
     return WF_OK;
 }
-BINARY(add, wf_add, 0.1, WF_FILL_NORMAL, .keeps_inputs_away = true)
+BINARY(add, wf_add, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* sub: y = a - b, so da = dy and db = -dy. */
 static wf_status sub_backward(wf_call *c)
@@ -69,7 +69,7 @@ static wf_status sub_backward(wf_call *c)
     }
     return WF_OK;
 }
-BINARY(sub, wf_subtract, 0.1, WF_FILL_NORMAL, .keeps_inputs_away = true)
+BINARY(sub, wf_subtract, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* mul: y = a b, so da = b dy and db = a dy. */
 static wf_status mul_backward(wf_call *c)
@@ -82,7 +82,7 @@ static wf_status mul_backward(wf_call *c)
         }
     return WF_OK;
 }
-BINARY(mul, wf_mul, 0.1, WF_FILL_NORMAL)
+BINARY(mul, wf_mul, 0.1, WF_FILL_NORMAL, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
 
 /* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da: a need not be kept. */
 static void minus_product(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)
@@ -106,7 +106,7 @@ static wf_status div_backward(wf_call *c)
     return WF_OK;
 }
 
-BINARY(div, wf_div, 0.15, WF_FILL_POSITIVE, .reads_inputs = 1u << 1, .reads_outputs = true)
+BINARY(div, wf_div, 0.15, WF_FILL_POSITIVE, .reads = WF_READS_INPUT(1) | WF_READS_OUTPUT(0))
 
 /* affine: y = s x + t, so dx = s dy. */
 struct affine {
@@ -136,7 +136,7 @@ static wf_status affine_backward(wf_call *c)
 #define AFFINE(s, t) ATTR(struct affine, s, t)
 const wf_op wf_op_affine = {.name = "affine",
                             .attr_size = sizeof(struct affine),
-                            .keeps_inputs_away = true,
+                            .reads = WF_READS_NOTHING,
                             .shape = wf_same_shape,
                             .forward = affine_forward,
                             .backward = affine_backward,

@@ -335,8 +335,8 @@ static wf_status attention_backward(wf_call *c)
 #define BOOLS(...) .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {__VA_ARGS__}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 const wf_op wf_op_attention = {
-    .name = "attention", .attr_size = sizeof(struct attention_attr), .random = true, .reads_outputs = true,
-    .reads_inputs = 1 << Q | 1 << K | 1 << V | 1 << MASK,
+    .name = "attention", .attr_size = sizeof(struct attention_attr), .random = true,
+    .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_OUTPUT(0),
     .shape = attention_shape, .forward = attention_forward, .backward = attention_backward,
     .cases = WF_CASES(
         {"plain", {{2, 5, 6}, {2, 5, 6}, {2, 5, 6}}, A(2, 2)},

@@ -69,7 +69,7 @@ static wf_status dropout_backward(wf_call *c)
 const wf_op wf_op_dropout = {.name = "dropout",
                              .attr_size = sizeof(struct dropout_attr),
                              .random = true,
-                             .keeps_inputs_away = true,
+                             .reads = WF_READS_NOTHING,
                              .shape = dropout_shape,
                              .forward = dropout_forward,
                              .backward = dropout_backward,

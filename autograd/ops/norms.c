@@ -132,7 +132,7 @@ static wf_status norm_backward(wf_call *c)
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
     .attr_size = sizeof(struct norm_attr),
-    .reads_inputs = 3,
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = norm_shape,
     .forward = norm_forward,
     .backward = norm_backward,
@@ -153,7 +153,7 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double 
  * h = dy gain and dr/dx_j = -r^2 xhat_j / D: dx = r (h - xhat mean(h xhat)). */
 const wf_op wf_op_rms_norm = {.name = "rms_norm",
                               .attr_size = sizeof(struct norm_attr),
-                              .reads_inputs = 3,
+                              .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
                               .shape = norm_shape,
                               .forward = norm_forward,
                               .backward = norm_backward,

@@ -156,6 +156,7 @@ static wf_status matmul_backward(wf_call *c)
 
 const wf_op wf_op_matmul = {
     .name = "matmul",
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = matmul_shape,
     .forward = matmul_forward,
     .backward = matmul_backward,
@@ -242,7 +243,7 @@ static wf_status linear_backward(wf_call *c)
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_linear = {
     .name = "linear",
-    .reads_inputs = 3,
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = linear_shape,
     .forward = linear_forward,
     .backward = linear_backward,

@@ -52,8 +52,7 @@ static wf_status softmax_backward(wf_call *c)
 }
 
 const wf_op wf_op_softmax = {.name = "softmax",
-                             .keeps_inputs_away = true,
-                             .reads_outputs = true,
+                             .reads = WF_READS_OUTPUT(0),
                              .shape = softmax_shape,
                              .forward = softmax_forward,
                              .backward = softmax_backward,

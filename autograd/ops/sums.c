@@ -136,7 +136,7 @@ static wf_status sum_backward(wf_call *c)
 const wf_op wf_op_sum_dim = {
     .name = "sum_dim",
     .attr_size = sizeof(struct sum_attr),
-    .keeps_inputs_away = true,
+    .reads = WF_READS_NOTHING,
     .shape = sum_shape,
     .forward = sum_forward,
     .backward = sum_backward,

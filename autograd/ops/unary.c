@@ -8,8 +8,8 @@
 
 /* An op by the kernel of its name, its gradient dx = grad(value, dy) where value is `in` or `out`, whichever serves, and its constructor.
  */
-#define READS_in .reads_inputs = 1
-#define READS_out .keeps_inputs_away = true, .reads_outputs = true
+#define READS_in .reads = WF_READS_INPUT(0)
+#define READS_out .reads = WF_READS_OUTPUT(0)
 #define UNARY(op, how, cost, grad, value, grad_cost)                                                                                       \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \

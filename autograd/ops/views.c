@@ -173,7 +173,7 @@ static wf_status dense_backward(wf_call *c)
 }
 
 const wf_op wf_op_dense = {.name = "dense",
-                           .keeps_inputs_away = true,
+                           .reads = WF_READS_NOTHING,
                            .shape = dense_shape,
                            .forward = dense_forward,
                            .backward = dense_backward,
@@ -220,7 +220,7 @@ static wf_status expand_backward(wf_call *c)
 const wf_op wf_op_expand = {
     .name = "expand",
     .attr_size = sizeof(wf_shape),
-    .keeps_inputs_away = true,
+    .reads = WF_READS_NOTHING,
     .view = true,
     .shape = expand_shape,
     .backward = expand_backward,
@@ -306,7 +306,7 @@ static wf_status concat_backward(wf_call *c)
 const wf_op wf_op_concat = {
     .name = "concat",
     .attr_size = sizeof(struct concat),
-    .keeps_inputs_away = true,
+    .reads = WF_READS_NOTHING,
     .shape = concat_shape,
     .forward = concat_forward,
     .backward = concat_backward,

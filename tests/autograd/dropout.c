@@ -169,7 +169,7 @@ static wf_status noise_backward(wf_call *c)
 
 static const wf_op op_noise = {.name = "noise",
                                .random = true,
-                               .keeps_inputs_away = true,
+                               .reads = WF_READS_NOTHING,
                                .shape = noise_shape,
                                .forward = noise_forward,
                                .backward = noise_backward,

@@ -269,7 +269,7 @@ static wf_status windows_backward(wf_call *c)
 }
 
 static const wf_op op_windows = {.name = "windows",
-                                 .keeps_inputs_away = true,
+                                 .reads = WF_READS_NOTHING,
                                  .view = true,
                                  .shape = windows_shape,
                                  .backward = windows_backward,
@@ -284,7 +284,7 @@ static wf_status outside_shape(wf_call *c)
 }
 
 static const wf_op op_outside = {
-    .name = "outside", .keeps_inputs_away = true, .view = true, .shape = outside_shape, .backward = windows_backward};
+    .name = "outside", .reads = WF_READS_NOTHING, .view = true, .shape = outside_shape, .backward = windows_backward};
 
 START_TEST(an_op_that_repeats_elements)
 {

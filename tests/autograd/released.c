@@ -63,15 +63,15 @@ static const wf_op weigh = {
     .shape = weigh_shape,
     .forward = weigh_forward,
     .backward = weigh_backward,
-    .reads_outputs = true,
     .cases = WF_CASES({"matrices", {{3, 5}, {3, 5}, {3, 5}}, {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_BOOLS}}),
 };
 
-static wf_status check_as(wf_op op, unsigned reads_inputs, bool keeps_inputs_away, bool reads_outputs, wf_error *error)
+/* A is input 0 and so on; Y is the output. */
+enum { Y = WF_MAX_INPUTS };
+
+static wf_status check_as(wf_op op, unsigned reads, wf_error *error)
 {
-    op.reads_inputs = reads_inputs;
-    op.keeps_inputs_away = keeps_inputs_away;
-    op.reads_outputs = reads_outputs;
+    op.reads = reads;
     return wf_check_op(&op, NULL, error);
 }
 
@@ -84,42 +84,43 @@ static wf_status check_as(wf_op op, unsigned reads_inputs, bool keeps_inputs_awa
 
 START_TEST(declared_right)
 {
-    ck_ok(check_as(weigh, 1u << A | 1u << KEEP, false, true, error));
-    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP, false, true, error));
-    ck_ok(check_as(weigh, 0, false, true, error)); /* all inputs */
+    ck_ok(check_as(weigh, 1u << A | 1u << KEEP | 1u << Y, error));
+    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    ck_ok(check_as(weigh, 0, error)); /* everything */
 }
 END_TEST
 
 START_TEST(denied_input)
 {
-    must_name("input 0", weigh, 1u << B | 1u << KEEP, false, true);
-    must_name("input 0", weigh, 1u << KEEP, false, true);
-    must_name("input 0", weigh, 0, true, true);
+    must_name("input 0", weigh, 1u << B | 1u << KEEP | 1u << Y);
+    must_name("input 0", weigh, 1u << KEEP | 1u << Y);
+    must_name("input 0", weigh, 1u << Y);
+    must_name("input 0", weigh, WF_READS_NOTHING | 1u << Y);
 }
 END_TEST
 
 START_TEST(denied_bools)
 {
-    must_name("input 2", weigh, 1u << A, false, true);
-    must_name("input 2", weigh, 1u << A | 1u << B, false, true);
+    must_name("input 2", weigh, 1u << A | 1u << Y);
+    must_name("input 2", weigh, 1u << A | 1u << B | 1u << Y);
 }
 END_TEST
 
 START_TEST(denied_output)
 {
-    must_name("output 0", weigh, 1u << A | 1u << KEEP, false, false);
-    must_name("output 0", weigh, 0, false, false);
+    must_name("output 0", weigh, 1u << A | 1u << KEEP);
+    must_name("output 0", weigh, 1u << A | 1u << B | 1u << KEEP);
 }
 END_TEST
 
 START_TEST(denied_input_read_in_some_cases)
 {
     da_from = B_IN_VIEWS;
-    ck_ok(check_as(weigh, 0, false, true, error));
-    must_name("input 1", weigh, 1u << A | 1u << KEEP, false, true);
+    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    must_name("input 1", weigh, 1u << A | 1u << KEEP | 1u << Y);
     da_from = B_WHEN_ALONE;
-    ck_ok(check_as(weigh, 0, false, true, error));
-    must_name("input 1", weigh, 1u << A | 1u << KEEP, false, true);
+    ck_ok(check_as(weigh, 1u << A | 1u << B | 1u << KEEP | 1u << Y, error));
+    must_name("input 1", weigh, 1u << A | 1u << KEEP | 1u << Y);
 }
 END_TEST
 
@@ -159,11 +160,11 @@ START_TEST(denied_ids)
         .shape = rows_shape,
         .forward = rows_forward,
         .backward = rows_backward,
-        .reads_inputs = 1u << 1,
+        .reads = WF_READS_INPUT(1),
         .cases = WF_CASES({.in = {{5, 3}, {4}}, .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, 5}}),
     };
     ck_ok(wf_check_op(&op, NULL, error));
-    op.reads_inputs = 1u << 0;
+    op.reads = WF_READS_INPUT(0);
     wf_error error = {0};
     ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_NUMERIC);
     ck_assert_msg(strstr(error.message, "rows, case 0: backward reads the value of input 1,"), "%s", error.message);
@@ -185,10 +186,10 @@ START_TEST(in_a_function)
     ck_ok(wf_check_function(weigh_inside, &op, 2, shapes, NULL, NULL, error));
 #ifndef __SANITIZE_ADDRESS__ /* which ends the program at the read, with the place */
     wf_error error = {0};
-    op.reads_inputs = 1u << B | 1u << KEEP;
+    op.reads = 1u << B | 1u << KEEP | 1u << Y;
     ck_assert_int_eq(wf_check_function(weigh_inside, &op, 2, shapes, NULL, NULL, &error), WF_ERR_NUMERIC);
     op = weigh;
-    op.reads_outputs = false;
+    op.reads = 1u << A | 1u << B | 1u << KEEP;
     ck_assert_int_eq(wf_check_function(weigh_inside, &op, 2, shapes, NULL, NULL, &error), WF_ERR_NUMERIC);
 #endif
 }

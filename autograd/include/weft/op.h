@@ -66,16 +66,19 @@ struct wf_cases {
         (const struct wf_case[]){__VA_ARGS__}, (int)(sizeof((const struct wf_case[]){__VA_ARGS__}) / sizeof(struct wf_case))               \
     }
 
+#define WF_READS_INPUT(i) (1u << (i))
+#define WF_READS_OUTPUT(j) (1u << (WF_MAX_INPUTS + (j)))
+#define WF_READS_NOTHING (1u << 31)
+
 struct wf_op {
     const char *name;
     size_t attr_size;
-    int outputs;            /* 0: 1 */
-    bool random;            /* uses dropout_call, so that each call has its own */
-    bool keeps_inputs_away; /* backward reads no input value (it may be reused) ... */
-    unsigned reads_inputs;  /* ... or exactly these (bit i: in[i]); when keeps_inputs_away is false and this is 0: all */
-    bool reads_outputs;     /* backward reads output values */
-    bool view;              /* the outputs are views of in[0], without a copy and without a forward: `shape` sets also their data and
-                               strides. Elements may be repeated (stride 0, windows): dout is dense, and backward adds it up */
+    int outputs;    /* 0: 1 */
+    bool random;    /* uses dropout_call, so that each call has its own */
+    unsigned reads; /* values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING; 0: all of
+                       them. The memory of the others is reused before. */
+    bool view;      /* the outputs are views of in[0], without a copy and without a forward: `shape` sets also their data and
+                       strides. Elements may be repeated (stride 0, windows): dout is dense, and backward adds it up */
     wf_status (*shape)(wf_call *c);
     wf_status (*forward)(wf_call *c);
     wf_status (*backward)(wf_call *c); /* NULL: no gradients (all outputs are constants) */
