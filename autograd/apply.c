@@ -158,6 +158,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     tape->last = node;
     tape->nodes++;
     unsigned reads = values_read(n->op);
+    wf_tensor *cut = NULL;
     for (int i = 0; i < n->inputs; i++) {
         wf_tensor *x = n->in[i];
         if (!x)
@@ -165,14 +166,18 @@ bool node_record(wf_tape *tape, const struct node *n)
         x->recorded = true;
         if (reads & WF_READS_INPUT(i))
             value_root(x)->readers++;
-        if (n->need >> i & 1)
-            gradient_root(x)->uses++;
+        if (n->need >> i & 1) {
+            wf_tensor *root = gradient_root(x);
+            root->uses++;
+            cut = root->cut ? root->cut : cut;
+        }
     }
     for (int j = 0; j < n->outputs; j++) {
         /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
         n->out[j]->needs_grad = n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
         if (reads & WF_READS_OUTPUT(j))
             n->out[j]->readers++;
+        n->out[j]->cut = cut;
     }
     return true;
 }
@@ -262,10 +267,6 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         if (in[i]->kind == TENSOR_PARAMETER && tape->mode != WF_INFER && !(in[i] = tape_leaf(tape, in[i])))
             return;
         node.need |= (unsigned)(tape->mode != WF_INFER && op->backward && in[i]->needs_grad) << i;
-    }
-    if (tape->backward_done) {
-        wf_tape_fail(tape, WF_ERR_STATE, "%s: called after wf_backward: call wf_tape_reset first", op->name);
-        return;
     }
     if (op->random)
         node.dropout_call = tape->dropout_calls++;

@@ -46,9 +46,10 @@ struct wf_tensor {
     const char *name;               /* given by the user or the parameter; may be NULL */
     const char *made_by;            /* op */
     wf_tensor *base;                /* a view's parent */
+    wf_tensor *cut;                 /* NULL, or the tensor behind which no gradient flows, because the record that made it is gone */
     struct buffer *buffer;          /* of a root made by an op */
     int readers;                    /* records whose backward will read the value (roots) */
-    int uses;                       /* records that will add to the gradient (leaves) */
+    int uses;                       /* records that will add to the gradient */
     struct wf_parameter_info *info; /* of parameters and leaves */
     bool has_grad;
     struct buffer *grad_buffer;
@@ -111,9 +112,11 @@ struct wf_tape {
     struct node *last;
     int64_t nodes;
     uint32_t dropout_calls;
-    bool backward_done, check_finite;
-    bool erase; /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
-                   gives nothing out twice in a pass */
+    bool check_finite;
+    bool differentiated; /* wf_backward ran in this pass */
+    bool walking;        /* it is running */
+    bool erase;          /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
+                            gives nothing out twice in a pass */
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
     struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */
@@ -172,7 +175,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
-void gradient_seed(wf_call *c, wf_tensor *x);
+void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
 /* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
 bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
 

@@ -181,15 +181,12 @@ static struct buffer *owner_of(const struct call_state *state, const wf_array *g
     return b;
 }
 
-/* Adds g to x's gradient. */
-static wf_status add_to(wf_call *c, wf_tensor *x, const wf_array *g)
+void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g)
 {
     bool accumulate;
     wf_array target = gradient_target(c, x, &accumulate);
-    if (!target.data)
-        return WF_ERR_MEMORY;
-    (accumulate ? strided_add : wf_array_copy)(&target, g);
-    return WF_OK;
+    if (target.data)
+        (accumulate ? strided_add : wf_array_copy)(&target, g);
 }
 
 void wf_grad_give(wf_call *c, int input, const wf_array *g)
@@ -218,16 +215,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
             return;
         }
     }
-    add_to(c, x, g);
-}
-
-/* The gradient of x with respect to the sum of itself: ones. */
-void gradient_seed(wf_call *c, wf_tensor *x)
-{
-    wf_real one = 1;
-    wf_shape shape = wf_array_shape(&x->a);
-    wf_array scalar = wf_array_dense(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
-    add_to(c, x, &ones);
+    gradient_add(c, x, g);
 }
 
 /* --- retained views ------------------------------------------------------------------------------------------------ */
@@ -238,7 +226,8 @@ static wf_status retained_backward(wf_call *c)
     struct call_state *state = c->internal;
     wf_tensor alias = *state->node->out[0];
     alias.retain = false;
-    return add_to(c, &alias, &c->dout[0]);
+    gradient_add(c, &alias, &c->dout[0]);
+    return c->tape->error.code;
 }
 
 static const wf_op op_retained_view = {.name = "retained view", .reads = WF_READS_NOTHING, .backward = retained_backward};
@@ -254,6 +243,11 @@ wf_tensor *wf_retain_grad(wf_tensor *x)
         return &tape->poison;
     if (!x->needs_grad)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_retain_grad: '%s' needs no gradient", wf_name_of(x));
+    if (gradient_root(x)->cut)
+        return wf_tape_fail(tape, WF_ERR_STATE,
+                            "wf_retain_grad: no gradient will reach '%s', whose record an earlier wf_backward used up: call "
+                            "wf_retain_grad before that, or give it .retain = true",
+                            wf_name_of(x));
     const bool shared = x->base && !x->apart; /* with its root */
     if (shared && x->recorded)
         return wf_tape_fail(tape, WF_ERR_STATE,

@@ -74,6 +74,10 @@ static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
 {
     wf_tape_use(tape);
+    if (tape->walking) {
+        wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_reset: called inside wf_backward, from a ready function: reset the tape after it");
+        return;
+    }
     tape->generation++;
     tape->poison.generation = tape->generation;
     tape->set[tape->generation & 1].used = 0;
@@ -88,7 +92,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     tape->last = NULL;
     tape->nodes = 0;
     tape->dropout_calls = 0;
-    tape->backward_done = false;
+    tape->differentiated = false;
     if ((unsigned)mode > WF_GRADIENTS)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_reset: the mode %d is unknown: give WF_INFER, WF_TRAIN or WF_GRADIENTS", (int)mode);
 }

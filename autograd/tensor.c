@@ -261,7 +261,7 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return tape->error.code;
     if (x->kind == TENSOR_LEAF && slab_view(x, view))
         return WF_OK;
-    if (x->generation != tape->generation || !tape->backward_done || !x->has_grad)
+    if (x->generation != tape->generation || !tape->differentiated || !x->has_grad)
         return WF_ERR_STATE; /* a question, which fails no pass */
     *view = gradient_of(x);
     return WF_OK;

@@ -134,7 +134,8 @@ struct wf_grads {
     bool *valid;   /* [parameters]: a gradient was written since the last zero; otherwise the region counts as 0 */
     int parameters;
     bool broken;                             /* a backward failed: the gradients are invalid */
-    void (*ready)(void *ctx, int parameter); /* called when a parameter's gradient is complete in a backward; may be NULL */
+    void (*ready)(void *ctx, int parameter); /* called in a backward without .retain, when no record that adds to the parameter's gradient
+                                                is left; may be NULL */
     void *ready_ctx;
     uint64_t registry; /* wf_parameter_info.registry of the parameters */
 };

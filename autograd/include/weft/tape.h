@@ -142,19 +142,32 @@ WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
 
-/* Gradients of x (of the sum of its elements) with respect to all its inputs and parameters. Gradients of parameters are added to
- * those in wf_grads since wf_grads_zero. Inner gradients are released after their last use, and memory of values that are no longer
- * needed is reused: after wf_backward only parameters, inputs, x, and tensors given to wf_keep or wf_retain_grad can be read.
- * A second backward over the same record and a backward in WF_INFER are refused. On an error the gradients are marked invalid and
- * optimisers refuse them. */
-WF_API wf_status wf_backward(wf_tensor *x) WF_CHECKED;
+struct wf_backward_options {
+    wf_tensor *gradient; /* of a loss with respect to x, in x's shape; NULL: ones, for the gradients of the sum of x's elements */
+    bool retain;         /* another backward over what is recorded now will follow */
+};
+/* Gradients with respect to all inputs and parameters that x depends on: wf_backward(loss), wf_backward(y, .gradient = dy).
+ *
+ * They are added up over all calls of a pass, in parameters' wf_grads since wf_grads_zero. Inner gradients are released after their last
+ * use. A backward uses up all that was recorded before it, and memory of values that are no longer needed is reused: afterwards only
+ * parameters, inputs, x, .gradient, and tensors given to wf_keep or wf_retain_grad can be read.
+ *
+ * Several losses, one after the other: all calls but the last with .retain, which keeps records and values. Ops may follow a backward, and
+ * a backward those: over what was recorded since, or was retained. A backward that leads to a record which is used up is refused, and so is
+ * one in WF_INFER. There are no gradients of gradients.
+ *
+ * On an error the gradients are marked invalid and optimisers refuse them. */
+WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_backward(x, ...) wf_backward_with(x, &(struct wf_backward_options){__VA_ARGS__})
+#endif
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */
 WF_API wf_tensor *wf_retain_grad(wf_tensor *x);
-/* The gradient of an input, a retained tensor or a parameter, as a view. A parameter's is that of the wf_grads which the pass on this
- * thread's tape writes to, and the registry's where the pass did not use the parameter. WF_ERR_STATE where there is none (no wf_backward
- * yet, or an inner tensor without wf_retain_grad); the tape goes on. */
+/* The gradient of an input, a retained tensor or a parameter, as a view that is valid until the next backward. A parameter's is that of the
+ * wf_grads which the pass on this thread's tape writes to, and the registry's where the pass did not use the parameter. WF_ERR_STATE where
+ * there is none (no wf_backward yet, or an inner tensor without wf_retain_grad); the tape goes on. */
 WF_API wf_status wf_grad(const wf_tensor *x, wf_array *view) WF_CHECKED;
 
 /* The same value as a leaf without a gradient: a copy; of a parameter its memory, which an optimiser changes. */
