@@ -7,8 +7,14 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/ops_all.h>
 #include <weft/ops.h>
 #include <weft/random.h>
+
+void wf_tape_erase(wf_tape *tape)
+{
+    tape->erase = true;
+}
 
 bool check_is_real(const struct check_input *in)
 {
@@ -72,7 +78,7 @@ wf_status check_begin(struct check *k, const struct wf_gradcheck_options *option
     k->arena = k->tape ? wf_arena_new() : NULL;
     if (!k->arena)
         return wf_error_set(k->error, WF_ERR_MEMORY, "no memory for the gradient check");
-    k->tape->erase = true;
+    wf_tape_erase(k->tape);
     char text[96];
     for (int i = 0; i < k->inputs; i++) {
         struct check_input *in = &k->in[i];

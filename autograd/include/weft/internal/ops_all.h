@@ -12,6 +12,9 @@
 /* True for a result of an op with .view that needs a gradient: wf_apply_view refuses views of it. */
 bool wf_gradient_is_apart(const wf_tensor *x);
 
+/* For checks: wf_backward gives up values of any size, not only large ones, and memory that is given up reads as NaN. */
+void wf_tape_erase(wf_tape *tape);
+
 int wf_op_count(void);
 const wf_op *wf_op_at(int index);
 

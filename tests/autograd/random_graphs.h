@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Random graphs over all differentiable ops, for tests of gradients: a graph is a function of a seed and of the values of its leaves.
+ *
+ * A graph is built once at its base point (`moving` = -1) and again with one leaf moved. What must not follow a moved leaf is noted at
+ * the base point and read from the notes later: constants (wf_detach, attention weights), and choices that depend on values, such as
+ * whether a tensor is far enough from 0 for a ReLU. */
+#ifndef TESTS_RANDOM_GRAPHS_H
+#define TESTS_RANDOM_GRAPHS_H
+
+#include <weft/nn.h>
+#include <weft/random.h>
+
+enum { LEAVES = 64, POOL = 96, MOST = 400 /* elements of a tensor */ };
+
+struct leaf {
+    const char *what;
+    wf_tensor *tensor; /* of the base run */
+    wf_real *value;    /* of the base point */
+    int64_t count;
+};
+
+struct graph {
+    wf_tape *tape;     /* of the seed: */
+    wf_tape *tapes[2]; /* the second gives up values of any size in backward, and erases them */
+    wf_registry *registry;
+    uint64_t seed;
+    wf_rng rng; /* of the structure, which depends on the seed alone */
+    bool train; /* with dropout */
+    struct leaf leaf[LEAVES];
+    int leaves, parameters, ops;
+    wf_tensor *pool[POOL];
+    bool chosen[POOL];        /* as an operand */
+    int pooled, given;        /* tensors; those that are no result of an op */
+    wf_tensor *first;         /* an input that needs a gradient */
+    int moving;               /* this leaf stands at value + step * direction; -1: none does */
+    const wf_real *direction; /* of `moving` */
+    double step;
+    wf_real *notes;
+    int64_t noted, room;
+    char text[8000]; /* the ops of the base run */
+    size_t written;
+    struct {
+        struct wf_linear linear;
+        struct wf_mha self, cross;
+        struct wf_ffn ffn[4];
+        struct wf_rms_norm rms;
+        struct wf_layer_norm norm;
+    } module;
+};
+
+struct graph *graph_new(void);
+void graph_free(struct graph *g);
+/* A pass on g's tape: leaves, ops and outputs of the graph `g->seed`. Returns what is derived: a real tensor, of one element or several. */
+wf_tensor *graph_run(struct graph *g, wf_mode mode);
+/* The sum of the elements of a tensor; the test ends where it cannot be read. */
+double graph_value(const struct graph *g, const wf_tensor *y);
+
+/* --- for the ops ---------------------------------------------------------------------------------------------------- */
+static inline int64_t below(struct graph *g, int64_t n)
+{
+    return (int64_t)wf_rng_below(&g->rng, (uint64_t)n);
+}
+static inline int64_t count_of(const wf_tensor *x)
+{
+    wf_shape s = wf_shape_of(x);
+    return wf_shape_count(&s);
+}
+/* One of the tensors so far, more often a late one. */
+wf_tensor *graph_any(struct graph *g);
+/* One more tensor, of a random op, and the op's name; NULL where no operands fit. */
+wf_tensor *graph_op(struct graph *g, const char **name);
+/* The value of x at the base point, a constant. */
+wf_tensor *graph_fixed(struct graph *g, wf_tensor *x);
+/* Smallest and largest magnitude of x at the base point. */
+void graph_magnitudes(struct graph *g, wf_tensor *x, double *least, double *most);
+/* x, whose gradient is checked too: what is added to it is a leaf whose value is 0. */
+wf_tensor *graph_probed(struct graph *g, wf_tensor *x);
+
+#endif

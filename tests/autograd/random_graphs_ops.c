@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* The ops of random graphs: each chooses operands that fit among the tensors so far. See random_graphs.h. */
+#include "random_graphs.h"
+
+#include <string.h>
+
+/* --- choosing operands ---------------------------------------------------------------------------------------------- */
+
+wf_tensor *graph_any(struct graph *g)
+{
+    int n = g->pooled;
+    int64_t i = below(g, 3) ? n - 1 - below(g, n < 6 ? n : 6) : below(g, n);
+    g->chosen[i] = true;
+    return g->pool[i];
+}
+
+/* One of these dims; -1 leaves a dim open. NULL where 16 tries find none. */
+static wf_tensor *of_dims(struct graph *g, int ndim, int64_t d0, int64_t d1, int64_t d2)
+{
+    const int64_t dims[] = {d0, d1, d2};
+    for (int i = 0; i < 16; i++) {
+        wf_tensor *x = graph_any(g);
+        bool fits = wf_ndim(x) == ndim;
+        for (int d = 0; d < ndim && fits; d++)
+            fits = dims[d] < 0 || wf_dim(x, d) == dims[d];
+        if (fits)
+            return x;
+    }
+    return NULL;
+}
+
+/* One whose last dims are these: d1 the last, d0 that before, -1 open. */
+static wf_tensor *ending(struct graph *g, int64_t d0, int64_t d1)
+{
+    for (int i = 0; i < 16; i++) {
+        wf_tensor *x = graph_any(g);
+        if (wf_ndim(x) >= (d0 == 0 ? 1 : 2) && (d0 <= 0 || wf_dim(x, -2) == d0) && (d1 < 0 || wf_dim(x, -1) == d1))
+            return x;
+    }
+    return NULL;
+}
+
+/* One that broadcasts with a. */
+static wf_tensor *beside(struct graph *g, wf_tensor *a)
+{
+    wf_shape x = wf_shape_of(a), out;
+    for (int i = 0; i < 16; i++) {
+        wf_tensor *b = graph_any(g);
+        wf_shape y = wf_shape_of(b);
+        if (wf_shape_broadcast(&x, &y, &out) && wf_shape_count(&out) <= MOST)
+            return b;
+    }
+    return a;
+}
+
+static wf_tensor *positive(wf_tensor *x)
+{
+    return wf_affine(wf_mul(x, x), 1, 0.7);
+}
+
+static wf_tensor *ids(struct graph *g, const wf_shape *shape, int64_t limit, int32_t ignore)
+{
+    int32_t id[MOST];
+    for (int64_t i = 0, n = wf_shape_count(shape); i < n; i++)
+        id[i] = ignore && !below(g, 4) ? ignore : (int32_t)below(g, limit);
+    return wf_ids_of(g->tape, id, shape);
+}
+
+static wf_shape without_last(const wf_tensor *x)
+{
+    wf_shape s = wf_shape_of(x);
+    s.ndim--;
+    return s;
+}
+
+/* --- ops: NULL where no operands fit ---------------------------------------------------------------------------------- */
+
+static wf_tensor *arithmetic(struct graph *g)
+{
+    wf_tensor *a = graph_any(g), *b = beside(g, a);
+    switch (below(g, 6)) {
+    case 0:
+    case 1:
+        return wf_add(a, b);
+    case 2:
+        return wf_subtract(a, b);
+    case 3:
+    case 4:
+        return wf_mul(a, b);
+    default:
+        return wf_div(a, positive(b));
+    }
+}
+
+static wf_tensor *function(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    double least, most;
+    switch (below(g, 12)) {
+    case 0:
+        return wf_affine(x, 0.1 * (double)(below(g, 41) - 20), 0.1 * (double)(below(g, 41) - 20));
+    case 1:
+        return wf_scale(x, 1.5);
+    case 2:
+        return wf_neg(x);
+    case 3:
+        return wf_exp(x);
+    case 4:
+        return wf_log(positive(x));
+    case 5:
+        return wf_sqrt(positive(x));
+    case 6:
+        return wf_tanh(x);
+    case 7:
+        return wf_sigmoid(x);
+    case 8:
+        return wf_gelu(x);
+    case 9:
+        return wf_gelu_tanh(x);
+    case 10:
+        return wf_silu(x);
+    default:
+        graph_magnitudes(g, x, &least, &most);
+        return wf_relu(least > 1e-3 ? x : positive(x));
+    }
+}
+
+static wf_tensor *reshape(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    wf_shape s = wf_shape_of(x);
+    int d = s.ndim ? (int)below(g, s.ndim) : 0;
+    if (s.ndim > 1 && below(g, 2)) { /* two dims become one */
+        d = d < s.ndim - 1 ? d : s.ndim - 2;
+        s.dim[d] *= s.dim[d + 1];
+        memmove(s.dim + d + 1, s.dim + d + 2, (size_t)(WF_MAX_DIMS - d - 2) * sizeof *s.dim);
+        s.ndim--;
+    } else if (s.ndim < 4) { /* a dim becomes two, or a 1 is added */
+        int64_t part = s.ndim == 0 ? 1 : s.dim[d] % 2 == 0 ? 2 : s.dim[d] % 3 == 0 ? 3 : 1;
+        memmove(s.dim + d + 1, s.dim + d, (size_t)(WF_MAX_DIMS - d - 1) * sizeof *s.dim);
+        s.ndim++;
+        s.dim[d] = part;
+        s.dim[d + 1] = s.ndim > 1 ? s.dim[d + 1] / part : 1;
+    }
+    if (s.ndim > 0 && below(g, 2))
+        s.dim[below(g, s.ndim)] = -1;
+    return wf_reshape_to(x, &s);
+}
+
+static wf_tensor *expand(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    wf_shape s = wf_shape_of(x);
+    if (s.ndim < 4 && below(g, 2)) {
+        memmove(s.dim + 1, s.dim, (WF_MAX_DIMS - 1) * sizeof *s.dim);
+        s.ndim++;
+        s.dim[0] = 1 + below(g, 3);
+    }
+    for (int d = s.ndim - wf_ndim(x); d < s.ndim; d++)
+        s.dim[d] = s.dim[d] == 1 ? 1 + below(g, 3) : s.dim[d];
+    return wf_shape_count(&s) <= MOST ? wf_expand_to(x, &s) : NULL;
+}
+
+static wf_tensor *transpose(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    int n = wf_ndim(x);
+    return n ? wf_transpose(x, (int)below(g, n), (int)below(g, 2 * n) - n) : NULL;
+}
+
+static wf_tensor *slice(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    if (wf_ndim(x) == 0)
+        return NULL;
+    int d = (int)below(g, wf_ndim(x));
+    int64_t size = wf_dim(x, d), start = below(g, size), length = 1 + below(g, size - start);
+    return wf_slice(x, below(g, 2) ? d : d - wf_ndim(x), below(g, 2) ? start : start - size, length);
+}
+
+static wf_tensor *split(struct graph *g)
+{
+    wf_tensor *x = graph_any(g), *part[6];
+    int d = wf_ndim(x) ? (int)below(g, wf_ndim(x)) : 0, n = 1 + (int)below(g, 6);
+    if (wf_ndim(x) == 0 || wf_dim(x, d) % n != 0 || g->pooled + n > POOL - 16)
+        return NULL;
+    wf_split(x, d, n, part);
+    for (int i = 1; i < n; i++)
+        g->pool[g->pooled++] = part[i];
+    return part[0];
+}
+
+static wf_tensor *dense(struct graph *g)
+{
+    return wf_dense(graph_any(g));
+}
+
+static wf_tensor *concat(struct graph *g)
+{
+    wf_tensor *a = graph_any(g), *part[WF_MAX_INPUTS] = {a};
+    int64_t elements = count_of(a);
+    int n = 1, want = 1 + (int)below(g, WF_MAX_INPUTS), ndim = wf_ndim(a), d = ndim ? (int)below(g, ndim) : 0;
+    if (ndim == 0)
+        return NULL;
+    for (int i = 0; i < 24 && n < want; i++) {
+        wf_tensor *b = graph_any(g);
+        bool fits = wf_ndim(b) == ndim;
+        for (int k = 0; k < ndim && fits; k++)
+            fits = k == d || wf_dim(b, k) == wf_dim(a, k);
+        if (fits && elements + count_of(b) <= MOST) {
+            part[n++] = b;
+            elements += count_of(b);
+        }
+    }
+    return wf_concat(part, n, d - (int)below(g, 2) * ndim);
+}
+
+static wf_tensor *sums(struct graph *g)
+{
+    wf_tensor *x = graph_any(g);
+    int n = wf_ndim(x), d = n ? (int)below(g, 2 * n) - n : 0;
+    switch (n ? below(g, 6) : below(g, 2)) {
+    case 0:
+        return wf_sum(x);
+    case 1:
+        return wf_mean(x);
+    case 2:
+    case 3:
+        return wf_sum_dim(x, d, below(g, 2));
+    default:
+        return wf_mean_dim(x, d, below(g, 2));
+    }
+}
+
+static wf_tensor *matmul(struct graph *g)
+{
+    wf_tensor *a = ending(g, -1, -1), *b = NULL;
+    for (int i = 0; a && !b && i < 6; i++) {
+        b = below(g, 2) ? ending(g, wf_dim(a, -1), -1) : ending(g, -1, wf_dim(a, -1));
+        if (b && wf_dim(b, -2) != wf_dim(a, -1))
+            b = wf_transpose(b, -1, -2);
+        if (!b)
+            return NULL;
+        wf_shape x = wf_shape_of(a), y = wf_shape_of(b), out;
+        x.ndim -= 2;
+        y.ndim -= 2;
+        if (!wf_shape_broadcast(&x, &y, &out) || wf_shape_count(&out) * wf_dim(a, -2) * wf_dim(b, -1) > MOST)
+            b = NULL;
+    }
+    return b ? wf_matmul(a, b) : NULL;
+}
+
+static wf_tensor *linear(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1), *weight = x ? of_dims(g, 2, -1, wf_dim(x, -1), 0) : NULL;
+    if (!weight || count_of(x) / wf_dim(x, -1) * wf_dim(weight, 0) > MOST)
+        return NULL;
+    return wf_linear(x, weight, below(g, 2) ? of_dims(g, 1, wf_dim(weight, 0), 0, 0) : NULL);
+}
+
+static wf_tensor *embedding(struct graph *g)
+{
+    wf_tensor *weight = of_dims(g, 2, -1, -1, 0);
+    wf_shape s = {(int)below(g, 3), {1 + below(g, 3), 1 + below(g, 4)}};
+    return weight && wf_shape_count(&s) * wf_dim(weight, 1) <= MOST ? wf_embedding(weight, ids(g, &s, wf_dim(weight, 0), 0)) : NULL;
+}
+
+static wf_tensor *softmax(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1);
+    return x ? wf_softmax(x) : NULL;
+}
+
+static wf_tensor *norms(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1);
+    if (!x)
+        return NULL;
+    wf_tensor *gain = below(g, 3) ? of_dims(g, 1, wf_dim(x, -1), 0, 0) : NULL,
+              *bias = below(g, 2) ? of_dims(g, 1, wf_dim(x, -1), 0, 0) : NULL;
+    return below(g, 2) ? wf_layer_norm(x, gain, bias, 0.05) : wf_rms_norm(x, gain, 0.05);
+}
+
+static wf_tensor *dropout(struct graph *g)
+{
+    return wf_dropout(graph_any(g), 0.1 * (double)(1 + below(g, 5)));
+}
+
+/* Non-decreasing offsets from 0 to n. */
+static void cut(struct graph *g, int32_t *offset, int sequences, int64_t n)
+{
+    offset[0] = 0;
+    for (int i = 1; i < sequences; i++)
+        offset[i] = offset[i - 1] + (int32_t)below(g, n - offset[i - 1] + 1);
+    offset[sequences] = (int32_t)n;
+}
+
+static wf_tensor *packed_attention(struct graph *g)
+{
+    wf_tensor *q = of_dims(g, 2, -1, -1, 0), *k = q ? of_dims(g, 2, -1, wf_dim(q, 1), 0) : NULL,
+              *v = k ? of_dims(g, 2, wf_dim(k, 0), -1, 0) : NULL;
+    if (!v || wf_dim(q, 0) * wf_dim(v, 1) > MOST)
+        return NULL;
+    int32_t qo[5], ko[5];
+    int n = 1 + (int)below(g, 4), heads = wf_dim(q, 1) % 2 == 0 && wf_dim(v, 1) % 2 == 0 && below(g, 2) ? 2 : 1;
+    cut(g, qo, n, wf_dim(q, 0));
+    cut(g, ko, n, wf_dim(k, 0));
+    return wf_attention(q, k, v, .heads = heads, .q_offsets = qo, .k_offsets = ko, .sequences = n, .causal = below(g, 2));
+}
+
+static wf_tensor *attention(struct graph *g)
+{
+    wf_tensor *q = of_dims(g, 3, -1, -1, -1), *weights = NULL, *mask = NULL;
+    if (!q)
+        return NULL;
+    int64_t B = wf_dim(q, 0), T = wf_dim(q, 1), W = wf_dim(q, 2);
+    int heads = W % 2 == 0 && below(g, 2) ? 2 : 1, kv_heads = heads == 2 && below(g, 2) ? 1 : heads;
+    wf_tensor *k = of_dims(g, 3, B, -1, W / heads * kv_heads), *v = k ? of_dims(g, 3, B, wf_dim(k, 1), -1) : NULL;
+    if (!v || wf_dim(v, 2) % kv_heads != 0 || B > 8 || B * T * wf_dim(v, 2) * 2 > MOST)
+        return NULL;
+    int64_t S = wf_dim(k, 1);
+    int32_t lengths[8];
+    bool may[MOST];
+    for (int64_t b = 0; b < B; b++)
+        lengths[b] = (int32_t)below(g, S + 1);
+    wf_shape shape = below(g, 2) ? (wf_shape){2, {T, S}} : (wf_shape){4, {B, below(g, 2) ? heads : 1, T, S}};
+    if (wf_shape_count(&shape) > MOST || B * heads * T * S > MOST)
+        return NULL;
+    for (int64_t i = 0; i < wf_shape_count(&shape); i++)
+        may[i] = below(g, 4) > 0;
+    if (!below(g, 3))
+        mask = wf_bools(g->tape, may, &shape);
+    bool wanted = !below(g, 4);
+    wf_tensor *y =
+        wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = below(g, 2), .key_lengths = below(g, 3) ? NULL : lengths,
+                     .mask = mask, .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
+    if (wanted)
+        g->pool[g->pooled++] = graph_fixed(g, weights);
+    return y;
+}
+
+static wf_tensor *losses(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1), *plain = NULL, *y;
+    if (!x)
+        return NULL;
+    int32_t ignore = below(g, 2) ? -1 : 0;
+    bool wanted = !below(g, 3);
+    double smoothing = below(g, 2) ? 0.1 : 0, normalizer = below(g, 3) ? 0 : 7;
+    wf_shape s = without_last(x);
+    if (below(g, 2)) {
+        y = wf_cross_entropy(x, ids(g, &s, wf_dim(x, -1), ignore), .has_ignore = ignore != 0, .ignore = ignore,
+                             .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
+    } else {
+        wf_tensor *weight = of_dims(g, 2, -1, wf_dim(x, -1), 0),
+                  *bias = weight && below(g, 2) ? of_dims(g, 1, wf_dim(weight, 0), 0, 0) : NULL;
+        if (!weight)
+            return NULL;
+        y = wf_linear_cross_entropy(x, weight, bias, ids(g, &s, wf_dim(weight, 0), ignore), .has_ignore = ignore != 0, .ignore = ignore,
+                                    .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
+    }
+    if (wanted)
+        g->pool[g->pooled++] = graph_fixed(g, plain);
+    return y;
+}
+
+static wf_tensor *modules(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, 4);
+    if (!x || count_of(x) > MOST / 4)
+        return NULL;
+    switch (below(g, 7)) {
+    case 0:
+        return wf_linear_forward(&g->module.linear, x);
+    case 1:
+        return wf_rms_norm_forward(&g->module.rms, x);
+    case 2:
+        return wf_layer_norm_forward(&g->module.norm, x);
+    case 3:
+    case 4:
+        return wf_ffn_forward(&g->module.ffn[below(g, 4)], x);
+    case 5:
+        return wf_ndim(x) == 3 ? wf_mha_forward(&g->module.self, x, .causal = below(g, 2)) : NULL;
+    default: {
+        wf_tensor *memory = wf_ndim(x) == 3 ? of_dims(g, 3, wf_dim(x, 0), -1, 6) : NULL;
+        if (!memory || count_of(memory) > MOST / 4)
+            return NULL;
+        if (below(g, 2))
+            return wf_mha_forward(&g->module.cross, x, .memory = memory);
+        return wf_mha_forward(&g->module.cross, x, .memory_kv = wf_mha_memory(&g->module.cross, memory));
+    }
+    }
+}
+
+static wf_tensor *detach(struct graph *g)
+{
+    return graph_fixed(g, wf_detach(graph_any(g)));
+}
+
+static wf_tensor *keep(struct graph *g)
+{
+    return wf_keep(graph_any(g));
+}
+
+/* The sum needs a gradient in any case; a view of it keeps its gradient apart from that of the sum. */
+static wf_tensor *retain(struct graph *g)
+{
+    wf_tensor *x = wf_add(graph_any(g), wf_mean(g->first));
+    if (wf_ndim(x) > 0 && below(g, 2))
+        x = below(g, 2) ? wf_transpose(x, 0, -1) : wf_slice(x, -1, 0, 1);
+    return graph_probed(g, x);
+}
+
+static const struct {
+    const char *name;
+    wf_tensor *(*make)(struct graph *g);
+    int often;
+} ops[] = {{"arithmetic", arithmetic, 12},
+           {"function", function, 12},
+           {"reshape", reshape, 4},
+           {"expand", expand, 3},
+           {"transpose", transpose, 3},
+           {"slice", slice, 4},
+           {"split", split, 2},
+           {"dense", dense, 1},
+           {"concat", concat, 3},
+           {"sums", sums, 3},
+           {"matmul", matmul, 5},
+           {"linear", linear, 4},
+           {"embedding", embedding, 2},
+           {"softmax", softmax, 2},
+           {"norms", norms, 4},
+           {"dropout", dropout, 2},
+           {"attention", attention, 5},
+           {"packed_attention", packed_attention, 3},
+           {"losses", losses, 3},
+           {"modules", modules, 5},
+           {"detach", detach, 1},
+           {"keep", keep, 1},
+           {"retain", retain, 1}};
+
+wf_tensor *graph_op(struct graph *g, const char **name)
+{
+    int64_t total = 0;
+    size_t i;
+    for (i = 0; i < sizeof ops / sizeof *ops; i++)
+        total += ops[i].often;
+    int64_t at = below(g, total);
+    for (i = 0; at >= ops[i].often; i++)
+        at -= ops[i].often;
+    *name = ops[i].name;
+    return ops[i].make(g);
+}
