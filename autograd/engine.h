@@ -164,6 +164,7 @@ bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancell
 /* pool.c */
 struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
 void pool_release(wf_tape *tape, struct buffer *b);
+void pool_rewind(wf_tape *tape, wf_arena_mark mark); /* before the arena: forgets free buffers from behind the mark */
 
 /* operands.c */
 wf_tensor *tape_new_tensor(wf_tape *tape); /* cleared; NULL: the tape has the error */

@@ -58,3 +58,14 @@ void pool_release(wf_tape *tape, struct buffer *b)
     b->next = tape->pool.free[b->class];
     tape->pool.free[b->class] = b;
 }
+
+void pool_rewind(wf_tape *tape, wf_arena_mark mark)
+{
+    for (int class = 0; class < POOL_CLASSES; class ++)
+        for (struct buffer **b = &tape->pool.free[class]; *b;) {
+            if (wf_arena_before(tape->arena, mark, *b))
+                b = &(*b)->next;
+            else
+                *b = (*b)->next;
+        }
+}

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks, and the way back to them. */
-#include <string.h>
-
-#include <weft/internal/parallel.h>
-
 #include "engine.h"
 
 wf_tape_mark wf_tape_here(const wf_tape *tape)
@@ -34,30 +30,29 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
                                 wf_name_of(keep));
         kept = *keep;
     }
-    /* What lies above the mark is gone after the rewind (poisoned under AddressSanitizer): the value goes by a detour. */
-    size_t bytes = keep ? (size_t)wf_array_count(&kept.a) * wf_dtype_size(kept.a.dtype) : 0;
-    void *detour = keep ? wf_scratch(WF_SCRATCH_OP, bytes + 1) : NULL;
-    if (keep && !detour)
+    const size_t bytes = keep ? (size_t)wf_array_count(&kept.a) * wf_dtype_size(kept.a.dtype) : 0;
+    const bool lasting = kept.kind == TENSOR_PARAMETER || kept.kind == TENSOR_LEAF;
+    const wf_arena_mark to = {(int64_t)mark.word[0], mark.word[1], mark.word[2]};
+    pool_rewind(tape, to);
+    if (!keep || lasting)
+        wf_arena_rewind(tape->arena, to);
+    else if (!(kept.a.data = wf_arena_rewind_with(tape->arena, to, kept.a.data, bytes)))
         return tape_out_of_memory(tape);
-    if (keep)
-        memcpy(detour, kept.a.data, bytes);
-    wf_arena_rewind(tape->arena, (wf_arena_mark){(int64_t)mark.word[0], mark.word[1], mark.word[2]});
-    memset(&tape->pool, 0, sizeof tape->pool); /* its lists may hold buffers that are gone now */
     tape->set[tape->generation & 1].used = (int64_t)mark.word[3];
     tape->dropout_calls = (uint32_t)mark.word[4];
-    if (!keep)
-        return NULL;
-    if (kept.kind == TENSOR_PARAMETER || kept.kind == TENSOR_LEAF)
+    if (!keep || lasting)
         return keep;
-    void *data = wf_arena_get(tape->arena, bytes);
-    if (!data)
-        return tape_out_of_memory(tape);
-    memcpy(data, detour, bytes);
     wf_tensor *x = tape_new_tensor(tape);
     if (!x)
         return &tape->poison;
     x->a = kept.a;
-    x->a.data = data;
     x->made_by = kept.made_by;
     return x;
+}
+
+wf_tensor *wf_tape_compact(wf_tape *tape, wf_tape_mark mark, wf_tensor *x)
+{
+    if (!x)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_compact: the tensor is NULL");
+    return tape->mode == WF_INFER ? wf_tape_rewind(tape, mark, x) : x;
 }

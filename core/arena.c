@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #include <weft/internal/arena.h>
@@ -102,6 +103,42 @@ void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark)
     arena->current = mark.chunk;
     arena->used = mark.used;
     arena->stats.used = mark.total;
+}
+
+/* The chunk that holds the address; -1: none of this arena. */
+static int64_t chunk_of(const wf_arena *arena, const void *block)
+{
+    for (int64_t i = 0; i < arena->count; i++)
+        if ((uintptr_t)block >= (uintptr_t)arena->chunk[i].data &&
+            (uintptr_t)block - (uintptr_t)arena->chunk[i].data < arena->chunk[i].size)
+            return i;
+    return -1;
+}
+
+bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *block)
+{
+    int64_t chunk = chunk_of(arena, block);
+    return chunk >= 0 &&
+           (chunk < mark.chunk || (chunk == mark.chunk && (size_t)((const char *)block - arena->chunk[chunk].data) < mark.used));
+}
+
+void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes)
+{
+    /* Blocks are handed out from the mark on in the order of chunks, so that the first place with room is at or below the data's. */
+    const bool moves = chunk_of(arena, data) >= 0 && !wf_arena_before(arena, mark, data);
+    wf_arena_rewind(arena, mark);
+    char *to = wf_arena_get(arena, bytes), *from = (char *)data;
+    if (!to || bytes == 0)
+        return to;
+    if (moves)
+        WF_UNPOISON(from, bytes);
+    memmove(to, from, bytes);
+    if (moves) {
+        char *end = from + bytes, *gone = to + bytes > from && to <= from ? to + bytes : from;
+        if (gone < end)
+            WF_POISON(gone, (size_t)(end - gone));
+    }
+    return to;
 }
 
 void wf_arena_reset(wf_arena *arena)

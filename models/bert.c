@@ -96,17 +96,18 @@ static wf_tensor *segment_vectors(const struct bert *m, wf_tensor *ids, const in
 static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const struct bert *m = model;
-    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
-    x = wf_add(x, segment_vectors(m, ids, call->segments));
-    x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences)
-                      : wf_positions_forward(&m->positions, x, NULL);
+    wf_tape *tape = wf_tape_of(ids);
+    const wf_tape_mark mark = wf_tape_here(tape);
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    wf_tensor *sum = wf_add(tokens, segment_vectors(m, ids, call->segments));
+    wf_release(tokens);
+    wf_tensor *x = call->offsets ? wf_positions_packed(&m->positions, sum, call->offsets, call->sentences)
+                                 : wf_positions_forward(&m->positions, sum, NULL);
+    wf_release(sum);
     x = wf_dropout_forward(&m->drop, wf_layer_norm_forward(&m->norm, x));
-    /* Without gradients one block's memory serves all: what it made on the way stays near the processor. */
-    bool reuse = wf_tape_mode(wf_tape_of(ids)) == WF_INFER && !call->weights;
     for (int64_t i = 0; i < m->layers; i++) {
-        wf_tape_mark mark = wf_tape_here(wf_tape_of(ids));
         x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
-        x = reuse ? wf_tape_rewind(wf_tape_of(ids), mark, x) : x;
+        x = call->weights ? x : wf_tape_compact(tape, mark, x);
     }
     return x;
 }

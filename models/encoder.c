@@ -99,11 +99,16 @@ static void encoder_init(wf_scope s, void *model, const void *config)
 static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const struct encoder *m = model;
-    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
-    x = call->offsets ? wf_positions_packed(&m->positions, x, call->offsets, call->sentences)
-                      : wf_positions_forward(&m->positions, x, NULL);
-    for (int64_t i = 0; i < m->layers; i++)
+    wf_tape *tape = wf_tape_of(ids);
+    const wf_tape_mark mark = wf_tape_here(tape);
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    wf_tensor *x = call->offsets ? wf_positions_packed(&m->positions, tokens, call->offsets, call->sentences)
+                                 : wf_positions_forward(&m->positions, tokens, NULL);
+    wf_release(tokens);
+    for (int64_t i = 0; i < m->layers; i++) {
         x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
+        x = call->weights ? x : wf_tape_compact(tape, mark, x);
+    }
     return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;
 }
 

@@ -82,11 +82,15 @@ static void rms_init(wf_scope s, void *model, const void *config)
 static wf_tensor *rms_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct rms *m = model;
-    wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
-    x = wf_positions_forward(&m->positions, x, cache);
-    x = wf_dropout_forward(&m->drop, x);
-    for (int64_t i = 0; i < m->layers; i++)
+    wf_tape *tape = wf_tape_of(ids);
+    const wf_tape_mark mark = wf_tape_here(tape);
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
+    wf_tensor *x = wf_dropout_forward(&m->drop, wf_positions_forward(&m->positions, tokens, cache));
+    wf_release(tokens);
+    for (int64_t i = 0; i < m->layers; i++) {
         x = block_forward(&m->block[i], x, cache ? &cache->layer[i] : NULL, weights ? &weights[i] : NULL);
+        x = weights ? x : wf_tape_compact(tape, mark, x);
+    }
     return x;
 }
 

@@ -171,18 +171,23 @@ static void seq2seq_init(wf_scope s, void *model, const void *config)
 static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embedding, wf_tensor *ids, const struct packed *at,
                         const struct wf_cache *cache)
 {
-    wf_tensor *x = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
-    x = at->offsets && !cache ? wf_positions_packed(&m->positions, x, at->offsets, at->count)
-                              : wf_positions_forward(&m->positions, x, cache);
+    wf_tensor *tokens = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
+    wf_tensor *x = at->offsets && !cache ? wf_positions_packed(&m->positions, tokens, at->offsets, at->count)
+                                         : wf_positions_forward(&m->positions, tokens, cache);
+    wf_release(tokens);
     return wf_dropout_forward(&m->drop, x);
 }
 
 static wf_tensor *seq2seq_encode(const void *model, wf_tensor *ids, const struct packed *source, wf_tensor **weights)
 {
     const struct seq2seq *m = model;
+    wf_tape *tape = wf_tape_of(ids);
+    const wf_tape_mark mark = wf_tape_here(tape);
     wf_tensor *x = embed(m, &m->source, ids, source, NULL); /* [M] -> [M,d] */
-    for (int64_t i = 0; i < m->encoder_layers; i++)
+    for (int64_t i = 0; i < m->encoder_layers; i++) {
         x = encoder_block(&m->block[i], x, source, weights ? &weights[i] : NULL);
+        x = weights ? x : wf_tape_compact(tape, mark, x);
+    }
     return m->final_norm ? wf_layer_norm_forward(&m->encoder_norm, x) : x;
 }
 
@@ -195,6 +200,8 @@ static wf_tensor *seq2seq_memory(const void *model, int64_t layer, wf_tensor *me
 static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct decoding *d)
 {
     const struct seq2seq *m = model;
+    wf_tape *tape = wf_tape_of(ids);
+    const wf_tape_mark mark = wf_tape_here(tape);
     wf_tensor *x = embed(m, &m->target, ids, &d->target, d->cache); /* [N] -> [N,d] */
     if (d->cache)
         x = wf_reshape(x, -1, wf_dim(x, -1)); /* [R,T,d] -> [R T,d] */
@@ -202,6 +209,7 @@ static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct
         wf_tensor *kv = d->kv ? d->kv[i] : seq2seq_memory(m, i, d->memory);
         x = decoder_block(&m->block[m->encoder_layers + i], x, &d->target, kv, &d->source, d->cache ? &d->cache->layer[i] : NULL,
                           d->weights ? &d->weights[i] : NULL, d->cross_weights ? &d->cross_weights[i] : NULL);
+        x = d->weights || d->cross_weights ? x : wf_tape_compact(tape, mark, x);
     }
     return m->final_norm ? wf_layer_norm_forward(&m->decoder_norm, x) : x;
 }

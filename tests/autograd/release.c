@@ -210,5 +210,47 @@ START_TEST(gradients_of_a_released_tensor)
 }
 END_TEST
 
+/* What a loop gives up is used again after a rewind, also what is older than the mark. */
+START_TEST(memory_from_before_a_mark)
+{
+    wf_tensor *x = begin(WF_INFER), *old = wf_scale(x, 2);
+    const void *memory = data_of(old);
+    wf_tape_mark mark = wf_tape_here(tape);
+    wf_release(old);
+    for (int i = 0; i < 3; i++) {
+        wf_tensor *y = wf_scale(x, 3), *z = wf_scale(x, 4);
+        ck_assert_ptr_eq(data_of(y), memory);
+        wf_release(z); /* whose memory goes with the rewind */
+        wf_release(y);
+        wf_tape_rewind(tape, mark, NULL);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(compacting)
+{
+    static wf_real have[N], want[N];
+    for (int mode = WF_INFER; mode <= WF_TRAIN; mode++) {
+        wf_tensor *x = begin((wf_mode)mode);
+        wf_tape_mark mark = wf_tape_here(tape);
+        wf_tensor *y = x;
+        size_t used = 0;
+        for (int i = 0; i < LINKS; i++) {
+            wf_tensor *z = wf_add(wf_scale(y, 0.5), x);
+            y = wf_tape_compact(tape, mark, z);
+            ck_assert(mode == WF_INFER || y == z);
+            used = i == 0 ? wf_tape_stats(tape).used : used;
+        }
+        ck_assert(mode != WF_INFER || wf_tape_stats(tape).used == used);
+        ck_assert_int_eq(wf_read(y, mode == WF_INFER ? have : want, N), WF_OK);
+    }
+    ck_assert_mem_eq(have, want, sizeof have);
+    begin(WF_INFER);
+    ck_assert(wf_is_poison(wf_tape_compact(tape, wf_tape_here(tape), NULL)));
+    finish();
+}
+END_TEST
+
 WF_TEST_MAIN("release", memory_comes_back_in_the_forward, what_a_backward_reads_stays, a_use_after_it_is_refused, a_view_ends_alone,
-             what_is_left_alone, gradients_of_a_released_tensor)
+             what_is_left_alone, gradients_of_a_released_tensor, memory_from_before_a_mark, compacting)

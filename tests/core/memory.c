@@ -236,6 +236,47 @@ START_TEST(arena_poison)
 }
 END_TEST
 
+/* Data from behind a mark come to it, however they overlap; others are copied. */
+START_TEST(arena_rewind_with)
+{
+    static unsigned char outside[70000];
+    const size_t gaps[] = {0, 64, 40000, 1 << 20, (size_t)5 << 20}, sizes[] = {1, 100, 70000, (size_t)3 << 20};
+    for (int g = 0; g < 5; g++)
+        for (int s = 0; s < 4; s++) {
+            const size_t bytes = sizes[s];
+            wf_arena *arena = wf_arena_new();
+            unsigned char *before = wf_arena_get(arena, 100);
+            memset(before, 77, 100);
+            wf_arena_mark mark = wf_arena_here(arena);
+            for (size_t i = 0; i < gaps[g]; i += 1 << 20)
+                ck_assert_ptr_nonnull(wf_arena_get(arena, gaps[g] < 1 << 20 ? gaps[g] : 1 << 20));
+            unsigned char *data = wf_arena_get(arena, bytes + 64);
+            ck_assert(wf_arena_before(arena, mark, before) && !wf_arena_before(arena, mark, data));
+            for (size_t i = 0; i < bytes; i++)
+                data[i] = (unsigned char)(i * 7 + i / 251);
+            size_t reserved = wf_arena_stats(arena).reserved;
+            wf_alloc_fail_after(0); /* none is needed */
+            unsigned char *moved = wf_arena_rewind_with(arena, mark, data, bytes);
+            wf_alloc_fail_after(-1);
+            ck_assert_ptr_nonnull(moved);
+            for (size_t i = 0; i < bytes; i++)
+                ck_assert(moved[i] == (unsigned char)(i * 7 + i / 251));
+            ck_assert_uint_eq(wf_arena_stats(arena).reserved, reserved);
+#ifdef __SANITIZE_ADDRESS__
+            ck_assert(__asan_address_is_poisoned(moved + bytes) && !__asan_address_is_poisoned(moved + bytes - 1));
+            ck_assert((moved <= data && data < moved + bytes) || __asan_address_is_poisoned(data));
+            ck_assert(__asan_address_is_poisoned(data + bytes - 1) || (moved <= data + bytes - 1 && data + bytes - 1 < moved + bytes));
+#endif
+            unsigned char *copy = wf_arena_rewind_with(arena, mark, before, 100);
+            ck_assert(copy != before && copy[99] == 77 && before[99] == 77);
+            copy = wf_arena_rewind_with(arena, mark, outside, sizeof outside);
+            ck_assert(copy && !wf_arena_before(arena, mark, copy) && copy[sizeof outside - 1] == 0);
+            ck_assert_ptr_nonnull(wf_arena_rewind_with(arena, mark, NULL, 0));
+            wf_arena_free(arena);
+        }
+}
+END_TEST
+
 static void *use_scratch(void *live)
 {
     char *p = wf_scratch(WF_SCRATCH_OP, 100), *q = wf_scratch(WF_SCRATCH_GEMM, 100000);
@@ -269,4 +310,4 @@ START_TEST(scratch)
 END_TEST
 
 WF_TEST_MAIN("memory", allocator, reallocation, failures, counts_in_threads, arena_blocks, arena_settles, arena_without_memory,
-             arena_poison, scratch)
+             arena_poison, arena_rewind_with, scratch)

@@ -21,6 +21,11 @@ void wf_arena_free(wf_arena *arena);
 void *wf_arena_get(wf_arena *arena, size_t bytes);
 wf_arena_mark wf_arena_here(const wf_arena *arena);
 void wf_arena_rewind(wf_arena *arena, wf_arena_mark mark);
+/* Whether the block lies before the mark, so that it survives a rewind to it. */
+bool wf_arena_before(const wf_arena *arena, wf_arena_mark mark, const void *block);
+/* Rewinds, and moves `bytes` at `data` to the place of the mark; returns their new address. What was taken from the arena since the mark
+ * always fits there; for other data NULL without memory. */
+void *wf_arena_rewind_with(wf_arena *arena, wf_arena_mark mark, const void *data, size_t bytes);
 void wf_arena_reset(wf_arena *arena);
 struct wf_arena_stats {
     size_t used, peak, reserved; /* bytes handed out now, at most so far, and of all chunks */
