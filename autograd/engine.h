@@ -177,8 +177,13 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 wf_tensor *gradient_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
+
+/* slab.c */
 /* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
-bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
+bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
+/* Of a leaf, before its gradient is written: where it lies, and whether there is one to add to. NULL: the tape has the error. */
+wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
+wf_real *slab_gradient(const struct wf_parameter_info *info); /* dense; NULL where the slab holds none */
 
 /* apply.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);

@@ -23,25 +23,6 @@ bool wf_gradient_is_apart(const wf_tensor *x)
     return x && x->apart;
 }
 
-bool gradient_slab(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads)
-{
-    *grads = tape->mode == WF_INFER || info->frozen ? NULL : tape->options.grads ? tape->options.grads : info->grads;
-    if (!*grads)
-        return true;
-    /* Offsets mean something in slabs of the same registry only. */
-    if ((*grads)->registry != info->registry)
-        wf_tape_fail(tape, WF_ERR_STATE,
-                     "the parameter '%s' and the gradients in .grads belong to different registries: freeze the parameter with "
-                     "wf_registry_freeze, or reset the tape without .grads, so that each registry's own gradients are used",
-                     info->name);
-    else if (info->index >= (*grads)->parameters || info->offset + wf_array_count(&info->value) > (*grads)->count)
-        wf_tape_fail(tape, WF_ERR_STATE,
-                     "the parameter '%s' was declared after the gradients in .grads were created: call wf_grads_new after "
-                     "wf_registry_build or wf_registry_load",
-                     info->name);
-    return tape->error.code == WF_OK;
-}
-
 void gradient_release(wf_tape *tape, wf_tensor *x)
 {
     if (!x->has_grad)
@@ -114,15 +95,16 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
     char *base; /* of the owner's gradient */
     target.data = NULL;
     if (owner->kind == TENSOR_LEAF) {
-        const struct wf_parameter_info *info = owner->info;
-        wf_grads *grads = info->grads;
-        base = (char *)(grads->slab + info->offset);
-        *accumulate = grads->valid[info->index];
+        bool *valid;
+        base = (char *)slab_target(c->tape, owner->info, &valid);
+        if (!base)
+            return target;
+        *accumulate = *valid;
         if (!*accumulate && owner != x) {
             memset(base, 0, (size_t)wf_array_count(&owner->a) * sizeof(wf_real));
             *accumulate = true;
         }
-        grads->valid[info->index] = true;
+        *valid = true;
     } else {
         *accumulate = owner->has_grad || owner != x || (owner->base && !owner->apart);
         if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, owner != x)))

@@ -88,7 +88,7 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
         return NULL;
     }
     wf_grads *grads;
-    struct parameter *copy = gradient_slab(tape, parameter->info, &grads) ? next_struct(tape, &tape->leaves, sizeof *copy) : NULL;
+    struct parameter *copy = slab_of(tape, parameter->info, &grads) ? next_struct(tape, &tape->leaves, sizeof *copy) : NULL;
     if (!copy)
         return NULL;
     wf_tensor *leaf = &copy->x;

@@ -236,11 +236,11 @@ wf_tensor *wf_keep(wf_tensor *x)
 /* The gradient of a parameter or leaf as a view of its slab; false when the slab holds none. */
 static bool slab_view(const wf_tensor *x, wf_array *view)
 {
-    const wf_grads *grads = x->info->grads;
-    if (!grads || !grads->valid[x->info->index])
-        return false;
     wf_shape shape = wf_array_shape(&x->a);
-    *view = wf_array_dense(grads->slab + x->info->offset, WF_REAL, &shape);
+    wf_real *gradient = slab_gradient(x->info);
+    if (!gradient)
+        return false;
+    *view = wf_array_dense(gradient, WF_REAL, &shape);
     return true;
 }
 
@@ -292,10 +292,4 @@ wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
 const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
 {
     return parameter && parameter->kind == TENSOR_PARAMETER ? parameter->info : NULL;
-}
-
-void wf_grads_zero(wf_grads *grads)
-{
-    memset(grads->valid, 0, (size_t)grads->parameters * sizeof *grads->valid);
-    grads->broken = false;
 }

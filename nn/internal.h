@@ -43,6 +43,12 @@ struct wf_registry {
     wf_error error;
 };
 
+/* Elements that a parameter takes in a slab: it begins on a cache line in either precision. */
+static inline int64_t registry_room(int64_t count)
+{
+    return (count + 15) / 16 * 16;
+}
+void registry_connect(wf_registry *registry, struct entry *e);       /* points a tensor at value and gradients as they are now */
 wf_status registry_allocate(wf_registry *registry, wf_error *error); /* values and tables */
 
 #endif

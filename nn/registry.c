@@ -12,8 +12,6 @@
 
 #include "internal.h"
 
-enum { ALIGN = 16 }; /* elements: a parameter begins on a cache line in either precision */
-
 wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
 {
     if (abi != WF_ABI) {
@@ -157,7 +155,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else {
         registry->entry[registry->count++] = (struct entry){
             .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
-        registry->slab += (count + ALIGN - 1) / ALIGN * ALIGN;
+        registry->slab += registry_room(count);
     }
     return tensor;
 }
@@ -198,8 +196,7 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
     }
 }
 
-/* Points a tensor at its value and its gradients as they are now. */
-static void connect(wf_registry *registry, struct entry *e)
+void registry_connect(wf_registry *registry, struct entry *e)
 {
     e->info.value = wf_array_dense(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
     e->info.grads = registry->grads;
@@ -209,7 +206,7 @@ static void connect(wf_registry *registry, struct entry *e)
 static void connect_all(wf_registry *registry)
 {
     for (int i = 0; i < registry->count; i++)
-        connect(registry, &registry->entry[i]);
+        registry_connect(registry, &registry->entry[i]);
 }
 
 wf_status registry_allocate(wf_registry *registry, wf_error *error)
@@ -231,18 +228,6 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
     return WF_OK;
 }
 
-wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
-{
-    wf_status status = registry_allocate(registry, error);
-    if (status != WF_OK || registry->grads)
-        return status;
-    registry->grads = wf_grads_new(registry, error);
-    if (!registry->grads)
-        return WF_ERR_MEMORY;
-    connect_all(registry);
-    return WF_OK;
-}
-
 void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx)
 {
     registry->cancelled = cancelled;
@@ -258,33 +243,6 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
         else if (!registry->entry[i].buffer)
             initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, seed);
     return status;
-}
-
-wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
-{
-    wf_grads *grads = wf_alloc_zero(1, sizeof *grads);
-    if (grads) {
-        grads->slab = wf_alloc_zero((size_t)registry->slab + 1, sizeof *grads->slab);
-        grads->valid = wf_alloc_zero((size_t)registry->count + 1, sizeof *grads->valid);
-        grads->count = registry->slab;
-        grads->parameters = registry->count;
-        grads->registry = registry->number;
-    }
-    if (!grads || !grads->slab || !grads->valid) {
-        wf_grads_free(grads);
-        wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of %lld parameters", (long long)wf_registry_parameters(registry));
-        return NULL;
-    }
-    return grads;
-}
-
-void wf_grads_free(wf_grads *grads)
-{
-    if (!grads)
-        return;
-    wf_free(grads->slab);
-    wf_free(grads->valid);
-    wf_free(grads);
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------- */
@@ -322,19 +280,6 @@ bool wf_registry_is_buffer(const wf_registry *registry, int index)
     return index >= 0 && index < registry->count && registry->entry[index].buffer;
 }
 
-void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
-{
-    const struct wf_parameter_info *info = wf_parameter_info(parameter);
-    struct entry *e = info && info->registry == registry->number && info->index < registry->count ? &registry->entry[info->index] : NULL;
-    if (!e || e->tensor != parameter) {
-        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
-                     wf_name_of(parameter));
-    } else if (!e->buffer) {
-        e->info.frozen = frozen;
-        connect(registry, e);
-    }
-}
-
 wf_real *wf_registry_values(const wf_registry *registry)
 {
     return registry->values;
@@ -343,9 +288,4 @@ wf_real *wf_registry_values(const wf_registry *registry)
 int64_t wf_registry_slab(const wf_registry *registry)
 {
     return registry->slab;
-}
-
-wf_grads *wf_registry_grads(const wf_registry *registry)
-{
-    return registry->grads;
 }

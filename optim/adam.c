@@ -6,15 +6,9 @@
 
 #include <weft/internal/kernels.h>
 #include <weft/internal/parallel.h>
+#include <weft/internal/slab.h>
 #include <weft/memory.h>
 #include <weft/optim.h>
-
-/* A piece of one parameter: the unit of work, fixed by the shapes. */
-enum { BLOCK = 8192 };
-struct wf_adam_block {
-    int parameter;
-    int64_t offset, count;
-};
 
 struct wf_adam_parameter {
     double decay, lr_scale;
@@ -51,17 +45,45 @@ static wf_status check_groups(const struct wf_adam *opt, wf_error *error)
     return WF_OK;
 }
 
-static int64_t make_blocks(const wf_registry *registry, struct wf_adam_block *block)
+/* Elements that a parameter's moments take: each begins on a cache line. */
+static int64_t room(const wf_registry *registry, int i)
 {
-    int64_t n = 0;
-    for (int i = 0; i < wf_registry_count(registry); i++) {
-        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
-        int64_t count = wf_array_count(&info->value);
-        for (int64_t at = 0; at < count && !wf_registry_is_buffer(registry, i); at += BLOCK, n++)
-            if (block)
-                block[n] = (struct wf_adam_block){i, info->offset + at, count - at < BLOCK ? count - at : BLOCK};
+    return (wf_array_count(&wf_parameter_info(wf_registry_at(registry, i))->value) + 15) / 16 * 16;
+}
+
+static bool is_trained(const wf_registry *registry, int i)
+{
+    return !wf_parameter_info(wf_registry_at(registry, i))->frozen;
+}
+
+/* Makes room for the moments of parameters that are trained and have none: at first, and after one is no longer frozen. */
+static wf_status make_moments(struct wf_adam *opt, wf_error *error)
+{
+    int64_t need = opt->moments;
+    for (int i = 0; i < wf_registry_count(opt->registry); i++)
+        need += opt->place[i] < 0 && is_trained(opt->registry, i) ? room(opt->registry, i) : 0;
+    if (need == opt->moments && opt->m)
+        return WF_OK;
+    wf_real *m = wf_alloc_zero((size_t)need + 1, sizeof *m), *v = wf_alloc_zero((size_t)need + 1, sizeof *v);
+    if (!m || !v) {
+        wf_free(m);
+        wf_free(v);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters", (long long)need);
     }
-    return n;
+    if (opt->moments > 0) {
+        memcpy(m, opt->m, (size_t)opt->moments * sizeof *m);
+        memcpy(v, opt->v, (size_t)opt->moments * sizeof *v);
+    }
+    wf_free(opt->m);
+    wf_free(opt->v);
+    opt->m = m;
+    opt->v = v;
+    for (int i = 0; i < wf_registry_count(opt->registry); i++)
+        if (opt->place[i] < 0 && is_trained(opt->registry, i)) {
+            opt->place[i] = opt->moments;
+            opt->moments += room(opt->registry, i);
+        }
+    return WF_OK;
 }
 
 struct wf_adam_options wf_adam_defaults(void)
@@ -85,23 +107,22 @@ wf_status wf_adam_init_with(struct wf_adam *opt, wf_registry *registry, const st
         return wf_error_set(error, WF_ERR_ARGUMENT, "weight_decay = %g is not in 0 <= weight_decay < inf", o->weight_decay);
     if (!opt->grads)
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
-    size_t parameters = (size_t)wf_registry_count(registry), slab = (size_t)wf_registry_slab(registry);
-    opt->blocks = make_blocks(registry, NULL);
-    opt->m = wf_alloc_zero(slab + 1, sizeof *opt->m);
-    opt->v = wf_alloc_zero(slab + 1, sizeof *opt->v);
+    size_t parameters = (size_t)wf_registry_count(registry);
     opt->steps = wf_alloc_zero(parameters + 1, sizeof *opt->steps);
     opt->parameter = wf_alloc_zero(parameters + 1, sizeof *opt->parameter);
-    opt->block = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->block);
-    opt->partial = wf_alloc_zero((size_t)opt->blocks + 1, sizeof *opt->partial);
-    if (!opt->m || !opt->v || !opt->steps || !opt->parameter || !opt->block || !opt->partial) {
+    opt->place = wf_alloc((parameters + 1) * sizeof *opt->place);
+    if (!opt->steps || !opt->parameter || !opt->place) {
         wf_adam_free(opt);
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld parameters",
-                            (long long)wf_registry_parameters(registry));
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the settings of %d parameters", wf_registry_count(registry));
     }
-    make_blocks(registry, opt->block);
-    for (size_t i = 0; i < parameters; i++)
+    for (size_t i = 0; i < parameters; i++) {
         opt->parameter[i] = (struct wf_adam_parameter){.decay = o->weight_decay, .lr_scale = 1};
-    return WF_OK;
+        opt->place[i] = -1;
+    }
+    status = make_moments(opt, error);
+    if (status != WF_OK)
+        wf_adam_free(opt);
+    return status;
 }
 
 void wf_adam_free(struct wf_adam *opt)
@@ -110,8 +131,7 @@ void wf_adam_free(struct wf_adam *opt)
     wf_free(opt->v);
     wf_free(opt->steps);
     wf_free(opt->parameter);
-    wf_free(opt->block);
-    wf_free(opt->partial);
+    wf_free(opt->place);
     *opt = (struct wf_adam){0};
 }
 
@@ -135,17 +155,17 @@ void wf_adam_decay_matrices_only(struct wf_adam *opt)
 
 static void sum_block(void *ctx, int64_t i)
 {
-    const struct wf_adam *opt = ctx;
-    const struct wf_adam_block *b = &opt->block[i];
-    opt->partial[i] = opt->grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, opt->grads->slab + b->offset) : 0;
+    const wf_grads *grads = ctx;
+    const struct wf_grads_block *b = &grads->block[i];
+    grads->partial[i] = grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, wf_grads_block_data(grads, b)) : 0;
 }
 
 double wf_grad_norm(const struct wf_adam *opt)
 {
     double sum = 0;
-    wf_parallel(opt->blocks, 0.06 * (double)opt->grads->count, sum_block, (void *)opt);
-    for (int64_t i = 0; i < opt->blocks; i++)
-        sum += opt->partial[i];
+    wf_parallel(opt->grads->blocks, 0.06 * (double)opt->grads->count, sum_block, opt->grads);
+    for (int64_t i = 0; i < opt->grads->blocks; i++)
+        sum += opt->grads->partial[i];
     return sqrt(sum);
 }
 
@@ -158,14 +178,17 @@ static void update_block(void *ctx, int64_t i)
 {
     const struct update *u = ctx;
     const struct wf_adam *opt = u->opt;
-    const struct wf_adam_block *b = &opt->block[i];
-    if (!opt->grads->valid[b->parameter])
+    const struct wf_grads_block *b = &opt->grads->block[i];
+    const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, b->parameter));
+    if (!opt->grads->valid[b->parameter] || info->frozen)
         return;
     const struct wf_adam_parameter *p = &opt->parameter[b->parameter];
+    int64_t moments = opt->place[b->parameter] + b->at;
     double lr = opt->lr * p->lr_scale;
-    wf_kernel->adam(b->count, wf_registry_values(opt->registry) + b->offset, opt->grads->slab + b->offset, opt->m + b->offset,
-                    opt->v + b->offset, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps, (wf_real)(lr / p->first),
-                    (wf_real)p->inverse_second, opt->decoupled ? (wf_real)(lr * p->decay) : 0, opt->decoupled ? 0 : (wf_real)p->decay);
+    wf_kernel->adam(b->count, wf_registry_values(opt->registry) + info->offset + b->at, wf_grads_block_data(opt->grads, b),
+                    opt->m + moments, opt->v + moments, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
+                    (wf_real)(lr / p->first), (wf_real)p->inverse_second, opt->decoupled ? (wf_real)(lr * p->decay) : 0,
+                    opt->decoupled ? 0 : (wf_real)p->decay);
 }
 
 /* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */
@@ -174,7 +197,7 @@ static void count_updates(struct wf_adam *opt)
     int64_t known = -1;
     double first = 0, inverse_second = 0;
     for (int i = 0; i < wf_registry_count(opt->registry); i++) {
-        if (!opt->grads->valid[i])
+        if (!opt->grads->valid[i] || !is_trained(opt->registry, i))
             continue;
         int64_t t = ++opt->steps[i];
         if (t != known) {
@@ -201,12 +224,14 @@ wf_status wf_adam_step(struct wf_adam *opt, double clip, wf_error *error)
     opt->grad_norm = wf_grad_norm(opt);
     if (!isfinite(opt->grad_norm))
         return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g in update %lld", opt->grad_norm, (long long)opt->step + 1);
+    if ((status = make_moments(opt, error)) != WF_OK)
+        return status;
     opt->step++;
     struct update u = {.opt = opt, .grad_scale = 1};
     if (clip > 0)
         u.grad_scale = fmin(1, clip / (opt->grad_norm + 1e-6));
     count_updates(opt);
-    wf_parallel(opt->blocks, 0.5 * (double)opt->grads->count, update_block, &u);
+    wf_parallel(opt->grads->blocks, 0.5 * (double)opt->grads->count, update_block, &u);
     wf_grads_zero(opt->grads);
     return WF_OK;
 }
@@ -231,11 +256,11 @@ void wf_adam_save(const struct wf_adam *opt, wf_safetensors_writer *writer, cons
     wf_safetensors_put(writer, name_of(name, prefix, "steps", ""), &steps);
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < count; i++) {
-            const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i));
-            wf_array moment = info->value;
-            moment.data = (side ? opt->v : opt->m) + info->offset;
-            if (!wf_registry_is_buffer(opt->registry, i))
-                wf_safetensors_put(writer, name_of(name, prefix, side ? "v." : "m.", info->name), &moment);
+            if (opt->place[i] < 0)
+                continue;
+            wf_array moment = wf_parameter_info(wf_registry_at(opt->registry, i))->value;
+            moment.data = (side ? opt->v : opt->m) + opt->place[i];
+            wf_safetensors_put(writer, name_of(name, prefix, side ? "v." : "m.", wf_name_of(wf_registry_at(opt->registry, i))), &moment);
         }
 }
 
@@ -255,9 +280,9 @@ wf_status wf_adam_load(struct wf_adam *opt, const wf_safetensors *file, const ch
                                   (long long)opt->steps[i], (long long)done);
     for (int i = 0; status == WF_OK && i < 2 * count; i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(opt->registry, i % count));
-        if (!wf_registry_is_buffer(opt->registry, i % count))
+        if (opt->place[i % count] >= 0)
             status = wf_safetensors_read(file, name_of(name, prefix, i < count ? "m." : "v.", info->name), WF_REAL,
-                                         (i < count ? opt->m : opt->v) + info->offset, wf_array_count(&info->value), error);
+                                         (i < count ? opt->m : opt->v) + opt->place[i % count], wf_array_count(&info->value), error);
     }
     if (status == WF_OK)
         opt->step = done;

@@ -90,14 +90,14 @@ void choose_validation(struct trainer *t, int64_t tokens)
 
 /* --- one update: batch, forward, backward, Adam; and what to say when a number goes bad --------------------------- */
 
-/* The first parameter that is not finite in a slab (values, or gradients that are valid); NULL if all are fine. */
-static const char *first_bad(const struct trainer *t, const wf_real *slab)
+/* The first parameter whose value, or gradient, is not finite; NULL if all are fine. */
+static const char *first_bad(const struct trainer *t, bool gradient)
 {
     for (int i = 0; i < wf_registry_count(t->registry); i++) {
-        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(t->registry, i));
-        if (slab != wf_registry_values(t->registry) && !t->adam.grads->valid[i])
-            continue;
-        if (wf_kernel->find_nonfinite(wf_array_count(&info->value), slab + info->offset) >= 0)
+        const wf_tensor *p = wf_registry_at(t->registry, i);
+        const struct wf_parameter_info *info = wf_parameter_info(p);
+        const wf_real *x = gradient ? wf_grads_at(info->grads, p) : info->value.data;
+        if (x && wf_kernel->find_nonfinite(wf_array_count(&info->value), x) >= 0)
             return info->name;
     }
     return NULL;
@@ -115,11 +115,11 @@ static const char *numeric_advice(const struct trainer *t)
 static wf_status explain(struct trainer *t, const char *what)
 {
     const char *advice = numeric_advice(t);
-    const char *weight = first_bad(t, wf_registry_values(t->registry));
+    const char *weight = first_bad(t, false);
     if (weight)
         return wf_error_set(t->error, WF_ERR_NUMERIC, "step %lld: %s is not finite; the parameter %s was bad before this step: %s",
                             (long long)t->step + 1, what, weight, advice);
-    const char *gradient = t->adam.grads->broken ? NULL : first_bad(t, t->adam.grads->slab);
+    const char *gradient = first_bad(t, true);
     wf_tape_check_finite(t->tape, true);
     for (int64_t micro = 0; micro < t->config.training.accumulate; micro++) {
         double value;
@@ -177,7 +177,7 @@ static wf_status train_step(struct trainer *t)
 /* Weights that are not finite replace nothing: not the state, and not what was best. */
 static wf_status refuse_bad_weights(struct trainer *t)
 {
-    const char *bad = first_bad(t, wf_registry_values(t->registry));
+    const char *bad = first_bad(t, false);
     if (!bad)
         return WF_OK;
     return wf_error_set(t->error, WF_ERR_NUMERIC, "step %" PRId64 ": the parameter %s is not finite after the update; %s", t->step, bad,

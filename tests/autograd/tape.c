@@ -210,13 +210,14 @@ END_TEST
 
 static wf_real values[64], slab[64], slab2[64];
 static bool valid[4], valid2[4];
+static struct wf_grads_place place[4] = {{0, 8}, {16, 8}, {32, 8}, {48, 8}};
 static wf_grads grads, grads2;
 static wf_tensor *parameter(int index, bool frozen)
 {
     static void *memory[4];
     static char names[4][8] = {"p0", "p1", "p2", "p3"};
-    grads = (wf_grads){.slab = slab, .count = 64, .valid = valid, .parameters = 4};
-    grads2 = (wf_grads){.slab = slab2, .count = 64, .valid = valid2, .parameters = 4};
+    grads = (wf_grads){.slab = slab, .count = 64, .place = place, .valid = valid, .parameters = 4};
+    grads2 = (wf_grads){.slab = slab2, .count = 64, .place = place, .valid = valid2, .parameters = 4};
     free(memory[index]);
     memory[index] = malloc(wf_parameter_size());
     for (int i = 0; i < 16; i++)

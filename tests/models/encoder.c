@@ -305,8 +305,9 @@ static struct result run(const wf_model *m, wf_tape *tape, bool packed, const in
     r.gradient = calloc((size_t)r.count, sizeof *r.gradient);
     for (int i = 0; i < wf_registry_count(registry); i++) {
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(registry, i));
-        for (int64_t k = 0; !wf_registry_is_buffer(registry, i) && k < wf_array_count(&info->value); k++)
-            r.gradient[info->offset + k] = (double)wf_registry_grads(registry)->slab[info->offset + k];
+        const wf_real *g = wf_grads_at(wf_registry_grads(registry), wf_registry_at(registry, i));
+        for (int64_t k = 0; g && k < wf_array_count(&info->value); k++)
+            r.gradient[info->offset + k] = (double)g[k];
     }
     return r;
 }

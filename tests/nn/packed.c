@@ -154,7 +154,7 @@ START_TEST(gradients)
         for (int i = 0; i < wf_registry_count(g.registry); i++) {
             const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(g.registry, i));
             for (int64_t e = 0; strncmp(info->name, "cross", 5) == 0 && e < wf_array_count(&info->value); e++)
-                slab[apart][info->offset + e] = (double)wf_registry_grads(g.registry)->slab[info->offset + e];
+                slab[apart][info->offset + e] = (double)wf_grads_at(wf_registry_grads(g.registry), wf_registry_at(g.registry, i))[e];
         }
     }
     double difference = 0, norm = 0;

@@ -128,27 +128,42 @@ WF_API void wf_grad_give(wf_call *c, int input, const wf_array *g);
 /* --- parameters (for the room nn) ---------------------------------------------------------------------------------- */
 /* A parameter is a tensor without a tape: a value that outlives steps and an index into gradient slabs. Immutable to
  * tapes, so several tapes in several threads may use it. */
+struct wf_grads_place {
+    int64_t offset; /* in the slab, elements; a multiple of 16 */
+    int64_t count;  /* elements; 0: no room, since the parameter was frozen when the slab was made */
+};
+/* The gradients of a registry's trained parameters. They are read with wf_grad or wf_grads_at. */
 struct wf_grads {
-    wf_real *slab; /* all gradients end to end; offsets are the parameters' */
+    wf_real *slab; /* all gradients end to end, `factor` not included */
     int64_t count; /* elements of the slab */
-    bool *valid;   /* [parameters]: a gradient was written since the last zero; otherwise the region counts as 0 */
     int parameters;
+    struct wf_grads_place *place; /* [parameters] */
+    bool *valid;                  /* [parameters]: a gradient was written since the last zero; otherwise it counts as 0 */
+    double factor;                /* what wf_clip_norm left to be multiplied with; 0: nothing */
+    double norm;                  /* of all gradients, if norm_known */
+    bool norm_known;
     bool broken;                             /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called in a backward without .retain, when no record that adds to the parameter's gradient
                                                 is left; may be NULL */
     void *ready_ctx;
     uint64_t registry; /* wf_parameter_info.registry of the parameters */
+    struct wf_grads_block *block;
+    int64_t blocks;
+    double *partial; /* [blocks] */
 };
 struct wf_parameter_info {
     const char *name;  /* outlives the parameter */
     wf_array value;    /* dense */
-    int index;         /* in wf_grads.valid */
-    int64_t offset;    /* in wf_grads.slab, elements; a multiple of 16 */
+    int index;         /* in its registry, and in wf_grads.place and .valid */
+    int64_t offset;    /* in wf_registry_values, elements; a multiple of 16 */
     bool frozen;       /* needs no gradient */
     wf_grads *grads;   /* the default slab; NULL: no gradients */
     uint64_t registry; /* number of the registry: no other of this process has it, before or after */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
+/* A parameter's gradient, dense in its shape, to read or to change: valid until the next backward or wf_registry_gradients. NULL where
+ * these gradients hold none: none since the last zero, the parameter of another registry or frozen, or the backward failed. */
+WF_API wf_real *wf_grads_at(wf_grads *grads, const wf_tensor *parameter);
 WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without writing the slab; clears `broken` */
 
 WF_END_DECLS

@@ -85,7 +85,8 @@ WF_API void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ..
 
 /* --- building ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates values and gradients and initialises: each value depends on (seed, name, index) alone. */
+/* Allocates values, and gradients of all parameters that are not frozen, and initialises: each value depends on (seed, name, index) alone.
+ */
 WF_API wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error) WF_CHECKED;
 /* wf_registry_build then asks `cancelled` before each parameter, since a large model takes seconds: true ends it with WF_ERR_CANCELLED.
  * NULL: it does not ask. */
@@ -111,7 +112,8 @@ struct wf_load_options {
 /* wf_registry_load for such a file, equally strict. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
                                        wf_error *error) WF_CHECKED;
-/* Allocates the gradient slab if there is none: to train after load. */
+/* Makes room for the gradients of the parameters that are trained now, and of no others: to train after load, and after
+ * wf_registry_freeze. Gradients that are there stay, but their memory moves, and views of wf_grad become invalid. */
 WF_API wf_status wf_registry_gradients(wf_registry *registry, wf_error *error) WF_CHECKED;
 /* Puts all parameters under their names (prefix + name) into a writer; tied ones once. Values are read at its commit. Before build or load
  * it is an error of the writer. */
@@ -126,15 +128,17 @@ WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* ele
 WF_API wf_tensor *wf_registry_at(const wf_registry *registry, int index); /* in the order of declaration; NULL if out of range */
 WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name); /* NULL if there is none */
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
-/* Freezes a parameter (no gradient) or makes it trainable again, also after build or load. One of another registry is an error of this
- * registry. */
+/* Freezes a parameter, which then has no gradient (one that it had counts as 0), or makes it trainable again. Also after build or load:
+ * then wf_registry_gradients gives the memory for the gradients of frozen parameters back, and must be called before a parameter is
+ * trained that was frozen when the gradients were allocated; a pass that uses it is refused otherwise. A parameter of another registry is
+ * an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
-/* The slabs: values at the offsets of wf_parameter_info, gradients at the same offsets. NULL before build. */
+/* The slab of values, at the offsets of wf_parameter_info; NULL before build. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
-WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* elements of a slab, gaps included */
+WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* its elements, gaps included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* NULL without gradients */
-/* A separate gradient slab for another thread's tape; NULL with *error. Free with wf_grads_free. */
+/* Separate gradients, of the parameters that are trained now, for another thread's tape; NULL with *error. Free with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);
 

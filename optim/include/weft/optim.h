@@ -36,11 +36,10 @@ struct wf_adam {
     double grad_norm; /* of the last step's gradients, before clipping */
     wf_registry *registry;
     wf_grads *grads;
-    wf_real *m, *v;                      /* slabs */
+    wf_real *m, *v; /* [moments], of parameters that are or were trained */
+    int64_t moments;
+    int64_t *place;                      /* [parameters]: in m and v; -1: none */
     struct wf_adam_parameter *parameter; /* [parameters] */
-    struct wf_adam_block *block;
-    double *partial; /* [blocks] */
-    int64_t blocks;
 };
 /* The options of a call that gives none: to change members of, where wf_adam_init_with is called directly. */
 WF_API struct wf_adam_options wf_adam_defaults(void);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Room for gradients: of the parameters that are trained, and of no others. */
+#include <string.h>
+
+#include <weft/internal/slab.h>
+
+#include "internal.h"
+
+static int64_t blocks_of(int64_t count)
+{
+    return (count + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
+}
+
+/* Gives each parameter that is trained its place, and cuts it into blocks. */
+static void lay_out(wf_grads *grads, const wf_registry *registry)
+{
+    struct wf_grads_block *block = grads->block;
+    for (int i = 0; i < registry->count; i++) {
+        const struct entry *e = &registry->entry[i];
+        for (int64_t at = 0; !e->info.frozen && at < e->count; at += WF_GRADS_BLOCK)
+            *block++ = (struct wf_grads_block){i, at, e->count - at < WF_GRADS_BLOCK ? e->count - at : WF_GRADS_BLOCK};
+        grads->place[i] = (struct wf_grads_place){grads->count, e->info.frozen ? 0 : e->count};
+        grads->count += registry_room(grads->place[i].count);
+    }
+}
+
+wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
+{
+    size_t slab = 0, parameters = (size_t)registry->count;
+    wf_grads *grads = wf_alloc_zero(1, sizeof *grads);
+    if (grads) {
+        for (int i = 0; i < registry->count; i++)
+            if (!registry->entry[i].info.frozen) {
+                slab += (size_t)registry_room(registry->entry[i].count);
+                grads->blocks += blocks_of(registry->entry[i].count);
+            }
+        grads->slab = wf_alloc_zero(slab + 1, sizeof *grads->slab);
+        grads->place = wf_alloc_zero(parameters + 1, sizeof *grads->place);
+        grads->valid = wf_alloc_zero(parameters + 1, sizeof *grads->valid);
+        grads->block = wf_alloc_zero((size_t)grads->blocks + 1, sizeof *grads->block);
+        grads->partial = wf_alloc_zero((size_t)grads->blocks + 1, sizeof *grads->partial);
+        grads->parameters = registry->count;
+        grads->registry = registry->number;
+    }
+    if (!grads || !grads->slab || !grads->place || !grads->valid || !grads->block || !grads->partial) {
+        wf_grads_free(grads);
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for the gradients of %lld parameters", (long long)slab);
+        return NULL;
+    }
+    lay_out(grads, registry);
+    return grads;
+}
+
+void wf_grads_free(wf_grads *grads)
+{
+    if (!grads)
+        return;
+    wf_free(grads->slab);
+    wf_free(grads->place);
+    wf_free(grads->valid);
+    wf_free(grads->block);
+    wf_free(grads->partial);
+    wf_free(grads);
+}
+
+/* Whether the slab has room for what is trained, and for nothing else. */
+static bool fits(const wf_grads *grads, const wf_registry *registry)
+{
+    bool same = grads->parameters == registry->count;
+    for (int i = 0; same && i < registry->count; i++)
+        same = grads->place[i].count == (registry->entry[i].info.frozen ? 0 : registry->entry[i].count);
+    return same;
+}
+
+/* The gradients of *from that have room in *to. */
+static void take_over(wf_grads *to, const wf_grads *from)
+{
+    for (int i = 0; i < from->parameters; i++)
+        if (from->valid[i] && to->place[i].count > 0) {
+            memcpy(to->slab + to->place[i].offset, from->slab + from->place[i].offset, (size_t)to->place[i].count * sizeof *to->slab);
+            to->valid[i] = true;
+        }
+    to->factor = from->factor;
+    to->broken = from->broken;
+    to->ready = from->ready;
+    to->ready_ctx = from->ready_ctx;
+}
+
+wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
+{
+    wf_status status = registry_allocate(registry, error);
+    if (status != WF_OK || (registry->grads && fits(registry->grads, registry)))
+        return status;
+    wf_grads *fresh = wf_grads_new(registry, error);
+    if (!fresh)
+        return WF_ERR_MEMORY;
+    if (registry->grads) { /* tapes and optimisers hold its address */
+        take_over(fresh, registry->grads);
+        wf_grads old = *registry->grads;
+        *registry->grads = *fresh;
+        *fresh = old;
+        wf_grads_free(fresh);
+        return WF_OK;
+    }
+    registry->grads = fresh;
+    for (int i = 0; i < registry->count; i++)
+        registry_connect(registry, &registry->entry[i]);
+    return WF_OK;
+}
+
+void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
+{
+    const struct wf_parameter_info *info = wf_parameter_info(parameter);
+    struct entry *e = info && info->registry == registry->number && info->index < registry->count ? &registry->entry[info->index] : NULL;
+    if (!e || e->tensor != parameter) {
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "wf_registry_freeze: '%s' is not a parameter of this registry",
+                     wf_name_of(parameter));
+    } else if (!e->buffer) {
+        e->info.frozen = frozen;
+        registry_connect(registry, e);
+        if (frozen && registry->grads) { /* what it had must not reach a norm or an update */
+            registry->grads->valid[e->info.index] = false;
+            registry->grads->norm_known = false;
+        }
+    }
+}
+
+wf_grads *wf_registry_grads(const wf_registry *registry)
+{
+    return registry->grads;
+}
