@@ -155,7 +155,10 @@ wf_tensor *wf_name(wf_tensor *x, const char *name)
 
 const char *wf_name_of(const wf_tensor *x)
 {
-    return !x ? "NULL" : x->name ? x->name : x->made_by ? x->made_by : "tensor";
+    if (!x)
+        return "NULL";
+    const bool stale = x->tape && x->generation != x->tape->generation; /* its name is gone with the pass it was given in */
+    return x->name && !stale ? x->name : x->made_by ? x->made_by : "tensor";
 }
 
 /* OK when x's value may be read now. */
@@ -167,8 +170,12 @@ static wf_status readable(const wf_tensor *x, const char *call)
     }
     if (x == &lost_poison)
         return WF_ERR_STATE;
-    if (!x->tape)
-        return x->a.data ? WF_OK : WF_ERR_STATE; /* a parameter before wf_registry_build */
+    if (!x->tape) { /* a parameter: what is wrong is said by the tape that the thread used last */
+        if (!x->a.data)
+            wf_tape_fail(wf_tape_of(x), WF_ERR_STATE,
+                         "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first", call, wf_name_of(x));
+        return x->a.data ? WF_OK : WF_ERR_STATE;
+    }
     if (x->tape->error.code != WF_OK)
         return x->tape->error.code;
     return tape_accepts(x->tape, call, x) ? WF_OK : x->tape->error.code;
@@ -191,9 +198,8 @@ wf_status wf_item(const wf_tensor *x, double *value)
     if (wf_array_count(&x->a) != 1 || x->a.dtype != WF_REAL) {
         char text[96];
         wf_shape shape = wf_array_shape(&x->a);
-        if (x->tape)
-            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_item: '%s' has shape %s and dtype %s, but one real element is required", wf_name_of(x),
-                         wf_shape_text(&shape, text, sizeof text), wf_dtype_name(x->a.dtype));
+        wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "wf_item: '%s' has shape %s and dtype %s, but one real element is required",
+                     wf_name_of(x), wf_shape_text(&shape, text, sizeof text), wf_dtype_name(x->a.dtype));
         return WF_ERR_SHAPE;
     }
     *value = *(const wf_real *)x->a.data;
@@ -206,14 +212,12 @@ wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
     if (status != WF_OK)
         return status;
     if (wf_array_count(&x->a) != count || x->a.dtype != WF_REAL) {
-        if (x->tape)
-            wf_tape_fail(x->tape, WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of dtype %s, but count is %lld real elements",
-                         wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
+        wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of dtype %s, but count is %lld real elements",
+                     wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
         return WF_ERR_SHAPE;
     }
     if (!out && count > 0) {
-        if (x->tape)
-            wf_tape_fail(x->tape, WF_ERR_ARGUMENT, "wf_read: the place for '%s' is NULL", wf_name_of(x));
+        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_read: the place for '%s' is NULL", wf_name_of(x));
         return WF_ERR_ARGUMENT;
     }
     wf_shape shape = wf_array_shape(&x->a);

@@ -50,12 +50,47 @@ START_TEST(parameters_before_they_are_built)
         expect_error(tape, wf_tape_error(tape)->code, WF_ERR_STATE, "'weight' has no value yet");
     }
     wf_array view;
-    ck_assert_int_eq(wf_view(m.weight, &view), WF_ERR_STATE);
+    wf_tape_reset(tape, WF_TRAIN);
+    expect_error(tape, wf_view(m.weight, &view), WF_ERR_STATE, "wf_view: the parameter 'weight' has no value yet");
     ck_ok(wf_registry_build(registry, 1, error));
     wf_tape_reset(tape, WF_TRAIN);
     ck_assert(!wf_is_poison(wf_linear_forward(&m, wf_zeros(tape, WF_SHAPE(2, 64)))));
     wf_tape_free(tape);
     wf_registry_free(registry);
+}
+END_TEST
+
+/* They have no tape: the one that the thread used last says what is wrong. */
+START_TEST(reads_of_parameters)
+{
+    wf_registry *registry = wf_registry_new(NULL);
+    wf_tensor *w = wf_parameter(wf_root(registry), "w", WF_SHAPE(2, 3));
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape *tape = wf_tape_new(NULL);
+    double value;
+    wf_real out[6];
+    expect_error(tape, wf_item(w, &value), WF_ERR_SHAPE, "wf_item: 'w' has shape [2,3]");
+    wf_tape_reset(tape, WF_INFER);
+    expect_error(tape, wf_read(w, out, 5), WF_ERR_SHAPE, "wf_read: 'w' has 6 elements");
+    wf_tape_reset(tape, WF_INFER);
+    expect_error(tape, wf_read(w, NULL, 6), WF_ERR_ARGUMENT, "wf_read: the place for 'w' is NULL");
+    wf_tape_free(tape);
+    ck_assert_int_eq(wf_item(w, &value), WF_ERR_SHAPE);
+    wf_registry_free(registry);
+}
+END_TEST
+
+/* The memory of a name is the tape's. */
+START_TEST(names_end_with_their_pass)
+{
+    wf_tape *tape = wf_tape_new(NULL);
+    wf_tensor *x = wf_name(wf_zeros(tape, WF_SHAPE(2)), "a name");
+    ck_assert_str_eq(wf_name_of(x), "a name");
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert_str_ne(wf_name_of(x), "a name");
+    ck_assert(wf_is_poison(wf_reshape(x, 1, 2)));
+    ck_assert_msg(!strstr(wf_tape_error(tape)->message, "a name"), "%s", wf_tape_error(tape)->message);
+    wf_tape_free(tape);
 }
 END_TEST
 
@@ -126,5 +161,6 @@ START_TEST(a_failure_without_an_error_is_one)
 }
 END_TEST
 
-WF_TEST_MAIN("misuse", poison_outlives_no_reset, parameters_before_they_are_built, retaining_a_view_that_was_used,
-             shapes_of_too_many_dimensions, scratch_is_kept_over_a_region, a_failure_without_an_error_is_one)
+WF_TEST_MAIN("misuse", poison_outlives_no_reset, parameters_before_they_are_built, reads_of_parameters, names_end_with_their_pass,
+             retaining_a_view_that_was_used, shapes_of_too_many_dimensions, scratch_is_kept_over_a_region,
+             a_failure_without_an_error_is_one)
