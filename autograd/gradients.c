@@ -5,9 +5,9 @@
  * the gradient of its result to both operands without a copy. So it is written in place by its sole owner only. */
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
 
 #include "engine.h"
 

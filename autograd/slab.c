@@ -2,8 +2,8 @@
 /* Slabs of gradients: where the gradient of a parameter goes in a pass, and who reads it afterwards. */
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/slab.h>
 
 #include "engine.h"

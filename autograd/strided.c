@@ -3,8 +3,8 @@
  * in one order, so the bits do not depend on threads. */
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
 
 #include "engine.h"
 

@@ -13,9 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <weft/compute.h>
 #include <weft/core.h>
-#include <weft/internal/gemm.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/testing.h>
 
 /* Many short samples: on a busy machine some of them find it free. */

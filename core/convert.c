@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <weft/array.h>
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 
 static inline float half_to_float(uint16_t h)
 {

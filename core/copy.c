@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include <weft/array.h>
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 
 struct dim {
     int64_t n, to, from; /* strides in bytes */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
 #include <weft/internal/testing.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -40,6 +40,7 @@ struct scratch {
     size_t size[WF_SCRATCH_SLOTS];
     unsigned version; /* of `wanted`, when this thread last looked */
     unsigned told;    /* the same, when this thread's team last looked */
+    int worker;       /* wf_worker() */
     bool registered;
     bool deputy; /* it does the blocks of a whole team, until others can have their turn again */
 };
@@ -77,7 +78,7 @@ __attribute__((destructor)) static void free_main_scratch(void)
 static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
 static _Atomic unsigned wanted_version;
 
-static void *grow(enum wf_scratch_slot slot, size_t size)
+static void *grow(int slot, size_t size)
 {
     struct scratch *s = &scratch;
     size_t others = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
@@ -102,13 +103,15 @@ static void get_ready(void)
     scratch.version = version;
     for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
         size_t size = atomic_load_explicit(&wanted[i], memory_order_relaxed);
-        if (size > scratch.size[i] && grow((enum wf_scratch_slot)i, size))
+        if (size > scratch.size[i] && grow(i, size))
             memset(scratch.block[i], 0, size); /* the pages too */
     }
 }
 
-void *wf_scratch(enum wf_scratch_slot slot, size_t bytes)
+void *wf_scratch(int slot, size_t bytes)
 {
+    if (slot < 0 || slot >= WF_SCRATCH_SLOTS)
+        return NULL;
     struct scratch *s = &scratch;
     bool here = bytes <= s->size[slot] && s->block[slot];
     size_t known = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
@@ -228,10 +231,17 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
         int thread = omp_get_thread_num();
         if (thread != 0) /* the caller itself may hold a block of its own over the region */
             get_ready();
+        scratch.worker = thread;
         if (thread < r.shares)
             work(&r, thread);
+        scratch.worker = 0;
     }
     judge(begin, cost, false);
+}
+
+int wf_worker(void)
+{
+    return scratch.worker;
 }
 
 struct ranges {

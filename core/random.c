@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 #include <weft/random.h>
 
 void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <weft/compute.h>
 #include <weft/file.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/map.h>
-#include <weft/internal/parallel.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 

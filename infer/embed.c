@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/embed.h>
-#include <weft/internal/gemm.h>
 #include <weft/internal/grow.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/sentence.h>
 #include <weft/memory.h>
 

@@ -2,8 +2,8 @@
 /* The likeliest continuations of rows of logits, without sorting them: of 10,000 types some ten are wanted. */
 #include <math.h>
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
 
 #include "search.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 #include <weft/memory.h>
 
 wf_status wf_cache_init(struct wf_cache *cache, int layers, int64_t rows, int64_t capacity, int64_t key_width, int64_t value_width,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/slab.h>
 #include <weft/memory.h>
 #include <weft/optim.h>
@@ -185,10 +185,10 @@ static void update_block(void *ctx, int64_t i)
     const struct wf_adam_parameter *p = &opt->parameter[b->parameter];
     int64_t moments = opt->place[b->parameter] + b->at;
     double lr = opt->lr * p->lr_scale;
-    wf_kernel->adam(b->count, wf_registry_values(opt->registry) + info->offset + b->at, wf_grads_block_data(opt->grads, b),
-                    opt->m + moments, opt->v + moments, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
-                    (wf_real)(lr / p->first), (wf_real)p->inverse_second, opt->decoupled ? (wf_real)(lr * p->decay) : 0,
-                    opt->decoupled ? 0 : (wf_real)p->decay);
+    wf_kernel->internal->adam(b->count, wf_registry_values(opt->registry) + info->offset + b->at, wf_grads_block_data(opt->grads, b),
+                              opt->m + moments, opt->v + moments, (wf_real)u->grad_scale, opt->beta1, opt->beta2, (wf_real)opt->eps,
+                              (wf_real)(lr / p->first), (wf_real)p->inverse_second, opt->decoupled ? (wf_real)(lr * p->decay) : 0,
+                              opt->decoupled ? 0 : (wf_real)p->decay);
 }
 
 /* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */

@@ -251,12 +251,12 @@ static void forward_block(void *ctx, int64_t block)
     if (begin >= end)
         return;
     if (a.queries <= FEW && !a.log_sum && !a.weights && !a.threshold) {
-        wf_kernel->attention_rows(&a, begin, end);
+        wf_kernel->internal->attention_rows(&a, begin, end);
         return;
     }
     wf_real *scratch = wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_forward_scratch(a.keys, a.e, a.f) * sizeof *scratch);
     if (scratch)
-        wf_kernel->attention_forward(&a, begin, end, scratch);
+        wf_kernel->internal->attention_forward(&a, begin, end, scratch);
     else
         atomic_store(&p->no_memory, true);
 }
@@ -283,7 +283,7 @@ static void backward_block(void *ctx, int64_t block)
     struct wf_attention a = problem(p, block / p->groups, block % p->groups);
     wf_real *scratch = wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_backward_scratch(a.keys, a.e, a.f) * sizeof *scratch);
     if (scratch)
-        wf_kernel->attention_backward(&a, scratch);
+        wf_kernel->internal->attention_backward(&a, scratch);
     else
         atomic_store(&p->no_memory, true);
 }

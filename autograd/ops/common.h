@@ -3,9 +3,9 @@
 #ifndef WEFT_OPS_COMMON_H
 #define WEFT_OPS_COMMON_H
 
+#include <weft/compute.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/ops_all.h>
-#include <weft/internal/parallel.h>
 #include <weft/ops.h>
 
 /* The attributes of a case: ATTR(struct sum_attr, .dim = 1). */
@@ -76,26 +76,11 @@ bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, i
 /* The column sums of x as the gradient of operand i, a vector. */
 wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x);
 
-/* --- elementwise.c: maps over arrays of any strides into a dense result ----------------------------------------------
- *
- * The inputs are broadcast to the shape of `out`, which is dense (data NULL: nothing is done). Dimensions that lie end to end in all
- * operands are merged, so that dense operands of one shape are one flat pass; the kernels then run along the innermost dimension. An
- * operand whose innermost stride a kernel does not take is gathered piece by piece on the stack. `cost`: nanoseconds an element. */
-typedef void wf_unary_kernel(int64_t n, const wf_real *x, wf_real *y);
-typedef void wf_binary_kernel(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c);
-typedef void wf_grad_kernel(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
-
-void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost);
-void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost);
-void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost);
-void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out); /* scale x + shift */
-
 /* --- products.c ------------------------------------------------------------------------------------------------------ */
 
 /* a with its last two dimensions swapped. */
 wf_array wf_swap_last(const wf_array *a);
-/* out (+)= a b + bias. out [..., m, n] has the full batch; a and b broadcast to it. bias [n] may be NULL.
- * WF_ERR_MEMORY, with the tape's error set, without memory for packing. */
+/* wf_array_matmul, with an error set on the tape. */
 wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias,
                      bool rows_alone) WF_CHECKED;
 /* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Matrix products. Views cost no copies: products take any strides. */
-#include <weft/internal/gemm.h>
+#include <weft/compute.h>
 
 #include "common.h"
 
@@ -9,68 +9,12 @@ wf_array wf_swap_last(const wf_array *a)
     return wf_array_transpose(*a, a->ndim - 2, a->ndim - 1);
 }
 
-/* a [..., m, k] as [rows, k] when that is a view. */
-static bool fold(const wf_array *a, wf_array *folded)
-{
-    int64_t rows = 1;
-    for (int d = 0; d < a->ndim - 1; d++)
-        rows *= a->dim[d];
-    return wf_array_reshape(a, &(wf_shape){2, {rows, a->dim[a->ndim - 1]}}, folded);
-}
-
-/* One product for all rows where b is the same in the whole batch and the rows of a and of out lie at one distance; else the batch,
- * merged to as few dims as it goes. */
 wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
 {
-    if (wf_array_count(out) == 0)
-        return WF_OK;
-    int batch_dims = out->ndim - 2;
-    wf_shape sa = wf_array_shape(out), sb = sa;
-    sa.dim[batch_dims + 1] = a->dim[a->ndim - 1];
-    sb.dim[batch_dims] = b->dim[b->ndim - 2];
-    wf_array fa = wf_array_expand(a, &sa), fb = wf_array_expand(b, &sb), fout = *out, ra, rout;
-    bool same_b = batch_dims > 0;
-    for (int d = 0; d < batch_dims; d++)
-        same_b &= out->dim[d] == 1 || fb.stride[d] == 0;
-    if (same_b && fold(&fa, &ra) && fold(out, &rout)) {
-        fa = ra;
-        fout = rout;
-        batch_dims = 0;
-    }
-    struct wf_gemm_batch batch = {0};
-    for (int d = batch_dims - 1; d >= 0; d--) { /* the innermost first */
-        if (out->dim[d] == 1)
-            continue;
-        int last = batch.dims - 1;
-        if (last >= 0 && fa.stride[d] == batch.a_step[last] * batch.size[last] && fb.stride[d] == batch.b_step[last] * batch.size[last] &&
-            out->stride[d] == batch.c_step[last] * batch.size[last]) {
-            batch.size[last] *= out->dim[d];
-            continue;
-        }
-        batch.size[batch.dims] = out->dim[d];
-        batch.a_step[batch.dims] = fa.stride[d];
-        batch.b_step[batch.dims] = fb.stride[d];
-        batch.c_step[batch.dims++] = out->stride[d];
-    }
-    const int p = fa.ndim - 2, q = fb.ndim - 2, r = fout.ndim - 2;
-    struct wf_gemm g = {.m = fout.dim[r],
-                        .n = fout.dim[r + 1],
-                        .k = fa.dim[p + 1],
-                        .alpha = 1,
-                        .beta = add,
-                        .a = fa.data,
-                        .a_rs = fa.stride[p],
-                        .a_cs = fa.stride[p + 1],
-                        .b = fb.data,
-                        .b_rs = fb.stride[q],
-                        .b_cs = fb.stride[q + 1],
-                        .c = fout.data,
-                        .c_rs = fout.stride[r],
-                        .c_cs = fout.stride[r + 1],
-                        .bias = bias,
-                        .rows_alone = rows_alone};
-    wf_status status = wf_gemm_batched(&g, &batch);
-    return status == WF_OK ? status : wf_call_fail(c, status, "no memory for packing: use fewer threads or a smaller batch");
+    wf_error error;
+    error.code = WF_OK;
+    wf_status status = wf_array_matmul(a, b, out, &error, .add = add, .bias = bias, .rows_alone = rows_alone);
+    return status == WF_OK ? status : wf_call_fail(c, status, "%s", error.message);
 }
 
 wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add)

@@ -12,7 +12,7 @@
 
 #include <blis.h>
 
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 #include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 

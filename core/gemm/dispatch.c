@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 
 #include "parts.h"
 

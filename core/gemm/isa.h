@@ -41,6 +41,11 @@ struct gemm_isa {
                    const struct gemm_end *end);
 };
 
+static inline const struct gemm_isa *gemm_isa(void)
+{
+    return wf_kernel->internal->gemm;
+}
+
 /* The rows of tile i of t that share m rows evenly start here. */
 static inline int64_t gemm_cut(int64_t m, int64_t t, int64_t i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides,
  * never on memory: where there is none for packing the product fails. */
-#include <weft/internal/parallel.h>
+#include <weft/internal/scratch.h>
 
 #include "parts.h"
 #include "phases.h"
@@ -75,15 +75,15 @@ static struct gemm_block block_of(const struct product *p, const struct part *pa
 /* Packs the rows of a block and makes it read them there. */
 static void pack_rows(struct gemm_block *b, wf_real *room)
 {
-    const int mr = wf_kernel->gemm->mr;
+    const int mr = gemm_isa()->mr;
     const int64_t tiles = up(b->m, mr);
     /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
     const int64_t steps = b->a_rs == 1 ? 16 : b->k;
     for (int64_t k0 = 0; k0 < b->k; k0 += steps)
         for (int64_t i = 0; i < tiles; i++) {
             const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
-            wf_kernel->gemm->pack_m(rows, least(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
-                                    room + (i * b->k + k0) * mr);
+            gemm_isa()->pack_m(rows, least(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
+                               room + (i * b->k + k0) * mr);
         }
     b->a = room;
     b->a_rs = 1;
@@ -95,10 +95,10 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
  * by what packing costs. A is read by broadcasts, so a contiguous k is as good as a contiguous row. */
 static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
 {
-    if (g->m < 4 || columns <= 2 * wf_kernel->gemm->nr)
+    if (g->m < 4 || columns <= 2 * gemm_isa()->nr)
         return true;
     if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
-        return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * wf_kernel->gemm->nr;
+        return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * gemm_isa()->nr;
     if (g->a_rs != 1 || g->a_cs * (int64_t)sizeof(wf_real) % ROW_CLASH == 0)
         return false;
     return (g->m <= IN_PLACE && g->m * g->k <= IN_PLACE_ALL) || (columns <= IN_PLACE_FEW && g->k <= IN_PLACE_K);
@@ -106,20 +106,20 @@ static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
 
 static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
 {
-    return g->b_cs == 1 && (rows <= 4 * wf_kernel->gemm->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
+    return g->b_cs == 1 && (rows <= 4 * gemm_isa()->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
 }
 
 /* Room for the rows of a part in blocks of k. */
 static wf_real *room_for_rows(int64_t rows, int64_t k)
 {
-    const int mr = wf_kernel->gemm->mr;
+    const int mr = gemm_isa()->mr;
     return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(up(rows, mr) * mr * k) * sizeof(wf_real));
 }
 
 static bool compute(const struct product *p, const struct part *part)
 {
     const struct wf_gemm *g = &p->g;
-    const struct gemm_isa *isa = wf_kernel->gemm;
+    const struct gemm_isa *isa = gemm_isa();
     const int nr = isa->nr;
     const int64_t m = part->m1 - part->m0, n = part->n1 - part->n0, kb = least(p->k_block, g->k);
     const bool a_here = rows_in_place(g, n), b_here = columns_in_place(g, m);
@@ -170,11 +170,11 @@ static bool vector_item(void *ctx, int64_t item)
 {
     const struct vector_work *v = ctx;
     const struct wf_gemm *g = &v->p->g;
-    const int nr = wf_kernel->gemm->nr;
+    const int nr = gemm_isa()->nr;
     const int64_t panels = up(g->n, nr), from = gemm_cut(panels, v->items, item) * nr,
                   to = least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
     struct gemm_end end = {g->alpha, g->beta, v->p->bias_n ? v->p->bias_n + from : NULL, v->p->bias_m};
-    wf_kernel->gemm->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
+    gemm_isa()->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
     return true;
 }
 
@@ -190,7 +190,7 @@ struct parts {
 static struct part part_of(const struct parts *w, int64_t item)
 {
     const struct wf_gemm *g = &w->p->g;
-    const int mr = wf_kernel->gemm->mr, nr = wf_kernel->gemm->nr;
+    const int mr = gemm_isa()->mr, nr = gemm_isa()->nr;
     const int64_t i = item / w->across, j = item % w->across, tiles = up(g->m, mr), panels = up(w->n1 - w->n0, nr);
     return (struct part){
         .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)),
@@ -214,14 +214,14 @@ static bool pack_item(void *ctx, int64_t item)
 {
     const struct parts *w = ctx;
     const struct wf_gemm *g = &w->p->g;
-    const int nr = wf_kernel->gemm->nr;
+    const int nr = gemm_isa()->nr;
     const int64_t panels = up(w->n1 - w->n0, nr), k0 = w->k0 + item / w->pack_across * w->p->k_block, k = least(w->p->k_block, w->k1 - k0);
     const int64_t from = gemm_cut(panels, w->pack_across, item % w->pack_across),
                   to = gemm_cut(panels, w->pack_across, item % w->pack_across + 1);
     for (int64_t panel = from; panel < to; panel++) {
         const int64_t j = w->n0 + panel * nr;
-        wf_kernel->gemm->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
-                                w->packed + (k0 - w->k0) * panels * nr + panel * k * nr);
+        gemm_isa()->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
+                           w->packed + (k0 - w->k0) * panels * nr + panel * k * nr);
     }
     return true;
 }
@@ -231,7 +231,7 @@ static bool shared_item(void *ctx, int64_t item)
     const struct parts *w = ctx;
     const struct product *p = w->p;
     const struct part part = part_of(w, item);
-    const struct gemm_isa *isa = wf_kernel->gemm;
+    const struct gemm_isa *isa = gemm_isa();
     const int nr = isa->nr;
     const int64_t panels = up(w->n1 - w->n0, nr);
     const bool a_here = rows_in_place(&p->g, part.n1 - part.n0);
@@ -316,8 +316,8 @@ static bool in_slices(const struct product *p, double cost, bool serial)
 static bool in_parts(const struct product *p, double flops, bool serial)
 {
     const struct wf_gemm *g = &p->g;
-    const int nr = wf_kernel->gemm->nr;
-    const int64_t tiles = up(g->m, wf_kernel->gemm->mr);
+    const int nr = gemm_isa()->nr;
+    const int64_t tiles = up(g->m, gemm_isa()->mr);
     const double wanted_items = flops / item_flops;
     const int64_t wanted = wanted_items < 1 ? 1 : wanted_items < MOST_ITEMS ? (int64_t)wanted_items : MOST_ITEMS;
     struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
@@ -370,7 +370,7 @@ bool wf_gemm_own(const struct wf_gemm *given, bool serial)
     }
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
-        struct vector_work v = {&p, least(up(g->n, wf_kernel->gemm->nr), (int64_t)(flops / 65536) + 1)};
+        struct vector_work v = {&p, least(up(g->n, gemm_isa()->nr), (int64_t)(flops / 65536) + 1)};
         struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
         return wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
     }

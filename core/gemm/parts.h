@@ -3,8 +3,8 @@
 #ifndef WEFT_GEMM_PARTS_H
 #define WEFT_GEMM_PARTS_H
 
+#include <weft/compute.h>
 #include <weft/error.h>
-#include <weft/internal/gemm.h>
 
 #include "isa.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
 
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 #include <weft/runtime.h>
 
 #include "phases.h"

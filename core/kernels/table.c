@@ -6,9 +6,19 @@ extern const struct gemm_isa WF_GEMM(isa);
 
 #define NAME_(isa) #isa
 #define NAME(isa) NAME_(isa)
+#define PUBLIC_KERNEL(name)
 #define KERNEL(type, name, arguments) .name = WF_KERNEL(name),
+static const struct wf_internal_kernels internal = {
+    .gemm = &WF_GEMM(isa),
+#include <weft/internal/kernels.def>
+};
+#undef KERNEL
+#undef PUBLIC_KERNEL
+
+#define PUBLIC_KERNEL(name) .name = WF_KERNEL(name),
+#define KERNEL(type, name, arguments)
 const struct wf_kernels WF_KERNEL(table) = {
     .isa = NAME(WF_ISA),
-    .gemm = &WF_GEMM(isa),
+    .internal = &internal,
 #include <weft/internal/kernels.def>
 };

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include <weft/internal/gemm.h>
-#include <weft/internal/parallel.h>
+#include <weft/compute.h>
 
 /* ck_assert_msg writes to a file each time; this only where it fails. */
 #define expect(condition, ...)                                                                                                             \

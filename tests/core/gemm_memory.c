@@ -2,7 +2,7 @@
 /* Products under memory shortage: whichever allocation fails, the product fails or has the bits that it has otherwise. */
 #include "check_weft.h"
 
-#include <weft/internal/gemm.h>
+#include <weft/compute.h>
 
 static const char *const isas[] = {"avx512", "avx2", "base"};
 

@@ -397,8 +397,9 @@ START_TEST(adam)
                 for (int t = 1; t <= STEPS; t++) {
                     numbers(g, N, (uint64_t)(50 + t), -1, 1);
                     wf_real size = (wf_real)(lr / (1 - pow(beta1, t))), inv = (wf_real)(1 / sqrt(1 - pow(beta2, t)));
-                    wf_kernel->adam(n, p, g, m, v, (wf_real)0.5, beta1, beta2, (wf_real)1e-8, size, inv, lr_wd, l2);
-                    wf_kernel->adam(1, one, g + n / 2, one + 1, one + 2, (wf_real)0.5, beta1, beta2, (wf_real)1e-8, size, inv, lr_wd, l2);
+                    wf_kernel->internal->adam(n, p, g, m, v, (wf_real)0.5, beta1, beta2, (wf_real)1e-8, size, inv, lr_wd, l2);
+                    wf_kernel->internal->adam(1, one, g + n / 2, one + 1, one + 2, (wf_real)0.5, beta1, beta2, (wf_real)1e-8, size, inv,
+                                              lr_wd, l2);
                     for (int i = 0; i < n; i++) {
                         ld grad = 0.5L * (ld)g[i] + (ld)l2 * rp[i];
                         rm[i] = (ld)beta1 * rm[i] + (1 - (ld)beta1) * grad;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include <weft/internal/arena.h>
-#include <weft/internal/parallel.h>
+#include <weft/internal/scratch.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #endif

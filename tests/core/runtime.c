@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <weft/internal/kernels.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
 
 /* First, while the library is down also when all tests share one process. */
 START_TEST(bad_settings)
@@ -279,7 +279,7 @@ END_TEST
 
 static void ask(void *ctx, int64_t block)
 {
-    char *room = wf_scratch(WF_SCRATCH_KERNEL, 100000);
+    char *room = wf_scratch(WF_SCRATCH_TEST, 100000);
     (void)block;
     ck_assert_ptr_nonnull(room);
     room[99999] = 1;

@@ -4,9 +4,9 @@
 
 #include "build.h"
 #include "scratch.h"
+#include <weft/compute.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
-#include <weft/internal/parallel.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
 

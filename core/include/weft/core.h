@@ -4,6 +4,7 @@
 #define WEFT_CORE_H
 #include <weft/array.h>
 #include <weft/base.h>
+#include <weft/compute.h>
 #include <weft/error.h>
 #include <weft/memory.h>
 #include <weft/pairs.h>

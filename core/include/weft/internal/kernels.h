@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The numeric kernels: serial functions over dense rows, compiled once per instruction set into a table. The ops cut
- * their work with wf_parallel and call these in the bodies.
+/* The tables of kernels. Those for every op are described in weft/compute.h; here stand the others, and what the files need that are
+ * compiled once per instruction set.
  *
  * The rule of bits: what a kernel gives for an element (or a row, for row kernels) never depends on where in the call it
  * stands or on how much else the call holds. Tails run through the same vector code on padded registers. */
 #ifndef WEFT_INTERNAL_KERNELS_H
 #define WEFT_INTERNAL_KERNELS_H
 
-#include <weft/base.h>
+#include <weft/compute.h>
 
 struct wf_attention; /* attention.h */
 struct gemm_isa;     /* core/gemm/isa.h */
 
-/* One line a kernel: KERNEL(return type, name, (arguments)). */
-struct wf_kernels {
-    const char *isa;
+/* wf_kernel->internal */
+struct wf_internal_kernels {
     const struct gemm_isa *gemm;
+#define PUBLIC_KERNEL(name)
 #define KERNEL(type, name, arguments) type(*name) arguments;
 #include <weft/internal/kernels.def>
 #undef KERNEL
+#undef PUBLIC_KERNEL
 };
-
-/* The table of the instruction set in use. */
-extern const struct wf_kernels *wf_kernel;
 
 /* For the files that are compiled once per instruction set, with -DWF_ISA=avx512, avx2 or base: WF_KERNEL(exp) is the name that the kernel
  * exp has in this compilation, wf_kernel_exp_avx512; WF_GEMM does the same for core/gemm. */
@@ -31,9 +29,11 @@ extern const struct wf_kernels *wf_kernel;
 #define WF_PASTE_ISA(name, isa) WF_PASTE(name, isa)
 #define WF_KERNEL(name) WF_PASTE_ISA(wf_kernel_##name, WF_ISA)
 #define WF_GEMM(name) WF_PASTE_ISA(wf_gemm_##name, WF_ISA)
+#define PUBLIC_KERNEL(name) extern __typeof__(*((struct wf_kernels *)0)->name) WF_KERNEL(name);
 #define KERNEL(type, name, arguments) type WF_KERNEL(name) arguments;
 #include <weft/internal/kernels.def>
 #undef KERNEL
+#undef PUBLIC_KERNEL
 #endif
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "common.h"
+/* Maps over strided arrays (weft/compute.h). */
+#include <weft/compute.h>
 
 enum {
     PIECE = 8192, /* elements of a block: some microseconds, and it stays in L1 and L2 */
@@ -8,23 +9,27 @@ enum {
 
 struct map {
     int inputs;
+    wf_map_kernel *any; /* one of the four, or none: scale x + shift */
+    const void *ctx;
     wf_unary_kernel *unary;
     wf_binary_kernel *binary;
     wf_grad_kernel *grad;
     wf_real scale, shift;
     bool broadcasts; /* the kernel takes steps of 0 */
     bool gathers;
-    const wf_real *in[2];
+    const wf_real *in[WF_MAP_INPUTS];
     wf_real *out;
     int ndim; /* merged dimensions, the innermost first */
     int64_t dim[WF_MAX_DIMS];
-    int64_t stride[2][WF_MAX_DIMS];
+    int64_t stride[WF_MAP_INPUTS][WF_MAX_DIMS];
     int64_t pieces; /* of the innermost dimension */
 };
 
-static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[2], const int step[2], wf_real *out)
+static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[], const int step[2], wf_real *out)
 {
-    if (m->binary)
+    if (m->any)
+        m->any(m->ctx, n, in, out);
+    else if (m->binary)
         m->binary(n, in[0], step[0], in[1], step[1], out);
     else if (m->grad)
         m->grad(n, in[0], in[1], out);
@@ -34,13 +39,13 @@ static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[
         wf_kernel->affine(n, m->scale, m->shift, in[0], out);
 }
 
-static void call_gathering(const struct map *m, int64_t n, const wf_real *const in[2], wf_real *out)
+static void call_gathering(const struct map *m, int64_t n, const wf_real *const in[], wf_real *out)
 {
-    wf_real buffer[2][GATHER];
+    wf_real buffer[WF_MAP_INPUTS][GATHER];
     for (int64_t done = 0; done < n; done += GATHER) {
         int64_t now = n - done < GATHER ? n - done : GATHER;
-        const wf_real *from[2] = {in[0], in[1]};
-        int step[2] = {1, 1};
+        const wf_real *from[WF_MAP_INPUTS];
+        int step[WF_MAP_INPUTS] = {1, 1, 1, 1};
         for (int k = 0; k < m->inputs; k++) {
             int64_t stride = m->stride[k][0];
             const wf_real *x = in[k] + done * stride;
@@ -61,18 +66,19 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct map *m = ctx;
     int64_t row = begin / m->pieces, piece = begin % m->pieces, inner = m->dim[0];
-    int64_t index[WF_MAX_DIMS] = {0}, offset[2] = {0, 0};
+    int64_t index[WF_MAX_DIMS] = {0}, offset[WF_MAP_INPUTS] = {0};
     for (int64_t d = 1, rest = row; d < m->ndim; d++) {
         index[d] = rest % m->dim[d];
         rest /= m->dim[d];
-        offset[0] += index[d] * m->stride[0][d];
-        offset[1] += index[d] * m->stride[1][d];
+        for (int k = 0; k < m->inputs; k++)
+            offset[k] += index[d] * m->stride[k][d];
     }
     int step[2] = {(int)m->stride[0][0], (int)m->stride[1][0]};
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t from = piece * PIECE, n = inner - from < PIECE ? inner - from : PIECE;
-        const wf_real *in[2] = {m->in[0] + offset[0] + from * m->stride[0][0],
-                                m->inputs > 1 ? m->in[1] + offset[1] + from * m->stride[1][0] : NULL};
+        const wf_real *in[WF_MAP_INPUTS] = {NULL};
+        for (int k = 0; k < m->inputs; k++)
+            in[k] = m->in[k] + offset[k] + from * m->stride[k][0];
         wf_real *out = m->out + row * inner + from;
         if (m->gathers)
             call_gathering(m, n, in, out);
@@ -83,12 +89,11 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
         piece = 0;
         row++;
         for (int d = 1; d < m->ndim; d++) {
-            offset[0] += m->stride[0][d];
-            offset[1] += m->stride[1][d];
-            if (++index[d] < m->dim[d])
+            bool next = ++index[d] < m->dim[d];
+            for (int k = 0; k < m->inputs; k++)
+                offset[k] += m->stride[k][d] - (next ? 0 : m->dim[d] * m->stride[k][d]);
+            if (next)
                 break;
-            offset[0] -= m->dim[d] * m->stride[0][d];
-            offset[1] -= m->dim[d] * m->stride[1][d];
             index[d] = 0;
         }
     }
@@ -104,12 +109,12 @@ static bool is_like(const wf_array *a, const wf_array *out)
 }
 
 /* Merges dimensions where all operands allow it. */
-static void merge(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out)
+static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
 {
     wf_shape shape = wf_array_shape(out);
-    wf_array in[2] = {wf_array_expand(a, &shape)};
-    if (b)
-        in[1] = wf_array_expand(b, &shape);
+    wf_array in[WF_MAP_INPUTS];
+    for (int k = 0; k < m->inputs; k++)
+        in[k] = wf_array_expand(x[k], &shape);
     for (int d = out->ndim - 1; d >= 0; d--) {
         if (out->dim[d] == 1)
             continue;
@@ -128,25 +133,29 @@ static void merge(struct map *m, const wf_array *a, const wf_array *b, const wf_
     }
     if (m->ndim == 0) {
         m->dim[m->ndim++] = 1;
-        m->stride[0][0] = m->stride[1][0] = 1;
+        for (int k = 0; k < m->inputs; k++)
+            m->stride[k][0] = 1;
     }
 }
 
-static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
+static void run(struct map *m, int inputs, const wf_array *const x[], const wf_array *out, double cost)
 {
     int64_t count = wf_array_count(out);
     if (count <= 0 || !out->data)
         return;
-    m->inputs = b ? 2 : 1;
-    m->in[0] = a->data;
-    m->in[1] = b ? b->data : NULL;
+    bool flat = true;
+    m->inputs = inputs;
     m->out = out->data;
-    if (is_like(a, out) && (!b || is_like(b, out))) {
+    for (int k = 0; k < inputs; k++) {
+        m->in[k] = x[k]->data;
+        m->stride[k][0] = 1;
+        flat = flat && is_like(x[k], out);
+    }
+    if (flat) {
         m->ndim = 1;
         m->dim[0] = count;
-        m->stride[0][0] = m->stride[1][0] = 1;
     } else {
-        merge(m, a, b, out);
+        merge(m, x, out);
     }
     for (int k = 0; k < m->inputs; k++)
         m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
@@ -156,26 +165,48 @@ static void run(struct map *m, const wf_array *a, const wf_array *b, const wf_ar
     wf_parallel_ranges(count / inner * m->pieces, grain, (double)count * cost * (m->gathers ? 2 : 1), map_body, m);
 }
 
+/* Whether x can be read with the shape of out. */
+static bool fits(const wf_array *x, const wf_array *out)
+{
+    wf_shape from = wf_array_shape(x), to = wf_array_shape(out), both;
+    return wf_shape_broadcast(&from, &to, &both) && wf_shape_equal(&both, &to);
+}
+
+wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out, double cost)
+{
+    if (!f || inputs < 1 || inputs > WF_MAP_INPUTS || out->dtype != WF_REAL || !wf_array_is_dense(out))
+        return WF_ERR_ARGUMENT;
+    for (int k = 0; k < inputs; k++) {
+        if (in[k]->dtype != WF_REAL)
+            return WF_ERR_ARGUMENT;
+        if (!fits(in[k], out))
+            return WF_ERR_SHAPE;
+    }
+    struct map m = {.any = f, .ctx = ctx};
+    run(&m, inputs, in, out, cost);
+    return out->data ? WF_OK : WF_ERR_MEMORY;
+}
+
 void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost)
 {
     struct map m = {.unary = f};
-    run(&m, x, NULL, out, cost);
+    run(&m, 1, &x, out, cost);
 }
 
 void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost)
 {
     struct map m = {.binary = f, .broadcasts = true};
-    run(&m, a, b, out, cost);
+    run(&m, 2, (const wf_array *const[]){a, b}, out, cost);
 }
 
 void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy, const wf_array *out, double cost)
 {
     struct map m = {.grad = f};
-    run(&m, x, dy, out, cost);
+    run(&m, 2, (const wf_array *const[]){x, dy}, out, cost);
 }
 
 void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out)
 {
     struct map m = {.scale = (wf_real)scale, .shift = (wf_real)shift};
-    run(&m, x, NULL, out, 0.08);
+    run(&m, 1, &x, out, 0.08);
 }
