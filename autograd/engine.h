@@ -82,12 +82,17 @@ struct node {
     struct node *previous;
 };
 
-enum { TENSORS_PER_CHUNK = 256 };
-/* Tensors' structs are kept apart from other memory and two sets take turns, so that a tensor of the last pass is still
- * a tensor when a careless caller uses it, and the mistake can be reported. */
+/* Tensors' structs are kept apart from other memory, and sets of them take turns, so that a tensor of an earlier pass is still a tensor
+ * when a caller uses it, and the mistake can be reported. Debug builds also leave up to DROPPED structs alone that a rewind dropped. */
+#ifdef NDEBUG
+enum { TENSOR_SETS = 2, DROPPED = 0, TENSORS_PER_CHUNK = 256 };
+#else
+enum { TENSOR_SETS = 16, DROPPED = 768, TENSORS_PER_CHUNK = 1024 };
+#endif
 struct tensor_set {
     char **chunk;
     int64_t chunks, capacity, used;
+    int64_t live; /* those behind it were dropped */
 };
 
 struct leaf_slot {
@@ -102,7 +107,7 @@ struct wf_tape {
     const void *_Atomic user; /* the thread that used it last */
     wf_arena *arena;
     struct pool pool;
-    struct tensor_set set[2], leaves; /* leaves survive a rewind */
+    struct tensor_set set[TENSOR_SETS], leaves; /* leaves survive a rewind */
     uint32_t generation;
     wf_mode mode;
     struct wf_tape_options options;   /* of this pass; the seed is that of seed_of_pass */
@@ -151,6 +156,11 @@ static inline unsigned values_read(const wf_op *op)
     return op->reads ? op->reads : ~WF_READS_NOTHING;
 }
 
+static inline struct tensor_set *tensors_of_pass(const wf_tape *tape)
+{
+    return (struct tensor_set *)&tape->set[tape->generation % TENSOR_SETS];
+}
+
 /* threads.c */
 void threads_enlist(wf_tape *tape);
 void threads_strike(wf_tape *tape);
@@ -167,7 +177,8 @@ void pool_release(wf_tape *tape, struct buffer *b);
 void pool_rewind(wf_tape *tape, wf_arena_mark mark); /* before the arena: forgets free buffers from behind the mark */
 
 /* operands.c */
-wf_tensor *tape_new_tensor(wf_tape *tape); /* cleared; NULL: the tape has the error */
+wf_tensor *tape_new_tensor(wf_tape *tape);           /* cleared; NULL: the tape has the error */
+void tape_drop_tensors(wf_tape *tape, int64_t live); /* all of the pass but the first */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */

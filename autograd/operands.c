@@ -3,24 +3,39 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/stale.h>
 
 #include "engine.h"
 
-/* The next struct of a set, of `size` bytes, which begins with a tensor; cleared. NULL: the tape has the error. */
-static void *next_struct(wf_tape *tape, struct tensor_set *set, size_t size)
+static wf_tensor *struct_at(const struct tensor_set *set, int64_t i, size_t size)
+{
+    return (wf_tensor *)(set->chunk[i / TENSORS_PER_CHUNK] + (size_t)(i % TENSORS_PER_CHUNK) * size);
+}
+
+static bool add_chunk(struct tensor_set *set, size_t size)
+{
+    bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
+    char *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, size) : NULL;
+    if (chunk)
+        set->chunk[set->chunks++] = chunk;
+    return chunk != NULL;
+}
+
+/* The next struct of `set`, of `size` bytes, which begins with a tensor; cleared. NULL: the tape has the error. */
+static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct tensor_set *all, size_t size)
 {
     wf_tape_use(tape);
     if (set->used == set->chunks * TENSORS_PER_CHUNK) {
-        bool room = wf_grow(&set->chunk, &set->capacity, set->chunks + 1, sizeof *set->chunk);
-        char *chunk = room ? wf_alloc_zero(TENSORS_PER_CHUNK, size) : NULL;
-        if (!chunk) {
-            tape_out_of_memory(tape);
-            return NULL;
-        }
-        set->chunk[set->chunks++] = chunk;
+        /* All sets that take turns at once, so that further passes allocate nothing. */
+        const int64_t chunks = set->chunks + 1;
+        for (int i = 0; i < sets; i++)
+            if (all[i].chunks < chunks && !add_chunk(&all[i], size)) {
+                tape_out_of_memory(tape);
+                return NULL;
+            }
     }
-    wf_tensor *x = (wf_tensor *)(set->chunk[set->used / TENSORS_PER_CHUNK] + (size_t)(set->used % TENSORS_PER_CHUNK) * size);
-    set->used++;
+    wf_tensor *x = struct_at(set, set->used, size);
+    set->live = ++set->used;
     memset(x, 0, size);
     x->tape = tape;
     x->generation = tape->generation;
@@ -29,7 +44,22 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, size_t size)
 
 wf_tensor *tape_new_tensor(wf_tape *tape)
 {
-    return next_struct(tape, &tape->set[tape->generation & 1], sizeof(wf_tensor));
+    return next_struct(tape, tensors_of_pass(tape), TENSOR_SETS, tape->set, sizeof(wf_tensor));
+}
+
+int wf_stale_resets(void)
+{
+    return TENSOR_SETS - 1;
+}
+
+void tape_drop_tensors(wf_tape *tape, int64_t live)
+{
+    struct tensor_set *set = tensors_of_pass(tape);
+    for (int64_t i = live; i < set->used; i++)
+        struct_at(set, i, sizeof(wf_tensor))->generation = 0; /* of no pass */
+    if (set->used - live > DROPPED)
+        set->used = live;
+    set->live = live;
 }
 
 /* The slot of a parameter in this pass, or the free one where it belongs. */
@@ -88,7 +118,8 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
         return NULL;
     }
     wf_grads *grads;
-    struct parameter *copy = slab_of(tape, parameter->info, &grads) ? next_struct(tape, &tape->leaves, sizeof *copy) : NULL;
+    struct parameter *copy =
+        slab_of(tape, parameter->info, &grads) ? next_struct(tape, &tape->leaves, 1, &tape->leaves, sizeof *copy) : NULL;
     if (!copy)
         return NULL;
     wf_tensor *leaf = &copy->x;
@@ -123,6 +154,11 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
     if (x->tape != tape) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: operand '%s' is on another tape: create all inputs of an expression on one tape", op,
                      wf_name_of(x));
+        return false;
+    }
+    if (x->generation == 0 && x->kind != TENSOR_POISON) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand made by '%s' was dropped by wf_tape_rewind: give it to the rewind as keep", op,
+                     x->made_by ? x->made_by : "nothing");
         return false;
     }
     if (x->generation != tape->generation) {

@@ -5,7 +5,7 @@
 wf_tape_mark wf_tape_here(const wf_tape *tape)
 {
     wf_arena_mark at = wf_arena_here(tape->arena);
-    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tape->set[tape->generation & 1].used, tape->dropout_calls,
+    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tensors_of_pass(tape)->live, tape->dropout_calls,
                            tape->generation, (uint64_t)(uintptr_t)tape}};
 }
 
@@ -17,7 +17,7 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_rewind: the mark was not taken on this tape with wf_tape_here");
     if (mark.word[5] != tape->generation)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
-    if (mark.word[2] > wf_arena_here(tape->arena).total || mark.word[3] > (uint64_t)tape->set[tape->generation & 1].used)
+    if (mark.word[2] > wf_arena_here(tape->arena).total || mark.word[3] > (uint64_t)tensors_of_pass(tape)->live)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: an earlier rewind went back behind this mark: take a new one");
     wf_tensor kept = {0};
     if (keep) {
@@ -38,7 +38,7 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         wf_arena_rewind(tape->arena, to);
     else if (!(kept.a.data = wf_arena_rewind_with(tape->arena, to, kept.a.data, bytes)))
         return tape_out_of_memory(tape);
-    tape->set[tape->generation & 1].used = (int64_t)mark.word[3];
+    tape_drop_tensors(tape, (int64_t)mark.word[3]);
     tape->dropout_calls = (uint32_t)mark.word[4];
     if (!keep || lasting)
         return keep;

@@ -48,8 +48,8 @@ void wf_tape_free(wf_tape *tape)
     if (!tape)
         return;
     threads_strike(tape);
-    set_free(&tape->set[0]);
-    set_free(&tape->set[1]);
+    for (int i = 0; i < TENSOR_SETS; i++)
+        set_free(&tape->set[i]);
     set_free(&tape->leaves);
     wf_free(tape->slots);
     wf_arena_free(tape->arena);
@@ -80,7 +80,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     }
     tape->generation++;
     tape->poison.generation = tape->generation;
-    tape->set[tape->generation & 1].used = 0;
+    tensors_of_pass(tape)->used = tensors_of_pass(tape)->live = 0;
     tape->leaves.used = 0;
     wf_arena_reset(tape->arena);
     memset(&tape->pool, 0, sizeof tape->pool);
