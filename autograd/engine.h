@@ -39,6 +39,7 @@ struct wf_tensor {
     uint32_t generation; /* the tape's reset number when it was made */
     uint8_t kind;
     bool needs_grad, keep, retain;
+    bool wanted;                    /* wf_gradients was asked for its gradient, and is running */
     bool apart;                     /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
     bool recorded;                  /* a record has it as an input */
     bool released;                  /* the value's memory was given away */
@@ -50,6 +51,7 @@ struct wf_tensor {
     struct buffer *buffer;          /* of a root made by an op */
     int readers;                    /* records whose backward will read the value (roots) */
     int uses;                       /* records that will add to the gradient */
+    uint32_t path;                  /* equal to that of the tape: it depends on a chosen tensor */
     struct wf_parameter_info *info; /* of parameters and leaves */
     bool has_grad;
     struct buffer *grad_buffer;
@@ -120,6 +122,8 @@ struct wf_tape {
     bool check_finite;
     bool differentiated; /* wf_backward ran in this pass */
     bool walking;        /* it is running */
+    bool choosing;       /* as wf_gradients: for chosen tensors only, and never into a slab */
+    uint32_t path;       /* number of the last wf_gradients */
     bool erase;          /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
                             gives nothing out twice in a pass */
     bool (*cancelled)(void *ctx);
@@ -188,6 +192,16 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 wf_tensor *gradient_root(wf_tensor *x);
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
+/* A gradient of an earlier backward, which must not flow once more in this one. */
+struct earlier {
+    wf_tensor *of;
+    struct buffer *buffer;
+    wf_array grad;
+    struct earlier *next;
+};
+void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list); /* nothing where x has none */
+void gradients_add_earlier(wf_call *c, struct earlier *list);
+extern const wf_op op_retained_view; /* the record of a view whose gradient is held apart */
 
 /* slab.c */
 /* The slab for the parameter's gradient in this pass, or NULL if it has none. False: it does not fit; the tape has the error. */
@@ -195,6 +209,22 @@ bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **gra
 /* Of a leaf, before its gradient is written: where it lies, and whether there is one to add to. NULL: the tape has the error. */
 wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
 wf_real *slab_gradient(const struct wf_parameter_info *info); /* dense; NULL where the slab holds none */
+
+/* walk.c: over records, newest first. */
+void records_give_up(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
+/* Runs their backwards; without retain the records are used up. On an error it ends, and the tape has it. */
+void records_walk(wf_tape *tape, struct node *last, bool retain);
+void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` of what depends on a tensor that has it */
+
+/* backward.c */
+/* Whether a backward from x is allowed now; the tape has the error otherwise, with the name of the call. */
+bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct wf_backward_options *o);
+void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o); /* the tape may have an error afterwards */
+wf_tensor *backward_operand(wf_tape *tape, const char *call, wf_tensor *x);       /* x, or its leaf */
+struct earlier *gradients_set_aside(wf_tape *tape);                               /* of all results that are recorded */
+
+/* chosen.c */
+extern const char made_by_gradients[]; /* wf_tensor.made_by of the results of wf_gradients */
 
 /* apply.c */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state);

@@ -87,6 +87,12 @@ static bool make_own(wf_call *c, wf_tensor *x)
     return true;
 }
 
+/* The gradient of x is that of a parameter and goes to its slab. */
+static bool is_in_slab(const wf_call *c, const wf_tensor *x)
+{
+    return x->kind == TENSOR_LEAF && !c->tape->choosing;
+}
+
 /* The place for x's gradient: see wf_grad_into. */
 static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 {
@@ -94,7 +100,7 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
     wf_array target = x->a;
     char *base; /* of the owner's gradient */
     target.data = NULL;
-    if (owner->kind == TENSOR_LEAF) {
+    if (is_in_slab(c, owner)) {
         bool *valid;
         base = (char *)slab_target(c->tape, owner->info, &valid);
         if (!base)
@@ -187,7 +193,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         return;
     }
     wf_tensor *root = gradient_root(x);
-    if (root == x && (!x->base || x->apart) && x->kind != TENSOR_LEAF && !x->has_grad) {
+    if (root == x && (!x->base || x->apart) && !is_in_slab(c, x) && !x->has_grad) {
         struct buffer *b = owner_of(state, g);
         if (b) {
             b->refs++;
@@ -198,6 +204,34 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         }
     }
     gradient_add(c, x, g);
+}
+
+/* --- several backwards in a pass ------------------------------------------------------------------------------------ */
+
+void gradient_set_aside(wf_tape *tape, wf_tensor *x, struct earlier **list)
+{
+    struct earlier *e = x->has_grad ? wf_tape_memory(tape, sizeof *e) : NULL;
+    if (!e)
+        return;
+    *e = (struct earlier){x, x->grad_buffer, gradient_of(x), *list};
+    *list = e;
+    x->grad_buffer = NULL;
+    x->has_grad = false;
+}
+
+void gradients_add_earlier(wf_call *c, struct earlier *list)
+{
+    for (; list && c->tape->error.code == WF_OK; list = list->next) {
+        wf_tensor *x = list->of;
+        if (x->has_grad) {
+            gradient_add(c, x, &list->grad);
+            pool_release(c->tape, list->buffer);
+        } else {
+            x->grad_buffer = list->buffer;
+            set_gradient(x, list->grad, list->grad.data);
+            x->has_grad = true;
+        }
+    }
 }
 
 /* --- retained views ------------------------------------------------------------------------------------------------ */
@@ -212,7 +246,7 @@ static wf_status retained_backward(wf_call *c)
     return c->tape->error.code;
 }
 
-static const wf_op op_retained_view = {.name = "retained view", .reads = WF_READS_NOTHING, .backward = retained_backward};
+const wf_op op_retained_view = {.name = "retained view", .reads = WF_READS_NOTHING, .backward = retained_backward};
 
 wf_tensor *wf_retain_grad(wf_tensor *x)
 {

@@ -167,6 +167,21 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
 #ifndef __cplusplus
 #define wf_backward(x, ...) wf_backward_with(x, &(struct wf_backward_options){__VA_ARGS__})
 #endif
+/* Gradients with respect to chosen tensors only: gradient[i] is that of x[i], in its shape. x[i] may be an inner tensor or a view, without
+ * wf_retain_grad, an input, or a parameter.
+ *
+ *   wf_tensor *g[2];
+ *   if (wf_gradients(loss, 2, ((wf_tensor *[]){h, m.weight}), g) != WF_OK) ...
+ *
+ * Only records on a path from x to y are differentiated. Nothing else changes: no wf_grads, and no gradient that wf_grad gives. The results
+ * are tensors of the tape, which hold memory of their own until the reset. In ops they count as depending on what they were computed from,
+ * and as there are no gradients of gradients, a backward through them is refused: wf_detach of one is a constant. It is an error if y does
+ * not depend on x[i]. Options, and the records that are used up: as in wf_backward. On an error gradient[] is poison. */
+WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[],
+                                   const struct wf_backward_options *options) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
+#endif
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */

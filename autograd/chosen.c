@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_gradients: gradients of chosen tensors, on the tape. */
+#include "engine.h"
+
+const char made_by_gradients[] = "gradient";
+
+static const char name_of_call[] = "wf_gradients";
+
+struct choice {
+    wf_tensor *x;
+    bool apart; /* a view, which holds its gradient apart for this call only */
+};
+
+static bool is_without(wf_tape *tape, const wf_tensor *y, const wf_tensor *x)
+{
+    wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' does not depend on '%s'", name_of_call, wf_name_of(y), wf_name_of(x));
+    return false;
+}
+
+static bool choose(wf_tape *tape, const wf_tensor *y, wf_tensor *x, struct choice *choice)
+{
+    if (!tape_accepts(tape, name_of_call, x))
+        return false;
+    wf_tensor *leaf = x->kind == TENSOR_PARAMETER ? tape_find_leaf(tape, x) : x;
+    if (!leaf)
+        return is_without(tape, y, x);
+    if (!leaf->needs_grad) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' needs no gradient: %s", name_of_call, wf_name_of(x),
+                     x->kind == TENSOR_PARAMETER ? "it is frozen, or its registry has no gradients"
+                                                 : "it depends on no parameter that is trained, and on no input with needs_grad");
+        return false;
+    }
+    *choice = (struct choice){.x = leaf};
+    leaf->wanted = true;
+    leaf->path = tape->path;
+    return true;
+}
+
+/* --- views ------------------------------------------------------------------------------------------------------------- */
+
+/* A view shares the gradient of its root, where others add to it too. A chosen one holds its own during the call, by a record such as
+ * wf_retain_grad makes: older than all that uses the view, and newer than what it is a view of. */
+static bool hold_apart(wf_tape *tape, wf_tensor *view)
+{
+    const wf_tensor *of = gradient_root(view->base);
+    const struct node node = {.op = &op_retained_view, .inputs = 1, .outputs = 1, .in = &view->base, .out = &view, .need = 1};
+    if (!node_record(tape, &node))
+        return false;
+    struct node *made = tape->last, **link = &tape->last;
+    tape->last = made->previous;
+    for (bool found = false; *link && !found; link = found ? link : &(*link)->previous)
+        for (int j = 0; j < (*link)->outputs; j++)
+            found = found || (*link)->out[j] == of;
+    made->previous = *link;
+    *link = made;
+    view->retain = true;
+    return true;
+}
+
+static int views_between(const wf_tensor *x)
+{
+    int n = 0;
+    for (; x->base; x = x->base)
+        n++;
+    return n;
+}
+
+/* Bases first, so that a view of a chosen view passes its gradient on to that. */
+static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
+{
+    int most = 0;
+    for (int i = 0; i < count; i++)
+        most = views_between(choice[i].x) > most ? views_between(choice[i].x) : most;
+    for (int depth = 1; depth <= most; depth++)
+        for (int i = 0; i < count; i++) {
+            wf_tensor *x = choice[i].x;
+            if (views_between(x) != depth || x->apart || x->retain)
+                continue;
+            choice[i].apart = true;
+            if (!hold_apart(tape, x))
+                return false;
+        }
+    return true;
+}
+
+static void share_again(wf_tape *tape, wf_tensor *view)
+{
+    struct node **link = &tape->last;
+    view->retain = false;
+    while (*link && ((*link)->op != &op_retained_view || (*link)->out[0] != view))
+        link = &(*link)->previous;
+    if (!*link)
+        return; /* it is used up */
+    *link = (*link)->previous;
+    gradient_root(view)->uses--;
+}
+
+/* --- results ----------------------------------------------------------------------------------------------------------- */
+
+/* The gradient of x as a tensor: its own buffer where nobody shares it, else a copy. It counts as a result whose record is gone, so that a
+ * backward through it is refused. */
+static wf_tensor *take(wf_tape *tape, wf_tensor *x)
+{
+    wf_array from = gradient_of(x);
+    wf_shape shape = wf_array_shape(&from);
+    wf_tensor *g = tape_new_tensor(tape);
+    struct buffer *b = x->grad_buffer;
+    const bool whole = b->refs == 1 && from.data == b->data && wf_array_is_dense(&from);
+    if (g && !whole)
+        b = pool_take(tape, (size_t)wf_array_count(&from) * sizeof(wf_real));
+    if (!g || !b)
+        return &tape->poison;
+    g->a = wf_array_dense(b->data, WF_REAL, &shape);
+    if (!whole) {
+        wf_array_copy(&g->a, &from);
+        pool_release(tape, x->grad_buffer);
+    }
+    x->grad_buffer = NULL;
+    x->has_grad = false;
+    g->buffer = b;
+    g->keep = g->needs_grad = true;
+    g->cut = g;
+    g->made_by = made_by_gradients;
+    g->name = x->name;
+    return g;
+}
+
+static void take_all(wf_tape *tape, const wf_tensor *y, int count, const struct choice *choice, wf_tensor *gradient[])
+{
+    for (int i = 0; i < count; i++) {
+        int first = 0; /* the same tensor may be asked for twice */
+        while (choice[first].x != choice[i].x)
+            first++;
+        if (first == i && !choice[i].x->has_grad && !is_without(tape, y, choice[i].x))
+            return;
+        gradient[i] = first < i ? gradient[first] : take(tape, choice[i].x);
+    }
+}
+
+static void run(wf_call *c, wf_tensor *y, int count, struct choice *choice, wf_tensor *gradient[], const struct wf_backward_options *o)
+{
+    wf_tape *tape = c->tape;
+    if (!hold_views_apart(tape, count, choice))
+        return;
+    struct earlier *earlier = gradients_set_aside(tape);
+    for (int i = 0; i < count; i++) /* inputs */
+        gradient_set_aside(tape, choice[i].x, &earlier);
+    tape->choosing = true;
+    records_mark_path(tape, tape->last);
+    backward_run(c, y, o);
+    tape->choosing = false;
+    if (tape->error.code == WF_OK)
+        take_all(tape, y, count, choice, gradient);
+    for (int i = 0; i < count; i++)
+        if (choice[i].apart)
+            share_again(tape, choice[i].x);
+    gradients_add_earlier(c, earlier);
+}
+
+wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[], const struct wf_backward_options *options)
+{
+    static const struct wf_backward_options none;
+    const struct wf_backward_options *o = options ? options : &none;
+    wf_tape *tape = wf_tape_of(y);
+    for (int i = 0; i < count && gradient; i++)
+        gradient[i] = tape ? &tape->poison : &lost_poison;
+    if (!tape)
+        return y ? WF_ERR_STATE : WF_ERR_ARGUMENT;
+    if (tape->error.code == WF_OK && (count < 1 || !x || !gradient))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: no tensors are given, or no places for their gradients", name_of_call);
+    y = backward_operand(tape, name_of_call, y);
+    if (!backward_valid(tape, name_of_call, y, o))
+        return tape->error.code;
+    struct node node = {.op = NULL};
+    struct call_state state = {.node = &node};
+    wf_call c = {.tape = tape, .internal = &state};
+    struct buffer *memory = pool_take(tape, (size_t)count * sizeof(struct choice));
+    if (!memory)
+        return tape->error.code;
+    struct choice *choice = memory->data;
+    int chosen = 0;
+    tape->path++;
+    while (chosen < count && choose(tape, y, x[chosen], &choice[chosen]))
+        chosen++;
+    if (chosen == count)
+        run(&c, y, count, choice, gradient, o);
+    for (int i = 0; i < chosen; i++)
+        choice[i].x->wanted = false;
+    pool_release(tape, memory);
+    return tape->error.code;
+}

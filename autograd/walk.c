@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk back over the records. */
+#include <string.h>
+
+#include "engine.h"
+
+/* Smaller values are not worth giving up: scalars (losses) stay readable. */
+enum { SMALL = 4096 };
+
+static void give_up_value(wf_tape *tape, wf_tensor *x)
+{
+    if (!x->buffer || x->keep || x->released || x->readers > 0 || (x->buffer->bytes <= SMALL && !tape->erase))
+        return;
+    x->released = true;
+    pool_release(tape, x->buffer);
+}
+
+/* After a node's last backward: what it saved and values that only it still read are free, and whoever waits for a parameter's gradient
+ * (an all-reduce) is told when it is complete. */
+static void node_done(wf_tape *tape, const struct node *node)
+{
+    unsigned reads = values_read(node->op);
+    for (int i = 0; i < node->saves; i++)
+        pool_release(tape, node->saved[i].buffer);
+    for (int i = 0; i < node->inputs; i++) {
+        if (node->in[i] && reads & WF_READS_INPUT(i)) {
+            wf_tensor *root = value_root(node->in[i]);
+            root->readers--;
+            give_up_value(tape, root);
+        }
+        wf_tensor *root = node->need >> i & 1 ? gradient_root(node->in[i]) : NULL;
+        if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
+            wf_grads *grads = root->info->grads;
+            if (grads->ready)
+                grads->ready(grads->ready_ctx, root->info->index);
+        }
+    }
+    for (int j = 0; j < node->outputs; j++) {
+        if (reads & WF_READS_OUTPUT(j))
+            node->out[j]->readers--;
+        node->out[j]->cut = node->out[j];
+        give_up_value(tape, node->out[j]);
+    }
+}
+
+/* The operands whose gradients are computed now; in wf_gradients those on a path from a chosen tensor. */
+static unsigned needed_now(const wf_tape *tape, const struct node *node)
+{
+    unsigned need = node->need;
+    for (int i = 0; i < node->inputs && tape->choosing; i++)
+        if (need >> i & 1 && gradient_root(node->in[i])->path != tape->path)
+            need &= ~(1u << i);
+    return need;
+}
+
+static wf_status node_backward(wf_tape *tape, struct node *node)
+{
+    struct call_state state;
+    wf_call c;
+    const unsigned need = needed_now(tape, node);
+    if (need == 0)
+        return WF_OK;
+    call_begin(&c, tape, node, &state);
+    c.grad = true;
+    c.rows_alone = false;
+    for (int i = 0; i < node->inputs && tape->choosing; i++)
+        c.need[i] = need >> i & 1;
+    for (int i = 0; i < WF_MAX_SAVED; i++)
+        if (i < node->saves) {
+            c.saved[i] = node->saved[i].array;
+        } else {
+            c.saved[i].data = NULL;
+            c.saved[i].ndim = -1;
+        }
+    bool any = false;
+    for (int j = 0; j < node->outputs; j++) {
+        c.out[j] = node->out[j]->a;
+        c.dout[j].data = NULL;
+        if (node->out[j]->has_grad) {
+            c.dout[j] = gradient_of(node->out[j]);
+            any = true;
+        }
+    }
+    wf_status status = any ? node->op->backward(&c) : WF_OK;
+    call_finish(&c);
+    if (status == WF_OK)
+        status = tape->error.code;
+    if (status != WF_OK && tape->error.code == WF_OK)
+        wf_call_fail(&c, status, "the op's backward failed");
+    return status;
+}
+
+void records_walk(wf_tape *tape, struct node *last, bool retain)
+{
+    for (struct node *node = last; node; node = node->previous) {
+        if (!tape_goes_on(tape) || node_backward(tape, node) != WF_OK)
+            return;
+        for (int j = 0; j < node->outputs; j++)
+            if (!(tape->choosing ? node->out[j]->wanted : node->out[j]->retain))
+                gradient_release(tape, node->out[j]);
+        if (!retain)
+            node_done(tape, node);
+    }
+}
+
+void records_give_up(wf_tape *tape, struct node *last)
+{
+    for (struct node *node = last; node; node = node->previous)
+        for (int j = 0; j < node->outputs; j++)
+            give_up_value(tape, node->out[j]);
+}
+
+static struct node *reversed(struct node *node)
+{
+    struct node *done = NULL;
+    while (node) {
+        struct node *next = node->previous;
+        node->previous = done;
+        done = node;
+        node = next;
+    }
+    return done;
+}
+
+void records_mark_path(wf_tape *tape, struct node *last)
+{
+    struct node *first = reversed(last); /* operands come before results */
+    for (struct node *node = first; node; node = node->previous)
+        for (int j = 0; j < node->outputs && needed_now(tape, node); j++)
+            node->out[j]->path = tape->path;
+    reversed(first);
+}
