@@ -181,7 +181,7 @@ void pool_release(wf_tape *tape, struct buffer *b);
 void pool_rewind(wf_tape *tape, wf_arena_mark mark); /* before the arena: forgets free buffers from behind the mark */
 
 /* operands.c */
-wf_tensor *tape_new_tensor(wf_tape *tape);           /* cleared; NULL: the tape has the error */
+wf_tensor *tape_new_tensor(wf_tape *tape);           /* without a value yet; NULL: the tape has the error */
 void tape_drop_tensors(wf_tape *tape, int64_t live); /* all of the pass but the first */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */

@@ -35,8 +35,10 @@ void gradient_release(wf_tape *tape, wf_tensor *x)
 /* The strides of x's gradient when it is added to in place: those of the value, where views of x have their places. */
 static wf_array gradient_layout(const wf_tensor *x)
 {
+    if (!x->apart)
+        return x->a;
     wf_shape shape = wf_array_shape(&x->a);
-    return x->apart ? wf_array_dense(NULL, WF_REAL, &shape) : x->a;
+    return wf_array_dense(NULL, WF_REAL, &shape);
 }
 
 static void set_gradient(wf_tensor *x, wf_array layout, void *data)

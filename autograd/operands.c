@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Structs of tensors, the leaves of parameters in a pass, and what may be an operand. */
+#include <stddef.h>
 #include <string.h>
 
 #include <weft/internal/grow.h>
@@ -21,7 +22,7 @@ static bool add_chunk(struct tensor_set *set, size_t size)
     return chunk != NULL;
 }
 
-/* The next struct of `set`, of `size` bytes, which begins with a tensor; cleared. NULL: the tape has the error. */
+/* The next struct of `set`, of `size` bytes, which begins with a tensor. NULL: the tape has the error. */
 static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct tensor_set *all, size_t size)
 {
     wf_tape_use(tape);
@@ -36,7 +37,8 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
     }
     wf_tensor *x = struct_at(set, set->used, size);
     set->live = ++set->used;
-    memset(x, 0, size);
+    /* But for what its maker sets, or what has_grad says when to read. */
+    memset((char *)x + offsetof(wf_tensor, tape), 0, offsetof(wf_tensor, grad) - offsetof(wf_tensor, tape));
     x->tape = tape;
     x->generation = tape->generation;
     return x;

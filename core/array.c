@@ -72,6 +72,10 @@ bool wf_shape_equal(const wf_shape *a, const wf_shape *b)
 
 bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out)
 {
+    if (wf_shape_equal(a, b)) {
+        *out = *a;
+        return true;
+    }
     wf_shape result = {.ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
     for (int back = 1; back <= result.ndim; back++) {
         int64_t da = back <= a->ndim ? a->dim[a->ndim - back] : 1, db = back <= b->ndim ? b->dim[b->ndim - back] : 1;
