@@ -67,6 +67,10 @@ void strided_add(const wf_array *dst, const wf_array *src)
         return;
     if (dst->ndim == 0 || (wf_array_is_dense(dst) && wf_array_is_dense(src))) {
         struct flat f = {dst->data, src->data};
+        if (count <= FLAT_BLOCK) {
+            add_flat(&f, 0, count);
+            return;
+        }
         wf_parallel_ranges(count, FLAT_BLOCK, 0.15 * count, add_flat, &f);
         return;
     }

@@ -159,6 +159,10 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
     }
     for (int k = 0; k < m->inputs; k++)
         m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
+    if (flat && count <= PIECE) { /* a block: no need to divide it */
+        call_kernel(m, count, m->in, (const int[]){1, 1}, m->out);
+        return;
+    }
     int64_t inner = m->dim[0];
     m->pieces = (inner + PIECE - 1) / PIECE;
     int64_t grain = inner < PIECE ? PIECE / inner : 1;
