@@ -157,6 +157,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
+    tape->events++;
     unsigned reads = values_read(n->op);
     wf_tensor *cut = NULL;
     for (int i = 0; i < n->inputs; i++) {
@@ -264,9 +265,9 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             continue;
         if (!tape_accepts(tape, op->name, in[i]) || in[i]->kind == TENSOR_POISON)
             return;
-        if (in[i]->kind == TENSOR_PARAMETER && tape->mode != WF_INFER && !(in[i] = tape_leaf(tape, in[i])))
+        if (in[i]->kind == TENSOR_PARAMETER && tape_records(tape) && !(in[i] = tape_leaf(tape, in[i])))
             return;
-        node.need |= (unsigned)(tape->mode != WF_INFER && op->backward && in[i]->needs_grad) << i;
+        node.need |= (unsigned)(tape_records(tape) && op->backward && in[i]->needs_grad) << i;
     }
     if (op->random)
         node.dropout_call = tape->dropout_calls++;
@@ -360,7 +361,11 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
         return &lost_poison;
     if (tape->error.code != WF_OK || (x && x->kind == TENSOR_POISON))
         return &tape->poison;
-    if (!tape_accepts(tape, name, x) || (x->kind == TENSOR_PARAMETER && !(x = tape_leaf(tape, x))))
+    if (!tape_accepts(tape, name, x))
+        return &tape->poison;
+    if (x->kind == TENSOR_PARAMETER)
+        x = tape->no_grad ? wf_borrow(tape, &x->a) : tape_leaf(tape, x);
+    if (wf_is_poison(x))
         return &tape->poison;
     if (!view_inside(x, view))
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the view of '%s' is not inside its storage, or has another dtype", name,
@@ -369,7 +374,8 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "%s: '%s' is a view with repeated elements that needs a gradient: call wf_dense on it first", name,
                             wf_name_of(x));
-    if (x->needs_grad && may_repeat(view))
+    const bool needs_grad = x->needs_grad && !tape->no_grad;
+    if (needs_grad && may_repeat(view))
         return wf_tape_fail(tape, WF_ERR_STATE,
                             "%s: the view repeats elements of '%s', which needs a gradient: use wf_expand or an op with .view, or "
                             "wf_detach first",
@@ -382,6 +388,6 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
     y->a = *view;
     y->made_by = name;
     y->base = x;
-    y->needs_grad = x->needs_grad;
+    y->needs_grad = needs_grad;
     return y;
 }

@@ -71,6 +71,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     if (o->gradient)
         wf_keep(o->gradient);
     tape->differentiated = tape->walking = true;
+    tape->events++;
     if (!o->retain) {
         records_give_up(tape, last);
         tape->last = NULL; /* what a ready function records is new */

@@ -118,6 +118,8 @@ struct wf_tape {
     wf_tensor poison;
     struct node *last;
     int64_t nodes;
+    uint64_t events; /* records and backwards of this pass: without one since a mark nothing needs what was made since */
+    bool no_grad;    /* ops are not recorded */
     uint32_t dropout_calls;
     bool check_finite;
     bool differentiated; /* wf_backward ran in this pass */
@@ -163,6 +165,12 @@ static inline unsigned values_read(const wf_op *op)
 static inline struct tensor_set *tensors_of_pass(const wf_tape *tape)
 {
     return (struct tensor_set *)&tape->set[tape->generation % TENSOR_SETS];
+}
+
+/* Whether ops whose operands need gradients are recorded now. */
+static inline bool tape_records(const wf_tape *tape)
+{
+    return tape->mode != WF_INFER && !tape->no_grad;
 }
 
 /* threads.c */

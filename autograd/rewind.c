@@ -5,20 +5,29 @@
 wf_tape_mark wf_tape_here(const wf_tape *tape)
 {
     wf_arena_mark at = wf_arena_here(tape->arena);
-    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tensors_of_pass(tape)->live, tape->dropout_calls,
-                           tape->generation, (uint64_t)(uintptr_t)tape}};
+    return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tensors_of_pass(tape)->live, tape->events, tape->generation,
+                           (uint64_t)(uintptr_t)tape}};
+}
+
+/* What no rewind drops. */
+static bool is_lasting(const wf_tensor *x)
+{
+    return x->kind == TENSOR_PARAMETER || x->kind == TENSOR_LEAF;
 }
 
 wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
 {
-    if (tape->mode != WF_INFER)
-        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind works in WF_INFER only: a backward needs the recorded tensors");
     if (mark.word[6] != (uint64_t)(uintptr_t)tape)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_rewind: the mark was not taken on this tape with wf_tape_here");
     if (mark.word[5] != tape->generation)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
     if (mark.word[2] > wf_arena_here(tape->arena).total || mark.word[3] > (uint64_t)tensors_of_pass(tape)->live)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: an earlier rewind went back behind this mark: take a new one");
+    if (mark.word[4] != tape->events)
+        return wf_tape_fail(
+            tape, WF_ERR_STATE,
+            "wf_tape_rewind: since the mark ops were recorded or a backward ran, which need their tensors: rewind in WF_INFER, "
+            "or between wf_tape_no_grad(tape, true) and (tape, false)");
     wf_tensor kept = {0};
     if (keep) {
         if (wf_is_poison(keep))
@@ -28,10 +37,15 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         if (!wf_array_is_dense(&keep->a))
             return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: pass wf_dense of it as keep",
                                 wf_name_of(keep));
+        if (keep->needs_grad && !is_lasting(keep))
+            return wf_tape_fail(tape, WF_ERR_STATE,
+                                "wf_tape_rewind: '%s' needs a gradient, and what is kept is a constant: create it before "
+                                "the mark",
+                                wf_name_of(keep));
         kept = *keep;
     }
     const size_t bytes = keep ? (size_t)wf_array_count(&kept.a) * wf_dtype_size(kept.a.dtype) : 0;
-    const bool lasting = kept.kind == TENSOR_PARAMETER || kept.kind == TENSOR_LEAF;
+    const bool lasting = is_lasting(&kept);
     const wf_arena_mark to = {(int64_t)mark.word[0], mark.word[1], mark.word[2]};
     pool_rewind(tape, to);
     if (!keep || lasting)
@@ -39,7 +53,6 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     else if (!(kept.a.data = wf_arena_rewind_with(tape->arena, to, kept.a.data, bytes)))
         return tape_out_of_memory(tape);
     tape_drop_tensors(tape, (int64_t)mark.word[3]);
-    tape->dropout_calls = (uint32_t)mark.word[4];
     if (!keep || lasting)
         return keep;
     wf_tensor *x = tape_new_tensor(tape);
@@ -54,5 +67,5 @@ wf_tensor *wf_tape_compact(wf_tape *tape, wf_tape_mark mark, wf_tensor *x)
 {
     if (!x)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_compact: the tensor is NULL");
-    return tape->mode == WF_INFER ? wf_tape_rewind(tape, mark, x) : x;
+    return mark.word[4] != tape->events || (x->needs_grad && !is_lasting(x)) ? x : wf_tape_rewind(tape, mark, x);
 }

@@ -91,6 +91,8 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     wf_error_clear(&tape->error);
     tape->last = NULL;
     tape->nodes = 0;
+    tape->events = 0;
+    tape->no_grad = false;
     tape->dropout_calls = 0;
     tape->differentiated = false;
     if ((unsigned)mode > WF_GRADIENTS)
@@ -100,6 +102,13 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
 void wf_tape_first_row(wf_tape *tape, uint64_t row)
 {
     tape->options.first_row = row;
+}
+
+bool wf_tape_no_grad(wf_tape *tape, bool on)
+{
+    const bool before = tape->no_grad;
+    tape->no_grad = on;
+    return before;
 }
 
 wf_mode wf_tape_mode(const wf_tape *tape)

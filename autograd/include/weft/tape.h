@@ -88,16 +88,17 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
  * both. */
 WF_API void wf_release(wf_tensor *x);
 
-/* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives: its value is moved
- * and the new tensor is returned, otherwise NULL. In a mode with gradients it is an error on the tape, and poison is returned. */
+/* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives, as a constant: its value is
+ * moved to the mark and the new tensor is returned, otherwise NULL. Where ops were recorded since the mark, for a backward, it is an error
+ * on the tape, and poison is returned: it serves in WF_INFER and under wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
 WF_API wf_tape_mark wf_tape_here(const wf_tape *tape);
 WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep);
-/* For models that run in all modes: of what was made since the mark only x is used later. In WF_INFER it is wf_tape_rewind(tape, mark, x);
- * with gradients x itself, for a backward needs the rest. A model that ends each block with it, all with one mark, needs the memory of a
- * block in WF_INFER, not that of all blocks. */
+/* For models that run in all modes: of what was made since the mark only x is used later. Where no op was recorded since, it is
+ * wf_tape_rewind(tape, mark, x); otherwise x itself, for a backward needs the rest. A model that ends each block with it, all with one
+ * mark, needs the memory of a block in WF_INFER, not that of all blocks. */
 WF_API wf_tensor *wf_tape_compact(wf_tape *tape, wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
@@ -182,6 +183,14 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
 #ifndef __cplusplus
 #define wf_gradients(y, count, x, gradient, ...) wf_gradients_with(y, count, x, gradient, &(struct wf_backward_options){__VA_ARGS__})
 #endif
+/* Ops that follow are not recorded: their results are constants, no gradient goes through them, and what they would save for a backward
+ * takes no memory. Values are those of the mode, dropout included. For a teacher's logits, statistics, targets. Returns the former state,
+ * so that regions nest; a reset turns it off.
+ *
+ *   bool before = wf_tape_no_grad(tape, true);
+ *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);
+ *   wf_tape_no_grad(tape, before); */
+WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */
