@@ -4,7 +4,7 @@
 #include "any.h"
 #include "any_ops.h"
 
-enum { POOL = 24, CALLS = 7, PASSES = 20000, MARKS = 3 };
+enum { POOL = 24, CALLS = 7, PASSES = 10000, MARKS = 3 };
 
 static wf_tensor *pool[POOL];
 static wf_tape *tape, *other;
@@ -267,7 +267,7 @@ static void other_call(void)
         break;
     default:
         if (seldom(9))
-            status = wf_backward(real(), .gradient = seldom(3) ? any() : NULL, .retain = below(2));
+            status = wf_backward(x = real(), .gradient = seldom(3) ? any() : NULL, .retain = below(2));
         break;
     }
     /* NULL and parameters stand for the tape that was used last. */
