@@ -149,8 +149,8 @@ bool node_record(wf_tape *tape, const struct node *n)
     if (!block)
         return false;
     struct node *node = memcpy(block, n, sizeof *n);
-    node->saved = memcpy(block + saved, n->saved, (size_t)n->saves * sizeof *n->saved);
-    node->in = memcpy(block + in, n->in, (size_t)n->inputs * sizeof *n->in);
+    node->saved = n->saves > 0 ? memcpy(block + saved, n->saved, (size_t)n->saves * sizeof *n->saved) : NULL;
+    node->in = n->inputs > 0 ? memcpy(block + in, n->in, (size_t)n->inputs * sizeof *n->in) : NULL;
     node->out = memcpy(block + out, n->out, (size_t)n->outputs * sizeof *n->out);
     if (n->attr)
         node->attr = memcpy(block + attr, n->attr, n->op->attr_size);
