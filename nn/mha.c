@@ -68,24 +68,9 @@ static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *s
     return wf_borrow(tape, &a);
 }
 
-/* Rows of different lengths: token t of row b may see the first length[b] + t + 1 keys. */
-static wf_tensor *ragged_mask(wf_tape *tape, const struct wf_cache *cache, int64_t T, int64_t S, bool causal)
-{
-    bool *may = wf_tape_memory(tape, (size_t)(cache->rows * T * S));
-    if (!may)
-        return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory for a mask");
-    for (int64_t b = 0; b < cache->rows; b++)
-        for (int64_t t = 0; t < T; t++)
-            for (int64_t s = 0; s < S; s++)
-                may[(b * T + t) * S + s] = s < cache->length[b] + (causal ? t + 1 : T);
-    wf_shape shape = {4, {cache->rows, 1, T, S}};
-    wf_array a = wf_array_dense(may, WF_BOOL, &shape);
-    return wf_borrow(tape, &a);
-}
-
 struct operands {
-    wf_tensor *q, *k, *v, *mask;
-    bool causal;
+    wf_tensor *q, *k, *v;
+    const int32_t *key_lengths, *starts;
     wf_tensor *made[2]; /* by this call: what q, k and v are, or are views of; may be NULL */
 };
 
@@ -122,13 +107,17 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
     append(kv, kv->values, cache->value_width, &v);
     x->k = cached(tape, cache, kv->keys, cache->key_width, most + T);
     x->v = cached(tape, cache, kv->values, cache->value_width, most + T);
-    if (most != least) {
-        if (x->mask) {
-            wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a mask cannot be combined with cached rows of different lengths");
+    if (most != least) { /* what lies behind a row's own tokens is not its own */
+        int32_t *lengths = wf_tape_memory(tape, (size_t)cache->rows * sizeof *lengths);
+        if (!lengths)
             return false;
+        for (int64_t b = 0; b < cache->rows; b++) {
+            lengths[b] = cache->length[b] + (int32_t)T;
+            if (x->key_lengths && x->key_lengths[b] < lengths[b])
+                lengths[b] = x->key_lengths[b];
         }
-        x->mask = ragged_mask(tape, cache, T, most + T, x->causal);
-        x->causal = false;
+        x->key_lengths = lengths;
+        x->starts = cache->length;
     }
     return true;
 }
@@ -145,7 +134,7 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     call = call ? call : &(struct wf_mha_call){0};
     wf_tape *tape = wf_tape_of(x);
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
-    struct operands a = {.mask = call->mask, .causal = call->causal};
+    struct operands a = {.key_lengths = call->key_lengths};
     if (wf_is_poison(x))
         return x;
     if (m->cross) {
@@ -174,10 +163,10 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     }
     if (call->cache && !through_cache(m, tape, call->cache, &a))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
-    wf_tensor *y =
-        wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = a.causal, .key_lengths = call->key_lengths,
-                     .mask = a.mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
-                     .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
+    wf_tensor *y = wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
+                                .starts = call->causal ? a.starts : NULL, .key_lengths = a.key_lengths, .mask = call->mask,
+                                .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
+                                .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
     wf_release(a.made[0]);
     wf_release(a.made[1]);
     if (!m->no_output) {

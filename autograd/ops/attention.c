@@ -15,7 +15,7 @@ struct attention_attr {
     int heads, kv_heads;
     double scale, dropout;
     bool causal;
-    const int32_t *key_lengths;           /* [B] */
+    const int32_t *key_lengths, *starts;  /* [B] */
     const int32_t *q_offsets, *k_offsets; /* [sequences + 1]; NULL: not packed */
     int sequences;
 };
@@ -79,6 +79,8 @@ static wf_status attention_shape(wf_call *c)
     if (packed) {
         if (a->key_lengths || wf_has(c, MASK) || c->outputs > 1)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask or weights");
+        if (a->starts)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with starts");
         if (a->sequences < 0)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
         status = check_offsets(c, "q_offsets", a->q_offsets, a->sequences, q->dim[0]);
@@ -90,6 +92,12 @@ static wf_status attention_shape(wf_call *c)
         for (int64_t b = 0; status == WF_OK && a->key_lengths && b < q->dim[0]; b++)
             if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
+                                      (long long)k->dim[1]);
+        if (status == WF_OK && a->starts && !a->causal)
+            status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts say what causal means and need it: set causal, too");
+        for (int64_t b = 0; status == WF_OK && a->starts && b < q->dim[0]; b++)
+            if (a->starts[b] < 0 || a->starts[b] > k->dim[1])
+                status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts[%lld] = %d is not in 0 .. %lld", (long long)b, a->starts[b],
                                       (long long)k->dim[1]);
         if (c->outputs > 1)
             c->out[1] = wf_call_shape(WF_REAL, &full);
@@ -208,7 +216,7 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
         x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
     x.log_sum_head = p->queries;
     x.scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
-    x.first_limit = a->causal ? x.all_keys - x.queries + 1 : WF_ATTENTION_ALL;
+    x.first_limit = !a->causal ? WF_ATTENTION_ALL : (a->starts ? a->starts[i] : x.all_keys - x.queries) + 1;
     if (p->mask.data) {
         const int64_t *stride = p->mask.stride;
         x.mask = (const bool *)p->mask.data + i * stride[0] + h * stride[1];
@@ -346,6 +354,8 @@ const wf_op wf_op_attention = {
         {"causal, more queries", {{1, 8, 4}, {1, 3, 4}, {1, 3, 4}}, A(1, 1, .causal = true)},
         {"lengths", {{3, 4, 6}, {3, 5, 6}, {3, 5, 6}}, A(2, 2, .key_lengths = I32(5, 0, 2))},
         {"lengths, causal", {{3, 4, 6}, {3, 6, 6}, {3, 6, 6}}, A(2, 2, .causal = true, .key_lengths = I32(6, 1, 3))},
+        {"starts, causal", {{3, 4, 6}, {3, 7, 6}, {3, 7, 6}}, A(2, 2, .causal = true, .starts = I32(3, 0, 7))},
+        {"starts, lengths, causal", {{2, 9, 6}, {2, 40, 6}, {2, 40, 6}}, A(2, 2, .causal = true, .starts = I32(31, 2), .key_lengths = I32(40, 11))},
         {"mask", BOOLS({2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {2, 2, 9, 11}), A(2, 2)},
         {"mask of keys", BOOLS({3, 4, 6}, {3, 5, 6}, {3, 5, 6}, {3, 1, 1, 5}), A(2, 2)},
         {"mask of pairs, causal", BOOLS({2, 6, 4}, {2, 6, 4}, {2, 6, 4}, {6, 6}), A(2, 2, .causal = true)},
@@ -387,6 +397,7 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
     /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
     const bool batch = !o->q_offsets && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
     a.key_lengths = batch ? copied(tape, o->key_lengths, wf_dim(q, 0)) : o->key_lengths;
+    a.starts = batch ? copied(tape, o->starts, wf_dim(q, 0)) : o->starts;
     if (tape && (o->sequences < 0 || (o->k_offsets && !o->q_offsets)))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: sequences = %d%s", o->sequences,
                      o->sequences < 0 ? " is negative" : ", but k_offsets are given without q_offsets");

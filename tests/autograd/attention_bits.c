@@ -322,6 +322,9 @@ START_TEST(refusals)
     refused(WF_ERR_SHAPE, "the width of k must be 8", (O){.heads = 2}, 3, 8, 6);
     refused(WF_ERR_SHAPE, "[B,T,H*E]", (O){.heads = 2}, 2, 8, 8);
     refused(WF_ERR_ARGUMENT, "key_lengths[1] = 6", (O){.heads = 2, .key_lengths = (const int32_t[]){5, 6}}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "starts[1] = 6", (O){.heads = 2, .causal = true, .starts = (const int32_t[]){5, 6}}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "starts[0] = -1", (O){.heads = 2, .causal = true, .starts = (const int32_t[]){-1, 5}}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "set causal", (O){.heads = 2, .starts = (const int32_t[]){1, 5}}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "key_lengths[0] = -1", (O){.heads = 2, .key_lengths = (const int32_t[]){-1, 5}}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1.5", (O){.heads = 2, .dropout = 1.5}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1", (O){.heads = 2, .dropout = 1}, 3, 8, 8);

@@ -255,6 +255,77 @@ START_TEST(neighbours_do_not_matter)
 }
 END_TEST
 
+/* Rows of different lengths take the memory of rows of one length: no [rows,T,S]. */
+START_TEST(memory_of_different_lengths)
+{
+    enum { ROWS = 5, CAPACITY = 4000 };
+    struct rig r = start(&kinds[0]);
+    struct wf_cache cache;
+    make(&cache, &r, ROWS, CAPACITY);
+    static const wf_real x[ROWS * D];
+    size_t used[2];
+    for (int ragged = 0; ragged < 2; ragged++) {
+        for (int b = 0; b < ROWS; b++)
+            cache.length[b] = CAPACITY - 1 - ragged * 100 * b;
+        wf_tape_reset(r.tape, WF_INFER);
+        wf_tensor *y =
+            wf_mha_forward(&r.attn[0], wf_input(r.tape, x, WF_SHAPE(ROWS, 1, D), false), .causal = true, .cache = &cache.layer[0]);
+        ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(r.tape)->message);
+        used[ragged] = wf_tape_stats(r.tape).used;
+    }
+    ck_assert_uint_le(used[1], used[0] + 2048);
+    wf_cache_free(&cache);
+    stop(&r);
+}
+END_TEST
+
+/* The attention of T new tokens of two rows, of lengths 9 and 4; of the second one alone where `alone`. */
+static void masked(struct rig *r, bool alone, bool causal, const bool *mask, const int32_t *key_lengths, int64_t T, wf_real *out)
+{
+    static const int row[] = {0, 1};
+    static wf_real ignored[2 * MOST * D];
+    struct wf_cache cache;
+    const int64_t rows = alone ? 1 : 2, first = alone ? 1 : 0;
+    make(&cache, r, rows, MOST);
+    run(r, row + first, (int64_t[]){0, 0}, rows, 9, &cache, ignored);
+    wf_cache_rewind(&cache, rows - 1, 4);
+    const int64_t S = (alone ? 4 : 9) + T;
+    wf_real x[2 * MOST * D];
+    for (int64_t b = 0; b < rows; b++)
+        for (int64_t t = 0; t < T; t++)
+            token(x + (b * T + t) * D, row[first + b], cache.length[b] + t);
+    bool *may = malloc((size_t)(rows * T * S));
+    for (int64_t i = 0; i < rows * T * S; i++) /* the mask of the second row; all for the first */
+        may[i] = i / (T * S) < rows - 1 || i % S >= 4 + T || mask[i / S % T * (4 + T) + i % S];
+    wf_tape_reset(r->tape, WF_INFER);
+    wf_tensor *y =
+        wf_mha_forward(&r->attn[0], wf_input(r->tape, x, WF_SHAPE(rows, T, D), false), .causal = causal, .cache = &cache.layer[0],
+                       .mask = wf_bools(r->tape, may, WF_SHAPE(rows, 1, T, S)), .key_lengths = key_lengths + first);
+    y = wf_slice(y, 0, rows - 1, 1);
+    ck_assert_msg(wf_read(y, out, T * D) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+    free(may);
+    wf_cache_free(&cache);
+}
+
+START_TEST(masks_and_lengths_of_the_caller)
+{
+    static wf_real alone[MOST * D], beside[MOST * D];
+    bool mask[(4 + 12) * 12];
+    wf_rng rng = wf_rng_new(8, 9);
+    for (int i = 0; i < (int)sizeof mask; i++)
+        mask[i] = wf_rng_below(&rng, 3) > 0;
+    struct rig r = start(&kinds[1]);
+    for (int64_t T = 1; T <= 12; T += 11)
+        for (int causal = 0; causal < 2; causal++)
+            for (int32_t keys = 2; keys <= 4 + T; keys++) {
+                masked(&r, true, causal, mask, (const int32_t[]){9, keys}, T, alone);
+                masked(&r, false, causal, mask, (const int32_t[]){9, keys}, T, beside);
+                same(beside, alone, T * D, "a row beside a longer one");
+            }
+    stop(&r);
+}
+END_TEST
+
 /* --- errors -------------------------------------------------------------------------------------------------------- */
 
 static void refused(struct rig *r, wf_mode mode, int64_t rows, int64_t T, struct wf_cache *cache, const char *message)
@@ -362,4 +433,4 @@ START_TEST(a_row_alone)
 END_TEST
 
 WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
-             neighbours_do_not_matter, errors, without_memory)
+             neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller, errors, without_memory)

@@ -100,6 +100,8 @@ struct wf_attention_options {
     double scale; /* 0: 1 / sqrt(E) */
     bool causal;
     const int32_t *key_lengths;           /* [B]: keys s < key_lengths[b] only; copied */
+    const int32_t *starts;                /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
+                                             copied; NULL: S - T in every row; not with packed rows */
     wf_tensor *mask;                      /* bools that broadcast to [B, H, T, S] */
     const int32_t *q_offsets, *k_offsets; /* [n + 1] */
     int sequences;                        /* n of the offsets */

@@ -130,7 +130,8 @@ struct wf_mha_call {
     wf_tensor *mask;                      /* bool; true = may attend */
     const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
     int sequences;
-    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all of them */
+    struct wf_kv *cache;  /* WF_INFER only: new keys and values are appended, and queries attend to all of their row. S of a mask is the
+                             number of the longest row then */
     wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
     wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
     wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
