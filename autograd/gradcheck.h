@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files of the gradient check share. */
+/* What the files of the gradient check share. */
 #ifndef WEFT_AUTOGRAD_GRADCHECK_H
 #define WEFT_AUTOGRAD_GRADCHECK_H
 
@@ -7,6 +7,13 @@
 
 /* How an operand lies in memory. */
 enum layout { LAYOUT_DENSE, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
+
+/* The context of a check of an op. */
+struct applied {
+    const wf_op *op;
+    const void *attr;
+    int inputs;
+};
 
 struct check_input {
     wf_shape shape;
@@ -58,5 +65,7 @@ wf_status check_backward(struct check *k, const char *situation, wf_tensor *cons
 /* Result and gradients of all inputs as they are. */
 wf_status check_plain_run(struct check *k);
 wf_status check_numeric(struct check *k);
+/* After the plain run, which all others have to equal; of an op (struct applied). */
+wf_status check_all_situations(struct check *k);
 
 #endif

@@ -55,9 +55,12 @@ wf_status wf_cache_folder(char **folder, wf_error *error)
     return *folder ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the name of the cache");
 }
 
-char *cache_path(const char *folder, const char *kind, uint64_t key, wf_error *error)
+/* How the names of cached files begin. */
+static const char *const prefixes[] = {[CACHE_IDS] = "ids-", [CACHE_SURVEY] = "survey-", [CACHE_TOKENIZER] = "tokenizer-"};
+
+char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_error *error)
 {
-    char *path = wf_format("%s/%s-%016" PRIx64 ".bin", folder, kind, key);
+    char *path = wf_format("%s/%s%016" PRIx64 ".bin", folder, prefixes[kind], key);
     if (!path)
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a name", folder);
     return path;
@@ -114,6 +117,14 @@ static int by_use(const void *a, const void *b)
     return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
 }
 
+static bool is_cached(const char *name)
+{
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 /* A mapped file is locked and stays. A process that has opened a file but not locked it yet keeps what it opened. */
 static void drop_oldest(const char *folder, int64_t limit)
 {
@@ -124,9 +135,7 @@ static void drop_oldest(const char *folder, int64_t limit)
     struct entry *entry = wf_alloc((size_t)names.count * sizeof *entry);
     for (int64_t i = 0; entry && i < names.count; i++) {
         struct stat info;
-        bool is_cache =
-            !strncmp(names.name[i], "ids-", 4) || !strncmp(names.name[i], "survey-", 7) || !strncmp(names.name[i], "tokenizer-", 10);
-        char *path = is_cache ? wf_format("%s/%s", folder, names.name[i]) : NULL;
+        char *path = is_cached(names.name[i]) ? wf_format("%s/%s", folder, names.name[i]) : NULL;
         if (path && lstat(path, &info) == 0) {
             entry[count++] = (struct entry){path, info.st_size, info.st_mtim};
             total += info.st_size;

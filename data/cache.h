@@ -6,8 +6,9 @@
 #include <weft/corpus.h>
 #include <weft/internal/map.h>
 
-/* "FOLDER/KIND-0123456789abcdef.bin"; NULL without memory, with *error. */
-char *cache_path(const char *folder, const char *kind, uint64_t key, wf_error *error);
+enum cache_kind { CACHE_IDS, CACHE_SURVEY, CACHE_TOKENIZER };
+/* "FOLDER/ids-0123456789abcdef.bin"; NULL without memory, with *error. */
+char *cache_path(const char *folder, enum cache_kind kind, uint64_t key, wf_error *error);
 /* A hash of the versions of what encodes: another Unicode can give other ids. */
 uint64_t cache_encoder(void);
 /* Maps a file, marks it as used now, and keeps it from being deleted until it is closed. False if it does not exist or is unusable. */

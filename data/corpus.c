@@ -134,7 +134,7 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
     if (bytes == 0)
         return WF_OK;
     uint64_t key = key_of(part, parts, options->tokenizer, separator_of(options->tokenizer));
-    char *path = options->cache ? cache_path(options->cache, "ids", key, error) : NULL;
+    char *path = options->cache ? cache_path(options->cache, CACHE_IDS, key, error) : NULL;
     if (options->cache && !path)
         return WF_ERR_MEMORY;
     wf_status status = WF_OK;

@@ -84,7 +84,7 @@ wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_
 {
     *found = false;
     struct key key = key_of(bitext);
-    char *path = cache_path(folder, "survey", wf_hash(&key, sizeof key, 0), error);
+    char *path = cache_path(folder, CACHE_SURVEY, wf_hash(&key, sizeof key, 0), error);
     if (!path)
         return WF_ERR_MEMORY;
     int64_t bytes = 0;
@@ -121,7 +121,7 @@ wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder,
     struct head head = {.key = key_of(bitext), .longest_at = {side[0].longest_at, side[1].longest_at}};
     memcpy(&head.survey, &bitext->survey, sizeof head.survey);
     head.check = check_of(&head, bitext->pair, bitext->survey.used);
-    char *path = cache_path(folder, "survey", wf_hash(&head.key, sizeof head.key, 0), error);
+    char *path = cache_path(folder, CACHE_SURVEY, wf_hash(&head.key, sizeof head.key, 0), error);
     if (!path)
         return WF_ERR_MEMORY;
     int64_t bytes = bitext->survey.used * (int64_t)sizeof *bitext->pair;

@@ -117,7 +117,7 @@ wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, con
     if (!file || !content)
         wf_error_set(&failure, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
     bool known = file && content && add_texts(file, content, paths, count, options, &key, &failure);
-    char *path = known ? cache_path(folder, "tokenizer", key, &failure) : NULL;
+    char *path = known ? cache_path(folder, CACHE_TOKENIZER, key, &failure) : NULL;
     if (path)
         *out = find(path, key);
     if (failure.code == WF_OK && !*out && wf_tokenizer_train_files_with(paths, count, options, out, &failure) == WF_OK && path) {

@@ -4,17 +4,9 @@
 #include <weft/internal/kernels.h>
 
 #include "attention_reference.h"
+#include "new_tape.h"
 
 static const char *const isas[] = {"avx512", "avx2", "base"};
-
-static wf_tape *new_tape(void)
-{
-    wf_error e = {0};
-    ck_ok(wf_init(error));
-    wf_tape *tape = wf_tape_new(&e);
-    ck_assert_msg(tape != NULL, "%s", e.message);
-    return tape;
-}
 
 static wf_real *values(wf_tensor *x)
 {

@@ -6,25 +6,7 @@
 #include <weft/op.h>
 #include <weft/ops.h>
 
-#include "check_weft.h"
-
-static wf_tape *tape;
-
-static wf_tape *begin(wf_mode mode)
-{
-    wf_error error = {0};
-    if (!tape)
-        tape = wf_tape_new(&error);
-    ck_assert_msg(tape != NULL, "%s", error.message);
-    wf_tape_reset(tape, mode);
-    return tape;
-}
-
-static void finish(void)
-{
-    wf_tape_free(tape);
-    tape = NULL;
-}
+#include "one_tape.h"
 
 /* The tape's error, one line with this part; the tape is good for another pass after it. */
 static void refused(wf_status code, const char *part)

@@ -3,21 +3,12 @@
  * exact passes, whose masks depend on nothing before them. */
 #include <weft/weft.h>
 
-#include "../check_weft.h"
+#include "new_tape.h"
 
 enum { ROWS = 32, D = 64, COUNT = ROWS * D };
 struct mask {
     wf_real of[COUNT];
 };
-
-static wf_tape *new_tape(void)
-{
-    wf_error e = {0};
-    ck_ok(wf_init(error));
-    wf_tape *tape = wf_tape_new(&e);
-    ck_assert_msg(tape != NULL, "%s", e.message);
-    return tape;
-}
 
 /* The mask of rows first .. first+rows-1 of a pass that the caller began, from the values and, the same, from the gradient. */
 static void take(wf_tape *tape, int first, int rows, bool attention, struct mask *mask)

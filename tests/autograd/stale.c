@@ -8,19 +8,11 @@
 #include <weft/internal/stale.h>
 #include <weft/internal/testing.h>
 
-#include "check_weft.h"
+#include "new_tape.h"
 
 static bool debug_build(void)
 {
     return wf_stale_resets() > 1;
-}
-
-static wf_tape *new_tape(void)
-{
-    wf_error error = {0};
-    wf_tape *tape = wf_tape_new(&error);
-    ck_assert_msg(tape != NULL, "%s", error.message);
-    return tape;
 }
 
 static wf_tensor *some(wf_tape *tape)

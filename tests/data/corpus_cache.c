@@ -8,8 +8,6 @@
 #include <weft/internal/hash.h>
 #include <weft/runtime.h>
 
-static char *folder; /* of the cache */
-
 static char *text_of(const char *name, char letter, int64_t bytes)
 {
     char *text = wf_alloc((size_t)bytes);
@@ -18,19 +16,6 @@ static char *text_of(const char *name, char letter, int64_t bytes)
     char *path = wf_strdup(test_file(name, text, (size_t)bytes));
     wf_free(text);
     return path;
-}
-
-static void begin(void)
-{
-    test_file("x", "", 0);
-    folder = wf_format("%s/cache", test_folder);
-    unsetenv("WEFT_CACHE_LIMIT");
-}
-
-static void end(void)
-{
-    wf_free(folder);
-    remove_test_files();
 }
 
 static wf_tokenizer *characters(void)
@@ -43,20 +28,20 @@ static wf_tokenizer *characters(void)
 static struct wf_text_ids opened(const char *path, const wf_tokenizer *t)
 {
     struct wf_text_ids ids;
-    const struct wf_corpus_options o = {.tokenizer = t, .cache = folder};
+    const struct wf_corpus_options o = {.tokenizer = t, .cache = test_cache};
     ck_ok(wf_text_ids_open(&path, 1, &o, &ids, error));
     return ids;
 }
 
 static int64_t files(struct wf_names *names)
 {
-    ck_ok(wf_folder_list(folder, "ids-", names, error));
+    ck_ok(wf_folder_list(test_cache, "ids-", names, error));
     return names->count;
 }
 
 START_TEST(found_again)
 {
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters(), *other;
     ck_ok(wf_tokenizer_train("abcd\n", 5, &other, error));
     char *a = text_of("a", 'a', 500000), *moved = text_of("moved", 'a', 500000), *c = text_of("c", 'c', 500000);
@@ -77,7 +62,7 @@ START_TEST(found_again)
     wf_free(c);
     wf_tokenizer_free(t);
     wf_tokenizer_free(other);
-    end();
+    end_cache();
 }
 END_TEST
 
@@ -88,7 +73,7 @@ static char *cached(const char *text, const wf_tokenizer *t)
     wf_text_ids_close(&ids);
     struct wf_names names;
     ck_assert_int_eq(files(&names), 1);
-    char *path = wf_format("%s/%s", folder, names.name[0]);
+    char *path = wf_format("%s/%s", test_cache, names.name[0]);
     wf_names_free(&names);
     return path;
 }
@@ -96,7 +81,7 @@ static char *cached(const char *text, const wf_tokenizer *t)
 /* A byte changed anywhere, cut here and there, or longer: not believed, and written again. */
 START_TEST(damaged_files_are_ignored)
 {
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 3001);
     char *path = cached(a, t);
@@ -128,14 +113,14 @@ START_TEST(damaged_files_are_ignored)
     wf_free(path);
     wf_free(a);
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 
 /* An id that the vocabulary lacks, in a file whose hashes are right: it would be read beyond the end of an embedding. */
 START_TEST(ids_beyond_the_vocabulary_are_ignored)
 {
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 3001);
     char *path = cached(a, t);
@@ -158,14 +143,14 @@ START_TEST(ids_beyond_the_vocabulary_are_ignored)
     wf_free(path);
     wf_free(a);
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 
 /* Room is made for a new file by those that were not used for longest; what is in use stays, by another process too. */
 START_TEST(the_oldest_go)
 {
-    begin();
+    begin_cache();
     setenv("WEFT_CACHE_LIMIT", "500K", 1); /* a text of 100,000 characters takes 200 KB */
     wf_tokenizer *t = characters();
     char *path[5];
@@ -208,24 +193,24 @@ START_TEST(the_oldest_go)
     for (int i = 0; i < 5; i++)
         wf_free(path[i]);
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 
 /* Where nothing can be written, or no more (a full disk is a limit on files here), the ids are there all the same. */
 START_TEST(done_without)
 {
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 2000000);
-    char *kept = folder;
-    folder = "/proc/no/such";
+    char *kept = test_cache;
+    test_cache = "/proc/no/such";
     for (int i = 0; i < 2; i++) {
         struct wf_text_ids ids = opened(a, t);
         ck_assert(!ids.cached && ids.ids.count == 2000000);
         wf_text_ids_close(&ids);
     }
-    folder = kept;
+    test_cache = kept;
     struct rlimit before, few = {1000000, 1000000};
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     few.rlim_max = before.rlim_max;
@@ -236,7 +221,7 @@ START_TEST(done_without)
     wf_text_ids_close(&ids);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     struct wf_names names;
-    ck_ok(wf_folder_list(folder, "", &names, error));
+    ck_ok(wf_folder_list(test_cache, "", &names, error));
     ck_assert_int_eq(names.count, 0);
     wf_names_free(&names);
     setenv("WEFT_CACHE_LIMIT", "0", 1);
@@ -260,14 +245,14 @@ START_TEST(done_without)
     ck_assert_ptr_null(name);
     wf_free(a);
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 
 /* Several processes at once, with one text that all of them want. */
 START_TEST(several_processes)
 {
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters();
     char *a = text_of("a", 'a', 700000);
     pid_t child[4];
@@ -277,7 +262,7 @@ START_TEST(several_processes)
             bool fine = true;
             for (int k = 0; k < 10; k++) {
                 struct wf_text_ids ids;
-                const struct wf_corpus_options o = {.tokenizer = t, .cache = folder};
+                const struct wf_corpus_options o = {.tokenizer = t, .cache = test_cache};
                 fine = fine && wf_text_ids_open((const char *[]){a}, 1, &o, &ids, NULL) == WF_OK && ids.ids.count == 700000;
                 wf_text_ids_close(&ids);
             }
@@ -293,7 +278,7 @@ START_TEST(several_processes)
     wf_names_free(&names);
     wf_free(a);
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 
@@ -303,7 +288,7 @@ START_TEST(memory_does_not_grow_with_the_text)
     enum { BYTES = 64 << 20 };
     if (sanitized()) /* they need memory themselves */
         return;
-    begin();
+    begin_cache();
     wf_tokenizer *t = characters();
     ck_ok(wf_set_threads(2, error));
     FILE *f = fopen(test_file("large", "", 0), "wb");
@@ -323,7 +308,7 @@ START_TEST(memory_does_not_grow_with_the_text)
         ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, BYTES / 1024 / 4); /* KiB */
     }
     wf_tokenizer_free(t);
-    end();
+    end_cache();
 }
 END_TEST
 

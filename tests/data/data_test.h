@@ -52,6 +52,21 @@ static inline void remove_test_files(void)
     test_folder[0] = 0; /* without forks the next test needs a new one */
 }
 
+static char *test_cache; /* a folder for a cache in that of the test */
+
+static inline void begin_cache(void)
+{
+    test_file("x", "", 0);
+    test_cache = wf_format("%s/cache", test_folder);
+    unsetenv("WEFT_CACHE_LIMIT");
+}
+
+static inline void end_cache(void)
+{
+    wf_free(test_cache);
+    remove_test_files();
+}
+
 /* The tokenizer with `text` in its file instead of "NAME": null. */
 static inline wf_tokenizer *tokenizer_with(const wf_tokenizer *t, const char *name, const char *text)
 {

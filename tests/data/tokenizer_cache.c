@@ -2,21 +2,6 @@
 /* Trained tokenizers in the cache: found again for the same texts and options, trained again where anything differs or is damaged. */
 #include "data_test.h"
 
-static char *folder; /* of the cache */
-
-static void begin(void)
-{
-    test_file("x", "", 0);
-    folder = wf_format("%s/cache", test_folder);
-    unsetenv("WEFT_CACHE_LIMIT");
-}
-
-static void end(void)
-{
-    wf_free(folder);
-    remove_test_files();
-}
-
 static const char text[] = "One fish, two fish,\nred fish, blue fish.\nBlack fish, blue fish, old fish, new fish.\n";
 
 static bool merged;
@@ -37,7 +22,7 @@ static char *trained(const char *const *paths, int64_t count, const struct wf_to
     wf_tokenizer *t;
     struct wf_string json = {0};
     merged = false;
-    ck_ok(wf_tokenizer_train_cached(paths, count, o, folder, &t, error));
+    ck_ok(wf_tokenizer_train_cached(paths, count, o, test_cache, &t, error));
     *again = merged;
     ck_ok(wf_tokenizer_json(t, &json, error));
     ck_assert_int_eq(wf_tokenizer_kind_of(t), o->kind);
@@ -47,14 +32,14 @@ static char *trained(const char *const *paths, int64_t count, const struct wf_to
 
 static int64_t files(struct wf_names *names)
 {
-    ck_ok(wf_folder_list(folder, "tokenizer-", names, error));
+    ck_ok(wf_folder_list(test_cache, "tokenizer-", names, error));
     return names->count;
 }
 
 START_TEST(found_again)
 {
     static const wf_tokenizer_kind kinds[] = {WF_TOKENIZER_BPE, WF_TOKENIZER_BYTE_BPE, WF_TOKENIZER_WORD};
-    begin();
+    begin_cache();
     for (int k = 0; k < 3; k++) {
         struct wf_tokenizer_options o = options(kinds[k]);
         struct wf_names names;
@@ -77,14 +62,14 @@ START_TEST(found_again)
         wf_free(path);
         wf_free(copy);
     }
-    end();
+    end_cache();
 }
 END_TEST
 
 START_TEST(whatever_differs)
 {
     static const char *const specials[] = {"<a>", "<b>"}, *const others[] = {"<a>", "<c>"};
-    begin();
+    begin_cache();
     char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *less = wf_strdup(test_file("two", text, sizeof text - 2));
     struct wf_tokenizer_options o[8];
     for (int i = 0; i < 8; i++)
@@ -109,20 +94,20 @@ START_TEST(whatever_differs)
     }
     wf_free(path);
     wf_free(less);
-    end();
+    end_cache();
 }
 END_TEST
 
 START_TEST(damaged_files)
 {
-    begin();
+    begin_cache();
     char *path = wf_strdup(test_file("one", text, sizeof text - 1));
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     struct wf_names names;
     bool again;
     char *want = trained((const char *[]){path}, 1, &o, &again);
     ck_assert_int_eq(files(&names), 1);
-    char *cached = wf_format("%s/%s", folder, names.name[0]);
+    char *cached = wf_format("%s/%s", test_cache, names.name[0]);
     wf_names_free(&names);
     int64_t bytes;
     char *data = wf_file_load(cached, 1 << 20, &bytes, NULL);
@@ -145,45 +130,45 @@ START_TEST(damaged_files)
     wf_free(cached);
     wf_free(want);
     wf_free(path);
-    end();
+    end_cache();
 }
 END_TEST
 
 START_TEST(without_a_folder_and_with_faults)
 {
-    begin();
+    begin_cache();
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     wf_tokenizer *t;
     bool again;
     char *path = wf_strdup(test_file("one", text, sizeof text - 1)), *bad = wf_strdup(test_file("bad", "one\ntwo \xFF three\n", 17));
     const char *missing = "/nowhere/text", *one = path, *two[] = {path, bad};
-    char *kept = folder, *below_a_file = wf_format("%s/one/cache", test_folder), *unusable[] = {NULL, below_a_file};
+    char *kept = test_cache, *below_a_file = wf_format("%s/one/cache", test_folder), *unusable[] = {NULL, below_a_file};
     for (int i = 0; i < 2; i++) {
-        folder = unusable[i];
+        test_cache = unusable[i];
         wf_free(trained(&one, 1, &o, &again));
         ck_assert(again);
     }
     wf_free(below_a_file);
-    folder = kept;
-    ck_fails(wf_tokenizer_train_cached(two, 2, &o, folder, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
+    test_cache = kept;
+    ck_fails(wf_tokenizer_train_cached(two, 2, &o, test_cache, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
     ck_assert_ptr_null(t);
-    ck_fails(wf_tokenizer_train_cached(&missing, 1, &o, folder, &t, error), WF_ERR_IO, "/nowhere/text: cannot be opened");
-    ck_fails(wf_tokenizer_train_cached(&one, 0, &o, folder, &t, error), WF_ERR_ARGUMENT, "no text file");
+    ck_fails(wf_tokenizer_train_cached(&missing, 1, &o, test_cache, &t, error), WF_ERR_IO, "/nowhere/text: cannot be opened");
+    ck_fails(wf_tokenizer_train_cached(&one, 0, &o, test_cache, &t, error), WF_ERR_ARGUMENT, "no text file");
     int left = 1;
     o.ctx = &left;
-    ck_fails(wf_tokenizer_train_cached(&one, 1, &o, folder, &t, error), WF_ERR_CANCELLED, "");
+    ck_fails(wf_tokenizer_train_cached(&one, 1, &o, test_cache, &t, error), WF_ERR_CANCELLED, "");
     struct wf_names names;
-    ck_assert(!wf_folder_exists(folder) || files(&names) == 0);
+    ck_assert(!wf_folder_exists(test_cache) || files(&names) == 0);
     wf_free(path);
     wf_free(bad);
-    end();
+    end_cache();
 }
 END_TEST
 
 /* Without memory for the cached one it is trained again, or that is the error; nothing is lost either way. */
 START_TEST(no_memory)
 {
-    begin();
+    begin_cache();
     const char *path = test_file("one", text, sizeof text - 1);
     struct wf_tokenizer_options o = options(WF_TOKENIZER_BPE);
     bool again;
@@ -197,7 +182,7 @@ START_TEST(no_memory)
         int64_t live = wf_alloc_live();
         wf_error problem = {0};
         wf_alloc_fail_after(n);
-        wf_status status = wf_tokenizer_train_cached(&path, 1, &o, folder, &t, &problem);
+        wf_status status = wf_tokenizer_train_cached(&path, 1, &o, test_cache, &t, &problem);
         wf_alloc_fail_after(-1);
         ck_assert_msg(status == (t ? WF_OK : WF_ERR_MEMORY), "allocation %lld: %s", (long long)n, problem.message);
         if (t) {
@@ -212,7 +197,7 @@ START_TEST(no_memory)
     }
     ck_assert_int_gt(refused, 3);
     wf_free(want);
-    end();
+    end_cache();
 }
 END_TEST
 

@@ -64,7 +64,8 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
  * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset; code WF_OK when there is none. Never NULL; of no tape (NULL): that there is none. */
+/* The first error since the reset; code WF_OK when there is none. Never NULL. For NULL it returns an error that says that there is no
+ * tape. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
