@@ -168,14 +168,14 @@ bool node_record(wf_tape *tape, const struct node *n)
         if (reads & WF_READS_INPUT(i))
             value_root(x)->readers++;
         if (n->need >> i & 1) {
-            wf_tensor *root = gradient_root(x);
+            wf_tensor *root = uses_root(x);
             root->uses++;
             cut = root->cut ? root->cut : cut;
         }
     }
     for (int j = 0; j < n->outputs; j++) {
         /* Output 0 carries the gradient; the others do where they are reals of an op with several. */
-        n->out[j]->needs_grad = n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
+        n->out[j]->needs_grad = n->need && n->out[j]->a.dtype == WF_REAL && (j == 0 || n->op->outputs > 1);
         if (reads & WF_READS_OUTPUT(j))
             n->out[j]->readers++;
         n->out[j]->cut = cut;
@@ -316,7 +316,8 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             wf_call_fail(&c, status, "the op failed");
         return;
     }
-    if (!c.grad || node_record(tape, &node))
+    /* In a checkpoint also what needs no gradient: it is computed again. */
+    if ((!c.grad && tape->checkpoints == 0) || node_record(tape, &node))
         memcpy(out, made, (size_t)outputs * sizeof *out);
 }
 

@@ -25,6 +25,12 @@ static void fail_cut(wf_tape *tape, const char *call, const wf_tensor *x, const 
                      "%s: '%s' depends on the gradient '%s', and there are no gradients of gradients: take wf_detach of it to use it as a "
                      "constant",
                      call, wf_name_of(x), name);
+    else if (cut->inside)
+        wf_tape_fail(
+            tape, WF_ERR_STATE,
+            "%s: '%s' depends on '%s', which was made inside wf_checkpoint and is not its result, so that no gradient flows through "
+            "it: return it from the function, or take wf_detach of it",
+            call, wf_name_of(x), name);
     else if (cut == x)
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: an earlier wf_backward used up the record of '%s': give that call .retain = true (there are no gradients of "
@@ -43,6 +49,8 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
         return false;
     if (tape->mode == WF_INFER)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: the tape is in WF_INFER, which records nothing: reset it with WF_TRAIN", call);
+    else if (tape->checkpoints > 0)
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: called inside wf_checkpoint, by its function: call it after that", call);
     else if (tape->walking)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: called inside wf_backward, from a ready function: call it after that", call);
     else if (tape_accepts(tape, call, x) && !x->needs_grad)

@@ -53,7 +53,7 @@ static bool hold_apart(wf_tape *tape, wf_tensor *view)
             found = found || (*link)->out[j] == of;
     made->previous = *link;
     *link = made;
-    view->retain = true;
+    view->held = true;
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
     for (int depth = 1; depth <= most; depth++)
         for (int i = 0; i < count; i++) {
             wf_tensor *x = choice[i].x;
-            if (views_between(x) != depth || x->apart || x->retain)
+            if (views_between(x) != depth || x->apart || x->retain || x->held)
                 continue;
             choice[i].apart = true;
             if (!hold_apart(tape, x))
@@ -86,13 +86,13 @@ static bool hold_views_apart(wf_tape *tape, int count, struct choice *choice)
 static void share_again(wf_tape *tape, wf_tensor *view)
 {
     struct node **link = &tape->last;
-    view->retain = false;
+    view->held = false;
     while (*link && ((*link)->op != &op_retained_view || (*link)->out[0] != view))
         link = &(*link)->previous;
     if (!*link)
         return; /* it is used up */
     *link = (*link)->previous;
-    gradient_root(view)->uses--;
+    uses_root(view)->uses--;
 }
 
 /* --- results ----------------------------------------------------------------------------------------------------------- */

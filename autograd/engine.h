@@ -40,6 +40,8 @@ struct wf_tensor {
     uint8_t kind;
     bool needs_grad, keep, retain;
     bool wanted;                    /* wf_gradients was asked for its gradient, and is running */
+    bool held;                      /* a view, as retain, during wf_gradients */
+    bool inside;                    /* made in a wf_checkpoint that came to its end, and not its result */
     bool apart;                     /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
     bool recorded;                  /* a record has it as an input */
     bool released;                  /* the value's memory was given away */
@@ -52,6 +54,7 @@ struct wf_tensor {
     int readers;                    /* records whose backward will read the value (roots) */
     int uses;                       /* records that will add to the gradient */
     uint32_t path;                  /* equal to that of the tape: it depends on a chosen tensor */
+    uint32_t number;                /* in the order in which tensors were made in the pass; not of leaves */
     struct wf_parameter_info *info; /* of parameters and leaves */
     bool has_grad;
     struct buffer *grad_buffer;
@@ -126,6 +129,8 @@ struct wf_tape {
     bool walking;        /* it is running */
     bool choosing;       /* as wf_gradients: for chosen tensors only, and never into a slab */
     uint32_t path;       /* number of the last wf_gradients */
+    int checkpoints;     /* nested wf_checkpoint whose function is running */
+    int recomputing;     /* of them in wf_backward, or in a function there */
     bool erase;          /* gradient checks: values of any size are given up; the pool fills with NaN what it gives out and takes back, and
                             gives nothing out twice in a pass */
     bool (*cancelled)(void *ctx);
@@ -133,6 +138,22 @@ struct wf_tape {
     struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */
     int slot_count;
 };
+
+/* A record of wf_checkpoint: its attributes. It has no operands; in their place stand those of all records that its function made. */
+struct outside {
+    wf_tensor *x;
+    bool need;
+};
+struct checkpoint {
+    wf_tensor *(*function)(void *ctx, wf_tensor *x);
+    void *ctx;
+    wf_tensor *x;
+    uint64_t first_row, trace;
+    uint32_t dropout_calls;
+    int64_t records, operands;
+    struct outside *operand;
+};
+extern const wf_op op_checkpoint;
 
 /* State of one call of forward or backward. */
 struct call_state {
@@ -189,8 +210,9 @@ void pool_release(wf_tape *tape, struct buffer *b);
 void pool_rewind(wf_tape *tape, wf_arena_mark mark); /* before the arena: forgets free buffers from behind the mark */
 
 /* operands.c */
-wf_tensor *tape_new_tensor(wf_tape *tape);           /* without a value yet; NULL: the tape has the error */
-void tape_drop_tensors(wf_tape *tape, int64_t live); /* all of the pass but the first */
+wf_tensor *tape_new_tensor(wf_tape *tape);                   /* without a value yet; NULL: the tape has the error */
+wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* of this pass */
+void tape_drop_tensors(wf_tape *tape, int64_t live);         /* all of the pass but the first */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */
@@ -198,6 +220,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);
 
 /* gradients.c */
 wf_tensor *gradient_root(wf_tensor *x);
+wf_tensor *uses_root(wf_tensor *x); /* the same, whatever wf_gradients is doing now: where uses are counted */
 void gradient_release(wf_tape *tape, wf_tensor *x);
 void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g);
 /* A gradient of an earlier backward, which must not flow once more in this one. */

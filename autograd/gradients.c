@@ -13,6 +13,13 @@
 
 wf_tensor *gradient_root(wf_tensor *x)
 {
+    while (x->base && !x->retain && !x->apart && !x->held)
+        x = x->base;
+    return x;
+}
+
+wf_tensor *uses_root(wf_tensor *x)
+{
     while (x->base && !x->retain && !x->apart)
         x = x->base;
     return x;
@@ -243,7 +250,7 @@ static wf_status retained_backward(wf_call *c)
 {
     struct call_state *state = c->internal;
     wf_tensor alias = *state->node->out[0];
-    alias.retain = false;
+    alias.retain = alias.held = false;
     gradient_add(c, &alias, &c->dout[0]);
     return c->tape->error.code;
 }

@@ -46,7 +46,16 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
 
 wf_tensor *tape_new_tensor(wf_tape *tape)
 {
-    return next_struct(tape, tensors_of_pass(tape), TENSOR_SETS, tape->set, sizeof(wf_tensor));
+    struct tensor_set *set = tensors_of_pass(tape);
+    wf_tensor *x = next_struct(tape, set, TENSOR_SETS, tape->set, sizeof *x);
+    if (x)
+        x->number = (uint32_t)(set->used - 1);
+    return x;
+}
+
+wf_tensor *tape_tensor(const wf_tape *tape, int64_t number)
+{
+    return struct_at(tensors_of_pass(tape), number, sizeof(wf_tensor));
 }
 
 int wf_stale_resets(void)
@@ -178,7 +187,14 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         root = root->base;
         dismissed = root->dismissed ? root : dismissed;
     }
-    if (dismissed) {
+    if (root->released && root->inside) {
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: the value of '%s' was released at the end of wf_checkpoint: return it from the function, or call wf_keep on it "
+                     "there",
+                     op, wf_name_of(x));
+        return false;
+    }
+    if (dismissed && tape->recomputing == 0) { /* what was released after wf_checkpoint is read again there */
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: '%s' was released with wf_release%s: release a tensor after its last use, and that of its views", op,
                      wf_name_of(x), dismissed == x ? "" : ", as the tensor that it is a view of");

@@ -74,8 +74,9 @@ static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
 {
     wf_tape_use(tape);
-    if (tape->walking) {
-        wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_reset: called inside wf_backward, from a ready function: reset the tape after it");
+    if (tape->walking || tape->checkpoints > 0) {
+        wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_reset: called inside %s: reset the tape after it",
+                     tape->checkpoints > 0 ? "wf_checkpoint, by its function" : "wf_backward, from a ready function");
         return;
     }
     tape->generation++;

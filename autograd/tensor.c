@@ -23,11 +23,14 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the shape %s is invalid: a size is negative, or there are too many elements", made_by,
                             wf_shape_text(shape, text, sizeof text));
     }
-    void *data = wf_tape_memory(tape, bytes);
+    /* In a checkpoint a buffer, which is given back at its end. */
+    struct buffer *buffer = tape->checkpoints > 0 ? pool_take(tape, bytes) : NULL;
+    void *data = buffer ? buffer->data : tape->checkpoints > 0 ? NULL : wf_tape_memory(tape, bytes);
     wf_tensor *x = data ? tape_new_tensor(tape) : NULL;
     if (!x)
         return &tape->poison;
     x->kind = TENSOR_INPUT;
+    x->buffer = buffer;
     x->a = wf_array_dense(data, dtype, shape);
     x->made_by = made_by;
     return x;

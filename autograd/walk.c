@@ -9,10 +9,26 @@ enum { SMALL = 4096 };
 
 static void give_up_value(wf_tape *tape, wf_tensor *x)
 {
-    if (!x->buffer || x->keep || x->released || x->readers > 0 || (x->buffer->bytes <= SMALL && !tape->erase))
+    if (!x->buffer || x->keep || x->released || x->readers > 0 || (x->buffer->bytes <= SMALL && !tape->erase) || x->kind == TENSOR_INPUT)
         return;
     x->released = true;
     pool_release(tape, x->buffer);
+}
+
+/* A value that a record read, and a gradient that it added to, have one user less. */
+static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
+{
+    if (read) {
+        wf_tensor *root = value_root(x);
+        root->readers--;
+        give_up_value(tape, root);
+    }
+    wf_tensor *root = need ? uses_root(x) : NULL;
+    if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
+        wf_grads *grads = root->info->grads;
+        if (grads->ready)
+            grads->ready(grads->ready_ctx, root->info->index);
+    }
 }
 
 /* After a node's last backward: what it saved and values that only it still read are free, and whoever waits for a parameter's gradient
@@ -22,18 +38,13 @@ static void node_done(wf_tape *tape, const struct node *node)
     unsigned reads = values_read(node->op);
     for (int i = 0; i < node->saves; i++)
         pool_release(tape, node->saved[i].buffer);
-    for (int i = 0; i < node->inputs; i++) {
-        if (node->in[i] && reads & WF_READS_INPUT(i)) {
-            wf_tensor *root = value_root(node->in[i]);
-            root->readers--;
-            give_up_value(tape, root);
-        }
-        wf_tensor *root = node->need >> i & 1 ? gradient_root(node->in[i]) : NULL;
-        if (root && --root->uses <= 0 && root->kind == TENSOR_LEAF) {
-            wf_grads *grads = root->info->grads;
-            if (grads->ready)
-                grads->ready(grads->ready_ctx, root->info->index);
-        }
+    for (int i = 0; i < node->inputs; i++)
+        if (node->in[i])
+            operand_done(tape, node->in[i], reads & WF_READS_INPUT(i), node->need >> i & 1);
+    if (node->op == &op_checkpoint) {
+        const struct checkpoint *k = node->attr;
+        for (int64_t i = 0; i < k->operands; i++)
+            operand_done(tape, k->operand[i].x, true, k->operand[i].need);
     }
     for (int j = 0; j < node->outputs; j++) {
         if (reads & WF_READS_OUTPUT(j))
@@ -43,13 +54,22 @@ static void node_done(wf_tape *tape, const struct node *node)
     }
 }
 
+static bool is_on_path(const wf_tape *tape, wf_tensor *x)
+{
+    return gradient_root(x)->path == tape->path;
+}
+
 /* The operands whose gradients are computed now; in wf_gradients those on a path from a chosen tensor. */
 static unsigned needed_now(const wf_tape *tape, const struct node *node)
 {
-    unsigned need = node->need;
-    for (int i = 0; i < node->inputs && tape->choosing; i++)
-        if (need >> i & 1 && gradient_root(node->in[i])->path != tape->path)
-            need &= ~(1u << i);
+    if (!tape->choosing)
+        return node->need;
+    unsigned need = 0;
+    for (int i = 0; i < node->inputs; i++)
+        need |= (unsigned)(node->need >> i & 1 && is_on_path(tape, node->in[i])) << i;
+    const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
+    for (int64_t i = 0; k && i < k->operands && !need; i++)
+        need = k->operand[i].need && is_on_path(tape, k->operand[i].x);
     return need;
 }
 

@@ -192,6 +192,21 @@ WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[]
  *   wf_tensor *target = wf_model_logits(teacher, ids, NULL);
  *   wf_tape_no_grad(tape, before); */
 WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
+/* function(ctx, x), whose inner values are not kept for backward but computed there a second time: a pass holds the values of one such part
+ * at a time, and takes about a third longer. Results, gradients and dropout masks have the bits that they have without it (Chen et al.
+ * 2016, "Training deep nets with sublinear memory cost").
+ *
+ *   static wf_tensor *forward(void *ctx, wf_tensor *x) { return block_forward(ctx, x); }
+ *   ...
+ *   for (int i = 0; i < LAYERS; i++)
+ *       x = wf_checkpoint(forward, &m->block[i], x);
+ *
+ * Besides x the function may use parameters and, through ctx, other tensors of the tape. It is called again in each wf_backward and
+ * wf_gradients that comes by, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
+ * what it reads on the host needs wf_keep. Something else is an error. Its result alone leaves it: the other tensors that it makes end with
+ * it, but for wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward and wf_tape_reset inside are errors. In
+ * WF_INFER it is a call of the function and nothing more. */
+WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
 /* Keeps the gradient of x; call it before other ops use x. Returns x. */

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_checkpoint: a part of a pass whose inner values are computed a second time in backward.
+ *
+ * In the forward the function's records are made as ever, so that its results have the bits that they always have, and are dropped when
+ * it returns; one record stands for them. Its backward calls the function again and walks over the new records at once. They are where
+ * the old ones were in the order of all, and add to the gradients of the same tensors: so no gradient knows the difference.
+ *
+ * What the function uses from outside (its operand, parameters, captured tensors) are the operands of that record. They count as read by
+ * it, whichever of them a backward reads: the values have to be there for the second time. */
+#include <string.h>
+
+#include "engine.h"
+
+static bool is_outside(const wf_tensor *x, int64_t first)
+{
+    return x->kind == TENSOR_LEAF || x->kind == TENSOR_PARAMETER || (int64_t)x->number < first;
+}
+
+/* --- what a function recorded ----------------------------------------------------------------------------------------- */
+
+/* One that a record made: from outside, as seen there; NULL if all of it was made inside. */
+static wf_tensor *from_outside(wf_tensor *x, int64_t first)
+{
+    while (!is_outside(x, first) && x->base)
+        x = x->base;
+    return is_outside(x, first) ? x : NULL;
+}
+
+/* Goes over the operands of records that come from outside, once for each use: to count them, to list them, or to take back what
+ * node_record counted (`undo`). */
+struct gathering {
+    wf_tape *tape;
+    int64_t first, count;
+    struct outside *list;
+    bool undo;
+};
+
+static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need)
+{
+    wf_tensor *x = operand ? from_outside(operand, g->first) : NULL;
+    if (!x)
+        return;
+    need = need && is_outside(uses_root(operand), g->first);
+    if (g->undo) {
+        value_root(x)->readers -= read;
+        uses_root(x)->uses -= need;
+    } else if (g->list) {
+        value_root(x)->readers += !read; /* all count, now as the checkpoint's */
+        g->list[g->count] = (struct outside){x, need};
+    }
+    g->count++;
+}
+
+static void gather_all(struct gathering *g, const struct node *last)
+{
+    for (const struct node *node = last; node; node = node->previous) {
+        const unsigned reads = values_read(node->op);
+        for (int i = 0; i < node->inputs; i++)
+            gather(g, node->in[i], reads & WF_READS_INPUT(i), node->need >> i & 1);
+        const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
+        for (int64_t i = 0; k && i < k->operands; i++)
+            gather(g, k->operand[i].x, true, k->operand[i].need);
+    }
+}
+
+static void mix(uint64_t *hash, uint64_t word)
+{
+    *hash = (*hash ^ word) * 0x9E3779B97F4A7C15u;
+    *hash ^= *hash >> 29;
+}
+
+/* What was recorded: ops, shapes, operands from outside. Sets *records to their number. */
+static uint64_t trace_of(const struct node *last, int64_t first, int64_t *records)
+{
+    uint64_t hash = 1;
+    *records = 0;
+    for (const struct node *node = last; node; node = node->previous) {
+        ++*records;
+        mix(&hash, (uintptr_t)node->op);
+        for (int i = 0; i < node->inputs; i++)
+            mix(&hash, node->in[i] ? (uintptr_t)from_outside(node->in[i], first) : 1);
+        for (int j = 0; j < node->outputs; j++)
+            for (int d = 0; d < node->out[j]->a.ndim; d++)
+                mix(&hash, (uint64_t)node->out[j]->a.dim[d]);
+    }
+    return hash;
+}
+
+/* Gives back what was made inside from the tensor `first` on, but for the result, whose gradient belongs to `result`, and for what wf_keep
+ * was called on. */
+static void drop(wf_tape *tape, int64_t first, const struct node *last, wf_tensor *result)
+{
+    const wf_tensor *memory = value_root(result);
+    for (const struct node *node = last; node; node = node->previous)
+        for (int i = 0; i < node->saves; i++)
+            pool_release(tape, node->saved[i].buffer);
+    for (int64_t i = first; i < tensors_of_pass(tape)->used; i++) {
+        wf_tensor *x = tape_tensor(tape, i);
+        if (x == result || gradient_root(x) != x)
+            continue;
+        x->inside = true;
+        x->cut = x->needs_grad ? x : NULL;
+        if (!x->buffer || x->released || x->keep || x == memory)
+            continue;
+        x->released = true;
+        pool_release(tape, x->buffer);
+    }
+}
+
+/* --- forward ----------------------------------------------------------------------------------------------------------- */
+
+/* One record in place of those that begin with `made`. */
+static bool replace(struct gathering *g, const struct node *made, struct checkpoint *k, wf_tensor *result)
+{
+    wf_tape *tape = g->tape;
+    gather_all(g, made);
+    k->operands = g->count;
+    k->operand = g->list = wf_tape_memory(tape, ((size_t)g->count + 1) * sizeof *g->list);
+    if (!g->list)
+        return false;
+    g->count = 0;
+    gather_all(g, made);
+    for (int64_t i = 0; i < k->operands; i++) {
+        const wf_tensor *x = value_root(k->operand[i].x);
+        if (x->released) {
+            wf_tape_fail(tape, WF_ERR_STATE, "wf_checkpoint: the function released '%s', which is not its own: backward computes it again",
+                         wf_name_of(x));
+            return false;
+        }
+    }
+    if (!is_outside(value_root(result), g->first))
+        value_root(result)->readers = 0; /* the records that read it are those that are dropped */
+    wf_tensor *cut = result->cut;
+    const struct node node = {.op = &op_checkpoint, .attr = k, .out = &result, .outputs = 1, .need = 1, .first_row = k->first_row};
+    if (!node_record(tape, &node))
+        return false;
+    result->cut = cut;
+    return true;
+}
+
+/* The function's result, and its records in *made. NULL: the tape has the error. */
+static wf_tensor *call(wf_tape *tape, const struct checkpoint *k, struct node **made)
+{
+    struct node *last = tape->last;
+    const int64_t nodes = tape->nodes;
+    tape->last = NULL;
+    tape->checkpoints++;
+    wf_tensor *y = k->function(k->ctx, k->x);
+    tape->checkpoints--;
+    *made = tape->last;
+    tape->last = last;
+    tape->nodes = nodes;
+    if (tape->error.code != WF_OK || !tape_accepts(tape, "wf_checkpoint: the function's result", y) || y->kind == TENSOR_POISON)
+        return NULL;
+    return y;
+}
+
+wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x)
+{
+    wf_tape *tape = wf_tape_of(x);
+    if (!tape)
+        return &lost_poison;
+    if (tape->error.code != WF_OK || !tape_accepts(tape, "wf_checkpoint", x) || x->kind == TENSOR_POISON)
+        return &tape->poison;
+    if (!function)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_checkpoint: the function is NULL");
+    if (tape->mode == WF_INFER)
+        return function(ctx, x);
+    struct checkpoint k = {
+        .function = function, .ctx = ctx, .x = x, .first_row = tape->options.first_row, .dropout_calls = tape->dropout_calls};
+    struct gathering g = {.tape = tape, .first = tensors_of_pass(tape)->used};
+    struct node *made;
+    wf_tensor *y = call(tape, &k, &made);
+    if (!y)
+        return &tape->poison;
+    wf_tensor *result = gradient_root(y);
+    k.trace = trace_of(made, g.first, &k.records);
+    if (result->kind == TENSOR_INNER && result->needs_grad && !is_outside(result, g.first)) {
+        if (!replace(&g, made, &k, result))
+            return &tape->poison;
+    } else { /* no gradient flows through the function: it is called once */
+        g.undo = true;
+        gather_all(&g, made);
+    }
+    drop(tape, g.first, made, result);
+    return y;
+}
+
+/* --- backward ---------------------------------------------------------------------------------------------------------- */
+
+static wf_status changed(wf_tape *tape, const char *what)
+{
+    wf_tape_fail(tape, WF_ERR_STATE,
+                 "wf_checkpoint: in backward the function %s than in the forward: what it reads through ctx must not change in between",
+                 what);
+    return WF_ERR_STATE;
+}
+
+/* The gradient of the first call's result is that of the second call's. */
+static void pass_on(wf_tensor *from, wf_tensor *to)
+{
+    from->grad_buffer->refs++;
+    to->grad_buffer = from->grad_buffer;
+    to->grad = from->grad;
+    memcpy(to->grad_stride, from->grad_stride, sizeof to->grad_stride);
+    to->has_grad = true;
+}
+
+static wf_status recompute(wf_tape *tape, const struct checkpoint *k, wf_tensor *result)
+{
+    const int64_t first = tensors_of_pass(tape)->used;
+    struct node *made;
+    wf_tensor *y = call(tape, k, &made), *again = y ? gradient_root(y) : NULL;
+    if (!again)
+        return tape->error.code;
+    int64_t records;
+    if (trace_of(made, first, &records) != k->trace || records != k->records || is_outside(again, first) || !again->needs_grad ||
+        memcmp(again->a.stride, result->a.stride, (size_t)again->a.ndim * sizeof *again->a.stride) != 0)
+        return changed(tape, "did something else");
+    pass_on(result, again);
+    records_give_up(tape, made);
+    if (tape->choosing)
+        records_mark_path(tape, made);
+    records_walk(tape, made, false);
+    if (tape->error.code == WF_OK)
+        drop(tape, first, NULL, again);
+    return tape->error.code;
+}
+
+static wf_status checkpoint_backward(wf_call *c)
+{
+    wf_tape *tape = c->tape;
+    const struct call_state *state = c->internal;
+    const struct checkpoint *k = c->attr;
+    const uint64_t first_row = tape->options.first_row;
+    const uint32_t dropout_calls = tape->dropout_calls;
+    tape->options.first_row = k->first_row;
+    tape->dropout_calls = k->dropout_calls;
+    tape->recomputing++;
+    wf_status status = recompute(tape, k, state->node->out[0]);
+    tape->recomputing--;
+    tape->options.first_row = first_row;
+    tape->dropout_calls = dropout_calls;
+    return status;
+}
+
+const wf_op op_checkpoint = {
+    .name = "checkpoint", .attr_size = sizeof(struct checkpoint), .reads = WF_READS_NOTHING, .backward = checkpoint_backward};
