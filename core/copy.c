@@ -3,8 +3,9 @@
  * both (memcpy), planes that are transposed (4 x 4 tiles in registers), and everything else (element by element). */
 #include <string.h>
 
-#include <weft/array.h>
 #include <weft/compute.h>
+
+#include "transpose.h"
 
 struct dim {
     int64_t n, to, from; /* strides in bytes */
@@ -90,24 +91,18 @@ COPY_ANY(uint64_t)
 typedef uint32_t u32x4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t u64x2 __attribute__((vector_size(16), aligned(8), may_alias));
 
-static inline void tile_u32(char *dst, int64_t to_row, const char *src, int64_t from)
-{
-    u32x4 a = *(const u32x4 *)src, b = *(const u32x4 *)(src + from), c = *(const u32x4 *)(src + 2 * from),
-          d = *(const u32x4 *)(src + 3 * from);
-    u32x4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    u32x4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(u32x4 *)dst = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
-    *(u32x4 *)(dst + to_row) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
-    *(u32x4 *)(dst + 2 * to_row) = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
-    *(u32x4 *)(dst + 3 * to_row) = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
-}
-
-static inline void tile_u64(char *dst, int64_t to_row, const char *src, int64_t from)
-{
-    u64x2 a = *(const u64x2 *)src, b = *(const u64x2 *)(src + from);
-    *(u64x2 *)dst = __builtin_shufflevector(a, b, 0, 2);
-    *(u64x2 *)(dst + to_row) = __builtin_shufflevector(a, b, 1, 3);
-}
+#define TILE(name, word, side)                                                                                                             \
+    static inline void name(char *dst, int64_t to_row, const char *src, int64_t from)                                                      \
+    {                                                                                                                                      \
+        word r[side];                                                                                                                      \
+        for (int i = 0; i < side; i++)                                                                                                     \
+            r[i] = *(const word *)(src + i * from);                                                                                        \
+        V_TRANSPOSE_##side(r);                                                                                                             \
+        for (int i = 0; i < side; i++)                                                                                                     \
+            *(word *)(dst + i * to_row) = r[i];                                                                                            \
+    }
+TILE(tile_u32, u32x4, 4)
+TILE(tile_u64, u64x2, 2)
 
 /* dst contiguous along n, src along rows. Squares of 16 stay in the first cache; register tiles inside. */
 #define TRANSPOSE(name, type, tile, side)                                                                                                  \

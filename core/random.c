@@ -4,31 +4,23 @@
 #include <weft/compute.h>
 #include <weft/random.h>
 
+#include "philox.h"
+
 void wf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        uint64_t p0 = (uint64_t)0xD2511F53 * c0, p1 = (uint64_t)0xCD9E8D57 * c2;
-        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)p1;
-        c3 = (uint32_t)p0;
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9;
-        k1 += 0xBB67AE85;
-    }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    for (int i = 0; i < 4; i++)
+        out[i] = counter[i];
+    philox_rounds((uint64_t)key[1] << 32 | key[0], out);
 }
 
 /* Block `index` of the stream: words 4 index .. 4 index + 3. */
 static void block_of(uint64_t seed, uint64_t stream, uint64_t index, uint32_t out[4])
 {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    const uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
-    wf_philox(counter, key, out);
+    out[0] = (uint32_t)index;
+    out[1] = (uint32_t)(index >> 32);
+    out[2] = (uint32_t)stream;
+    out[3] = (uint32_t)(stream >> 32);
+    philox_rounds(seed, out);
 }
 
 wf_rng wf_rng_new(uint64_t seed, uint64_t stream)

@@ -64,6 +64,16 @@ static inline int64_t gemm_k_block(int64_t k)
 }
 
 #ifdef WF_ISA
+/* A register tile: rows, vectors, columns. */
+#if defined(WF_ISA_AVX512)
+enum { TILE_M = 14 };
+#define LAST_IS_FREE 1 /* a masked load or store costs what a whole one does */
+#else
+enum { TILE_M = 6 };
+#define LAST_IS_FREE 0
+#endif
+enum { TILE_V = 2, TILE_N = TILE_V * V_LANES };
+
 void WF_GEMM(block)(const struct gemm_block *b);
 void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The micro-kernels: a tile of up to TILE_M x TILE_N elements of C in registers, rank-1 updates along k. A is read by
  * broadcasts, packed or in place through its strides; B by whole vectors, packed or in place where its rows are contiguous. */
-#include "simd.h"
+#include "../simd.h"
+#include "isa.h"
 
 #ifndef GEMM_STREAM
 #define GEMM_STREAM 512
@@ -21,30 +22,32 @@ struct tile {
 };
 
 /* c = alpha sum + beta c + bias. `read`: beta is perhaps not 0; `down`: the bias is one number a row. */
-INLINE void finish(const int rows, const int vectors, const bool read, const bool down, const struct tile *t, vec sum[TILE_M][TILE_V])
+V_INLINE void finish(const int rows, const int vectors, const bool read, const bool down, const struct tile *t, vr sum[TILE_M][TILE_V])
 {
     const struct gemm_end *e = t->end;
-    const vec alpha = fill(e->alpha), beta = fill(e->beta);
-    const mask last = first(t->tail);
+    const vr alpha = v_set(e->alpha), beta = v_set(e->beta);
+    const v_mask last = V_FIRST(t->tail);
     const bool with = !down || e->beta != 0;
     wf_real *c = t->c;
-    vec bias[TILE_V];
+    vr bias[TILE_V];
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; v++)
-        bias[v] = down || !t->bias_n ? zero() : v == vectors - 1 ? load_first(t->bias_n + v * LANES, last) : load(t->bias_n + v * LANES);
-    if (LAST_IS_FREE || t->tail < LANES) {
+        bias[v] = down || !t->bias_n ? v_set(0)
+                  : v == vectors - 1 ? v_load_mask(t->bias_n + v * V_LANES, last)
+                                     : v_load(t->bias_n + v * V_LANES);
+    if (LAST_IS_FREE || t->tail < V_LANES) {
 #pragma GCC unroll 14
         for (int i = 0; i < rows; i++, c += t->c_rs)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++) {
-                vec rest = down ? fill(t->bias_m[i]) : bias[v];
+                vr rest = down ? v_set(t->bias_m[i]) : bias[v];
                 if (read && with)
-                    rest = fma_v(beta, v == vectors - 1 ? load_first(c + v * LANES, last) : load(c + v * LANES), rest);
-                rest = fma_v(alpha, sum[i][v], rest);
+                    rest = v_fma(beta, v == vectors - 1 ? v_load_mask(c + v * V_LANES, last) : v_load(c + v * V_LANES), rest);
+                rest = v_fma(alpha, sum[i][v], rest);
                 if (v == vectors - 1)
-                    store_first(c + v * LANES, last, rest);
+                    v_store_mask(c + v * V_LANES, last, rest);
                 else
-                    store(c + v * LANES, rest);
+                    v_store(c + v * V_LANES, rest);
             }
         return;
     }
@@ -52,24 +55,24 @@ INLINE void finish(const int rows, const int vectors, const bool read, const boo
     for (int i = 0; i < rows; i++, c += t->c_rs)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++) {
-            vec rest = down ? fill(t->bias_m[i]) : bias[v];
+            vr rest = down ? v_set(t->bias_m[i]) : bias[v];
             if (read && with)
-                rest = fma_v(beta, load(c + v * LANES), rest);
-            store(c + v * LANES, fma_v(alpha, sum[i][v], rest));
+                rest = v_fma(beta, v_load(c + v * V_LANES), rest);
+            v_store(c + v * V_LANES, v_fma(alpha, sum[i][v], rest));
         }
 }
 
 /* `unit`: a_rs is 1, known to the compiler. Otherwise rows are addressed from two bases with few registers: 14 separate
  * pointers would not fit. `masked`: the last vector of B is not all there. */
-INLINE void multiply(const int rows, const int vectors, const bool unit, const bool masked, const struct tile *t)
+V_INLINE void multiply(const int rows, const int vectors, const bool unit, const bool masked, const struct tile *t)
 {
-    vec sum[TILE_M][TILE_V];
+    vr sum[TILE_M][TILE_V];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = zero();
-    const mask last = first(t->tail);
+            sum[i][v] = v_set(0);
+    const v_mask last = V_FIRST(t->tail);
     const int64_t r1 = t->a_rs * (int64_t)sizeof(wf_real), a_cs = t->a_cs, b_step = t->b_step;
     int64_t r3 = 3 * r1, r5 = 5 * r1;
     __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
@@ -78,19 +81,19 @@ INLINE void multiply(const int rows, const int vectors, const bool unit, const b
     __asm__("" : "+r"(a7));
 #pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
     for (int64_t p = t->k; p > 0; p--) {
-        vec x[TILE_V];
+        vr x[TILE_V];
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
-            x[v] = masked && v == vectors - 1 ? load_first(b + v * LANES, last) : load(b + v * LANES);
+            x[v] = masked && v == vectors - 1 ? v_load_mask(b + v * V_LANES, last) : v_load(b + v * V_LANES);
 #pragma GCC unroll 14
         for (int i = 0; i < rows; i++) {
             const char *base = i < 7 ? (const char *)a : a7;
             const int q = i % 7;
             const int64_t offset = q == 0 ? 0 : q == 1 ? r1 : q == 2 ? 2 * r1 : q == 3 ? r3 : q == 4 ? 4 * r1 : q == 5 ? r5 : 2 * r3;
-            const vec y = fill(unit ? a[i] : *(const wf_real *)(base + offset));
+            const vr y = v_set(unit ? a[i] : *(const wf_real *)(base + offset));
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = fma_v(y, x[v], sum[i][v]);
+                sum[i][v] = v_fma(y, x[v], sum[i][v]);
         }
         a += a_cs;
         a7 += a_cs * (int64_t)sizeof(wf_real);
@@ -185,12 +188,12 @@ void WF_GEMM(block)(const struct gemm_block *g)
             t.bias_m = g->end.bias_m ? g->end.bias_m + row : NULL;
             for (int64_t j = j0; j < j1; j += TILE_N) {
                 const int64_t columns = g->n - j < TILE_N ? g->n - j : TILE_N;
-                const int vectors = columns > LANES ? 2 : 1;
-                t.tail = (int)(columns - (vectors - 1) * LANES);
+                const int vectors = columns > V_LANES ? 2 : 1;
+                t.tail = (int)(columns - (vectors - 1) * V_LANES);
                 t.b = g->b + j / TILE_N * g->b_panel;
                 t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
-                tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < LANES][vectors - 1][rows - 1];
+                tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)
                     f(&t);
                 else
@@ -204,7 +207,7 @@ void WF_GEMM(block)(const struct gemm_block *g)
 const struct gemm_isa WF_GEMM(isa) = {
     .mr = TILE_M,
     .nr = TILE_N,
-    .lanes = LANES,
+    .lanes = V_LANES,
     .block = WF_GEMM(block),
     .pack_n = WF_GEMM(pack_n),
     .pack_m = WF_GEMM(pack_m),

@@ -1,61 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 /* Packing: panels in the order in which the micro-kernels read them. */
-#include "simd.h"
+#include "../transpose.h"
+#include "isa.h"
 
-/* A square of the source with contiguous k, at most LANES rows of it and LANES steps of k, is turned in registers. */
-INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t room, wf_real *out)
+/* A square of the source with contiguous k, at most V_LANES rows of it and V_LANES steps of k, is turned in registers. */
+V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int width, int64_t room, wf_real *out)
 {
-    vec r[LANES];
-    if (w >= LANES && k >= LANES) {
+    vr r[V_LANES];
+    if (w >= V_LANES && k >= V_LANES) {
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            r[i] = load(s + i * is);
+        for (int i = 0; i < V_LANES; i++)
+            r[i] = v_load(s + i * is);
     } else {
-        const mask m = first((int)(k < LANES ? k : LANES));
+        const v_mask m = V_FIRST((int)(k < V_LANES ? k : V_LANES));
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            r[i] = i < w ? load_first(s + i * is, m) : zero();
+        for (int i = 0; i < V_LANES; i++)
+            r[i] = i < w ? v_load_mask(s + i * is, m) : v_set(0);
     }
-    transpose(r);
-    if (k >= LANES && room >= LANES) {
+    v_transpose(r);
+    if (k >= V_LANES && room >= V_LANES) {
 #pragma GCC unroll 16
-        for (int p = 0; p < LANES; p++)
-            store(out + p * width, r[p]);
+        for (int p = 0; p < V_LANES; p++)
+            v_store(out + p * width, r[p]);
         return;
     }
-    const mask m = first((int)(room < LANES ? room : LANES));
+    const v_mask m = V_FIRST((int)(room < V_LANES ? room : V_LANES));
 #pragma GCC unroll 16
-    for (int p = 0; p < LANES; p++)
+    for (int p = 0; p < V_LANES; p++)
         if (p < k)
-            store_first(out + p * width, m, r[p]);
+            v_store_mask(out + p * width, m, r[p]);
 }
 
-INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
+V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
-    enum { MOST = TILE_N > 16 ? TILE_N / LANES : (16 + LANES - 1) / LANES };
-    const int vectors = (width + LANES - 1) / LANES;
+    enum { MOST = TILE_N > 16 ? TILE_N / V_LANES : (16 + V_LANES - 1) / V_LANES };
+    const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {
-        if (w == width && width % LANES == 0) {
+        if (w == width && width % V_LANES == 0) {
             for (int64_t p = 0; p < k; p++, s += ps, out += width)
 #pragma GCC unroll 8
                 for (int v = 0; v < vectors; v++)
-                    store(out + v * LANES, load(s + v * LANES));
+                    v_store(out + v * V_LANES, v_load(s + v * V_LANES));
             return;
         }
-        mask from[MOST], to[MOST];
+        v_mask from[MOST], to[MOST];
         for (int v = 0; v < vectors; v++) {
-            const int64_t have = w - v * LANES, room = width - v * LANES;
-            from[v] = first((int)(have < 0 ? 0 : have < LANES ? have : LANES));
-            to[v] = first((int)(room < LANES ? room : LANES));
+            const int64_t have = w - v * V_LANES, room = width - v * V_LANES;
+            from[v] = V_FIRST((int)(have < 0 ? 0 : have < V_LANES ? have : V_LANES));
+            to[v] = V_FIRST((int)(room < V_LANES ? room : V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width)
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                store_first(out + v * LANES, to[v], load_first(s + v * LANES, from[v]));
+                v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));
     } else if (ps == 1) {
-        for (int64_t p = 0; p < k; p += LANES)
+        for (int64_t p = 0; p < k; p += V_LANES)
             for (int v = 0; v < vectors; v++)
-                turn(w - v * LANES, k - p, s + v * LANES * is + p, is, width, width - v * LANES, out + p * width + v * LANES);
+                turn(w - v * V_LANES, k - p, s + v * V_LANES * is + p, is, width, width - v * V_LANES, out + p * width + v * V_LANES);
     } else {
         for (int64_t p = 0; p < k; p++, out += width)
             for (int64_t i = 0; i < width; i++)

@@ -2,45 +2,46 @@
 /* One row times a matrix whose k is contiguous (a linear layer on one token). Squares of the matrix are turned in registers
  * on their way from memory, so that the additions go in the order of the tiles (isa.h) and a row alone has the bits that it
  * has in a batch. Two groups of outputs at a time: each is one chain of dependent multiply-adds. */
-#include "simd.h"
+#include "../transpose.h"
+#include "isa.h"
 
-enum { GROUPS = 2, OUTPUTS = GROUPS * LANES };
+enum { GROUPS = 2, OUTPUTS = GROUPS * V_LANES };
 
 /* sum[g] over a k-block for outputs that all exist; k is a multiple of nothing. */
-INLINE void rows_of(int64_t outputs, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, vec sum[GROUPS])
+V_INLINE void rows_of(int64_t outputs, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, vr sum[GROUPS])
 {
-    const int groups = outputs > LANES ? 2 : 1;
+    const int groups = outputs > V_LANES ? 2 : 1;
     int64_t p = 0;
-    sum[0] = sum[1] = zero();
+    sum[0] = sum[1] = v_set(0);
     if (outputs == OUTPUTS) {
-        for (; p + LANES <= k; p += LANES) {
+        for (; p + V_LANES <= k; p += V_LANES) {
 #pragma GCC unroll 2
             for (int g = 0; g < GROUPS; g++) {
-                vec r[LANES];
-                const wf_real *s = b + p + g * LANES * bs;
+                vr r[V_LANES];
+                const wf_real *s = b + p + g * V_LANES * bs;
 #pragma GCC unroll 16
-                for (int i = 0; i < LANES; i++)
-                    r[i] = load(s + i * bs);
-                transpose(r);
+                for (int i = 0; i < V_LANES; i++)
+                    r[i] = v_load(s + i * bs);
+                v_transpose(r);
 #pragma GCC unroll 16
-                for (int i = 0; i < LANES; i++)
-                    sum[g] = fma_v(fill(a[(p + i) * as]), r[i], sum[g]);
+                for (int i = 0; i < V_LANES; i++)
+                    sum[g] = v_fma(v_set(a[(p + i) * as]), r[i], sum[g]);
             }
         }
     }
-    for (; p < k; p += LANES) {
-        const int64_t steps = k - p < LANES ? k - p : LANES;
-        const mask m = first((int)steps);
+    for (; p < k; p += V_LANES) {
+        const int64_t steps = k - p < V_LANES ? k - p : V_LANES;
+        const v_mask m = V_FIRST((int)steps);
         for (int g = 0; g < groups; g++) {
-            vec r[LANES];
+            vr r[V_LANES];
 #pragma GCC unroll 16
-            for (int i = 0; i < LANES; i++)
-                r[i] = g * LANES + i < outputs ? load_first(b + p + (g * LANES + i) * bs, m) : zero();
-            transpose(r);
+            for (int i = 0; i < V_LANES; i++)
+                r[i] = g * V_LANES + i < outputs ? v_load_mask(b + p + (g * V_LANES + i) * bs, m) : v_set(0);
+            v_transpose(r);
 #pragma GCC unroll 16
-            for (int i = 0; i < LANES; i++)
+            for (int i = 0; i < V_LANES; i++)
                 if (i < steps)
-                    sum[g] = fma_v(fill(a[(p + i) * as]), r[i], sum[g]);
+                    sum[g] = v_fma(v_set(a[(p + i) * as]), r[i], sum[g]);
         }
     }
 }
@@ -49,40 +50,40 @@ void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const w
                      const struct gemm_end *end)
 {
     const int64_t block = gemm_k_block(k);
-    const vec alpha = fill(end->alpha);
+    const vr alpha = v_set(end->alpha);
     for (int64_t j = 0; j < n; j += OUTPUTS) {
         const int64_t outputs = n - j < OUTPUTS ? n - j : OUTPUTS;
-        vec value[GROUPS];
+        vr value[GROUPS];
         for (int64_t p = 0; p < k; p += block) {
-            vec sum[GROUPS];
+            vr sum[GROUPS];
             const bool last = k - p <= block;
             rows_of(outputs, last ? k - p : block, a + p * as, as, b + j * bs + p, bs, sum);
-            for (int g = 0; g < GROUPS && g * LANES < outputs; g++) {
-                const int64_t from = j + g * LANES, left = outputs - g * LANES;
-                const mask m = first((int)(left < LANES ? left : LANES));
-                vec rest = zero();
+            for (int g = 0; g < GROUPS && g * V_LANES < outputs; g++) {
+                const int64_t from = j + g * V_LANES, left = outputs - g * V_LANES;
+                const v_mask m = V_FIRST((int)(left < V_LANES ? left : V_LANES));
+                vr rest = v_set(0);
                 if (last && end->bias_n)
-                    rest = load_first(end->bias_n + from, m);
+                    rest = v_load_mask(end->bias_n + from, m);
                 else if (last && end->bias_m)
-                    rest = fill(end->bias_m[0]);
+                    rest = v_set(end->bias_m[0]);
                 if (p > 0)
-                    rest = fma_v(fill(1), value[g], rest);
+                    rest = v_fma(v_set(1), value[g], rest);
                 else if (end->beta != 0) {
-                    vec old = zero();
+                    vr old = v_set(0);
                     if (cs == 1)
-                        old = load_first(c + from, m);
+                        old = v_load_mask(c + from, m);
                     else
-                        for (int i = 0; i < LANES && i < left; i++)
+                        for (int i = 0; i < V_LANES && i < left; i++)
                             old[i] = c[(from + i) * cs];
-                    rest = fma_v(fill(end->beta), old, rest);
+                    rest = v_fma(v_set(end->beta), old, rest);
                 }
-                value[g] = fma_v(alpha, sum[g], rest);
+                value[g] = v_fma(alpha, sum[g], rest);
                 if (!last)
                     continue;
                 if (cs == 1)
-                    store_first(c + from, m, value[g]);
+                    v_store_mask(c + from, m, value[g]);
                 else
-                    for (int i = 0; i < LANES && i < left; i++)
+                    for (int i = 0; i < V_LANES && i < left; i++)
                         c[(from + i) * cs] = value[g][i];
             }
         }

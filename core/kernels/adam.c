@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Adam and AdamW in one pass: 7 streams of memory, the arithmetic hides behind them. */
-#include "simd.h"
+#include "../simd.h"
 
 struct step {
     vr grad_scale, beta1, rest1, beta2, rest2, eps, size, inv_bias2, keep, l2;

@@ -31,7 +31,7 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++) {
             vr *s = (vr *)(w->s + i * QUERIES) + j, *ds = (vr *)(w->ds + i * QUERIES) + j;
-            vr p = exp2_of(*s - log_sum[j]), dp = *ds;
+            vr p = v_exp2_low(*s - log_sum[j]), dp = *ds;
             if (some)
                 p = v_select(((const vi *)(w->allow + i * QUERIES))[j], p, v_set(0));
             if (dropped) {
@@ -85,9 +85,9 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     for (int l = 0; l < V_LANES; l++) {
         r[l] = v_set(0);
         for (int64_t j = 0; l < rows && j < columns; j += V_LANES)
-            r[l] = v_fma(load_at_most(x + l * x_step + j, columns - j), load_at_most(y + l * y_step + j, columns - j), r[l]);
+            r[l] = v_fma(v_load_at_most(x + l * x_step + j, columns - j), v_load_at_most(y + l * y_step + j, columns - j), r[l]);
     }
-    transpose(V_LANES, r);
+    v_transpose(r);
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++)
         sum += r[l];
@@ -98,7 +98,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
-    bool q_sick = !pack_queries(rows, a->e, q, a->q_step, a->scale * LOG2_E, w->qt);
+    bool q_sick = !pack_queries(rows, a->e, q, a->q_step, a->scale * V_LOG2_E, w->qt);
     bool dout_sick = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
     if (a->dk)
         pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
@@ -142,7 +142,7 @@ static void write_rows(int64_t rows, int64_t filled, int64_t columns, wf_real sc
         for (int64_t j = 0; j < columns; j += V_LANES) {
             wf_real *p = to + i * to_step + j;
             vr x = i < filled ? v_load(from + i * from_step + j) * scale : v_set(0);
-            store_at_most(p, add ? load_at_most(p, columns - j) + x : x, columns - j);
+            v_store_at_most(p, add ? v_load_at_most(p, columns - j) + x : x, columns - j);
         }
 }
 

@@ -42,14 +42,14 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t k
     for (int j = 0; j < qv; j++) {
         /* Nothing to attend to yet: any finite number serves, the exponentials are 0. */
         base[j] = v_select((vi)(top[j] == -V_INF), v_set(0), top[j]);
-        factor[j] = exp2_of(m[j] - base[j]);
+        factor[j] = v_exp2_low(m[j] - base[j]);
         change |= (vi)(factor[j] != 1);
         m[j] = top[j];
     }
     for (int64_t i = 0; i < keys; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++) {
-            vr p = exp2_of(((const vr *)(s + i * QUERIES))[j] - base[j]);
+            vr p = v_exp2_low(((const vr *)(s + i * QUERIES))[j] - base[j]);
             ((vr *)(s + i * QUERIES))[j] = p;
             sum[j] += p;
         }
@@ -91,7 +91,7 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
         for (int64_t i = 0; i < keys; i++)
             for (int j = 0; j < qv; j++) {
                 vr *s = (vr *)(t->s + i * QUERIES) + j;
-                vr p = exp2_of(*s - m[j]) * inverse[j];
+                vr p = v_exp2_low(*s - m[j]) * inverse[j];
                 *s = which == ALLOWED_SOME ? v_select(((const vi *)(t->allow + i * QUERIES))[j], p, v_set(0)) : p;
             }
         unpack_queries(rows, keys, t->s, weights + k0, a->all_keys, false);
@@ -107,7 +107,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         m[j] = v_set(-V_INF);
         l[j] = v_set(0);
     }
-    bool query_sick = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * LOG2_E, t->qt);
+    bool query_sick = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
     (void)query_sick; /* a query's NaN stays in its lane */
     clear_rows(a->f, t->ot, qv);
     for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
@@ -133,7 +133,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         inverse[j] = v_select(none, v_set(0), 1 / l[j]);
         m[j] = v_select(none, v_set(0), m[j]);
         if (a->log_sum)
-            log_sum[j] = v_select(none, v_set(V_INF), v_fma(v_log(l[j]), v_set(LOG2_E), m[j]));
+            log_sum[j] = v_select(none, v_set(V_INF), v_fma(v_log(l[j]), v_set(V_LOG2_E), m[j]));
     }
     multiply_rows(a->f, t->ot, (const wf_real *)inverse, 0, qv);
     unpack_queries(rows, a->f, t->ot, a->out + head * a->f + q0 * a->out_step, a->out_step, false);

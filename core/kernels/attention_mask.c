@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which keys of a tile may be attended, and dropout of its weights. */
+#include "../philox.h"
 #include "attention_tile.h"
-#include "philox.h"
 
 /* -1 where `index` of the lane >= first, for the registers of a row. */
 V_INLINE vi from_lane(int64_t first, int j)
@@ -90,7 +90,7 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
                 word[p][1] = lanes[p];
                 word[p][2] = lanes[p] >> 32;
                 word[p][3] = philox_wide(a->call);
-                philox_rounds(key, word[p]);
+                philox_wide_rounds(key, word[p]);
             }
             for (int w = 0; w < 4; w++) {
 #ifdef WF_DOUBLE

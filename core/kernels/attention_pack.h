@@ -4,51 +4,11 @@
 #ifndef WEFT_KERNELS_ATTENTION_PACK_H
 #define WEFT_KERNELS_ATTENTION_PACK_H
 
+#include "../transpose.h"
 #include "attention_tile.h"
 
-/* Lanes of a shuffle, for V_LIST. */
-#define FIRST_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) - (h) : (lane))
-#define SECOND_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) : (lane) + (h))
 #define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
 #define SWAPPED_HALVES(lane, h) (((lane) + (h)) % V_LANES)
-
-/* Transposes the squares of `size` x `size` that the first `size` registers hold side by side. */
-V_INLINE void transpose(int size, vr *r)
-{
-#define STAGE(h)                                                                                                                           \
-    if (h < size)                                                                                                                          \
-        _Pragma("GCC unroll 16") for (int i = 0; i < size; i++) if (!(i & h))                                                              \
-        {                                                                                                                                  \
-            vr a = r[i], b = r[i + h];                                                                                                     \
-            r[i] = __builtin_shufflevector(a, b, V_LIST(FIRST_OF_PAIR, h));                                                                \
-            r[i + h] = __builtin_shufflevector(a, b, V_LIST(SECOND_OF_PAIR, h));                                                           \
-        }
-    STAGE(1)
-#if V_LANES > 2
-    STAGE(2)
-#endif
-#if V_LANES > 4
-    STAGE(4)
-#endif
-#if V_LANES > 8
-    STAGE(8)
-#endif
-#undef STAGE
-}
-
-/* n may exceed the lanes. */
-V_INLINE vr load_at_most(const wf_real *p, int64_t n)
-{
-    return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
-}
-
-V_INLINE void store_at_most(wf_real *p, vr x, int64_t n)
-{
-    if (n >= V_LANES)
-        v_store(p, x);
-    else
-        v_store_n(p, x, n);
-}
 
 /* Looks for values that are not finite: x * 0 is a zero or a NaN, and its bits but the sign are gathered. */
 V_INLINE void look(vi *found, vr x)
@@ -87,7 +47,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
             r[l] = lower_halves(a, b);
             look(found, r[l]);
         }
-        transpose(HALF, r);
+        v_transpose_halves(r);
 #pragma GCC unroll 8
         for (int l = 0; l < HALF; l++)
             if (l < columns)
@@ -96,10 +56,10 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
     }
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++) {
-        r[l] = full ? v_load(from + l * step) : l < rows ? load_at_most(from + l * step, columns) : v_set(0);
+        r[l] = full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0);
         look(found, r[l]);
     }
-    transpose(V_LANES, r);
+    v_transpose(r);
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++)
         if (full || l < columns)
@@ -125,7 +85,7 @@ static __attribute__((noinline, unused)) bool pack_queries(int64_t rows, int64_t
 
 V_INLINE void put_row(wf_real *p, vr x, int64_t columns, bool add)
 {
-    store_at_most(p, add ? load_at_most(p, columns) + x : x, columns);
+    v_store_at_most(p, add ? v_load_at_most(p, columns) + x : x, columns);
 }
 
 V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_real *from, wf_real *to, int64_t step, bool add)
@@ -135,7 +95,7 @@ V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_r
 #pragma GCC unroll 8
         for (int l = 0; l < HALF; l++)
             r[l] = l < columns ? v_load(from + l * QUERIES) : v_set(0);
-        transpose(HALF, r);
+        v_transpose_halves(r);
 #pragma GCC unroll 8
         for (int l = 0; l < HALF; l++) {
             if (l < rows)
@@ -148,7 +108,7 @@ V_INLINE void unpack_square(bool full, int64_t rows, int64_t columns, const wf_r
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++)
         r[l] = full || l < columns ? v_load(from + l * QUERIES) : v_set(0);
-    transpose(V_LANES, r);
+    v_transpose(r);
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++)
         if (full || l < rows)
@@ -186,7 +146,7 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
         if (rest) {
             vr x = v_load_n(from + whole, rest, 0);
             look(&found, x);
-            store_at_most(to + whole, x, to_step - whole);
+            v_store_at_most(to + whole, x, to_step - whole);
         }
     }
     return all_finite(found);

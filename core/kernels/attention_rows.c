@@ -8,7 +8,7 @@
 /* s[KEYS] = scores of one tile, -inf where nothing may be attended. True if something may. */
 static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, int64_t keys, wf_real *s)
 {
-    const vr scale = v_set(a->scale * LOG2_E);
+    const vr scale = v_set(a->scale * V_LOG2_E);
     for (int64_t i = 0; i < keys; i += V_LANES) {
         vr sum = v_set(0);
         const wf_real *row[V_LANES];
@@ -17,7 +17,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
             row[l] = k + (i + l < keys ? i + l : keys - 1) * a->k_step;
         for (int64_t j = 0; j < a->e; j += V_LANES) {
             _Alignas(64) wf_real query[V_LANES];
-            v_store(query, load_at_most(q + j, a->e - j) * scale);
+            v_store(query, v_load_at_most(q + j, a->e - j) * scale);
             vr r[V_LANES];
             if (j + V_LANES <= a->e) {
 #pragma GCC unroll 16
@@ -28,7 +28,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
                 for (int l = 0; l < V_LANES; l++)
                     r[l] = v_load_n(row[l] + j, a->e - j, 0);
             }
-            transpose(V_LANES, r);
+            v_transpose(r);
 #pragma GCC unroll 16
             for (int l = 0; l < V_LANES; l++)
                 sum = v_fma(r[l], v_set(query[l]), sum);
@@ -56,7 +56,7 @@ V_INLINE void add_values(int registers, int64_t tail, bool first, int64_t keys, 
     vr sum[4];
 #pragma GCC unroll 4
     for (int j = 0; j < registers; j++)
-        sum[j] = first ? v_set(0) : load_at_most(out + j * V_LANES, j == registers - 1 ? tail : V_LANES);
+        sum[j] = first ? v_set(0) : v_load_at_most(out + j * V_LANES, j == registers - 1 ? tail : V_LANES);
     if (v_any((vi)(factor != 1)))
 #pragma GCC unroll 4
         for (int j = 0; j < registers; j++)
@@ -67,11 +67,11 @@ V_INLINE void add_values(int registers, int64_t tail, bool first, int64_t keys, 
         vr weight = v_set(p[i]);
 #pragma GCC unroll 4
         for (int j = 0; j < registers; j++)
-            sum[j] = v_fma(j == registers - 1 ? load_at_most(v + j * V_LANES, tail) : v_load(v + j * V_LANES), weight, sum[j]);
+            sum[j] = v_fma(j == registers - 1 ? v_load_at_most(v + j * V_LANES, tail) : v_load(v + j * V_LANES), weight, sum[j]);
     }
 #pragma GCC unroll 4
     for (int j = 0; j < registers; j++)
-        store_at_most(out + j * V_LANES, sum[j], j == registers - 1 ? tail : V_LANES);
+        v_store_at_most(out + j * V_LANES, sum[j], j == registers - 1 ? tail : V_LANES);
 }
 
 static void add_tile(const struct wf_attention *a, bool first, int64_t keys, const wf_real *p, vr factor, const wf_real *v, wf_real *out)
@@ -113,11 +113,11 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
             top = v_max(v_load(s + i), top);
         top = v_greatest(top);
         vr base = v_select((vi)(top == -V_INF), v_set(0), top);
-        vr factor = exp2_of(m - base);
+        vr factor = v_exp2_low(m - base);
         m = top;
         wf_real sum = 0;
         for (int64_t i = 0; i < keys; i += V_LANES)
-            v_store(s + i, exp2_of(v_load(s + i) - base));
+            v_store(s + i, v_exp2_low(v_load(s + i) - base));
         for (int64_t i = 0; i < keys; i++)
             sum += s[i];
         l = v_fma(l, factor, v_set(sum));
@@ -126,7 +126,7 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
     }
     vr inverse = v_select((vi)(l == 0), v_set(0), 1 / l);
     for (int64_t j = 0; j < a->f; j += V_LANES)
-        store_at_most(out + j, first ? v_set(0) : load_at_most(out + j, a->f - j) * inverse, a->f - j);
+        v_store_at_most(out + j, first ? v_set(0) : v_load_at_most(out + j, a->f - j) * inverse, a->f - j);
 }
 
 void WF_KERNEL(attention_rows)(const struct wf_attention *a, int64_t begin, int64_t end)

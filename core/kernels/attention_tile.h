@@ -12,7 +12,7 @@
 
 #include <weft/internal/attention.h>
 
-#include "simd.h"
+#include "../simd.h"
 #include "vmath.h"
 
 enum {
@@ -29,44 +29,6 @@ enum {
 #else
 #define BLOCK_ROWS 4
 #endif
-
-#ifdef WF_DOUBLE
-static const wf_real exp2_poly[] = {1,
-                                    0.69314718055994569675,
-                                    0.24022650695910098007,
-                                    0.055504108664790394552,
-                                    0.0096181291076070023796,
-                                    0.0013333558153439964747,
-                                    0.0001540353044157213033,
-                                    0.000015252727385193868197,
-                                    1.3215442675329822143e-6,
-                                    1.0180647659234138888e-7,
-                                    7.0725704128144235096e-9,
-                                    4.078071929588336665e-10};
-#define EXP2_ZERO (-1023)
-#else
-static const wf_real exp2_poly[] = {1,
-                                    0.6931472149680278995f,
-                                    0.2402265278288773743f,
-                                    0.055503105510137971734f,
-                                    0.0096176929729930623181f,
-                                    0.0013406643902351759246f,
-                                    0.00015594678161326619324f};
-#define EXP2_ZERO (-127)
-#endif
-
-/* 2^x for x <= 0 (and a little above): exactly 1 at 0, exactly 0 from EXP2_ZERO down, NaN for NaN. Minimax fit on
- * [-1/2, 1/2] with the constant fixed at 1, 2.6e-9 (1.8e-17 in double). */
-V_INLINE vr exp2_of(vr x)
-{
-    x = v_max(v_set(EXP2_ZERO), x);
-    vr magic = v_set((wf_real)V_MAGIC);
-    vr shifted = x + magic;
-    vr p = V_POLY(x - (shifted - magic), exp2_poly);
-    return (vr)((vu)p + ((vu)shifted << V_MANTISSA)); /* unsigned: what overflows is NaN's */
-}
-
-#define LOG2_E ((wf_real)1.44269504088896340736)
 
 /* C[rows][registers] (+)= A B over p < depth. A(i, p) = a[i * a_step + p] when by_rows, else a[p * a_step + i]. */
 V_INLINE void block(int rows, int registers, bool by_rows, bool add, int64_t depth, const wf_real *restrict a, int64_t a_step,

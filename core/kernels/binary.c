@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* c = a op b where either side may be one number, and the linear updates. */
-#include "simd.h"
+#include "../simd.h"
 
 #define BINARY(name, op)                                                                                                                   \
     V_INLINE void name##_both(int64_t i, int64_t count, const wf_real *a, const wf_real *b, wf_real *c)                                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dropout. */
-#include "philox.h"
+#include "../philox.h"
 
 #define COUNTERS (V_BYTES / 8)  /* in a register */
 #define ELEMENTS (8 * COUNTERS) /* 16 bits each */
@@ -36,7 +36,7 @@ V_INLINE void draw(uint64_t first, uint64_t row, uint32_t call, uint64_t key, ui
 {
     const vu64 low = 0xffffffffu + (vu64){0};
     vu64 c[4] = {first + (vu64)ORDER, philox_wide(row & 0xffffffffu), philox_wide(row >> 32), philox_wide(call)};
-    philox_rounds(key, c);
+    philox_wide_rounds(key, c);
     vu64 front = (c[0] & low) | (c[1] << 32), back = (c[2] & low) | (c[3] << 32);
     vu64 even = EVEN(front, back), odd = ODD(front, back);
     __builtin_memcpy(bits, &even, sizeof even);

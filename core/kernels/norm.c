@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019). A row stays in the first cache between its passes. */
-#include "simd.h"
+#include "../simd.h"
 
 /* Row sums run in two chains: even and odd registers. */
 #define CHAINS_LOOP(n, PART, ...)                                                                                                          \

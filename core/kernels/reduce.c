@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reductions, each in one order of additions that n alone fixes. */
-#include "simd.h"
+#include "../simd.h"
 
 /* Sums in double with as many independent chains as the latency of an addition needs. */
 struct chains {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* exp, log, tanh, the logistic function and the normal distribution function on whole registers, float and double from one
+/* exp, exp2, log, tanh, the logistic function and the normal distribution function on whole registers, float and double from one
  * source. The polynomials are minimax fits of our own (Remez exchange in 40 digits; the quoted "fit" is the largest error
  * of the polynomial itself); measured errors of the functions stand beside them. None calls libm. */
 #ifndef WEFT_KERNELS_VMATH_H
 #define WEFT_KERNELS_VMATH_H
 
-#include "simd.h"
+#include "../simd.h"
 
 #define V_INF ((wf_real)__builtin_inf())
+#define V_LOG2_E ((wf_real)1.44269504088896340736)
 
 /* Horner's scheme: c[0] + c[1] x + ... */
 #define V_POLY(x, c) v_poly(x, c, (int)(sizeof(c) / sizeof *(c)))
@@ -35,6 +36,19 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 static const wf_real v_exp_poly[] = {0.500000000000000518,   0.166666666666665893,    0.0416666666665767553,    0.00833333333338954817,
                                      0.00138888889315646946, 0.000198412697190146265, 0.0000248015052739869657, 2.75574075359885174e-6,
                                      2.76260378192625693e-7, 2.50537770731997606e-8};
+/* 2^r on |r| <= 1/2 with the constant fixed at 1, fit 1.8e-17 */
+static const wf_real v_exp2_poly[] = {1,
+                                      0.69314718055994569675,
+                                      0.24022650695910098007,
+                                      0.055504108664790394552,
+                                      0.0096181291076070023796,
+                                      0.0013333558153439964747,
+                                      0.0001540353044157213033,
+                                      0.000015252727385193868197,
+                                      1.3215442675329822143e-6,
+                                      1.0180647659234138888e-7,
+                                      7.0725704128144235096e-9,
+                                      4.078071929588336665e-10};
 /* (2 atanh(s) / s - 2) / s^2 in s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1), fit 1.2e-18 relative to the logarithm */
 static const wf_real v_log_poly[] = {0.666666666666673446, 0.399999999994143209, 0.285714287424747822, 0.222221985634995436,
                                      0.18183564865922806,  0.153140358538677551, 0.147961052565755847};
@@ -61,6 +75,14 @@ static const wf_real v_phi_poly[] = {
 /* as above, fit 1.3e-8 */
 static const wf_real v_exp_poly[] = {0.499999981540225532f, 0.166665436212018741f, 0.041667199864782176f, 0.00836652054913901965f,
                                      0.00138825211746371784f};
+/* as above, fit 2.6e-9 */
+static const wf_real v_exp2_poly[] = {1,
+                                      0.6931472149680278995f,
+                                      0.2402265278288773743f,
+                                      0.055503105510137971734f,
+                                      0.0096176929729930623181f,
+                                      0.0013406643902351759246f,
+                                      0.00015594678161326619324f};
 /* as above, fit 8.1e-10 */
 static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
 /* as above with (t - 3.5) / (t + 3.5), 0 <= t <= 14.5, fit 7.2e-9 */
@@ -75,7 +97,7 @@ static const wf_real v_phi_poly[] = {0.744416074141453681f,    -0.56556174509827
 V_INLINE vr v_exp_reduced(vr x, vr *n)
 {
     vr magic = v_set((wf_real)V_MAGIC);
-    *n = v_fma(x, v_set((wf_real)1.44269504088896340736), magic) - magic;
+    *n = v_fma(x, v_set(V_LOG2_E), magic) - magic;
     vr r = v_fnma(*n, v_set((wf_real)V_LN2_HIGH), x);
     r = v_fnma(*n, v_set((wf_real)V_LN2_LOW), r);
     return v_fma(r * r, V_POLY(r, v_exp_poly), r);
@@ -111,6 +133,17 @@ V_INLINE vr v_exp_low(vr x)
 V_INLINE vr v_exp(vr x)
 {
     return v_exp_low(v_min(v_set((wf_real)V_EXP_MAX), x));
+}
+
+/* 2^x for x <= 0 (and a little above), of scores in units of log 2: one reduction less than v_exp. Exactly 1 at 0, exactly 0 from
+ * -V_BIAS down, without denormals; NaN for NaN. */
+V_INLINE vr v_exp2_low(vr x)
+{
+    x = v_max(v_set(-V_BIAS), x);
+    vr magic = v_set((wf_real)V_MAGIC);
+    vr shifted = x + magic;
+    vr p = V_POLY(x - (shifted - magic), v_exp2_poly);
+    return (vr)((vu)p + ((vu)shifted << V_MANTISSA)); /* unsigned: what overflows is NaN's */
 }
 
 /* ln x as fdlibm does it: x = 2^n (1 + f), s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 poly(s^2)).

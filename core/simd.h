@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers of wf_real for the instruction set that a kernel file is compiled for: 64 bytes (AVX-512), 32 (AVX2) or 16.
- * Arithmetic is the compiler's own on vector_size types; here stands what those types lack: tails, blends, square roots,
- * reductions in a fixed order. On other processors "base" is the same in plain loops.
+/* Registers of wf_real for the instruction set that a file is compiled for: 64 bytes (AVX-512), 32 (AVX2) or 16; the one vector layer of
+ * core/kernels, core/gemm and core/copy.c. Arithmetic is the compiler's own on vector_size types; here is what those types lack: tails,
+ * blends, square roots, reductions in a fixed order, transposes. On other processors "base" is the same in plain loops.
  *
  * Tails: v_load_n fills the missing lanes, the arithmetic is that of a whole register, v_store_n writes n lanes back. So an
  * element's bits don't depend on where it stands. For the same reason multiply-adds are written v_fma, not left to the
  * compiler, wherever it would have a choice of which product to fuse. */
-#ifndef WEFT_KERNELS_SIMD_H
-#define WEFT_KERNELS_SIMD_H
+#ifndef WEFT_SIMD_H
+#define WEFT_SIMD_H
 
 #include <weft/internal/kernels.h>
 
@@ -90,13 +90,58 @@ V_INLINE vr v_select(vi mask, vr yes, vr no)
 #endif
 }
 
+/* A mask of the first n lanes, 0 <= n <= V_LANES: made once for a loop whose tail is the same in every row. */
 #if defined(WF_ISA_AVX512)
-#define V_FIRST(n) ((uint16_t)((1u << (n)) - 1u))
-#elif V_LANES == 8
+#ifdef WF_DOUBLE
+typedef __mmask8 v_mask;
+#else
+typedef __mmask16 v_mask;
+#endif
+#define V_FIRST(n) ((v_mask)((1u << (n)) - 1u))
+#elif defined(WF_ISA_AVX2)
+typedef vi v_mask;
+#if V_LANES == 8
 #define V_FIRST(n) ((vi){0, 1, 2, 3, 4, 5, 6, 7} < v_seti((v_lane)(n)))
-#elif V_LANES == 4
+#else
 #define V_FIRST(n) ((vi){0, 1, 2, 3} < v_seti((v_lane)(n)))
 #endif
+#else
+typedef int64_t v_mask;
+#define V_FIRST(n) ((v_mask)(n))
+#endif
+
+/* The masked lanes from memory, the others 0; what is not masked is not touched. */
+V_INLINE vr v_load_mask(const wf_real *p, v_mask mask)
+{
+#if defined(WF_ISA_AVX512)
+    return V_OP(maskz_loadu)(mask, p);
+#elif defined(WF_ISA_AVX2)
+    return V_OP(maskload)(p, (__m256i)mask);
+#else
+    vr x = {0};
+    V_EACH(i)
+    {
+        if (i < mask)
+            x[i] = p[i];
+    }
+    return x;
+#endif
+}
+
+V_INLINE void v_store_mask(wf_real *p, v_mask mask, vr x)
+{
+#if defined(WF_ISA_AVX512)
+    V_OP(mask_storeu)(p, mask, x);
+#elif defined(WF_ISA_AVX2)
+    V_OP(maskstore)(p, (__m256i)mask, x);
+#else
+    V_EACH(i)
+    {
+        if (i < mask)
+            p[i] = x[i];
+    }
+#endif
+}
 
 /* The first n lanes (0 < n < V_N) from memory, the others `fill`. */
 V_INLINE vr v_load_n(const wf_real *p, int64_t n, wf_real fill)
@@ -104,8 +149,7 @@ V_INLINE vr v_load_n(const wf_real *p, int64_t n, wf_real fill)
 #if defined(WF_ISA_AVX512)
     return V_OP(mask_loadu)(v_set(fill), V_FIRST(n), p);
 #elif defined(WF_ISA_AVX2)
-    vi mask = V_FIRST(n);
-    return v_select(mask, V_OP(maskload)(p, (__m256i)mask), v_set(fill));
+    return v_select(V_FIRST(n), v_load_mask(p, V_FIRST(n)), v_set(fill));
 #else
     vr x = v_set(fill);
     V_EACH(i) x[i] = i < n ? p[i] : fill;
@@ -115,17 +159,21 @@ V_INLINE vr v_load_n(const wf_real *p, int64_t n, wf_real fill)
 
 V_INLINE void v_store_n(wf_real *p, vr x, int64_t n)
 {
-#if defined(WF_ISA_AVX512)
-    V_OP(mask_storeu)(p, V_FIRST(n), x);
-#elif defined(WF_ISA_AVX2)
-    V_OP(maskstore)(p, (__m256i)V_FIRST(n), x);
-#else
-    V_EACH(i)
-    {
-        if (i < n)
-            p[i] = x[i];
-    }
-#endif
+    v_store_mask(p, V_FIRST(n), x);
+}
+
+/* n >= 0 may exceed the lanes. */
+V_INLINE vr v_load_at_most(const wf_real *p, int64_t n)
+{
+    return n >= V_LANES ? v_load(p) : v_load_n(p, n, 0);
+}
+
+V_INLINE void v_store_at_most(wf_real *p, vr x, int64_t n)
+{
+    if (n >= V_LANES)
+        v_store(p, x);
+    else
+        v_store_n(p, x, n);
 }
 
 /* a b + c, in one rounding where the instruction set can. */
@@ -226,16 +274,18 @@ V_INLINE bool v_any(vi mask)
 }
 
 /* F(lane, k) for each lane: the constants of __builtin_shufflevector, which GCC and clang both have. */
+#define V_LIST_2(F, k) F(0, k), F(1, k)
+#define V_LIST_4(F, k) V_LIST_2(F, k), F(2, k), F(3, k)
+#define V_LIST_8(F, k) V_LIST_4(F, k), F(4, k), F(5, k), F(6, k), F(7, k)
+#define V_LIST_16(F, k) V_LIST_8(F, k), F(8, k), F(9, k), F(10, k), F(11, k), F(12, k), F(13, k), F(14, k), F(15, k)
 #if V_LANES == 16
-#define V_LIST(F, k)                                                                                                                       \
-    F(0, k), F(1, k), F(2, k), F(3, k), F(4, k), F(5, k), F(6, k), F(7, k), F(8, k), F(9, k), F(10, k), F(11, k), F(12, k), F(13, k),      \
-        F(14, k), F(15, k)
+#define V_LIST V_LIST_16
 #elif V_LANES == 8
-#define V_LIST(F, k) F(0, k), F(1, k), F(2, k), F(3, k), F(4, k), F(5, k), F(6, k), F(7, k)
+#define V_LIST V_LIST_8
 #elif V_LANES == 4
-#define V_LIST(F, k) F(0, k), F(1, k), F(2, k), F(3, k)
+#define V_LIST V_LIST_4
 #else
-#define V_LIST(F, k) F(0, k), F(1, k)
+#define V_LIST V_LIST_2
 #endif
 
 /* Reductions over lanes as a butterfly: fixed order, and every lane ends with the result. */
