@@ -186,6 +186,12 @@ void gradient_add(wf_call *c, wf_tensor *x, const wf_array *g)
         (accumulate ? strided_add : wf_array_copy)(&target, g);
 }
 
+static bool broadcasts_to(const wf_shape *from, const wf_shape *to)
+{
+    wf_shape both;
+    return wf_shape_broadcast(from, to, &both) && wf_shape_equal(&both, to);
+}
+
 void wf_grad_give(wf_call *c, int input, const wf_array *g)
 {
     struct call_state *state = c->internal;
@@ -193,7 +199,14 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         return;
     wf_tensor *x = state->node->in[input];
     wf_shape have = wf_array_shape(g), want = wf_array_shape(&x->a);
-    if (!wf_shape_equal(&have, &want)) {
+    const bool same = wf_shape_equal(&have, &want);
+    if (g->dtype != WF_REAL || (!same && !broadcasts_to(&want, &have))) {
+        char given[96], needed[96];
+        wf_call_fail(c, WF_ERR_SHAPE, "the backward gives operand %d, of shape %s, a gradient of shape %s and dtype %s", input + 1,
+                     wf_shape_text(&want, needed, sizeof needed), wf_shape_text(&have, given, sizeof given), wf_dtype_name(g->dtype));
+        return;
+    }
+    if (!same) {
         wf_array sum = wf_call_temp(c, WF_REAL, &want);
         if (sum.data && strided_reduce(&sum, g))
             wf_grad_give(c, input, &sum);

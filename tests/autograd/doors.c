@@ -181,6 +181,32 @@ START_TEST(gradients_that_nobody_needs)
 }
 END_TEST
 
+static const wf_array *ill_fitting;
+
+static wf_status give_ill_fitting(wf_call *c)
+{
+    wf_grad_give(c, 0, ill_fitting);
+    return WF_OK;
+}
+
+/* A gradient that is neither of the operand's shape, nor of one that it broadcasts to, nor of reals. */
+START_TEST(gradients_that_do_not_fit)
+{
+    static wf_real numbers[24];
+    const wf_array bad[] = {wf_array_dense(numbers, WF_REAL, WF_SHAPE(5)),    wf_array_dense(numbers, WF_REAL, WF_SHAPE(3, 6)),
+                            wf_array_dense(numbers, WF_REAL, WF_SHAPE(24)),   wf_array_dense(numbers, WF_REAL, WF_SHAPE(0)),
+                            wf_array_dense(numbers, WF_BOOL, WF_SHAPE(4, 6)), wf_array_dense(numbers, WF_BOOL, WF_SHAPE(2, 4, 6))};
+    const wf_op op = {.name = "gives", .shape = like_first, .forward = copy_first, .backward = give_ill_fitting};
+    for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
+        wf_tensor *x = wf_input(begin(WF_GRADIENTS), numbers, WF_SHAPE(4, 6), true);
+        ill_fitting = &bad[i];
+        ck_assert_int_eq(wf_backward(wf_apply(&op, NULL, 1, &x)), WF_ERR_SHAPE);
+        refused(WF_ERR_SHAPE, "the backward gives operand 1, of shape [4,6], a gradient of shape");
+    }
+    finish();
+}
+END_TEST
+
 START_TEST(views_outside)
 {
     wf_real v[12] = {0};
@@ -443,5 +469,5 @@ START_TEST(shape_functions_that_set_dims_alone)
 END_TEST
 
 WF_TEST_MAIN("doors", results_whose_size_overflows, more_operands_or_results_than_an_op_has, incomplete_descriptors,
-             gradients_that_nobody_needs, views_outside, arrays_that_are_none, no_data, null_operands, key_lengths_that_do_not_fit,
-             marks_of_elsewhere, modes, shape_functions_that_set_dims_alone)
+             gradients_that_nobody_needs, gradients_that_do_not_fit, views_outside, arrays_that_are_none, no_data, null_operands,
+             key_lengths_that_do_not_fit, marks_of_elsewhere, modes, shape_functions_that_set_dims_alone)
