@@ -13,7 +13,7 @@ void wf_grads_zero(wf_grads *grads)
     memset(grads->valid, 0, (size_t)grads->parameters * sizeof *grads->valid);
     grads->broken = false;
     grads->factor = 0;
-    grads->norm_known = false;
+    grads->finite = false;
 }
 
 static void settle_block(void *ctx, int64_t i)
@@ -31,7 +31,7 @@ void wf_grads_settle(wf_grads *grads)
         return;
     wf_parallel(grads->blocks, 0.12 * (double)grads->count, settle_block, grads);
     grads->factor = 0;
-    grads->norm_known = false;
+    grads->finite = false;
 }
 
 /* Where the slab has room for the parameter. */
@@ -73,7 +73,7 @@ wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool *
         return NULL;
     }
     wf_grads_settle(grads);
-    grads->norm_known = false;
+    grads->finite = false;
     *valid = &grads->valid[info->index];
     return grads->slab + grads->place[info->index].offset;
 }
@@ -95,6 +95,6 @@ wf_real *wf_grads_at(wf_grads *grads, const wf_tensor *parameter)
     struct wf_parameter_info here = *info;
     here.grads = grads;
     wf_real *gradient = slab_gradient(&here);
-    grads->norm_known = false; /* the caller may write there */
+    grads->finite = false; /* the caller may write there */
     return gradient;
 }

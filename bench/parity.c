@@ -235,12 +235,12 @@ static wf_status train(struct parity *p, wf_error *error)
     const struct wf_config *c = &p->config;
     const struct wf_schedule schedule = {(enum wf_schedule_kind)c->training.schedule, c->training.lr, c->training.min_lr,
                                          c->training.warmup, c->training.steps};
-    struct wf_adam opt;
+    struct wf_optimizer opt;
     wf_status status = wf_adamw_init(&opt, p->registry, error, .beta1 = c->training.beta1, .beta2 = c->training.beta2,
                                      .eps = c->training.eps, .weight_decay = c->training.weight_decay); /* without decay it is Adam */
     if (status != WF_OK)
         return status;
-    wf_adam_decay_matrices_only(&opt);
+    wf_optimizer_decay_matrices_only(&opt);
     p->losses = room(p->updates, sizeof *p->losses);
     for (int64_t t = 0; status == WF_OK && t < p->updates; t++) {
         wf_tensor *loss = loss_of(p, t);
@@ -248,9 +248,11 @@ static wf_status train(struct parity *p, wf_error *error)
             status = WF_ERR_STATE;
         opt.lr = wf_schedule_lr(&schedule, t);
         if (status == WF_OK)
-            status = wf_adam_step(&opt, c->training.clip, error);
+            status = wf_clip_norm(wf_registry_grads(p->registry), c->training.clip, NULL, error);
+        if (status == WF_OK)
+            status = wf_adam_step(&opt, error);
     }
-    wf_adam_free(&opt);
+    wf_optimizer_free(&opt);
     put_numbers(p, "losses", p->losses, p->updates);
     return status;
 }

@@ -85,7 +85,7 @@ struct bench {
     struct wf_config config;
     wf_model *model;
     wf_tape *tape;
-    struct wf_adam adam;
+    struct wf_optimizer optimizer;
     int32_t *x, *y; /* [batch, length] */
     int32_t *input, *source_offsets, *target_offsets;
     int32_t *places;       /* [batch * length]: all of them */
@@ -120,7 +120,7 @@ static wf_status train_once(struct bench *b, wf_error *error)
     wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return wf_tape_status(b->tape, error);
-    return wf_adam_step(&b->adam, 0, error);
+    return wf_optimizer_step(&b->optimizer, error);
 }
 
 static wf_status generate_once(struct bench *b, wf_error *error)
@@ -178,8 +178,8 @@ static wf_status setup(struct bench *b, wf_error *error)
     wf_registry *registry = wf_model_registry(b->model);
     status = wf_registry_build(registry, b->options->seed, error);
     if (status == WF_OK && !b->c->generate)
-        status =
-            wf_adam_init(&b->adam, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0, .decoupled = b->c->decoupled);
+        status = wf_adam_init(&b->optimizer, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0,
+                              .decoupled = b->c->decoupled);
     return status == WF_OK ? make_batch(b, error) : status;
 }
 
@@ -306,7 +306,7 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
         status = measure(&b, error);
     if (status == WF_OK)
         report(&b, result);
-    wf_adam_free(&b.adam);
+    wf_optimizer_free(&b.optimizer);
     wf_tape_free(b.tape);
     wf_model_free(b.model);
     wf_free(b.x);

@@ -120,7 +120,7 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
         registry_connect(registry, e);
         if (frozen && registry->grads) { /* what it had must not reach a norm or an update */
             registry->grads->valid[e->info.index] = false;
-            registry->grads->norm_known = false;
+            registry->grads->finite = false;
         }
     }
 }

@@ -3,30 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/name_list.h>
+
 #include "internal.h"
 
 enum { NAME = 1024, PARTS = (int)(sizeof((struct wf_load_rule *)0)->source / sizeof(char *)) };
-
-/* Names for a message: the first few, and how many more. */
-struct names {
-    char text[400];
-    size_t used;
-    int count;
-};
-
-static void add_name(struct names *n, const char *name, const char *detail)
-{
-    n->count++;
-    if (n->used + strlen(name) + strlen(detail) + 4 < sizeof n->text)
-        n->used += (size_t)snprintf(n->text + n->used, sizeof n->text - n->used, "%s%s%s", n->used ? ", " : "", name, detail);
-}
-
-static void say(const struct names *n, const char *what, char *text, size_t size)
-{
-    size_t used = strlen(text);
-    if (n->count > 0)
-        snprintf(text + used, size - used, "%s%d %s: %s", used ? "; " : "", n->count, what, n->text);
-}
 
 static const char *full_name(const struct entry *e, const char *prefix, char *text)
 {
@@ -166,7 +147,8 @@ static bool is_ignored(const char *name, const char *const *ignored)
 
 /* --- comparing and reading ----------------------------------------------------------------------------------------- */
 
-static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct names *missing, struct names *shaped)
+static void compare_one(const struct entry *e, const struct reading *r, bool *used, struct wf_name_list *missing,
+                        struct wf_name_list *shaped)
 {
     struct sources s;
     find_sources(e, r, &s);
@@ -174,7 +156,7 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
     for (int i = 0; i < s.count; i++) {
         const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
         if (!found) {
-            add_name(missing, s.name[i], "");
+            wf_name_list_add(missing, s.name[i], "");
             continue;
         }
         used[found - wf_safetensors_at(r->file, 0)] = true;
@@ -182,7 +164,7 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
             char have[96], want[96], detail[256];
             snprintf(detail, sizeof detail, " %s instead of %s", wf_shape_text(&found->shape, have, sizeof have),
                      wf_shape_text(&share, want, sizeof want));
-            add_name(shaped, s.name[i], detail);
+            wf_name_list_add(shaped, s.name[i], detail);
         }
     }
 }
@@ -191,7 +173,7 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
 {
     const wf_safetensors *file = r->file;
     const struct wf_load_options *o = r->options;
-    struct names missing = {0}, unexpected = {0}, shaped = {0};
+    struct wf_name_list missing = {0}, unexpected = {0}, shaped = {0};
     size_t skip = o->prefix ? strlen(o->prefix) : 0;
     int64_t count = wf_safetensors_count(file);
     bool *used = wf_alloc_zero((size_t)count + 1, sizeof *used);
@@ -204,15 +186,15 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
         const char *has = wf_safetensors_at(file, i)->name;
         if (used[i] || (skip > 0 && strncmp(has, o->prefix, skip) != 0) || is_ignored(has + skip, o->ignored))
             continue;
-        add_name(&unexpected, has, "");
+        wf_name_list_add(&unexpected, has, "");
     }
     wf_free(used);
     if (missing.count + unexpected.count + shaped.count == 0)
         return WF_OK;
     char text[1000] = "";
-    say(&missing, "missing", text, sizeof text);
-    say(&unexpected, "unexpected", text, sizeof text);
-    say(&shaped, "with another shape", text, sizeof text);
+    wf_name_list_put(&missing, "missing", text, sizeof text);
+    wf_name_list_put(&unexpected, "unexpected", text, sizeof text);
+    wf_name_list_put(&shaped, "with another shape", text, sizeof text);
     return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: %s", text);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, adam.m.NAME, adam.v.NAME, adam.step,
- * adam.steps; the rest is in the file's map of strings. */
+/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, adam.m.NAME, adam.v.NAME,
+ * adam.updates.NAME, adam.step; the rest is in the file's map of strings. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "trainer.h"
 
-#define FORMAT "2"
+#define FORMAT "3"
 
 void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value)
 {
@@ -76,7 +76,7 @@ wf_status state_save(struct trainer *t)
     if (t->task->put)
         t->task->put(t, w);
     wf_registry_save(t->registry, w, "model.");
-    wf_adam_save(&t->adam, w, "adam.");
+    wf_optimizer_save(&t->optimizer, w, "adam.");
     bool two = t->source_tokenizer && t->source_tokenizer != t->tokenizer;
     if (put_tokenizer(t, w, "tokenizer", t->tokenizer) || (two && put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer)))
         wf_safetensors_discard(w);
@@ -128,7 +128,7 @@ static wf_status open_state(struct state *s, const char *folder, wf_error *error
     if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
         return error->code;
     const char *format = wf_safetensors_metadata(s->file, "format");
-    if (format && strcmp(format, FORMAT) == 0)
+    if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0)) /* 2: adam.steps by index, which wf_optimizer_load reads */
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
                         FORMAT);
@@ -279,7 +279,7 @@ static wf_status load(struct trainer *t, const struct state *s)
         wf_error_prefix(t->error, "%s", s->path);
         return t->error->code;
     }
-    if ((t->task->get && t->task->get(t, s->file, s->path)) || wf_adam_load(&t->adam, s->file, "adam.", t->error))
+    if ((t->task->get && t->task->get(t, s->file, s->path)) || wf_optimizer_load(&t->optimizer, s->file, "adam.", t->error))
         return t->error->code;
     t->owes_validation = t->validates && wf_safetensors_metadata(s->file, "owes_validation");
     t->on_disk = t->step;

@@ -64,10 +64,10 @@ static wf_status build(struct trainer *t, bool resuming)
     wf_tape_cancel(t->tape, t->options->cancelled, t->options->ctx);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
-        wf_adamw_init(&t->adam, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
+        wf_adamw_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
                       .weight_decay = o->weight_decay))
         return not_begun(t);
-    wf_adam_decay_matrices_only(&t->adam);
+    wf_optimizer_decay_matrices_only(&t->optimizer);
     t->schedule = (struct wf_schedule){
         .kind = (enum wf_schedule_kind)o->schedule, .peak = o->lr, .min = o->min_lr, .warmup = o->warmup, .steps = o->steps};
     return WF_OK;
@@ -160,9 +160,11 @@ static wf_status train_step(struct trainer *t)
         sum += value;
         smoothed_sum += smoothed;
     }
-    t->adam.lr = wf_schedule_lr(&t->schedule, t->step);
+    t->optimizer.lr = wf_schedule_lr(&t->schedule, t->step);
     wf_error error = {0};
-    wf_status status = wf_adam_step(&t->adam, t->config.training.clip, &error);
+    wf_status status = wf_clip_norm(wf_registry_grads(t->registry), t->config.training.clip, &t->grad_norm, &error);
+    if (status == WF_OK)
+        status = wf_optimizer_step(&t->optimizer, &error);
     if (status != WF_OK)
         return status == WF_ERR_NUMERIC ? explain(t, "the gradient's norm") : failed(t, &error);
     t->step++;
@@ -343,7 +345,7 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     if (result)
         *result = (struct wf_train_result){.step = t.step, .loss = t.loss, .valid = t.valid, .best = t.best};
     metrics_close(&t);
-    wf_adam_free(&t.adam);
+    wf_optimizer_free(&t.optimizer);
     wf_tape_free(t.tape);
     wf_model_free(t.model);
     if (t.data)

@@ -24,7 +24,7 @@ struct trainer {
     wf_lock *lock;
     wf_model *model;
     wf_registry *registry;
-    struct wf_adam adam;
+    struct wf_optimizer optimizer;
     struct wf_schedule schedule;
     wf_tape *tape;
     wf_jsonl *metrics;
@@ -44,6 +44,7 @@ struct trainer {
 
     /* of the last update and the last validation; NaN where there is none */
     double loss, smoothed, valid, valid_smoothed;
+    double grad_norm; /* before clipping */
     int64_t step_tokens;
 
     /* what a resume restores */

@@ -28,12 +28,16 @@ done
 cat >"$tmp/options.c" <<'END'
 #include <weft/optim.h>
 #define TWICE(x) ((x) != WF_OK || (x) != WF_OK)
-int options(struct wf_adam *opt, wf_registry *registry, wf_error *error);
-int options(struct wf_adam *opt, wf_registry *registry, wf_error *error)
+int options(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
+int options(struct wf_optimizer *opt, wf_registry *registry, wf_error *error)
 {
     if (wf_adamw_init(opt, registry, error, .lr = 1e-3, .beta1 = 0) != WF_OK || TWICE(wf_adam_init(opt, registry, error, .eps = 0)))
         return 1;
     wf_status status = wf_adamw_init(opt, registry, error, .beta2 = 0.99, .weight_decay = 0.1);
+    if (status == WF_OK)
+        status = wf_sgd_init(opt, registry, error, .momentum = 0.9, .lr = 0);
+    if (status == WF_OK)
+        status = wf_optimizer_group(opt, "*.bias", error, .weight_decay = 0);
     return status == WF_OK ? wf_adam_init(opt, registry, error, 0) != WF_OK : 1;
 }
 END

@@ -133,12 +133,17 @@ def optim():
             opt.step()
             for k, v in p.items():
                 out[f'{name}/{t}.{k}'] = v.detach().clone()
+        moments = {'exp_avg': 'm', 'exp_avg_sq': 'v', 'momentum_buffer': 'momentum'}
         for k, v in p.items():
-            out[f'{name}/m.{k}'], out[f'{name}/v.{k}'] = opt.state[v]['exp_avg'], opt.state[v]['exp_avg_sq']
+            out.update({f'{name}/{moments[n]}.{k}': x for n, x in opt.state[v].items() if n in moments and x is not None})
         out[f'{name}/norms'] = np.array(norms)
     case('adam', lambda p: torch.optim.Adam(p.values()))
     case('adam_l2', lambda p: torch.optim.Adam(p.values(), betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1))
     case('adamw', lambda p: torch.optim.AdamW(p.values(), weight_decay=0.1))
+    case('sgd', lambda p: torch.optim.SGD(p.values()))
+    case('sgd_momentum', lambda p: torch.optim.SGD(p.values(), momentum=0.9), clip=1.0)
+    case('sgd_nesterov', lambda p: torch.optim.SGD([{'params': [p['w'], p['b']]}, {'params': [p['c']], 'weight_decay': 0.3, 'factor': 0.1}],
+         momentum=0.8, nesterov=True, weight_decay=0.1))
     rate = lambda t: R.cosine(1e-2, 1e-3, 2, 6, t)
     case('adamw_all', lambda p: torch.optim.AdamW([{'params': [p['w']], 'weight_decay': 0.1}, {'params': [p['b']], 'weight_decay': 0.0},
          {'params': [p['c']], 'weight_decay': 0.3, 'factor': 0.1}], betas=(0.9, 0.99)), clip=1.0, rate=rate)

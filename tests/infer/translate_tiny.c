@@ -62,16 +62,16 @@ static void mark(const struct side *s, int32_t *input, int32_t *target, int32_t 
 
 static void train(wf_model *m, wf_tape *tape, const struct wf_pairs *pairs, uint64_t seed, double *first, double *last)
 {
-    struct wf_adam adam;
+    struct wf_optimizer adam;
     ck_ok(wf_adam_init(&adam, wf_model_registry(m), error, .lr = 1e-3));
     for (int step = 0; step < STEPS; step++) {
         wf_tape_reset(tape, WF_TRAIN, .seed = seed, .step = (uint64_t)step);
         wf_tensor *loss = wf_pairs_loss(m, tape, pairs);
         ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(tape)->message);
         ck_assert_int_eq(wf_item(loss, step == 0 ? first : last), WF_OK);
-        ck_ok(wf_adam_step(&adam, 0, error));
+        ck_ok(wf_adam_step(&adam, error));
     }
-    wf_adam_free(&adam);
+    wf_optimizer_free(&adam);
 }
 
 START_TEST(every_target_comes_back)

@@ -226,18 +226,18 @@ START_TEST(updates)
 {
     for (int i = 0; i < CASES; i++) {
         struct subject s;
-        struct wf_adam opt;
+        struct wf_optimizer opt;
         make(&s, &cases[i]);
         ck_ok(wf_adamw_init(&opt, s.registry, error, .lr = 1e-2, .weight_decay = 0.01));
-        wf_adam_decay_matrices_only(&opt);
+        wf_optimizer_decay_matrices_only(&opt);
         for (int step = 0; step < STEPS; step++) {
             batch(&s, step);
             wf_tensor *loss = loss_of(&s, WF_TRAIN);
             ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(s.tape)->message);
             compare_loss(&s, loss, "losses", step, STEPS);
-            ck_ok(wf_adam_step(&opt, 0, error));
+            ck_ok(wf_adam_step(&opt, error));
         }
-        wf_adam_free(&opt);
+        wf_optimizer_free(&opt);
         drop(&s);
     }
 }

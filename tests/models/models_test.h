@@ -76,7 +76,7 @@ static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
     const struct wf_config *c = wf_model_config(m);
     int64_t B = 4, T = key_of(c, "context");
     int32_t *x = wf_alloc((size_t)(B * T) * sizeof *x), *y = wf_alloc((size_t)(B * T) * sizeof *y);
-    struct wf_adam opt;
+    struct wf_optimizer opt;
     double loss = 0;
     ck_ok(wf_adamw_init(&opt, wf_model_registry(m), error, .lr = 1e-2));
     for (int s = 0; s < steps; s++) {
@@ -89,9 +89,10 @@ static inline double train_a_little(wf_model *m, wf_tape *tape, int steps)
         wf_tensor *l = wf_model_loss(m, wf_ids(tape, x, B, T), wf_ids(tape, y, B, T));
         ck_assert_msg(wf_backward(l) == WF_OK, "%s", wf_tape_error(tape)->message);
         ck_assert_int_eq(wf_item(l, &loss), WF_OK);
-        ck_ok(wf_adam_step(&opt, 1.0, error));
+        ck_ok(wf_clip_norm(wf_registry_grads(wf_model_registry(m)), 1.0, NULL, error));
+        ck_ok(wf_adam_step(&opt, error));
     }
-    wf_adam_free(&opt);
+    wf_optimizer_free(&opt);
     wf_free(x);
     wf_free(y);
     return loss;

@@ -27,7 +27,7 @@ static struct model {
     struct wf_positions positions;
     struct wf_mha self, cross;
     wf_grads *grads;
-    struct wf_adam adam;
+    struct wf_optimizer optimizer;
     bool built, optimised;
 } models[2];
 static struct wf_cache cache;
@@ -124,7 +124,7 @@ static void declare(struct model *m)
 
 static void end_model(struct model *m)
 {
-    wf_adam_free(&m->adam);
+    wf_optimizer_free(&m->optimizer);
     wf_grads_free(m->grads);
     wf_registry_free(m->registry);
     *m = (struct model){0};
@@ -168,7 +168,7 @@ static void save_and_load(struct model *m, struct model *into)
     wf_safetensors_writer *writer = wf_safetensors_writer_new();
     wf_registry_save(m->registry, writer, prefix[below(4)]);
     if (m->optimised)
-        wf_adam_save(&m->adam, writer, "adam.");
+        wf_optimizer_save(&m->optimizer, writer, below(9) ? "adam." : NULL);
     bool written = outcome(wf_safetensors_commit(writer, path, &e), &e, "wf_safetensors_commit");
     wf_safetensors *file = written ? wf_safetensors_open(path, &e) : NULL;
     wf_error_clear(&e);
@@ -184,7 +184,12 @@ static void save_and_load(struct model *m, struct model *into)
     else
         outcome(wf_registry_load(into->registry, file, prefix[below(4)], &e), &e, "wf_registry_load");
     if (file && into->optimised)
-        outcome(wf_adam_load(&into->adam, file, below(3) ? "adam." : "m.", &e), &e, "wf_adam_load");
+        outcome(wf_optimizer_load(&into->optimizer, seldom(9) ? NULL : file,
+                                  below(3)    ? "adam."
+                                  : seldom(3) ? NULL
+                                              : "m.",
+                                  &e),
+                &e, "wf_optimizer_load");
     wf_safetensors_close(file);
     unlink(path);
 }
@@ -222,20 +227,33 @@ static void use_registry(struct model *m)
         break;
     case 4:
         if (!m->optimised && m->built) {
-            wf_adam_free(&m->adam);
-            m->optimised = outcome(below(2) ? wf_adamw_init(&m->adam, r, &e, .lr = any_number(1e-3), .weight_decay = any_number(0.1))
-                                            : wf_adam_init(&m->adam, r, &e, .beta1 = any_number(0.9), .eps = any_number(1e-8)),
-                                   &e, "wf_adam_init");
+            wf_optimizer_free(&m->optimizer);
+            int kind = (int)below(3);
+            m->optimised = outcome(kind == 0 ? wf_adamw_init(&m->optimizer, r, &e, .lr = any_number(1e-3), .weight_decay = any_number(0.1))
+                                   : kind == 1 ? wf_adam_init(&m->optimizer, r, &e, .beta1 = any_number(0.9), .eps = any_number(1e-8))
+                                               : wf_sgd_init(&m->optimizer, r, &e, .momentum = any_number(0.9), .nesterov = below(2)),
+                                   &e, "an optimiser's init");
         }
         break;
     case 5:
         if (m->optimised) {
-            if (below(2))
-                wf_adam_group(&m->adam, match, below(2) ? m : NULL, any_number(0.1), any_number(1));
+            static const char *const pattern[] = {"*", "a.*", "*.weight", "*a*i*", "", "no such name", NULL};
+            const struct wf_group_options group = {any_number(0.1), below(2) ? WF_UNCHANGED : any_number(1)};
+            if (below(3) == 0)
+                outcome(wf_optimizer_group_where(&m->optimizer, match, below(2) ? m : NULL, &group, &e), &e, "wf_optimizer_group_where");
+            else if (below(2))
+                outcome(wf_optimizer_group_with(&m->optimizer, pattern[below(7)], seldom(9) ? NULL : &group, &e), &e, "wf_optimizer_group");
             else
-                wf_adam_decay_matrices_only(&m->adam);
-            wf_grad_norm(&m->adam);
-            outcome(wf_adam_step(&m->adam, any_number(1), &e), &e, "wf_adam_step");
+                wf_optimizer_decay_matrices_only(&m->optimizer);
+            if (seldom(9))
+                outcome(wf_optimizer_add(&m->optimizer, below(2) ? r : NULL, "again.", &e), &e, "wf_optimizer_add");
+            if (below(2))
+                outcome(wf_registry_gradients(r, &e), &e, "wf_registry_gradients");
+            if (below(2))
+                outcome(wf_clip_norm(wf_registry_grads(r), any_number(1), NULL, &e), &e, "wf_clip_norm");
+            if (below(2) && x)
+                wf_grads_at(wf_registry_grads(r), x);
+            outcome(wf_optimizer_step(&m->optimizer, &e), &e, "wf_optimizer_step");
         }
         break;
     default:

@@ -97,7 +97,7 @@ static void steady(struct setting s)
     wf_model *model = wf_model_new(&config, &problem);
     wf_tape *tape = wf_tape_new(&problem);
     ck_assert_msg(model && tape, "%s", problem.message);
-    struct wf_adam opt;
+    struct wf_optimizer opt;
     ck_ok(wf_registry_build(wf_model_registry(model), 1, error));
     ck_ok(wf_adamw_init(&opt, wf_model_registry(model), error, .lr = 1e-3));
     int64_t own = 0;
@@ -121,7 +121,9 @@ static void steady(struct setting s)
         wf_tensor *in = wf_ids(tape, x, config.training.batch, context);
         wf_tensor *loss = masked ? wf_encoder_loss(model, in, NULL, places, y, count, 0)
                                  : wf_model_loss(model, in, wf_ids(tape, y, config.training.batch, context));
-        fine = fine && wf_backward(loss) == WF_OK && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
+        fine = fine && wf_backward(loss) == WF_OK &&
+               wf_clip_norm(wf_registry_grads(wf_model_registry(model)), 1.0, NULL, &problem) == WF_OK &&
+               wf_adam_step(&opt, &problem) == WF_OK;
         if (step == first + 14) {
             faults = page_faults() - faults;
             if (faults > 0 && windows++ < FAULT_WINDOWS)
@@ -136,7 +138,7 @@ static void steady(struct setting s)
         ck_assert_int_eq(all, 0);
         ck_assert_int_eq(faults, 0);
     }
-    wf_adam_free(&opt);
+    wf_optimizer_free(&opt);
     wf_tape_free(tape);
     wf_model_free(model);
     wf_masking_free(&masking);
@@ -177,7 +179,7 @@ static void steady_pairs(int threads, int64_t parts)
     wf_tokenizer *tokenizer;
     wf_bitext *bitext;
     wf_pair_batches *batches;
-    struct wf_adam opt;
+    struct wf_optimizer opt;
     ck_ok(wf_init(error, .threads = threads));
     ck_ok(wf_config_preset(&config, "multi30k", error));
     set_key(&config, "encoder_layers", set_key(&config, "decoder_layers", 2));
@@ -221,7 +223,8 @@ static void steady_pairs(int threads, int64_t parts)
             wf_tape_reset(tape, WF_TRAIN, .seed = 1, .step = (uint64_t)step);
             fine = wf_backward(wf_pairs_loss(model, tape, &part, .label_smoothing = 0.1)) == WF_OK;
         }
-        fine = fine && wf_adam_step(&opt, 1.0, &problem) == WF_OK;
+        fine = fine && wf_clip_norm(wf_registry_grads(wf_model_registry(model)), 1.0, NULL, &problem) == WF_OK &&
+               wf_adam_step(&opt, &problem) == WF_OK;
     }
     own = wf_alloc_count() - own;
     all = atomic_load(&mallocs) - all;
@@ -231,7 +234,7 @@ static void steady_pairs(int threads, int64_t parts)
         ck_assert_int_eq(all, 0);
         ck_assert_int_eq(faults, 0);
     }
-    wf_adam_free(&opt);
+    wf_optimizer_free(&opt);
     wf_tape_free(tape);
     wf_model_free(model);
     wf_pair_batches_free(batches);

@@ -137,11 +137,10 @@ struct wf_grads {
     wf_real *slab; /* all gradients end to end, `factor` not included */
     int64_t count; /* elements of the slab */
     int parameters;
-    struct wf_grads_place *place; /* [parameters] */
-    bool *valid;                  /* [parameters]: a gradient was written since the last zero; otherwise it counts as 0 */
-    double factor;                /* what wf_clip_norm left to be multiplied with; 0: nothing */
-    double norm;                  /* of all gradients, if norm_known */
-    bool norm_known;
+    struct wf_grads_place *place;            /* [parameters] */
+    bool *valid;                             /* [parameters]: a gradient was written since the last zero; otherwise it counts as 0 */
+    double factor;                           /* what wf_clip_norm left to be multiplied with; 0: nothing */
+    bool finite;                             /* all gradients are known to be finite */
     bool broken;                             /* a backward failed: the gradients are invalid */
     void (*ready)(void *ctx, int parameter); /* called in a backward without .retain, when no record that adds to the parameter's gradient
                                                 is left; may be NULL */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Norms of gradients, and clipping. */
+#include <float.h>
+#include <math.h>
+
+#include <weft/compute.h>
+
+#include "internal.h"
+
+static void sum_block(void *ctx, int64_t i)
+{
+    const wf_grads *grads = ctx;
+    const struct wf_grads_block *b = &grads->block[i];
+    grads->partial[i] = grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, wf_grads_block_data(grads, b)) : 0;
+}
+
+double add_squares(wf_grads *grads, double sum)
+{
+    wf_parallel(grads->blocks, 0.06 * (double)grads->count, sum_block, grads);
+    for (int64_t i = 0; i < grads->blocks; i++)
+        sum += grads->partial[i];
+    grads->finite = isfinite(sum);
+    return sum;
+}
+
+double wf_grad_norm_of(wf_grads *const *grads, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        wf_grads_settle(grads[i]);
+        sum = add_squares(grads[i], sum);
+    }
+    return sqrt(sum);
+}
+
+double wf_grad_norm(wf_grads *grads)
+{
+    return wf_grad_norm_of(&grads, 1);
+}
+
+static wf_status check(wf_grads *const *grads, int count, double max_norm, wf_error *error)
+{
+    if (!(max_norm >= 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_norm = %g is not a maximum norm: give 0 to disable clipping", max_norm);
+    for (int i = 0; i < count; i++) {
+        if (!grads[i])
+            return wf_error_set(error, WF_ERR_STATE,
+                                "wf_clip_norm: the gradients are NULL: call wf_registry_build or wf_registry_gradients first");
+        if (grads[i]->broken)
+            return wf_error_set(error, WF_ERR_STATE, "the last backward failed, and its gradients are invalid: see wf_tape_error");
+        for (int k = 0; k < i; k++)
+            if (grads[k] == grads[i])
+                return wf_error_set(error, WF_ERR_ARGUMENT, "wf_clip_norm_of: gradients %d and %d are the same", k, i);
+    }
+    return WF_OK;
+}
+
+wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error)
+{
+    wf_status status = check(grads, count, max_norm, error);
+    if (status != WF_OK)
+        return status;
+    double now = wf_grad_norm_of(grads, count);
+    if (norm)
+        *norm = now;
+    if (!isfinite(now))
+        return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g: a value of a gradient is not finite", now);
+    double scale = max_norm > 0 ? fmin(1, max_norm / (now + 1e-6)) : 1;
+    for (int i = 0; i < count && scale < 1; i++)
+        grads[i]->factor = fmax(scale, DBL_MIN); /* 0 would be none */
+    return WF_OK;
+}
+
+wf_status wf_clip_norm(wf_grads *grads, double max_norm, double *norm, wf_error *error)
+{
+    return wf_clip_norm_of(&grads, 1, max_norm, norm, error);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this room share. */
+#ifndef WEFT_OPTIM_INTERNAL_H
+#define WEFT_OPTIM_INTERNAL_H
+
+#include <weft/internal/kernels.h>
+#include <weft/internal/slab.h>
+#include <weft/memory.h>
+#include <weft/optim.h>
+
+enum { MOMENTS = (int)(sizeof((struct wf_optimizer_part *)0)->moment / sizeof(wf_real *)) };
+
+/* A block of a parameter that is updated: `count` values, their gradients, and moments. */
+struct update {
+    const struct wf_optimizer *opt;
+    const struct wf_optimizer_parameter *p;
+    int64_t count;
+    wf_real *value, *moment[MOMENTS];
+    const wf_real *gradient;
+    wf_real gradient_scale; /* what wf_clip_norm left */
+};
+
+/* What makes optimisers differ. */
+struct wf_optimizer_rule {
+    const char *name; /* in the state */
+    int moments;      /* at most */
+    const char *moment[MOMENTS];
+    int (*moments_used)(const struct wf_optimizer *opt);
+    wf_status (*check)(const struct wf_optimizer *opt, wf_error *error);
+    void (*factors)(const struct wf_optimizer *opt, int64_t updates, double factor[2]); /* of this update; may be NULL */
+    void (*update)(const struct update *u);
+};
+
+/* A setting of an optimiser that must be in 0 <= value < below. */
+struct range {
+    const char *name;
+    double value, below;
+};
+wf_status check_ranges(const struct range *range, int count, wf_error *error);
+
+/* groups.c: prefix and name of a parameter. Returns text. */
+enum { NAME = 1024 };
+const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
+
+/* optimizer.c */
+wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
+/* Room for the moments of parameters that are trained or wanted and have none. */
+wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
+
+/* clip.c: sum plus the squares of all gradients, without the factor. */
+double add_squares(wf_grads *grads, double sum);
+
+#endif

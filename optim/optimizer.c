@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* What all optimisers share: registries, moments, a step. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/compute.h>
+#include <weft/internal/grow.h>
+
+#include "internal.h"
+
+wf_status check_ranges(const struct range *range, int count, wf_error *error)
+{
+    for (int i = 0; i < count; i++)
+        if (!(range[i].value >= 0 && range[i].value < range[i].below)) /* NaN too */
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s = %g is not in 0 <= %s < %g", range[i].name, range[i].value, range[i].name,
+                                range[i].below);
+    return WF_OK;
+}
+
+/* What callers may set at any time. */
+static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
+{
+    wf_status status = check_ranges(&(struct range){"lr", opt->lr, INFINITY}, 1, error);
+    return status == WF_OK ? opt->rule->check(opt, error) : status;
+}
+
+/* --- registries ---------------------------------------------------------------------------------------------------- */
+
+static void free_part(struct wf_optimizer_part *part)
+{
+    for (int k = 0; k < MOMENTS; k++)
+        wf_free(part->moment[k]);
+    wf_free(part->parameter);
+    wf_free(part->prefix);
+}
+
+void wf_optimizer_free(struct wf_optimizer *opt)
+{
+    for (int64_t i = 0; i < opt->parts; i++)
+        free_part(&opt->part[i]);
+    wf_free(opt->part);
+    *opt = (struct wf_optimizer){0};
+}
+
+wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error)
+{
+    wf_status status = check_settings(opt, error);
+    if (status == WF_OK)
+        status = check_ranges(&(struct range){"weight_decay", opt->weight_decay, INFINITY}, 1, error);
+    if (status == WF_OK)
+        status = wf_optimizer_add(opt, registry, NULL, error);
+    if (status != WF_OK)
+        wf_optimizer_free(opt);
+    return status;
+}
+
+static wf_status check_names(const struct wf_optimizer *opt, const struct wf_optimizer_part *new, wf_error *error)
+{
+    for (int64_t k = 0; k < opt->parts; k++) {
+        const struct wf_optimizer_part *old = &opt->part[k];
+        if (old->registry == new->registry)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_add: the optimiser has this registry already");
+        size_t skip = strlen(old->prefix);
+        for (int i = 0; i < wf_registry_count(new->registry); i++) {
+            char name[NAME];
+            name_in(new, i, name);
+            if (!wf_registry_is_buffer(new->registry, i) && strncmp(name, old->prefix, skip) == 0 &&
+                wf_registry_find(old->registry, name + skip))
+                return wf_error_set(error, WF_ERR_ARGUMENT,
+                                    "wf_optimizer_add: two registries have a parameter '%s': give wf_optimizer_add another prefix", name);
+        }
+    }
+    return WF_OK;
+}
+
+wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, const char *prefix, wf_error *error)
+{
+    if (!registry || !opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_add: %s",
+                            registry ? "the optimiser is not initialised: call wf_adamw_init or the like first" : "the registry is NULL");
+    if (!wf_registry_grads(registry))
+        return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
+    struct wf_optimizer_part part = {.registry = registry, .prefix = wf_strdup(prefix ? prefix : "")};
+    int count = wf_registry_count(registry);
+    part.parameter = wf_alloc_zero((size_t)count + 1, sizeof *part.parameter);
+    wf_status status = WF_OK;
+    if (!part.prefix || !part.parameter || !wf_grow(&opt->part, &opt->room, opt->parts + 1, sizeof *opt->part))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for the settings of %d parameters", count);
+    else
+        status = check_names(opt, &part, error);
+    for (int i = 0; status == WF_OK && i < count; i++)
+        part.parameter[i] = (struct wf_optimizer_parameter){.weight_decay = opt->weight_decay, .lr_scale = 1, .place = -1};
+    if (status == WF_OK) {
+        opt->part[opt->parts++] = part;
+        status = make_moments(opt, error);
+        if (status == WF_OK)
+            return status;
+        part = opt->part[--opt->parts];
+    }
+    free_part(&part);
+    return status;
+}
+
+/* --- moments ------------------------------------------------------------------------------------------------------- */
+
+static const struct wf_parameter_info *info_of(const struct wf_optimizer_part *part, int i)
+{
+    return wf_parameter_info(wf_registry_at(part->registry, i));
+}
+
+/* Elements that a parameter's moments take when they are made; 0: it has some, or needs none. */
+static int64_t to_make(const struct wf_optimizer_part *part, int i)
+{
+    const struct wf_optimizer_parameter *p = &part->parameter[i];
+    const struct wf_parameter_info *info = info_of(part, i);
+    return p->place < 0 && (p->wanted || !info->frozen) ? (wf_array_count(&info->value) + 15) / 16 * 16 : 0; /* whole cache lines */
+}
+
+static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_error *error)
+{
+    int64_t size = part->size;
+    wf_real *moment[MOMENTS] = {NULL};
+    bool ready = true;
+    for (int i = 0; i < wf_registry_count(part->registry); i++)
+        size += to_make(part, i);
+    for (int k = 0; k < used; k++)
+        if (size > part->size || !part->moment[k])
+            ready = (moment[k] = wf_alloc_zero((size_t)size + 1, sizeof *moment[k])) && ready;
+    for (int k = 0; k < MOMENTS; k++)
+        if (!ready) {
+            wf_free(moment[k]);
+        } else if (moment[k]) {
+            if (part->moment[k])
+                memcpy(moment[k], part->moment[k], (size_t)part->size * sizeof *moment[k]);
+            wf_free(part->moment[k]);
+            part->moment[k] = moment[k];
+        } else if (size > part->size) { /* one that is no longer used, and too small */
+            wf_free(part->moment[k]);
+            part->moment[k] = NULL;
+        }
+    if (!ready)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)size);
+    for (int i = 0; i < wf_registry_count(part->registry); i++) {
+        int64_t room = to_make(part, i);
+        if (room == 0)
+            continue;
+        part->parameter[i].place = part->size;
+        part->parameter[i].wanted = true;
+        part->size += room;
+    }
+    return WF_OK;
+}
+
+wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
+{
+    wf_status status = WF_OK;
+    for (int64_t k = 0; status == WF_OK && k < opt->parts; k++)
+        status = make_moments_of(&opt->part[k], opt->rule->moments_used(opt), error);
+    return status;
+}
+
+/* --- a step -------------------------------------------------------------------------------------------------------- */
+
+static wf_status check_gradients(const struct wf_optimizer *opt, wf_error *error)
+{
+    for (int64_t k = 0; k < opt->parts; k++)
+        if (wf_registry_grads(opt->part[k].registry)->broken)
+            return wf_error_set(error, WF_ERR_STATE, "the last backward failed, and its gradients are invalid: see wf_tape_error");
+    for (int64_t k = 0; k < opt->parts; k++) {
+        const struct wf_optimizer_part *part = &opt->part[k];
+        wf_grads *grads = wf_registry_grads(part->registry);
+        double sum = grads->finite ? 0 : add_squares(grads, 0);
+        if (isfinite(sum))
+            continue;
+        for (int i = 0; i < grads->parameters; i++) {
+            char name[NAME];
+            int64_t at = grads->valid[i] ? wf_kernel->find_nonfinite(grads->place[i].count, grads->slab + grads->place[i].offset) : -1;
+            if (at >= 0)
+                return wf_error_set(error, WF_ERR_NUMERIC, "the gradient of '%s' has the value %g in update %lld", name_in(part, i, name),
+                                    (double)grads->slab[grads->place[i].offset + at], (long long)opt->step + 1);
+        }
+        return wf_error_set(error, WF_ERR_NUMERIC, "the gradient norm is %g in update %lld", sqrt(sum), (long long)opt->step + 1);
+    }
+    return WF_OK;
+}
+
+/* Each parameter counts its own updates: one without a gradient is not touched, as in PyTorch. */
+static void count_updates(const struct wf_optimizer *opt, struct wf_optimizer_part *part)
+{
+    const wf_grads *grads = wf_registry_grads(part->registry);
+    int64_t known = -1;
+    double factor[2] = {0};
+    for (int i = 0; i < grads->parameters; i++) {
+        struct wf_optimizer_parameter *p = &part->parameter[i];
+        if (!grads->valid[i] || info_of(part, i)->frozen)
+            continue;
+        p->updates++;
+        if (p->updates != known && opt->rule->factors)
+            opt->rule->factors(opt, p->updates, factor);
+        known = p->updates;
+        memcpy(p->factor, factor, sizeof factor);
+    }
+}
+
+struct run {
+    const struct wf_optimizer *opt;
+    const struct wf_optimizer_part *part;
+    const wf_grads *grads;
+    int moments;
+};
+
+static void update_block(void *ctx, int64_t i)
+{
+    const struct run *r = ctx;
+    const struct wf_grads_block *b = &r->grads->block[i];
+    const struct wf_parameter_info *info = info_of(r->part, b->parameter);
+    if (!r->grads->valid[b->parameter] || info->frozen)
+        return;
+    struct update u = {.opt = r->opt,
+                       .p = &r->part->parameter[b->parameter],
+                       .count = b->count,
+                       .value = (wf_real *)info->value.data + b->at,
+                       .gradient = wf_grads_block_data(r->grads, b),
+                       .gradient_scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
+    for (int k = 0; k < r->moments; k++)
+        u.moment[k] = r->part->moment[k] + u.p->place + b->at;
+    r->opt->rule->update(&u);
+}
+
+wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
+{
+    if (!opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_step: the optimiser is not initialised");
+    wf_status status = check_settings(opt, error);
+    if (status == WF_OK)
+        status = check_gradients(opt, error);
+    if (status == WF_OK)
+        status = make_moments(opt, error);
+    if (status != WF_OK)
+        return status;
+    opt->step++;
+    for (int64_t k = 0; k < opt->parts; k++) {
+        wf_grads *grads = wf_registry_grads(opt->part[k].registry);
+        struct run run = {opt, &opt->part[k], grads, opt->rule->moments_used(opt)};
+        count_updates(opt, &opt->part[k]);
+        wf_parallel(grads->blocks, 0.5 * (double)grads->count, update_block, &run);
+        wf_grads_zero(grads);
+    }
+    return WF_OK;
+}

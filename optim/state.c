@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* The state of an optimiser in a file: what it knows of each parameter, by name. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/name_list.h>
+
+#include "internal.h"
+
+enum { FULL = NAME + 256 };
+static const char *join(char text[FULL], const char *prefix, const char *what, const char *name)
+{
+    snprintf(text, FULL, "%s%s%s%s", prefix, what, name[0] ? "." : "", name);
+    return text;
+}
+
+void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix)
+{
+    char name[FULL], own[NAME];
+    prefix = prefix ? prefix : "";
+    const wf_shape one = {1, {1}};
+    if (!opt->rule)
+        return;
+    wf_array step = wf_array_dense((void *)&opt->step, WF_I64, &one);
+    wf_safetensors_put(writer, join(name, prefix, "step", ""), &step);
+    wf_safetensors_put_metadata(writer, join(name, prefix, "optimizer", ""), opt->rule->name);
+    for (int64_t j = 0; j < opt->parts; j++)
+        for (int i = 0; i < wf_registry_count(opt->part[j].registry); i++) {
+            const struct wf_optimizer_part *part = &opt->part[j];
+            struct wf_optimizer_parameter *p = &part->parameter[i];
+            if (p->place < 0)
+                continue;
+            wf_array updates = wf_array_dense(&p->updates, WF_I64, &one);
+            wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
+            for (int k = 0; k < opt->rule->moments_used(opt); k++) {
+                wf_array moment = wf_parameter_info(wf_registry_at(part->registry, i))->value;
+                moment.data = part->moment[k] + p->place;
+                wf_safetensors_put(writer, join(name, prefix, opt->rule->moment[k], own), &moment);
+            }
+        }
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+struct reading {
+    struct wf_optimizer *opt;
+    const wf_safetensors *file;
+    const char *prefix;
+    int moments;
+    int64_t step;
+    int64_t **updates; /* [parts][parameters]; -1: the file has none */
+    bool by_index;     /* of Weft 0.1: "steps", the numbers of updates of one registry in its order */
+};
+
+static wf_status read_updates(struct reading *r, const char *name, int64_t *out, int64_t count, wf_error *error)
+{
+    wf_status status = wf_safetensors_read(r->file, name, WF_I64, out, count, error);
+    for (int64_t i = 0; status == WF_OK && i < count; i++)
+        if (out[i] < 0 || out[i] > r->step)
+            status =
+                wf_error_set(error, WF_ERR_FORMAT, "%s: a parameter has %lld updates of %lld", name, (long long)out[i], (long long)r->step);
+    return status;
+}
+
+static wf_status read_numbers(struct reading *r, wf_error *error)
+{
+    char name[FULL], own[NAME];
+    wf_status status = wf_safetensors_read(r->file, join(name, r->prefix, "step", ""), WF_I64, &r->step, 1, error);
+    if (status == WF_OK && r->step < 0)
+        status = wf_error_set(error, WF_ERR_FORMAT, "%s is %lld, which is not a number of updates", name, (long long)r->step);
+    r->by_index = wf_safetensors_find(r->file, join(name, r->prefix, "steps", "")) != NULL;
+    if (status == WF_OK && r->by_index && r->opt->parts != 1)
+        status =
+            wf_error_set(error, WF_ERR_FORMAT, "%s: the state is of one registry, the optimiser has %lld", name, (long long)r->opt->parts);
+    if (status == WF_OK && r->by_index)
+        return read_updates(r, name, r->updates[0], wf_registry_count(r->opt->part[0].registry), error);
+    for (int64_t j = 0; j < r->opt->parts; j++)
+        for (int i = 0; status == WF_OK && i < wf_registry_count(r->opt->part[j].registry); i++) {
+            join(name, r->prefix, "updates", name_in(&r->opt->part[j], i, own));
+            if (wf_safetensors_find(r->file, name))
+                status = read_updates(r, name, &r->updates[j][i], 1, error);
+        }
+    return status;
+}
+
+/* The part and the index of a parameter by its name; false: the optimiser has none of that name. */
+static bool find(const struct wf_optimizer *opt, const char *name, int64_t *part, int *index)
+{
+    for (int64_t j = 0; j < opt->parts; j++) {
+        size_t skip = strlen(opt->part[j].prefix);
+        wf_tensor *p = strncmp(name, opt->part[j].prefix, skip) == 0 ? wf_registry_find(opt->part[j].registry, name + skip) : NULL;
+        if (!p || wf_registry_is_buffer(opt->part[j].registry, wf_parameter_info(p)->index))
+            continue;
+        *part = j;
+        *index = wf_parameter_info(p)->index;
+        return true;
+    }
+    return false;
+}
+
+/* Whether a tensor under the prefix belongs to the optimiser. */
+static bool is_known(const struct reading *r, const char *name)
+{
+    int64_t part;
+    int index;
+    if (strcmp(name, "step") == 0 || (r->by_index && strcmp(name, "steps") == 0))
+        return true;
+    for (int k = -1; k < r->moments; k++) {
+        const char *kind = k < 0 ? "updates" : r->opt->rule->moment[k];
+        size_t length = strlen(kind);
+        if (strncmp(name, kind, length) == 0 && name[length] == '.' && (k >= 0 || !r->by_index))
+            return find(r->opt, name + length + 1, &part, &index);
+    }
+    return false;
+}
+
+/* A parameter whose state is read: trained now, or once. */
+static bool is_read(const struct reading *r, int64_t j, int i)
+{
+    const wf_registry *registry = r->opt->part[j].registry;
+    return !wf_registry_is_buffer(registry, i) && (!wf_parameter_info(wf_registry_at(registry, i))->frozen || r->updates[j][i] > 0);
+}
+
+static wf_status compare(const struct reading *r, wf_error *error)
+{
+    struct wf_name_list missing = {0}, unexpected = {0}, shaped = {0};
+    char name[FULL], own[NAME], text[1000] = "";
+    size_t skip = strlen(r->prefix);
+    for (int64_t j = 0; j < r->opt->parts; j++)
+        for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++) {
+            if (!is_read(r, j, i))
+                continue;
+            name_in(&r->opt->part[j], i, own);
+            if (r->updates[j][i] < 0)
+                wf_name_list_add(&missing, join(name, r->prefix, "updates", own), "");
+            for (int k = 0; k < r->moments; k++) {
+                wf_shape shape = wf_array_shape(&wf_parameter_info(wf_registry_at(r->opt->part[j].registry, i))->value);
+                const struct wf_safetensors_entry *e = wf_safetensors_find(r->file, join(name, r->prefix, r->opt->rule->moment[k], own));
+                if (!e || !wf_shape_equal(&e->shape, &shape))
+                    wf_name_list_add(e ? &shaped : &missing, name, "");
+            }
+        }
+    for (int64_t i = 0; i < wf_safetensors_count(r->file); i++) {
+        const char *has = wf_safetensors_at(r->file, i)->name;
+        if (strncmp(has, r->prefix, skip) == 0 && !is_known(r, has + skip))
+            wf_name_list_add(&unexpected, has, "");
+    }
+    wf_name_list_put(&missing, "missing", text, sizeof text);
+    wf_name_list_put(&unexpected, "unexpected", text, sizeof text);
+    wf_name_list_put(&shaped, "with another shape", text, sizeof text);
+    return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s", text) : WF_OK;
+}
+
+static wf_status read_moments(struct reading *r, wf_error *error)
+{
+    char name[FULL], own[NAME];
+    wf_status status = WF_OK;
+    for (int64_t j = 0; j < r->opt->parts; j++)
+        for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++)
+            r->opt->part[j].parameter[i].wanted |= is_read(r, j, i);
+    if ((status = make_moments(r->opt, error)) != WF_OK)
+        return status;
+    for (int64_t j = 0; j < r->opt->parts; j++)
+        for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++) {
+            const struct wf_optimizer_part *part = &r->opt->part[j];
+            struct wf_optimizer_parameter *p = &part->parameter[i];
+            int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
+            if (!is_read(r, j, i)) {
+                p->updates = 0;
+                for (int k = 0; k < r->moments && p->place >= 0; k++)
+                    memset(part->moment[k] + p->place, 0, (size_t)count * sizeof(wf_real));
+                continue;
+            }
+            for (int k = 0; status == WF_OK && k < r->moments; k++)
+                status = wf_safetensors_read(r->file, join(name, r->prefix, r->opt->rule->moment[k], name_in(part, i, own)), WF_REAL,
+                                             part->moment[k] + p->place, count, error);
+            p->updates = r->updates[j][i];
+        }
+    r->opt->step = r->step;
+    return status;
+}
+
+static wf_status load(struct reading *r, wf_error *error)
+{
+    char name[FULL];
+    const char *kind = wf_safetensors_metadata(r->file, join(name, r->prefix, "optimizer", ""));
+    if (kind && strcmp(kind, r->opt->rule->name) != 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "the state is that of %s, the optimiser is %s", kind, r->opt->rule->name);
+    wf_status status = read_numbers(r, error);
+    if (status == WF_OK)
+        status = compare(r, error);
+    return status == WF_OK ? read_moments(r, error) : status;
+}
+
+wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file, const char *prefix, wf_error *error)
+{
+    if (!opt->rule || !file)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_load: %s",
+                            file ? "the optimiser is not initialised" : "the file is NULL: look at what wf_safetensors_open returned");
+    struct reading r = {.opt = opt, .file = file, .prefix = prefix ? prefix : "", .moments = opt->rule->moments_used(opt)};
+    size_t all = 0;
+    for (int64_t j = 0; j < opt->parts; j++)
+        all += (size_t)wf_registry_count(opt->part[j].registry);
+    r.updates = wf_alloc_zero((size_t)opt->parts + 1, sizeof *r.updates);
+    int64_t *updates = wf_alloc_zero(all + 1, sizeof *updates);
+    if (!r.updates || !updates) {
+        wf_free(r.updates);
+        wf_free(updates);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the updates of %zu parameters", all);
+    }
+    for (size_t i = 0; i < all; i++)
+        updates[i] = -1;
+    int64_t *next = updates;
+    for (int64_t j = 0; j < opt->parts; j++) {
+        r.updates[j] = next;
+        next += wf_registry_count(opt->part[j].registry);
+    }
+    wf_status status = load(&r, error);
+    wf_free(r.updates);
+    wf_free(updates);
+    return status;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Norms and clipping as functions of gradients, whoever reads these between the clipping and the update. */
+#include "optim_test.h"
+
+static wf_real *copy_of(const wf_registry *registry)
+{
+    size_t bytes = (size_t)wf_registry_slab(registry) * sizeof(wf_real);
+    return memcpy(malloc(bytes), wf_registry_values(registry), bytes);
+}
+
+static double norm_here(wf_grads *grads, const struct rig *r, unsigned which)
+{
+    double sum = 0;
+    for (int i = 0; i < PARAMETERS; i++) {
+        const wf_real *g = wf_grads_at(grads, wf_registry_at(r->registry, i));
+        ck_assert_int_eq(g != NULL, which >> i & 1);
+        for (int64_t k = 0; g && k < wf_shape_count(&declared[i].shape); k++)
+            sum += (double)g[k] * (double)g[k];
+    }
+    return sqrt(sum);
+}
+
+START_TEST(readers_see_clipped_gradients)
+{
+    const double loose = 2e-6; /* the formula adds 1e-6 to the norm */
+    struct rig r = start("adam");
+    wf_grads *grads = wf_registry_grads(r.registry);
+    double norm = 0, again = 0;
+    wf_array view;
+    ck_assert_double_eq(wf_grad_norm(grads), 0);
+    gradients(&r, 0, 5); /* w and c; b has none, and what its place holds counts for nothing */
+    double whole = norm_here(grads, &r, 5);
+    ck_assert_double_eq_tol(wf_grad_norm(grads), whole, 1e-12 * whole);
+    wf_real first = wf_grads_at(grads, wf_registry_at(r.registry, 0))[0];
+    ck_ok(wf_clip_norm(grads, whole / 4, &norm, error));
+    ck_assert_double_eq_tol(norm, whole, 1e-12 * whole);
+    ck_assert_int_eq(wf_grad(wf_registry_at(r.registry, 0), &view), WF_OK);
+    ck_assert_double_eq_tol(((const wf_real *)view.data)[0], (double)first / 4, loose * fabs((double)first));
+    ck_assert_double_eq_tol(norm_here(grads, &r, 5), whole / 4, loose * whole);
+    ck_assert_double_eq_tol(wf_grad_norm(grads), whole / 4, loose * whole);
+    /* once more, without a look between, and twice in a row */
+    ck_ok(wf_clip_norm(grads, whole / 8, &norm, error));
+    ck_assert_double_eq_tol(norm, whole / 4, loose * whole);
+    ck_ok(wf_clip_norm(grads, whole / 16, &again, error));
+    ck_assert_double_eq_tol(again, whole / 8, loose * whole);
+    ck_assert_double_eq_tol(wf_grad_norm(grads), whole / 16, loose * whole);
+    /* a larger maximum changes nothing, and neither does none */
+    ck_ok(wf_clip_norm(grads, whole, NULL, error));
+    ck_ok(wf_clip_norm(grads, INFINITY, NULL, error));
+    ck_ok(wf_clip_norm(grads, 0, &norm, error));
+    ck_assert_double_eq_tol(norm, whole / 16, loose * whole);
+    ck_assert_double_eq_tol(norm_here(grads, &r, 5), whole / 16, loose * whole);
+    wf_grads_zero(grads);
+    /* what a backward adds is added to the clipped gradients */
+    gradients(&r, 0, 5);
+    ck_ok(wf_clip_norm(grads, whole / 4, NULL, error));
+    gradients(&r, 0, 7);
+    ck_assert_double_eq_tol(wf_grads_at(grads, wf_registry_at(r.registry, 0))[0], 1.25 * (double)first, loose * fabs((double)first));
+    wf_grads_zero(grads);
+    /* a zero forgets the clipping */
+    gradients(&r, 0, 5);
+    ck_ok(wf_clip_norm(grads, whole / 4, NULL, error));
+    wf_grads_zero(grads);
+    gradients(&r, 0, 5);
+    ck_assert_double_eq_tol(wf_grad_norm(grads), whole, 1e-12 * whole);
+    /* the smallest maximum, which as a factor would be 0 */
+    ck_ok(wf_clip_norm(grads, 1e-323, NULL, error));
+    ck_assert(norm_here(grads, &r, 5) < 1e-30);
+    rig_close(&r);
+}
+END_TEST
+
+/* Whoever reads gradients between clipping and update changes no bit of the update. */
+START_TEST(reading_changes_no_bit)
+{
+    wf_real *first = NULL;
+    for (int reader = 0; reader < 3; reader++) {
+        struct rig r = start("adamw");
+        struct wf_optimizer opt;
+        wf_array view;
+        ck_ok(wf_adamw_init(&opt, r.registry, error, .lr = 0.1, .weight_decay = 0.1));
+        for (int t = 0; t < STEPS; t++) {
+            gradients(&r, t, 7);
+            ck_ok(wf_clip_norm(wf_registry_grads(r.registry), 0.3, NULL, error));
+            if (reader == 1)
+                ck_assert_int_eq(wf_grad(wf_registry_at(r.registry, 1), &view), WF_OK);
+            if (reader == 2)
+                ck_assert_ptr_nonnull(wf_grads_at(wf_registry_grads(r.registry), wf_registry_at(r.registry, 2)));
+            ck_ok(wf_adamw_step(&opt, error));
+        }
+        if (!first)
+            first = copy_of(r.registry);
+        ck_assert_int_eq(memcmp(first, wf_registry_values(r.registry), (size_t)wf_registry_slab(r.registry) * sizeof *first), 0);
+        wf_optimizer_free(&opt);
+        rig_close(&r);
+    }
+    free(first);
+}
+END_TEST
+
+/* A norm over two registries: each gets the factor, and the norm is that of one registry with all parameters, to the bit. */
+START_TEST(several_registries)
+{
+    struct rig one = start("adam"), a = start("adam"), b = start("adam");
+    wf_grads *pair[2] = {wf_registry_grads(a.registry), wf_registry_grads(b.registry)}, *all = wf_registry_grads(one.registry);
+    double norm = 0, want = 0;
+    gradients(&one, 0, 7);
+    gradients(&a, 0, 1);
+    gradients(&b, 0, 6);
+    ck_assert(wf_grad_norm_of(pair, 2) == wf_grad_norm(all));
+    ck_assert(wf_grad_norm_of(pair, 1) < wf_grad_norm(all));
+    ck_ok(wf_clip_norm(all, 1, &want, error));
+    ck_ok(wf_clip_norm_of(pair, 2, 1, &norm, error));
+    ck_assert(norm == want);
+    for (int i = 0; i < PARAMETERS; i++) {
+        const struct rig *r = i ? &b : &a;
+        ck_assert_int_eq(memcmp(wf_grads_at(wf_registry_grads(r->registry), wf_registry_at(r->registry, i)),
+                                wf_grads_at(all, wf_registry_at(one.registry, i)),
+                                (size_t)wf_shape_count(&declared[i].shape) * sizeof(wf_real)),
+                         0);
+    }
+    rig_close(&one);
+    rig_close(&a);
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    struct rig r = start("adam");
+    wf_grads *grads = wf_registry_grads(r.registry), *twice[2] = {grads, grads};
+    wf_error e = {0};
+    double norm = -1;
+    const double bad[] = {-1, NAN, -INFINITY};
+    gradients(&r, 0, 7);
+    double whole = wf_grad_norm(grads);
+    for (int i = 0; i < 3; i++) {
+        wf_error_clear(&e);
+        ck_assert_int_eq(wf_clip_norm(grads, bad[i], &norm, &e), WF_ERR_ARGUMENT);
+        ck_assert_ptr_nonnull(strstr(e.message, "is not a maximum norm: give 0 to disable clipping"));
+    }
+    wf_error_clear(&e);
+    ck_assert_int_eq(wf_clip_norm(NULL, 1, &norm, &e), WF_ERR_STATE);
+    ck_assert_ptr_nonnull(strstr(e.message, "call wf_registry_build or wf_registry_gradients first"));
+    wf_error_clear(&e);
+    ck_assert_int_eq(wf_clip_norm_of(twice, 2, 1, &norm, &e), WF_ERR_ARGUMENT);
+    ck_assert_str_eq(e.message, "wf_clip_norm_of: gradients 0 and 1 are the same");
+    wf_error_clear(&e);
+    grads->broken = true;
+    ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, &e), WF_ERR_STATE);
+    ck_assert_ptr_nonnull(strstr(e.message, "the last backward failed"));
+    grads->broken = false;
+    ck_assert(norm == -1 && wf_grad_norm(grads) == whole);
+    wf_error_clear(&e);
+    wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)NAN;
+    ck_assert_int_eq(wf_clip_norm(grads, 1, &norm, &e), WF_ERR_NUMERIC);
+    ck_assert(isnan(norm));
+    /* a step says which gradient; one after a clipping that was fine too, where somebody wrote into it */
+    struct wf_optimizer opt;
+    ck_ok(wf_sgd_init(&opt, r.registry, error, 0));
+    for (int clipped = 0; clipped < 2; clipped++) {
+        wf_grads_zero(grads);
+        gradients(&r, 1, 7);
+        if (clipped)
+            ck_ok(wf_clip_norm(grads, 1, NULL, error));
+        wf_grads_at(grads, wf_registry_at(r.registry, 1))[2] = (wf_real)INFINITY;
+        wf_error_clear(&e);
+        ck_assert_int_eq(wf_sgd_step(&opt, &e), WF_ERR_NUMERIC);
+        ck_assert_str_eq(e.message, "the gradient of 'b' has the value inf in update 1");
+    }
+    wf_optimizer_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("clip", readers_see_clipped_gradients, reading_changes_no_bit, several_registries, refused)

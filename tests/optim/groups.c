@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* One optimiser over several registries, groups of parameters, and moments of trained parameters only. */
+#include <malloc.h>
+
+#include "optim_test.h"
+
+static const struct wf_optimizer_parameter *of(const struct wf_optimizer *opt, int i)
+{
+    return &opt->part[0].parameter[i];
+}
+
+START_TEST(groups_change_what_is_asked)
+{
+    struct rig r = start("adam");
+    struct wf_optimizer opt;
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.5));
+    ck_ok(wf_optimizer_group(&opt, "*", error, .lr_scale = 0.25));
+    ck_ok(wf_optimizer_group(&opt, "b", error, .weight_decay = 0));
+    ck_assert(of(&opt, 1)->weight_decay == 0 && of(&opt, 1)->lr_scale == 0.25);
+    ck_assert(of(&opt, 0)->weight_decay == 0.5 && of(&opt, 2)->lr_scale == 0.25);
+    ck_ok(wf_optimizer_group(&opt, "w", error, .lr_scale = 0)); /* the later call counts, and 0 is 0 */
+    ck_assert(of(&opt, 0)->lr_scale == 0 && of(&opt, 0)->weight_decay == 0.5);
+    ck_ok(wf_optimizer_group(&opt, "*", error, .weight_decay = 0.125));
+    for (int i = 0; i < PARAMETERS; i++)
+        ck_assert(of(&opt, i)->weight_decay == 0.125);
+    wf_optimizer_decay_matrices_only(&opt);
+    ck_assert(of(&opt, 0)->weight_decay == 0.125 && of(&opt, 1)->weight_decay == 0 && of(&opt, 1)->lr_scale == 0.25);
+    wf_optimizer_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+static bool is_matrix(void *ctx, const char *name, const wf_tensor *p)
+{
+    ck_assert(strcmp(name, wf_name_of(p)) == 0);
+    return ++*(int *)ctx > 0 && wf_ndim(p) == 2;
+}
+
+START_TEST(groups_are_checked)
+{
+    struct rig r = start("adam");
+    struct wf_optimizer opt;
+    ck_ok(wf_adamw_init(&opt, r.registry, error, .weight_decay = 0.5));
+    static const char *const nothing[] = {"d", "", "b*b", "*d*", "ww", "B", "b?", "*b "};
+    for (int i = 0; i < (int)(sizeof nothing / sizeof *nothing); i++) {
+        wf_error e = {0};
+        char message[100];
+        ck_assert_int_eq(wf_optimizer_group(&opt, nothing[i], &e, .weight_decay = 7), WF_ERR_ARGUMENT);
+        snprintf(message, sizeof message, "the group \"%s\": no parameter of the optimiser matches", nothing[i]);
+        ck_assert_str_eq(e.message, message);
+    }
+    const struct {
+        double decay, scale;
+        const char *message;
+    } bad[] = {{-1, 0.5, "the group \"b\": weight_decay = -1 is not in 0 <= weight_decay < inf"},
+               {NAN, 0.5, "the group \"b\": weight_decay = nan is not in 0 <= weight_decay < inf"},
+               {0.1, INFINITY, "the group \"b\": lr_scale = inf is not in 0 <= lr_scale < inf"}};
+    for (int i = 0; i < 3; i++) {
+        wf_error e = {0};
+        ck_assert_int_eq(wf_optimizer_group(&opt, "b", &e, .weight_decay = bad[i].decay, .lr_scale = bad[i].scale), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, bad[i].message);
+    }
+    wf_error e = {0};
+    ck_assert_int_eq(wf_optimizer_group(&opt, NULL, &e, .lr_scale = 1), WF_ERR_ARGUMENT);
+    for (int i = 0; i < PARAMETERS; i++)
+        ck_assert(of(&opt, i)->weight_decay == 0.5 && of(&opt, i)->lr_scale == 1);
+    int calls = 0;
+    struct wf_group_options options = wf_group_defaults();
+    options.lr_scale = 3;
+    ck_ok(wf_optimizer_group_where(&opt, is_matrix, &calls, &options, error));
+    ck_assert(calls == PARAMETERS && of(&opt, 0)->lr_scale == 3 && of(&opt, 1)->lr_scale == 1 && of(&opt, 0)->weight_decay == 0.5);
+    wf_optimizer_free(&opt);
+    rig_close(&r);
+}
+END_TEST
+
+/* --- several registries --------------------------------------------------------------------------------------------- */
+
+/* One parameter, or more, of a registry of its own: those of `which`. */
+static struct rig some(unsigned which)
+{
+    struct rig r = rig_open("optim", "adamw");
+    for (int i = 0; i < PARAMETERS; i++)
+        if (which >> i & 1)
+            wf_parameter(wf_root(r.registry), declared[i].name, &declared[i].shape);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    return r;
+}
+
+static const wf_real *value(const wf_registry *r, const char *name)
+{
+    return wf_parameter_info(wf_registry_find(r, name))->value.data;
+}
+
+/* Three steps of a model in two registries have the bits of one registry. */
+START_TEST(two_registries_are_as_one)
+{
+    for (int sgd = 0; sgd < 2; sgd++) {
+        struct rig one = start("adamw"), a = some(5), b = some(2);
+        struct wf_optimizer whole, parts;
+        wf_grads *pair[2] = {wf_registry_grads(a.registry), wf_registry_grads(b.registry)};
+        if (sgd) {
+            ck_ok(wf_sgd_init(&whole, one.registry, error, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1));
+            ck_ok(wf_sgd_init(&parts, a.registry, error, .momentum = 0.9, .nesterov = true, .weight_decay = 0.1));
+        } else {
+            ck_ok(wf_adamw_init(&whole, one.registry, error, .weight_decay = 0.1));
+            ck_ok(wf_adamw_init(&parts, a.registry, error, .weight_decay = 0.1));
+        }
+        ck_ok(wf_optimizer_add(&parts, b.registry, "other.", error));
+        ck_ok(wf_optimizer_group(&whole, "b", error, .lr_scale = 0.5));
+        ck_ok(wf_optimizer_group(&parts, "other.*", error, .lr_scale = 0.5));
+        for (int t = 0; t < 3; t++) {
+            gradients(&one, t, t == 1 ? 3 : 7);
+            ck_ok(wf_clip_norm(wf_registry_grads(one.registry), 1e6, NULL, error));
+            ck_ok(wf_optimizer_step(&whole, error));
+            wf_tape_reset(a.tape, WF_GRADIENTS);
+            wf_tensor *sum = wf_zeros(a.tape, &(wf_shape){0});
+            for (int i = 0; i < PARAMETERS; i++) {
+                char key[16];
+                snprintf(key, sizeof key, "g%d.%s", t, declared[i].name);
+                wf_tensor *p = wf_registry_find((i == 1 ? &b : &a)->registry, declared[i].name);
+                if (t != 1 || i != 2)
+                    sum = wf_add(sum, wf_sum(wf_mul(p, rig_tensor(&a, key, &declared[i].shape, 2.0, false))));
+            }
+            ck_assert_int_eq(wf_backward(sum), WF_OK);
+            ck_ok(wf_clip_norm_of(pair, 2, 1e6, NULL, error));
+            ck_ok(wf_optimizer_step(&parts, error));
+        }
+        ck_assert(parts.step == 3 && wf_grad_norm_of(pair, 2) == 0);
+        for (int i = 0; i < PARAMETERS; i++)
+            ck_assert_int_eq(memcmp(value(one.registry, declared[i].name), value((i == 1 ? &b : &a)->registry, declared[i].name),
+                                    (size_t)wf_shape_count(&declared[i].shape) * sizeof(wf_real)),
+                             0);
+        wf_optimizer_free(&whole);
+        wf_optimizer_free(&parts);
+        rig_close(&one);
+        rig_close(&a);
+        rig_close(&b);
+    }
+}
+END_TEST
+
+/* A step that is refused for one registry leaves the other as it is. */
+START_TEST(what_is_refused)
+{
+    struct rig a = some(5), b = some(3);
+    struct wf_optimizer opt = {0};
+    wf_error e = {0};
+    ck_assert_int_eq(wf_optimizer_step(&opt, &e), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_optimizer_add(&opt, a.registry, NULL, &e), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_adamw_init(&opt, NULL, &e, .lr = 1), WF_ERR_ARGUMENT);
+    ck_ok(wf_adamw_init(&opt, a.registry, error, .lr = 0.1));
+    const struct {
+        wf_registry *registry;
+        const char *prefix, *message;
+    } bad[] = {
+        {a.registry, "again.", "wf_optimizer_add: the optimiser has this registry already"},
+        {b.registry, NULL, "wf_optimizer_add: two registries have a parameter 'w': give wf_optimizer_add another prefix"},
+        {NULL, NULL, "wf_optimizer_add: the registry is NULL"},
+    };
+    for (int i = 0; i < 3; i++) {
+        wf_error_clear(&e);
+        ck_assert_int_eq(wf_optimizer_add(&opt, bad[i].registry, bad[i].prefix, &e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, bad[i].message);
+        ck_assert_int_eq(opt.parts, 1);
+    }
+    wf_registry *empty = wf_registry_new(&e);
+    ck_assert_int_eq(wf_optimizer_add(&opt, empty, "x.", &e), WF_ERR_STATE);
+    wf_registry_free(empty);
+    ck_ok(wf_optimizer_add(&opt, b.registry, "b.", error));
+    wf_real before = *value(a.registry, "w");
+    for (int broken = 0; broken < 2; broken++) {
+        wf_tape_reset(a.tape, WF_GRADIENTS);
+        wf_tape_use(a.tape);
+        ck_assert_int_eq(wf_backward(wf_add(wf_sum(wf_registry_find(a.registry, "w")), wf_sum(wf_registry_find(b.registry, "b")))), WF_OK);
+        if (broken)
+            wf_registry_grads(b.registry)->broken = true;
+        else
+            wf_grads_at(wf_registry_grads(b.registry), wf_registry_find(b.registry, "b"))[6] = (wf_real)NAN;
+        wf_error_clear(&e);
+        ck_assert_int_eq(wf_optimizer_step(&opt, &e), broken ? WF_ERR_STATE : WF_ERR_NUMERIC);
+        ck_assert(broken || strcmp(e.message, "the gradient of 'b.b' has the value nan in update 1") == 0);
+        ck_assert(opt.step == 0 && *value(a.registry, "w") == before && opt.part[0].parameter[0].updates == 0);
+        wf_grads_zero(wf_registry_grads(b.registry));
+    }
+    ck_ok(wf_optimizer_step(&opt, error));
+    ck_assert(*value(a.registry, "w") != before);
+    wf_optimizer_free(&opt);
+    rig_close(&a);
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(without_memory)
+{
+    struct rig a = some(1), b = some(6);
+    struct wf_optimizer opt;
+    ck_ok(wf_adamw_init(&opt, a.registry, error, .lr = 0.1));
+    int64_t live = wf_alloc_live(), n = 0;
+    for (;; n++) {
+        wf_error e = {0};
+        wf_alloc_fail_after(n);
+        wf_status status = wf_optimizer_add(&opt, b.registry, "b.", &e);
+        wf_alloc_fail_after(-1);
+        if (status == WF_OK)
+            break;
+        ck_assert_int_eq(status, WF_ERR_MEMORY);
+        ck_assert_int_eq(opt.parts, 1);
+        ck_assert_int_le(wf_alloc_live() - live, 1); /* the list of registries may have grown */
+    }
+    ck_assert_int_ge(n, 4);
+    wf_optimizer_free(&opt);
+    rig_close(&a);
+    rig_close(&b);
+}
+END_TEST
+
+/* --- what is trained is what is stored ------------------------------------------------------------------------------ */
+
+/* A large frozen matrix and small trained ones: gradients and moments take the room of the small ones. */
+START_TEST(frozen_parameters_have_no_moments)
+{
+    enum { LARGE = 1 << 22, SMALL = 1000 };
+    wf_error e = {0};
+    wf_registry *registry = wf_registry_new(&e);
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    wf_tensor *large = wf_parameter(wf_root(registry), "large", WF_SHAPE(LARGE), .frozen = true);
+    wf_tensor *small = wf_parameter(wf_root(registry), "small", WF_SHAPE(SMALL), .init = {WF_INIT_CONSTANT, 1});
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape *tape = wf_tape_new(&e);
+    struct wf_optimizer opt;
+    ck_ok(wf_adamw_init(&opt, registry, error, .lr = 0.5));
+    ck_assert_int_eq(wf_registry_grads(registry)->count, 1008);
+    ck_assert_int_eq(opt.part[0].size, 1008);
+    size_t taken = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+    ck_assert_msg(sanitized() || taken < LARGE * sizeof(wf_real) / 2 * 3, "%zu bytes", taken);
+    for (int t = 0; t < 2; t++) {
+        wf_tape_reset(tape, WF_GRADIENTS);
+        wf_tape_use(tape);
+        ck_assert_int_eq(wf_backward(wf_add(wf_sum(wf_mul(small, small)), wf_sum(large))), WF_OK);
+        ck_ok(wf_adamw_step(&opt, error));
+    }
+    /* trained from now on: its moments come with its first update, those of the other stay */
+    wf_real kept = opt.part[0].moment[1][0], was = *value(registry, "small");
+    wf_registry_freeze(registry, large, false);
+    ck_ok(wf_registry_gradients(registry, error));
+    wf_registry_freeze(registry, small, true);
+    wf_tape_reset(tape, WF_GRADIENTS);
+    wf_tape_use(tape);
+    ck_assert_int_eq(wf_backward(wf_add(wf_sum(small), wf_sum(large))), WF_OK);
+    ck_ok(wf_adamw_step(&opt, error));
+    ck_assert_int_eq(opt.part[0].size, LARGE + 1008);
+    ck_assert(opt.part[0].moment[1][0] == kept && *value(registry, "small") == was);
+    ck_assert(opt.part[0].parameter[0].updates == 1 && opt.part[0].parameter[1].updates == 2);
+    for (int i = 0; i < LARGE; i++)
+        ck_assert(fabs((double)value(registry, "large")[i] + 0.5) < 1e-6); /* the first update of Adam is lr */
+    wf_optimizer_free(&opt);
+    wf_tape_free(tape);
+    wf_registry_free(registry);
+}
+END_TEST
+
+WF_TEST_MAIN("groups", groups_change_what_is_asked, groups_are_checked, two_registries_are_as_one, what_is_refused, without_memory,
+             frozen_parameters_have_no_moments)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Three parameters with given gradients: what tests/golden/make_torch.py has an optimiser do with them. */
+#ifndef TESTS_OPTIM_TEST_H
+#define TESTS_OPTIM_TEST_H
+
+#include <weft/optim.h>
+
+#include "../golden/golden.h"
+
+enum { STEPS = 6, PARAMETERS = 3 };
+static const struct {
+    const char *name;
+    wf_shape shape;
+} declared[PARAMETERS] = {{"w", {2, {5, 7}}}, {"b", {1, {7}}}, {"c", {2, {3, 4}}}};
+
+static inline struct rig start(const char *name)
+{
+    struct rig r = rig_open("optim", name);
+    for (int i = 0; i < PARAMETERS; i++)
+        wf_parameter(wf_root(r.registry), declared[i].name, &declared[i].shape, .init = {0});
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    return r;
+}
+
+/* The gradient of sum(p * g) is g: gives the parameters whose bits are in `which` the gradients of step t. */
+static inline void gradients(struct rig *r, int t, unsigned which)
+{
+    wf_tape_reset(r->tape, WF_GRADIENTS);
+    wf_tensor *sum = wf_zeros(r->tape, &(wf_shape){0});
+    for (int i = 0; i < PARAMETERS; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "g%d.%s", t, declared[i].name);
+        if (which >> i & 1)
+            sum = wf_add(
+                sum, wf_sum(wf_mul(wf_registry_at(r->registry, i), rig_tensor(r, key, &declared[i].shape, t == 3 ? 0.05 : 2.0, false))));
+    }
+    ck_assert_msg(wf_backward(sum) == WF_OK, "%s", wf_tape_error(r->tape)->message);
+}
+
+/* A slab of values, or of moments, against PREFIX.NAME of the file. */
+static inline void compare(const struct rig *r, const char *prefix, const wf_real *slab, const struct wf_optimizer *moments)
+{
+    for (int i = 0; i < PARAMETERS; i++) {
+        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r->registry, i));
+        char key[128];
+        int64_t at = moments ? moments->part[0].parameter[i].place : info->offset;
+        wf_array a = wf_array_dense((wf_real *)slab + at, WF_REAL, &declared[i].shape);
+        snprintf(key, sizeof key, "%s/%s.%s", r->name, prefix, declared[i].name);
+        golden_near(r->file, key, &a, golden_tolerance());
+    }
+}
+
+/* A step with clipping at a norm; 0: none. */
+static inline wf_status clipped(struct wf_optimizer *opt, const struct rig *r, double clip)
+{
+    wf_error e = {0};
+    wf_status status = wf_clip_norm(wf_registry_grads(r->registry), clip, NULL, &e);
+    return status == WF_OK ? wf_optimizer_step(opt, &e) : status;
+}
+
+/* Six steps as in the golden file, and the moments at their end. */
+static inline void follow(struct wf_optimizer *opt, struct rig *r, double clip, const struct wf_schedule *schedule, int moments,
+                          const char *const *moment)
+{
+    char key[64];
+    wf_grads *grads = wf_registry_grads(r->registry);
+    snprintf(key, sizeof key, "%s/norms", r->name);
+    double *norms = golden_read(r->file, key, STEPS), norm;
+    for (int t = 0; t < STEPS; t++) {
+        gradients(r, t, 7);
+        opt->lr = schedule ? wf_schedule_lr(schedule, t) : 1e-2;
+        ck_assert(fabs(wf_grad_norm(grads) - norms[t]) <= golden_tolerance() * norms[t]);
+        ck_ok(wf_clip_norm(grads, clip, &norm, error));
+        ck_assert(fabs(norm - norms[t]) <= golden_tolerance() * norms[t]);
+        ck_ok(wf_optimizer_step(opt, error));
+        ck_assert_int_eq(opt->step, t + 1);
+        ck_assert_double_eq(wf_grad_norm(grads), 0); /* forgotten */
+        snprintf(key, sizeof key, "%d", t);
+        compare(r, key, wf_registry_values(r->registry), NULL);
+    }
+    for (int k = 0; k < moments; k++)
+        compare(r, moment[k], opt->part[0].moment[k], opt);
+    free(norms);
+    wf_optimizer_free(opt);
+    rig_close(r);
+}
+
+#endif
