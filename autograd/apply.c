@@ -210,8 +210,8 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
 /* What is checked before anything of a call is used; the tape has the error otherwise. */
 static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, int outputs)
 {
-    if (inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
-        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has at most %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
+    if (inputs < 0 || inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has 0 to %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
                      WF_MAX_OUTPUTS, inputs, outputs);
     else if (!op->shape || (!op->forward && !op->view) || (op->view && inputs < 1))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward, or the operand of .view", op->name);

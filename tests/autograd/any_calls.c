@@ -136,12 +136,35 @@ static wf_tensor *function_of(wf_tensor *x)
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }
 
+static wf_tensor *any_op(void);
+
+/* Its random numbers start where `ctx` says, so that backward repeats the calls; their operands may be others by then. */
+static wf_tensor *several_ops(void *ctx, wf_tensor *x)
+{
+    const wf_rng outside = any_rng;
+    any_rng = *(const wf_rng *)ctx;
+    for (int64_t i = below(4); i > 0; i--) {
+        wf_tensor *y = seldom(3) ? any_op() : function_of(x);
+        x = !y || seldom(5) ? x : below(2) ? y : wf_add(x, y);
+    }
+    any_rng = outside;
+    return seldom(100) ? NULL : x;
+}
+
+static wf_tensor *any_checkpoint(wf_tensor *x)
+{
+    static wf_rng starts[256];
+    wf_rng *start = &starts[below(256)];
+    *start = wf_rng_new((uint64_t)below(1 << 30), 3);
+    return wf_checkpoint(seldom(200) ? NULL : several_ops, start, x);
+}
+
 static wf_tensor *any_op(void)
 {
     wf_tensor *a = below(50) ? real() : any(), *b = below(50) ? like(a, false) : any(), *c = below(50) ? like(a, false) : any();
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
-    switch (below(26)) {
+    switch (below(27)) {
     case 0:
         return wf_add(a, b);
     case 1:
@@ -192,6 +215,8 @@ static wf_tensor *any_op(void)
         return any_loss(a, m, c, below(9) ? ids : b);
     case 24:
         return any_view(a);
+    case 25:
+        return any_checkpoint(a);
     default:
         return below(3) == 0 ? mistaken_call(parts) : make((int)below(9));
     }
@@ -212,7 +237,7 @@ static void other_call(void)
     wf_shape s;
     double value;
     wf_status status = WF_OK;
-    switch (below(16)) {
+    switch (below(17)) {
     case 0:
         if (!seldom(9))
             x = wf_sum(real());
@@ -265,6 +290,15 @@ static void other_call(void)
         if (seldom(20))
             wf_tape_fail(tape, (wf_status)below(12), "line %d", 1);
         break;
+    case 15: {
+        wf_tensor *of[] = {real(), real(), x}, *g[3];
+        int count = seldom(50) ? (int)below(4) : 1 + (int)below(2);
+        status =
+            wf_gradients(x = below(2) ? wf_sum(real()) : real(), count, of, g, .gradient = seldom(9) ? any() : NULL, .retain = below(2));
+        for (int i = 0; i < count; i++)
+            pool[8 + below(POOL - 8)] = g[i];
+        break;
+    }
     default:
         if (seldom(9))
             status = wf_backward(x = real(), .gradient = seldom(3) ? any() : NULL, .retain = below(2));
