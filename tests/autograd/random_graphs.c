@@ -28,7 +28,7 @@ static double slope(struct graph *g, double step)
     double value[2];
     for (int side = 0; side < 2; side++) {
         g->step = side ? step : -step;
-        value[side] = graph_value(g, graph_run(g, g->train ? WF_TRAIN : WF_INFER));
+        value[side] = graph_run(g, g->train ? WF_TRAIN : WF_INFER);
     }
     return (value[1] - value[0]) / (2 * step);
 }
@@ -73,17 +73,44 @@ static void check_leaf(struct graph *g, int i, const wf_real *gradient, double v
     g->moving = -1;
 }
 
+/* All gradients, by one backward or by two, the second over ops that follow the first. wf_gradients of an input comes before, and gives
+ * what the backward gives. */
+static bool differentiate(struct graph *g)
+{
+    wf_tensor *chosen = NULL;
+    wf_array a;
+    wf_real before[MOST], after[MOST];
+    const bool several = g->output[1], choose = !several && g->seed % 3 == 0;
+    int64_t count = count_of(g->first);
+    if (choose && (wf_gradients(g->output[0], 1, &g->first, &chosen, .gradient = g->weight, .retain = true) != WF_OK ||
+                   wf_read(chosen, before, count) != WF_OK))
+        return false;
+    if (wf_backward(g->output[0], .gradient = g->weight, .retain = several) != WF_OK ||
+        (several && wf_backward(wf_scale(g->output[1], 1)) != WF_OK))
+        return false;
+    if (choose) {
+        ck_assert_int_eq(wf_grad(g->first, &a), WF_OK);
+        wf_shape shape = wf_array_shape(&a);
+        wf_array to = wf_array_dense(after, WF_REAL, &shape);
+        wf_array_copy(&to, &a);
+        for (int64_t i = 0; i < count; i++)
+            ck_assert_msg(fabs((double)before[i] - (double)after[i]) <= (exact ? 1e-12 : 1e-4) * (1 + fabs((double)after[i])),
+                          "graph %llu: wf_gradients gives %.15g, wf_backward %.15g\n%s", (unsigned long long)g->seed, (double)before[i],
+                          (double)after[i], g->text);
+    }
+    return true;
+}
+
 static void check_graph(struct graph *g, uint64_t seed, struct outcome *o)
 {
     g->seed = seed;
     g->train = seed % 4 == 0;
     g->moving = -1;
     wf_grads_zero(wf_registry_grads(g->registry));
-    wf_tensor *loss = graph_run(g, g->train ? WF_TRAIN : WF_GRADIENTS);
-    double value = graph_value(g, loss);
+    double value = graph_run(g, g->train ? WF_TRAIN : WF_GRADIENTS);
     int leaves = g->leaves;
     wf_real *gradient = calloc((size_t)(leaves * MOST), sizeof *gradient);
-    ck_assert_msg(wf_backward(loss) == WF_OK, "graph %llu: %s\n%s", (unsigned long long)seed, wf_tape_error(g->tape)->message, g->text);
+    ck_assert_msg(differentiate(g), "graph %llu: %s\n%s", (unsigned long long)seed, wf_tape_error(g->tape)->message, g->text);
     bool *used = calloc((size_t)leaves, sizeof *used);
     for (int i = 0; i < leaves; i++) {
         wf_array a;
@@ -102,7 +129,7 @@ static void check_graph(struct graph *g, uint64_t seed, struct outcome *o)
     o->ops += g->ops;
     if (!g->train) {
         g->moving = LEAVES;
-        double again = graph_value(g, graph_run(g, WF_INFER));
+        double again = graph_run(g, WF_INFER);
         ck_assert_msg(fabs(again - value) <= (exact ? 1e-10 : 1e-3) * (1 + fabs(value)),
                       "graph %llu: %.15g, but without gradients %.15g\n%s", (unsigned long long)seed, value, again, g->text);
     }

@@ -10,13 +10,20 @@
 #include <weft/nn.h>
 #include <weft/random.h>
 
-enum { LEAVES = 64, POOL = 96, MOST = 400 /* elements of a tensor */ };
+enum { LEAVES = 64, PARTS = 48 /* checkpoints */, POOL = 96, MOST = 400 /* elements of a tensor */ };
 
 struct leaf {
     const char *what;
     wf_tensor *tensor; /* of the base run */
     wf_real *value;    /* of the base point */
     int64_t count;
+};
+
+/* What a checkpoint computes: of x, another tensor and modules. */
+struct checkpointed {
+    struct graph *g;
+    int kind, inner; /* inner: of a checkpoint within it; -1: there is none */
+    wf_tensor *other;
 };
 
 struct graph {
@@ -29,9 +36,13 @@ struct graph {
     struct leaf leaf[LEAVES];
     int leaves, parameters, ops;
     wf_tensor *pool[POOL];
-    bool chosen[POOL];        /* as an operand */
-    int pooled, given;        /* tensors; those that are no result of an op */
-    wf_tensor *first;         /* an input that needs a gradient */
+    bool chosen[POOL]; /* as an operand */
+    int pooled, given; /* tensors; those that are no result of an op */
+    wf_tensor *first;  /* an input that needs a gradient */
+    struct checkpointed part[PARTS];
+    int parts;
+    wf_tensor *output[2];     /* losses; the second may be NULL */
+    wf_tensor *weight;        /* the gradient of the objective with respect to output[0]; NULL: ones */
     int moving;               /* this leaf stands at value + step * direction; -1: none does */
     const wf_real *direction; /* of `moving` */
     double step;
@@ -50,10 +61,8 @@ struct graph {
 
 struct graph *graph_new(void);
 void graph_free(struct graph *g);
-/* A pass on g's tape: leaves, ops and outputs of the graph `g->seed`. Returns what is derived: a real tensor, of one element or several. */
-wf_tensor *graph_run(struct graph *g, wf_mode mode);
-/* The sum of the elements of a tensor; the test ends where it cannot be read. */
-double graph_value(const struct graph *g, const wf_tensor *y);
+/* A pass on g's tape: leaves, ops and outputs of the graph `g->seed`. Returns the objective: the sum of the outputs' elements, weighted. */
+double graph_run(struct graph *g, wf_mode mode);
 
 /* --- for the ops ---------------------------------------------------------------------------------------------------- */
 static inline int64_t below(struct graph *g, int64_t n)
@@ -69,6 +78,14 @@ static inline int64_t count_of(const wf_tensor *x)
 wf_tensor *graph_any(struct graph *g);
 /* One more tensor, of a random op, and the op's name; NULL where no operands fit. */
 wf_tensor *graph_op(struct graph *g, const char **name);
+/* random_graphs_blocks.c */
+wf_tensor *graph_packed_attention(struct graph *g);
+wf_tensor *graph_attention(struct graph *g);
+wf_tensor *graph_losses(struct graph *g);
+wf_tensor *graph_modules(struct graph *g);
+wf_tensor *graph_released(struct graph *g);
+wf_tensor *graph_without_gradient(struct graph *g);
+wf_tensor *graph_checkpoint(struct graph *g);
 /* The value of x at the base point, a constant. */
 wf_tensor *graph_fixed(struct graph *g, wf_tensor *x);
 /* Smallest and largest magnitude of x at the base point. */

@@ -158,21 +158,44 @@ static wf_tensor *part_of_loss(struct graph *g, wf_tensor *x)
     return below(g, 4) && count_of(x) <= MOST ? wf_sum(wf_mul(x, input(g, &shape, false))) : below(g, 2) ? wf_sum(x) : wf_mean(x);
 }
 
-/* All tensors that no op used, so that each op has a gradient to pass on, and some others. */
-static wf_tensor *outputs(struct graph *g)
+/* All tensors that no op used, so that each op has a gradient to pass on, and some others; or, with other tensors, one of several elements
+ * whose gradient is given. */
+static void outputs(struct graph *g)
 {
-    wf_tensor *loss = wf_mean(g->first); /* so that there is a gradient in any case */
+    wf_tensor *loss = wf_mean(g->first), *other = loss; /* so that there is a gradient in any case */
     for (int i = g->given; i < g->pooled; i++)
         if (!g->chosen[i] || !below(g, 8))
             loss = wf_add(loss, part_of_loss(g, g->pool[i]));
-    return below(g, 6) ? loss : wf_add(g->pool[g->pooled - 1], loss); /* backward starts from the sum of several elements */
+    g->output[0] = loss;
+    g->output[1] = below(g, 3) ? NULL : wf_add(other, part_of_loss(g, graph_any(g)));
+    g->weight = NULL;
+    if (below(g, 4))
+        return;
+    wf_shape shape = wf_shape_of(g->pool[g->pooled - 1]);
+    g->output[0] = wf_add(g->pool[g->pooled - 1], loss);
+    if (below(g, 2) && wf_shape_count(&shape) <= MOST)
+        g->weight = input(g, &shape, false);
 }
 
-wf_tensor *graph_run(struct graph *g, wf_mode mode)
+static double objective(const struct graph *g)
+{
+    wf_real value[MOST * 4], weight[MOST * 4];
+    double sum = 0;
+    for (int k = 0; k < 2 && g->output[k]; k++) {
+        read_all(g, g->output[k], value);
+        if (g->weight && k == 0)
+            read_all(g, g->weight, weight);
+        for (int64_t i = 0; i < count_of(g->output[k]); i++)
+            sum += g->weight && k == 0 ? (double)value[i] * weight[i] : value[i];
+    }
+    return sum;
+}
+
+double graph_run(struct graph *g, wf_mode mode)
 {
     g->tape = g->tapes[g->seed % 2];
     g->rng = wf_rng_new(g->seed, 1);
-    g->noted = g->leaves = g->pooled = g->ops = 0;
+    g->noted = g->leaves = g->pooled = g->ops = g->parts = 0;
     memset(g->chosen, 0, sizeof g->chosen);
     if (base(g))
         g->written = 0;
@@ -190,17 +213,8 @@ wf_tensor *graph_run(struct graph *g, wf_mode mode)
     for (int64_t want = 5 + below(g, 36), tries = 0; g->ops < want && tries < 200 && g->pooled < POOL - 16 && g->leaves < LEAVES - 2;
          tries++)
         one_op(g);
-    return outputs(g);
-}
-
-double graph_value(const struct graph *g, const wf_tensor *y)
-{
-    wf_real value[MOST * 4];
-    double sum = 0;
-    read_all(g, y, value);
-    for (int64_t i = 0; i < count_of(y); i++)
-        sum += value[i];
-    return sum;
+    outputs(g);
+    return objective(g);
 }
 
 struct graph *graph_new(void)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The ops of random graphs: each chooses operands that fit among the tensors so far. See random_graphs.h. */
-#include "random_graphs.h"
+#include "random_graphs_choose.h"
 
 #include <string.h>
-
-/* --- choosing operands ---------------------------------------------------------------------------------------------- */
 
 wf_tensor *graph_any(struct graph *g)
 {
@@ -12,65 +10,6 @@ wf_tensor *graph_any(struct graph *g)
     int64_t i = below(g, 3) ? n - 1 - below(g, n < 6 ? n : 6) : below(g, n);
     g->chosen[i] = true;
     return g->pool[i];
-}
-
-/* One of these dims; -1 leaves a dim open. NULL where 16 tries find none. */
-static wf_tensor *of_dims(struct graph *g, int ndim, int64_t d0, int64_t d1, int64_t d2)
-{
-    const int64_t dims[] = {d0, d1, d2};
-    for (int i = 0; i < 16; i++) {
-        wf_tensor *x = graph_any(g);
-        bool fits = wf_ndim(x) == ndim;
-        for (int d = 0; d < ndim && fits; d++)
-            fits = dims[d] < 0 || wf_dim(x, d) == dims[d];
-        if (fits)
-            return x;
-    }
-    return NULL;
-}
-
-/* One whose last dims are these: d1 the last, d0 that before, -1 open. */
-static wf_tensor *ending(struct graph *g, int64_t d0, int64_t d1)
-{
-    for (int i = 0; i < 16; i++) {
-        wf_tensor *x = graph_any(g);
-        if (wf_ndim(x) >= (d0 == 0 ? 1 : 2) && (d0 <= 0 || wf_dim(x, -2) == d0) && (d1 < 0 || wf_dim(x, -1) == d1))
-            return x;
-    }
-    return NULL;
-}
-
-/* One that broadcasts with a. */
-static wf_tensor *beside(struct graph *g, wf_tensor *a)
-{
-    wf_shape x = wf_shape_of(a), out;
-    for (int i = 0; i < 16; i++) {
-        wf_tensor *b = graph_any(g);
-        wf_shape y = wf_shape_of(b);
-        if (wf_shape_broadcast(&x, &y, &out) && wf_shape_count(&out) <= MOST)
-            return b;
-    }
-    return a;
-}
-
-static wf_tensor *positive(wf_tensor *x)
-{
-    return wf_affine(wf_mul(x, x), 1, 0.7);
-}
-
-static wf_tensor *ids(struct graph *g, const wf_shape *shape, int64_t limit, int32_t ignore)
-{
-    int32_t id[MOST];
-    for (int64_t i = 0, n = wf_shape_count(shape); i < n; i++)
-        id[i] = ignore && !below(g, 4) ? ignore : (int32_t)below(g, limit);
-    return wf_ids_of(g->tape, id, shape);
-}
-
-static wf_shape without_last(const wf_tensor *x)
-{
-    wf_shape s = wf_shape_of(x);
-    s.ndim--;
-    return s;
 }
 
 /* --- ops: NULL where no operands fit ---------------------------------------------------------------------------------- */
@@ -286,112 +225,6 @@ static wf_tensor *dropout(struct graph *g)
     return wf_dropout(graph_any(g), 0.1 * (double)(1 + below(g, 5)));
 }
 
-/* Non-decreasing offsets from 0 to n. */
-static void cut(struct graph *g, int32_t *offset, int sequences, int64_t n)
-{
-    offset[0] = 0;
-    for (int i = 1; i < sequences; i++)
-        offset[i] = offset[i - 1] + (int32_t)below(g, n - offset[i - 1] + 1);
-    offset[sequences] = (int32_t)n;
-}
-
-static wf_tensor *packed_attention(struct graph *g)
-{
-    wf_tensor *q = of_dims(g, 2, -1, -1, 0), *k = q ? of_dims(g, 2, -1, wf_dim(q, 1), 0) : NULL,
-              *v = k ? of_dims(g, 2, wf_dim(k, 0), -1, 0) : NULL;
-    if (!v || wf_dim(q, 0) * wf_dim(v, 1) > MOST)
-        return NULL;
-    int32_t qo[5], ko[5];
-    int n = 1 + (int)below(g, 4), heads = wf_dim(q, 1) % 2 == 0 && wf_dim(v, 1) % 2 == 0 && below(g, 2) ? 2 : 1;
-    cut(g, qo, n, wf_dim(q, 0));
-    cut(g, ko, n, wf_dim(k, 0));
-    return wf_attention(q, k, v, .heads = heads, .q_offsets = qo, .k_offsets = ko, .sequences = n, .causal = below(g, 2));
-}
-
-static wf_tensor *attention(struct graph *g)
-{
-    wf_tensor *q = of_dims(g, 3, -1, -1, -1), *weights = NULL, *mask = NULL;
-    if (!q)
-        return NULL;
-    int64_t B = wf_dim(q, 0), T = wf_dim(q, 1), W = wf_dim(q, 2);
-    int heads = W % 2 == 0 && below(g, 2) ? 2 : 1, kv_heads = heads == 2 && below(g, 2) ? 1 : heads;
-    wf_tensor *k = of_dims(g, 3, B, -1, W / heads * kv_heads), *v = k ? of_dims(g, 3, B, wf_dim(k, 1), -1) : NULL;
-    if (!v || wf_dim(v, 2) % kv_heads != 0 || B > 8 || B * T * wf_dim(v, 2) * 2 > MOST)
-        return NULL;
-    int64_t S = wf_dim(k, 1);
-    int32_t lengths[8];
-    bool may[MOST];
-    for (int64_t b = 0; b < B; b++)
-        lengths[b] = (int32_t)below(g, S + 1);
-    wf_shape shape = below(g, 2) ? (wf_shape){2, {T, S}} : (wf_shape){4, {B, below(g, 2) ? heads : 1, T, S}};
-    if (wf_shape_count(&shape) > MOST || B * heads * T * S > MOST)
-        return NULL;
-    for (int64_t i = 0; i < wf_shape_count(&shape); i++)
-        may[i] = below(g, 4) > 0;
-    if (!below(g, 3))
-        mask = wf_bools(g->tape, may, &shape);
-    bool wanted = !below(g, 4);
-    wf_tensor *y =
-        wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = below(g, 2), .key_lengths = below(g, 3) ? NULL : lengths,
-                     .mask = mask, .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
-    if (wanted)
-        g->pool[g->pooled++] = graph_fixed(g, weights);
-    return y;
-}
-
-static wf_tensor *losses(struct graph *g)
-{
-    wf_tensor *x = ending(g, 0, -1), *plain = NULL, *y;
-    if (!x)
-        return NULL;
-    int32_t ignore = below(g, 2) ? -1 : 0;
-    bool wanted = !below(g, 3);
-    double smoothing = below(g, 2) ? 0.1 : 0, normalizer = below(g, 3) ? 0 : 7;
-    wf_shape s = without_last(x);
-    if (below(g, 2)) {
-        y = wf_cross_entropy(x, ids(g, &s, wf_dim(x, -1), ignore), .has_ignore = ignore != 0, .ignore = ignore,
-                             .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
-    } else {
-        wf_tensor *weight = of_dims(g, 2, -1, wf_dim(x, -1), 0),
-                  *bias = weight && below(g, 2) ? of_dims(g, 1, wf_dim(weight, 0), 0, 0) : NULL;
-        if (!weight)
-            return NULL;
-        y = wf_linear_cross_entropy(x, weight, bias, ids(g, &s, wf_dim(weight, 0), ignore), .has_ignore = ignore != 0, .ignore = ignore,
-                                    .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
-    }
-    if (wanted)
-        g->pool[g->pooled++] = graph_fixed(g, plain);
-    return y;
-}
-
-static wf_tensor *modules(struct graph *g)
-{
-    wf_tensor *x = ending(g, 0, 4);
-    if (!x || count_of(x) > MOST / 4)
-        return NULL;
-    switch (below(g, 7)) {
-    case 0:
-        return wf_linear_forward(&g->module.linear, x);
-    case 1:
-        return wf_rms_norm_forward(&g->module.rms, x);
-    case 2:
-        return wf_layer_norm_forward(&g->module.norm, x);
-    case 3:
-    case 4:
-        return wf_ffn_forward(&g->module.ffn[below(g, 4)], x);
-    case 5:
-        return wf_ndim(x) == 3 ? wf_mha_forward(&g->module.self, x, .causal = below(g, 2)) : NULL;
-    default: {
-        wf_tensor *memory = wf_ndim(x) == 3 ? of_dims(g, 3, wf_dim(x, 0), -1, 6) : NULL;
-        if (!memory || count_of(memory) > MOST / 4)
-            return NULL;
-        if (below(g, 2))
-            return wf_mha_forward(&g->module.cross, x, .memory = memory);
-        return wf_mha_forward(&g->module.cross, x, .memory_kv = wf_mha_memory(&g->module.cross, memory));
-    }
-    }
-}
-
 static wf_tensor *detach(struct graph *g)
 {
     return graph_fixed(g, wf_detach(graph_any(g)));
@@ -431,10 +264,13 @@ static const struct {
            {"softmax", softmax, 2},
            {"norms", norms, 4},
            {"dropout", dropout, 2},
-           {"attention", attention, 5},
-           {"packed_attention", packed_attention, 3},
-           {"losses", losses, 3},
-           {"modules", modules, 5},
+           {"attention", graph_attention, 5},
+           {"packed_attention", graph_packed_attention, 3},
+           {"losses", graph_losses, 3},
+           {"modules", graph_modules, 5},
+           {"released", graph_released, 3},
+           {"without_gradient", graph_without_gradient, 1},
+           {"checkpoint", graph_checkpoint, 4},
            {"detach", detach, 1},
            {"keep", keep, 1},
            {"retain", retain, 1}};
