@@ -21,7 +21,9 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_rewind: the mark was not taken on this tape with wf_tape_here");
     if (mark.word[5] != tape->generation)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: the mark was taken before the last wf_tape_reset");
-    if (mark.word[2] > wf_arena_here(tape->arena).total || mark.word[3] > (uint64_t)tensors_of_pass(tape)->live)
+    const wf_arena_mark at = wf_arena_here(tape->arena), to = {(int64_t)mark.word[0], mark.word[1], mark.word[2]};
+    if (to.chunk > at.chunk || (to.chunk == at.chunk && to.used > at.used) || to.total > at.total ||
+        mark.word[3] > (uint64_t)tensors_of_pass(tape)->live)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: an earlier rewind went back behind this mark: take a new one");
     if (mark.word[4] != tape->events)
         return wf_tape_fail(
@@ -46,7 +48,6 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     }
     const size_t bytes = keep ? (size_t)wf_array_count(&kept.a) * wf_dtype_size(kept.a.dtype) : 0;
     const bool lasting = is_lasting(&kept);
-    const wf_arena_mark to = {(int64_t)mark.word[0], mark.word[1], mark.word[2]};
     pool_rewind(tape, to);
     if (!keep || lasting)
         wf_arena_rewind(tape->arena, to);
@@ -63,9 +64,12 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     return x;
 }
 
-wf_tensor *wf_tape_compact(wf_tape *tape, wf_tape_mark mark, wf_tensor *x)
+wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x)
 {
+    wf_tape *tape = wf_tape_of(x);
     if (!x)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_compact: the tensor is NULL");
-    return mark.word[4] != tape->events || (x->needs_grad && !is_lasting(x)) ? x : wf_tape_rewind(tape, mark, x);
+    if (!mark.word[6] || !tape || mark.word[4] != tape->events || (x->needs_grad && !is_lasting(x)))
+        return x;
+    return wf_tape_rewind(tape, mark, x);
 }

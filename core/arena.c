@@ -14,7 +14,11 @@ enum { RED_ZONE = 64 };
 enum { RED_ZONE = 0 };
 #endif
 
-enum { LINE = 64, HUGE_PAGE = 2 << 20 };
+enum {
+    LINE = 64,
+    HUGE_PAGE = 2 << 20,
+    SMALL_BLOCKS = 1 << 16 /* room that a chunk has beside its first block, for the small ones that follow */
+};
 
 struct chunk {
     char *data; /* 2 MiB aligned, for wf_alloc does that to blocks of this size */
@@ -23,7 +27,7 @@ struct chunk {
 
 /* Blocks are taken from chunk[current]; those before it are closed, those after it are empty. A request that does not fit
  * opens the first later chunk that is large enough. The same sequence of requests therefore always takes the same
- * addresses, and needs no new chunk the second time. */
+ * addresses, and needs no new chunk the second time. Chunks are joined where none of the empty ones is large enough. */
 struct wf_arena {
     struct chunk *chunk;
     int64_t count, capacity, current;
@@ -48,13 +52,26 @@ void wf_arena_free(wf_arena *arena)
     wf_free(arena);
 }
 
-/* Adds a chunk for at least `bytes`. A quarter of what there is bounds both the number of chunks and the waste. */
-static bool add_chunk(wf_arena *arena, size_t bytes)
+/* Adds a chunk for at least `bytes`. A quarter of what there is bounds both the number of chunks and the waste. The chunks from `empty`
+ * on, which hold nothing and are all too small, are joined to it: otherwise loops between rewinds, each with requests of its own, would
+ * keep chunks for each of them. */
+static bool add_chunk(wf_arena *arena, int64_t empty, size_t bytes)
 {
-    size_t size = bytes > arena->stats.reserved / 4 ? bytes : arena->stats.reserved / 4;
+    size_t joined = 0, size = bytes + SMALL_BLOCKS;
+    for (int64_t i = empty; i < arena->count; i++)
+        joined += arena->chunk[i].size;
+    size_t rest = arena->stats.reserved - joined;
+    size = joined + (size > rest / 4 ? size : rest / 4);
     size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    bool room = wf_grow(&arena->chunk, &arena->capacity, arena->count + 1, sizeof *arena->chunk);
-    char *data = room ? wf_alloc(size) : NULL;
+    if (!wf_grow(&arena->chunk, &arena->capacity, empty + 1, sizeof *arena->chunk))
+        return false;
+    for (; arena->count > empty; arena->count--) {
+        const struct chunk *c = &arena->chunk[arena->count - 1];
+        WF_UNPOISON(c->data, c->size);
+        wf_free(c->data);
+    }
+    arena->stats.reserved = rest;
+    char *data = wf_alloc(size);
     if (!data)
         return false;
     WF_POISON(data, size);
@@ -65,15 +82,19 @@ static bool add_chunk(wf_arena *arena, size_t bytes)
 
 void *wf_arena_get(wf_arena *arena, size_t bytes)
 {
-    if (bytes > (size_t)PTRDIFF_MAX - HUGE_PAGE)
+    if (bytes > (size_t)PTRDIFF_MAX / 2)
         return NULL;
     size_t take = ((bytes ? bytes : 1) + LINE - 1) / LINE * LINE + RED_ZONE;
-    if (arena->count == 0 || arena->chunk[arena->current].size - arena->used < take) {
-        int64_t next = arena->count == 0 || arena->used == 0 ? arena->current : arena->current + 1;
+    if (arena->current == arena->count || arena->chunk[arena->current].size - arena->used < take) {
+        const int64_t empty = arena->used == 0 ? arena->current : arena->current + 1;
+        int64_t next = empty;
         while (next < arena->count && arena->chunk[next].size < take)
             next++;
-        if (next == arena->count && !add_chunk(arena, take))
-            return NULL;
+        if (next == arena->count) {
+            if (!add_chunk(arena, empty, take))
+                return NULL;
+            next = empty;
+        }
         arena->current = next;
         arena->used = 0;
     }

@@ -58,14 +58,15 @@ static void block_init(wf_scope s, struct block *b, const struct encoder_config 
     b->pre = c->norm == WF_NORM_PRE;
 }
 
-static wf_tensor *block_forward(const struct block *b, wf_tensor *x, const struct wf_encoder_call *call, wf_tensor **weights)
+static wf_tensor *block_forward(const struct block *b, wf_tensor *x, wf_tape_mark mark, const struct wf_encoder_call *call,
+                                wf_tensor **weights)
 {
     /* x + drop(f(norm(x))), or norm(x + drop(f(x))); [B,T,d] each */
     x = wf_mha_forward(&b->attn, b->pre ? wf_layer_norm_forward(&b->norm1, x) : x, .causal = call->causal, .key_lengths = call->lengths,
                        .mask = call->mask, .q_offsets = call->offsets, .sequences = call->sentences, .weights = weights, .residual = x);
-    x = b->pre ? x : wf_layer_norm_forward(&b->norm1, x);
+    x = wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm1, x));
     x = wf_ffn_forward(&b->ffn, b->pre ? wf_layer_norm_forward(&b->norm2, x) : x, .residual = x);
-    return b->pre ? x : wf_layer_norm_forward(&b->norm2, x);
+    return wf_tape_compact(mark, b->pre ? x : wf_layer_norm_forward(&b->norm2, x));
 }
 
 struct encoder {
@@ -99,16 +100,13 @@ static void encoder_init(wf_scope s, void *model, const void *config)
 static wf_tensor *encoder_hidden(const void *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
     const struct encoder *m = model;
-    wf_tape *tape = wf_tape_of(ids);
-    const wf_tape_mark mark = wf_tape_here(tape);
-    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d], or [N] -> [N,d] */
+    const wf_tape_mark mark = call->weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
+    wf_tensor *tokens = wf_embedding_forward(&m->embed, ids);                                    /* [B,T] -> [B,T,d], or [N] -> [N,d] */
     wf_tensor *x = call->offsets ? wf_positions_packed(&m->positions, tokens, call->offsets, call->sentences)
                                  : wf_positions_forward(&m->positions, tokens, NULL);
     wf_release(tokens);
-    for (int64_t i = 0; i < m->layers; i++) {
-        x = block_forward(&m->block[i], x, call, call->weights ? &call->weights[i] : NULL);
-        x = call->weights ? x : wf_tape_compact(tape, mark, x);
-    }
+    for (int64_t i = 0; i < m->layers; i++)
+        x = block_forward(&m->block[i], x, mark, call, call->weights ? &call->weights[i] : NULL);
     return m->final_norm ? wf_layer_norm_forward(&m->norm, x) : x;
 }
 

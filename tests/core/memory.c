@@ -277,6 +277,42 @@ START_TEST(arena_rewind_with)
 }
 END_TEST
 
+/* Loops with requests of their own between rewinds share their chunks. */
+START_TEST(arena_shares_chunks)
+{
+    const size_t mib = 1 << 20,
+                 phase[3][4] = {{3 * mib, 3 * mib, 9 * mib, 3 * mib}, {12 * mib, 12 * mib, 3 * mib, 64}, {1 * mib, 20 * mib, 64, 5 * mib}};
+    wf_arena *arena = wf_arena_new();
+    memset(wf_arena_get(arena, 100), 3, 100);
+    wf_arena_mark mark = wf_arena_here(arena);
+    int64_t count = 0;
+    for (int round = 0; round < 9; round++) {
+        char *block[4];
+        for (int i = 0; i < 4; i++) {
+            ck_assert_ptr_nonnull(block[i] = wf_arena_get(arena, phase[round % 3][i]));
+            memset(block[i], i, phase[round % 3][i]);
+        }
+        for (int i = 0; i < 4; i++)
+            ck_assert(block[i][0] == i && block[i][phase[round % 3][i] - 1] == i);
+        wf_arena_rewind(arena, mark);
+        if (round == 2)
+            count = wf_alloc_count();
+    }
+    ck_assert_int_eq(wf_alloc_count(), count);
+    ck_assert_uint_le(wf_arena_stats(arena).reserved, 40 * mib); /* the largest takes 27 */
+    /* Chunks that were given up for a larger one which there is no memory for. */
+    size_t reserved = wf_arena_stats(arena).reserved;
+    wf_alloc_fail_after(0);
+    ck_assert_ptr_null(wf_arena_get(arena, reserved));
+    wf_alloc_fail_after(-1);
+    for (int i = 0; i < 4; i++)
+        ck_assert_ptr_nonnull(wf_arena_get(arena, phase[0][i]));
+    wf_arena_reset(arena);
+    ck_assert_ptr_nonnull(wf_arena_get(arena, 2 * reserved));
+    wf_arena_free(arena);
+}
+END_TEST
+
 static void *use_scratch(void *live)
 {
     char *p = wf_scratch(WF_SCRATCH_OP, 100), *q = wf_scratch(WF_SCRATCH_GEMM, 100000);
@@ -310,4 +346,4 @@ START_TEST(scratch)
 END_TEST
 
 WF_TEST_MAIN("memory", allocator, reallocation, failures, counts_in_threads, arena_blocks, arena_settles, arena_without_memory,
-             arena_poison, arena_rewind_with, scratch)
+             arena_poison, arena_rewind_with, arena_shares_chunks, scratch)

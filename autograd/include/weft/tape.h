@@ -98,9 +98,10 @@ typedef struct wf_tape_mark {
 WF_API wf_tape_mark wf_tape_here(const wf_tape *tape);
 WF_API wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep);
 /* For models that run in all modes: of what was made since the mark only x is used later. Where no op was recorded since, it is
- * wf_tape_rewind(tape, mark, x); otherwise x itself, for a backward needs the rest. A model that ends each block with it, all with one
- * mark, needs the memory of a block in WF_INFER, not that of all blocks. */
-WF_API wf_tensor *wf_tape_compact(wf_tape *tape, wf_tape_mark mark, wf_tensor *x);
+ * wf_tape_rewind(tape, mark, x); otherwise x itself, for a backward needs the rest. A model that ends each sublayer with it, all with one
+ * mark, needs the memory of a sublayer in WF_INFER, not that of all blocks. A zeroed mark drops nothing, for a pass that gives inner
+ * tensors to its caller. */
+WF_API wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x);
 
 struct wf_tape_stats {
     size_t used, peak, reserved; /* bytes of the tape's memory */

@@ -6,7 +6,7 @@
 #include <weft/base.h>
 
 /* An arena hands out memory that is given back all at once. It grows by chunks of at least 2 MiB, 2 MiB aligned and
- * marked for huge pages; nothing is unmapped before wf_arena_free, so that from its high-water mark on there is neither
+ * marked for huge pages, and keeps them, or larger ones in their place, so that from its high-water mark on there is neither
  * an allocation nor a page fault. Under AddressSanitizer what is not handed out is poisoned, with red zones between. */
 typedef struct wf_arena wf_arena;
 typedef struct wf_arena_mark {
