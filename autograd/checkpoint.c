@@ -164,7 +164,7 @@ wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *
         return &tape->poison;
     if (!function)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_checkpoint: the function is NULL");
-    if (tape->mode == WF_INFER)
+    if (tape->mode == WF_INFER || tape->no_grad)
         return function(ctx, x);
     struct checkpoint k = {
         .function = function, .ctx = ctx, .x = x, .first_row = tape->options.first_row, .dropout_calls = tape->dropout_calls};
@@ -234,11 +234,14 @@ static wf_status checkpoint_backward(wf_call *c)
     const struct checkpoint *k = c->attr;
     const uint64_t first_row = tape->options.first_row;
     const uint32_t dropout_calls = tape->dropout_calls;
+    const bool no_grad = tape->no_grad;
+    tape->no_grad = false; /* as it was in the forward */
     tape->options.first_row = k->first_row;
     tape->dropout_calls = k->dropout_calls;
     tape->recomputing++;
     wf_status status = recompute(tape, k, state->node->out[0]);
     tape->recomputing--;
+    tape->no_grad = no_grad;
     tape->options.first_row = first_row;
     tape->dropout_calls = dropout_calls;
     return status;

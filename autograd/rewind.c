@@ -25,6 +25,8 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     if (to.chunk > at.chunk || (to.chunk == at.chunk && to.used > at.used) || to.total > at.total ||
         mark.word[3] > (uint64_t)tensors_of_pass(tape)->live)
         return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: an earlier rewind went back behind this mark: take a new one");
+    if (tape->checkpoints > 0)
+        return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: called inside wf_checkpoint, by its function: rewind after it");
     if (mark.word[4] != tape->events)
         return wf_tape_fail(
             tape, WF_ERR_STATE,
@@ -69,7 +71,7 @@ wf_tensor *wf_tape_compact(wf_tape_mark mark, wf_tensor *x)
     wf_tape *tape = wf_tape_of(x);
     if (!x)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_compact: the tensor is NULL");
-    if (!mark.word[6] || !tape || mark.word[4] != tape->events || (x->needs_grad && !is_lasting(x)))
+    if (!mark.word[6] || !tape || tape->checkpoints > 0 || mark.word[4] != tape->events || (x->needs_grad && !is_lasting(x)))
         return x;
     return wf_tape_rewind(tape, mark, x);
 }

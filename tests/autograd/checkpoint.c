@@ -411,14 +411,55 @@ START_TEST(any_result)
 }
 END_TEST
 
-START_TEST(in_inference)
+START_TEST(without_gradients)
 {
     wf_tensor *inside;
     wf_real out[BATCH * T * D];
-    begin(WF_INFER);
-    wf_tensor *y = wf_checkpoint(leaks, &inside, input(true));
-    ran(wf_read(y, out, BATCH * T * D));
-    ran(wf_read(inside, out, BATCH * T * D));
+    for (int how = 0; how < 2; how++) {
+        begin(how ? WF_TRAIN : WF_INFER);
+        if (how == 1)
+            wf_tape_no_grad(tape, true);
+        wf_tensor *y = wf_checkpoint(leaks, &inside, input(true));
+        ran(wf_read(y, out, BATCH * T * D));
+        ran(wf_read(inside, out, BATCH * T * D));
+    }
+    finish();
+}
+END_TEST
+
+/* Regions without gradients, inside and around the backward; their operands too are there a second time. */
+static wf_tensor *with_region(void *ctx, wf_tensor *x)
+{
+    wf_tape_mark *mark = ctx;
+    const bool before = wf_tape_no_grad(tape, true);
+    wf_tensor *constant = wf_gelu(wf_add(x, gain));
+    if (mark)
+        constant = wf_tape_rewind(tape, *mark, constant);
+    wf_tape_no_grad(tape, before);
+    return wf_mul(wf_tape_compact(wf_tape_here(tape), wf_add(x, gain)), constant);
+}
+
+START_TEST(regions_without_gradients)
+{
+    struct numbers want = {0};
+    for (int how = 0; how < 2; how++) {
+        begin(WF_TRAIN);
+        wf_tensor *x = input(true), *h = wf_add(x, x), *y = how ? wf_checkpoint(with_region, NULL, h) : with_region(NULL, h);
+        wf_release(h);
+        wf_tensor *loss = loss_of(y);
+        wf_tape_no_grad(tape, how == 1);
+        ran(wf_backward(loss));
+        struct numbers have = numbers(x, loss);
+        if (how == 1)
+            same_bits(&have, &want, "regions");
+        else
+            want = have;
+    }
+    free(want.g);
+    begin(WF_TRAIN);
+    wf_tensor *x = input(true);
+    wf_tape_mark mark = wf_tape_here(tape);
+    refused(wf_backward(wf_checkpoint(with_region, &mark, x)), WF_ERR_STATE, "wf_tape_rewind: called inside wf_checkpoint");
     finish();
 }
 END_TEST
@@ -595,5 +636,5 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("checkpoint", same_bits_as_without, other_backwards, memory, steady_state_allocates_nothing, captured_tensors,
-             inside_and_outside, any_result, in_inference, complete_gradients, functions_that_misbehave, cancelled,
-             every_allocation_may_fail)
+             inside_and_outside, any_result, without_gradients, regions_without_gradients, complete_gradients, functions_that_misbehave,
+             cancelled, every_allocation_may_fail)

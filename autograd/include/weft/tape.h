@@ -205,8 +205,8 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  * Besides x the function may use parameters and, through ctx, other tensors of the tape. It is called again in each wf_backward and
  * wf_gradients that comes by, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
  * what it reads on the host needs wf_keep. Something else is an error. Its result alone leaves it: the other tensors that it makes end with
- * it, but for wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward and wf_tape_reset inside are errors. In
- * WF_INFER it is a call of the function and nothing more. */
+ * it, but for wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_tape_reset and wf_tape_rewind inside
+ * are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
 WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);
