@@ -157,7 +157,7 @@ bool node_record(wf_tape *tape, const struct node *n)
     node->previous = tape->last;
     tape->last = node;
     tape->nodes++;
-    tape->events++;
+    node->event = ++tape->events;
     unsigned reads = values_read(n->op);
     wf_tensor *cut = NULL;
     for (int i = 0; i < n->inputs; i++) {

@@ -66,6 +66,9 @@ struct wf_tensor {
 struct parameter {
     wf_tensor x;
     struct wf_parameter_info info;
+    const wf_grads *own; /* of a leaf: those of the registry, which count the updates of its values; NULL: none */
+    uint64_t updates;    /* their number when the leaf was last used */
+    uint64_t changed_at; /* the tape's number of events when the last update was noticed: records up to it are older */
 };
 
 /* What an op saved for its backward. */
@@ -84,6 +87,7 @@ struct node {
     unsigned need; /* bit i: input i needs a gradient */
     uint32_t dropout_call;
     uint64_t first_row; /* as it was in the forward */
+    uint64_t event;     /* the tape's number of events then */
     struct node *previous;
 };
 
@@ -127,6 +131,7 @@ struct wf_tape {
     bool check_finite;
     bool differentiated; /* wf_backward ran in this pass */
     bool walking;        /* it is running */
+    bool changed;        /* an update changed a parameter that records are still to read */
     bool choosing;       /* as wf_gradients: for chosen tensors only, and never into a slab */
     uint32_t path;       /* number of the last wf_gradients */
     int checkpoints;     /* nested wf_checkpoint whose function is running */
@@ -214,6 +219,7 @@ wf_tensor *tape_new_tensor(wf_tape *tape);                   /* without a value 
 wf_tensor *tape_tensor(const wf_tape *tape, int64_t number); /* of this pass */
 void tape_drop_tensors(wf_tape *tape, int64_t live);         /* all of the pass but the first */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter);
+bool tape_parameters_changed(const wf_tape *tape);                          /* by an update, after ops whose backward will read them */
 wf_tensor *tape_find_leaf(const wf_tape *tape, const wf_tensor *parameter); /* NULL: not used in this pass */
 /* True when x may be used on tape now; else records the error. */
 bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x);

@@ -112,6 +112,29 @@ static void forget_registry(wf_tape *tape, uint64_t registry)
             tape->slots[i].leaf->needs_grad = false;
 }
 
+/* Records made so far have read other values of the leaf than the ones it has now, if there was an update. */
+static void note_update(const wf_tape *tape, wf_tensor *leaf)
+{
+    struct parameter *p = (struct parameter *)leaf;
+    if (!p->own || p->updates == p->own->updates)
+        return;
+    p->updates = p->own->updates;
+    p->changed_at = tape->events;
+}
+
+bool tape_parameters_changed(const wf_tape *tape)
+{
+    bool any = false;
+    for (int64_t i = 0; i < tape->leaves.used; i++) {
+        wf_tensor *leaf = struct_at(&tape->leaves, i, sizeof(struct parameter));
+        if (leaf->readers > 0) {
+            note_update(tape, leaf);
+            any = any || ((struct parameter *)leaf)->changed_at > 0;
+        }
+    }
+    return any;
+}
+
 /* The leaf of a parameter on this tape, made at its first use in a pass. */
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 {
@@ -120,8 +143,10 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
         return NULL;
     }
     struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);
-    if (slot->generation == tape->generation && slot->leaf->info->registry == parameter->info->registry)
+    if (slot->generation == tape->generation && slot->leaf->info->registry == parameter->info->registry) {
+        note_update(tape, slot->leaf);
         return slot->leaf;
+    }
     if (slot->generation == tape->generation) {
         forget_registry(tape, slot->leaf->info->registry);
         wf_tape_fail(tape, WF_ERR_STATE, "the registry of '%s' was freed and created again during this pass: call wf_tape_reset after that",
@@ -141,6 +166,9 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
     copy->info.grads = grads;
     leaf->info = &copy->info;
     leaf->needs_grad = grads != NULL;
+    copy->own = parameter->info->grads;
+    copy->updates = copy->own ? copy->own->updates : 0;
+    copy->changed_at = 0;
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
     return leaf;
 }

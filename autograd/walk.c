@@ -73,6 +73,32 @@ static unsigned needed_now(const wf_tape *tape, const struct node *node)
     return need;
 }
 
+/* Whether x is a parameter that the record read with other values. */
+static bool has_changed(const struct node *node, wf_tensor *x)
+{
+    const wf_tensor *root = value_root(x);
+    return root->kind == TENSOR_LEAF && node->event <= ((const struct parameter *)root)->changed_at;
+}
+
+static wf_status fail_changed(wf_call *c, const struct node *node)
+{
+    const unsigned reads = values_read(node->op);
+    const wf_tensor *changed = NULL;
+    for (int i = 0; i < node->inputs; i++)
+        if (node->in[i] && reads & WF_READS_INPUT(i) && has_changed(node, node->in[i]))
+            changed = node->in[i];
+    const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
+    for (int64_t i = 0; k && i < k->operands; i++)
+        if (has_changed(node, k->operand[i].x))
+            changed = k->operand[i].x;
+    if (!changed)
+        return WF_OK;
+    return wf_call_fail(c, WF_ERR_STATE,
+                        "'%s' was changed after this op read it, and its backward would read the new values: update parameters after the "
+                        "last backward over what was recorded with them",
+                        wf_name_of(changed));
+}
+
 static wf_status node_backward(wf_tape *tape, struct node *node)
 {
     struct call_state state;
@@ -101,7 +127,9 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
             any = true;
         }
     }
-    wf_status status = any ? node->op->backward(&c) : WF_OK;
+    wf_status status = any && tape->changed ? fail_changed(&c, node) : WF_OK;
+    if (any && status == WF_OK)
+        status = node->op->backward(&c);
     call_finish(&c);
     if (status == WF_OK)
         status = tape->error.code;

@@ -82,6 +82,7 @@ static void take_over(wf_grads *to, const wf_grads *from)
         }
     to->factor = from->factor;
     to->broken = from->broken;
+    to->updates = from->updates;
     to->ready = from->ready;
     to->ready_ctx = from->ready_ctx;
 }

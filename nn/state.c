@@ -241,6 +241,8 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
         if (!registry->entry[i].buffer)
             status = read_one(&registry->entry[i], &r, registry->values, error);
     table_free(&r.rules);
+    if (registry->grads)
+        registry->grads->updates++;
     return status;
 }
 

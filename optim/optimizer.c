@@ -246,6 +246,7 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         count_updates(opt, &opt->part[k]);
         wf_parallel(grads->blocks, 0.5 * (double)grads->count, update_block, &run);
         wf_grads_zero(grads);
+        grads->updates++;
     }
     return WF_OK;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include <weft/nn.h>
+#include <weft/optim.h>
 
 #include "check_weft.h"
 
@@ -408,5 +409,41 @@ START_TEST(ops_between)
 }
 END_TEST
 
-WF_TEST_MAIN("backward", losses_one_after_the_other, the_last_one_frees, the_same_loss_twice, complete_in_the_last, calls_inside_backward,
-             records_that_are_used_up, values_that_were_given_up, a_given_gradient, a_gradient_that_does_not_fit, another_loss, ops_between)
+/* --- updates in between -------------------------------------------------------------------------------------------------- */
+
+static wf_tensor *times_w(void *ctx, wf_tensor *x)
+{
+    (void)ctx;
+    return wf_matmul(x, w);
+}
+
+/* An update between two backwards over one record: the second would read the new values. What reads none, or was recorded since, goes on.
+ */
+START_TEST(updates_in_between)
+{
+    for (int how = 0; how < 6; how++) {
+        begin(WF_TRAIN);
+        struct wf_optimizer opt;
+        ck_ok(wf_sgd_init(&opt, registry, error, .lr = 0.01));
+        wf_tensor *x = wf_input(tape, values, WF_SHAPE(ROWS, D), true), *g;
+        wf_tensor *h = how == 2 ? wf_checkpoint(times_w, NULL, x) : how == 3 ? wf_add(x, gain) : wf_matmul(x, w), *loss = wf_sum(h);
+        ck_assert_int_eq(wf_backward(loss, .retain = true), WF_OK);
+        ck_ok(wf_optimizer_step(&opt, error));
+        if (how == 4) /* it is used again, and the old record still is what it is */
+            ck_assert(!wf_is_poison(wf_matmul(x, w)));
+        if (how == 5)
+            loss = wf_sum(wf_matmul(x, w));
+        wf_status status = how == 1 ? wf_gradients(loss, 1, &x, &g) : wf_backward(loss);
+        if (how == 3 || how == 5)
+            ck_assert_msg(status == WF_OK, "%d: %s", how, wf_tape_error(tape)->message);
+        else
+            refused(status, WF_ERR_STATE, "'w' was changed after this op read it");
+        wf_optimizer_free(&opt);
+    }
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("backward", updates_in_between, losses_one_after_the_other, the_last_one_frees, the_same_loss_twice, complete_in_the_last,
+             calls_inside_backward, records_that_are_used_up, values_that_were_given_up, a_given_gradient, a_gradient_that_does_not_fit,
+             another_loss, ops_between)

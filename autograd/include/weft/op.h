@@ -148,7 +148,9 @@ struct wf_grads {
     uint64_t registry; /* wf_parameter_info.registry of the parameters */
     struct wf_grads_block *block;
     int64_t blocks;
-    double *partial; /* [blocks] */
+    double *partial;  /* [blocks] */
+    uint64_t updates; /* of a registry's own: how often its values were changed; who changes them counts it up, so that a backward which
+                         would read the new ones is refused */
 };
 struct wf_parameter_info {
     const char *name;  /* outlives the parameter */

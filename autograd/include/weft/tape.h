@@ -163,7 +163,8 @@ struct wf_backward_options {
  *
  * Several losses, one after the other: all calls but the last with .retain, which keeps records and values. Ops may follow a backward, and
  * a backward those: over what was recorded since, or was retained. A backward that leads to a record which is used up is refused, and so is
- * one in WF_INFER. There are no gradients of gradients.
+ * one in WF_INFER, and one that would read parameters which an optimiser changed since they were recorded. There are no gradients of
+ * gradients.
  *
  * On an error the gradients are marked invalid and optimisers refuse them. */
 WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options) WF_CHECKED;
