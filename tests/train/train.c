@@ -7,6 +7,7 @@
 #include <weft/file.h>
 #include <weft/generate.h>
 #include <weft/run.h>
+#include <weft/safetensors.h>
 #include <weft/train.h>
 
 #include "check_weft.h"
@@ -437,7 +438,55 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-WF_TEST_MAIN("train", events_and_files, cancel_and_resume_give_the_same_bytes, cancelled_anywhere_gives_the_same_bytes,
-             accumulation_is_the_large_batch, patience_stops_early, validates_on_a_part, patience_needs_validations,
-             a_resume_changes_what_it_may, weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing, checkpoints_of_others_stay,
-             every_allocation_may_fail)
+/* Writes a state as format 2 had it: the numbers of updates in one tensor, in the order of the registry. */
+static void make_older(const char *path)
+{
+    wf_error e = {0};
+    wf_safetensors *file = wf_safetensors_open(path, &e, .map = true);
+    ck_assert_msg(file != NULL, "%s", e.message);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    const char *key, *value;
+    for (int64_t i = 0; wf_safetensors_metadata_at(file, i, &key, &value); i++)
+        if (strcmp(key, "adam.optimizer") != 0)
+            wf_safetensors_put_metadata(w, key, strcmp(key, "format") == 0 ? "2" : value);
+    int64_t steps[64], count = 0;
+    for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
+        const struct wf_safetensors_entry *t = wf_safetensors_at(file, i);
+        wf_array a = wf_array_dense((void *)wf_safetensors_data(file, t), t->dtype, &t->shape);
+        ck_assert(count < 64 && a.data);
+        if (strncmp(t->name, "adam.updates.", 13) == 0)
+            steps[count++] = *(const int64_t *)a.data;
+        else
+            wf_safetensors_put(w, t->name, &a);
+    }
+    wf_array a = wf_array_dense(steps, WF_I64, &(wf_shape){1, {count}});
+    wf_safetensors_put(w, "adam.steps", &a);
+    ck_ok(wf_safetensors_commit(w, in_folder("older"), error));
+    wf_safetensors_close(file);
+    ck_assert_int_eq(rename(in_folder("older"), path), 0);
+}
+
+START_TEST(a_run_of_format_2_goes_on)
+{
+    begin();
+    struct seen whole = {0}, first = {.cancel_at = 15}, second = {.last_step = 15};
+    struct wf_train_options o = small(in_folder("whole"), &whole);
+    struct wf_train_result result;
+    ck_ok(wf_train(&o, &result, error));
+    wf_error e = {0};
+    o = small(in_folder("older-run"), &first);
+    ck_assert_int_eq(wf_train(&o, &result, &e), WF_ERR_CANCELLED);
+    make_older(in_folder("older-run/state.safetensors"));
+    o = small(in_folder("older-run"), &second);
+    o.resume = true;
+    ck_ok(wf_train(&o, &result, error));
+    ck_assert_int_eq(result.step, 40);
+    ck_assert(same_file(in_folder("whole/model.safetensors"), in_folder("older-run/model.safetensors")));
+    finish();
+}
+END_TEST
+
+WF_TEST_MAIN("train", a_run_of_format_2_goes_on, events_and_files, cancel_and_resume_give_the_same_bytes,
+             cancelled_anywhere_gives_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early, validates_on_a_part,
+             patience_needs_validations, a_resume_changes_what_it_may, weights_that_go_bad_name_the_tensor, bad_weights_replace_nothing,
+             checkpoints_of_others_stay, every_allocation_may_fail)
