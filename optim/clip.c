@@ -27,6 +27,8 @@ double wf_grad_norm_of(wf_grads *const *grads, int count)
 {
     double sum = 0;
     for (int i = 0; i < count; i++) {
+        if (!grads[i])
+            return NAN;
         wf_grads_settle(grads[i]);
         sum = add_squares(grads[i], sum);
     }

@@ -139,6 +139,7 @@ START_TEST(refused)
         ck_assert_int_eq(wf_clip_norm(grads, bad[i], &norm, &e), WF_ERR_ARGUMENT);
         ck_assert_ptr_nonnull(strstr(e.message, "is not a maximum norm: give 0 to disable clipping"));
     }
+    ck_assert(isnan(wf_grad_norm(NULL)));
     wf_error_clear(&e);
     ck_assert_int_eq(wf_clip_norm(NULL, 1, &norm, &e), WF_ERR_STATE);
     ck_assert_ptr_nonnull(strstr(e.message, "call wf_registry_build or wf_registry_gradients first"));

@@ -18,7 +18,7 @@ WF_BEGIN_DECLS
 
 /* --- gradients: norms and clipping ---------------------------------------------------------------------------------- */
 
-/* Euclidean norm of all gradients, summed in double in a fixed order. */
+/* Euclidean norm of all gradients, summed in double in a fixed order; NaN for NULL, a registry without gradients. */
 WF_API double wf_grad_norm(wf_grads *grads);
 /* The norm of several registries' gradients together. */
 WF_API double wf_grad_norm_of(wf_grads *const *grads, int count);
