@@ -64,7 +64,7 @@ bool wf_shape_bytes(wf_dtype dtype, const wf_shape *shape, size_t *bytes)
 
 bool wf_shape_equal(const wf_shape *a, const wf_shape *b)
 {
-    bool equal = a->ndim == b->ndim;
+    bool equal = a->ndim == b->ndim && (unsigned)a->ndim <= WF_MAX_DIMS;
     for (int d = 0; equal && d < a->ndim; d++)
         equal = a->dim[d] == b->dim[d];
     return equal;
@@ -76,6 +76,8 @@ bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out)
         *out = *a;
         return true;
     }
+    if ((unsigned)a->ndim > WF_MAX_DIMS || (unsigned)b->ndim > WF_MAX_DIMS)
+        return false;
     wf_shape result = {.ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
     for (int back = 1; back <= result.ndim; back++) {
         int64_t da = back <= a->ndim ? a->dim[a->ndim - back] : 1, db = back <= b->ndim ? b->dim[b->ndim - back] : 1;

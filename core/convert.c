@@ -140,6 +140,8 @@ static void convert_range(void *ctx, int64_t begin, int64_t end)
 
 bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n)
 {
+    if ((unsigned)to >= WF_DTYPE_COUNT || (unsigned)from >= WF_DTYPE_COUNT)
+        return false;
     if (to == from) {
         if (n > 0)
             memcpy(dst, src, (size_t)n * wf_dtype_size(to));

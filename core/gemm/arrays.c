@@ -37,6 +37,7 @@ static bool fold(const wf_array *a, wf_array *folded)
 wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                wf_error *error)
 {
+    options = options ? options : &(struct wf_matmul_options){0};
     wf_status status = check(a, b, out, error);
     if (status != WF_OK || wf_array_count(out) == 0)
         return status;

@@ -237,7 +237,7 @@ static void other_call(void)
     wf_shape s;
     double value;
     wf_status status = WF_OK;
-    switch (below(17)) {
+    switch (below(19)) {
     case 0:
         if (!seldom(9))
             x = wf_sum(real());
@@ -270,9 +270,14 @@ static void other_call(void)
         mark[below(MARKS)] = wf_tape_here(below(20) ? tape : other);
         break;
     case 9:
-        if (seldom(4) && (wf_tape_rewind(tape, mark[below(MARKS)], below(2) ? x : NULL) || wf_tape_error(tape)->code == WF_OK))
-            for (int i = 4; i < POOL; i++) /* some of them are gone */
-                pool[i] = make(i < 7 ? 0 : (int)below(9));
+        if (seldom(4)) {
+            wf_tape_mark at = mark[below(MARKS)];
+            wf_tensor *kept = below(3) ? wf_tape_rewind(tape, at, below(2) ? x : NULL) : wf_tape_compact(at, x);
+            if (kept || wf_tape_error(tape)->code == WF_OK)
+                for (int i = 4; i < POOL; i++) /* some of them are gone */
+                    pool[i] = i == 9 && kept ? kept : make(i < 7 ? 0 : (int)below(9));
+            return;
+        }
         break;
     case 10:
         ck_assert(wf_tape_stats(tape).used <= wf_tape_stats(tape).reserved);
@@ -290,7 +295,16 @@ static void other_call(void)
         if (seldom(20))
             wf_tape_fail(tape, (wf_status)below(12), "line %d", 1);
         break;
-    case 15: {
+    case 15:
+        wf_tape_no_grad(tape, seldom(3));
+        break;
+    case 16: {
+        wf_tensor *of[] = {x, real(), NULL, any()};
+        wf_tape *its = wf_tape_of_operands((int)below(5), of);
+        ck_assert(!its || its == tape || its == other);
+        break;
+    }
+    case 17: {
         wf_tensor *of[] = {real(), real(), x}, *g[3];
         int count = seldom(50) ? (int)below(4) : 1 + (int)below(2);
         status =
@@ -303,6 +317,10 @@ static void other_call(void)
         if (seldom(9))
             status = wf_backward(x = real(), .gradient = seldom(3) ? any() : NULL, .retain = below(2));
         break;
+    }
+    if (status != WF_OK) {
+        wf_error copy = {0};
+        ck_assert_int_ne(wf_tape_status(tape, &copy), WF_OK);
     }
     /* NULL and parameters stand for the tape that was used last. */
     ck_assert_msg(status == WF_OK || wf_tape_error(tape)->code != WF_OK || !x || wf_tape_of(x) != tape, "a status %d without a message",

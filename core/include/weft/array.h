@@ -54,8 +54,9 @@ WF_API size_t wf_dtype_size(wf_dtype dtype);      /* bytes an element */
 WF_API const char *wf_dtype_name(wf_dtype dtype); /* as safetensors spells it: "F32", "BF16", ... */
 
 WF_API int64_t wf_shape_count(const wf_shape *shape); /* elements; -1 when the product does not fit, or ndim or a dim is invalid */
-WF_API bool wf_shape_equal(const wf_shape *a, const wf_shape *b);
-/* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false if they are incompatible. */
+WF_API bool wf_shape_equal(const wf_shape *a, const wf_shape *b); /* false for an invalid ndim */
+/* The shape that a and b broadcast to by NumPy's rule (aligned at the last dimension); false if they are incompatible, or an ndim is
+ * invalid. */
 WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *out);
 /* Writes "[2,3,8]" and returns text. 96 bytes hold any shape whose dims are below 10^13. */
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
