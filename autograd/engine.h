@@ -268,9 +268,7 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
 void call_finish(wf_call *c);
 bool node_record(wf_tape *tape, const struct node *node); /* a copy of it; false: the tape has the error */
 
-/* strided.c: dst = src, dst += src for the same shape; dst = sum of src over the dims where dst has size 1 or none, false
- * without memory. */
+/* strided.c: dst += src for the same shape */
 void strided_add(const wf_array *dst, const wf_array *src);
-bool strided_reduce(const wf_array *dst, const wf_array *src) WF_CHECKED;
 
 #endif

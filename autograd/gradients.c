@@ -208,7 +208,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
     }
     if (!same) {
         wf_array sum = wf_call_temp(c, WF_REAL, &want);
-        if (sum.data && strided_reduce(&sum, g))
+        if (sum.data && wf_array_sum(&sum, g, 1, false) == WF_OK)
             wf_grad_give(c, input, &sum);
         else
             tape_out_of_memory(c->tape);

@@ -330,13 +330,18 @@ V_INLINE double v_sum_d(vd x)
     return x[0];
 }
 
-/* The lower and the upper half of a register of floats as doubles. In the double build the lower half is all of it. */
+/* The lower and the upper half of a register of floats as doubles, and the way back. In the double build the lower half is all of it. */
 #ifdef WF_DOUBLE
 #define V_HALVES 1
 V_INLINE vd v_widen(vr x, int half)
 {
     (void)half;
     return x;
+}
+
+V_INLINE vr v_narrow(const vd halves[V_HALVES])
+{
+    return halves[0];
 }
 #else
 #define V_HALVES 2
@@ -350,6 +355,19 @@ V_INLINE vd v_widen(vr x, int half)
     return _mm_cvtps_pd(half ? _mm_movehl_ps(x, x) : (__m128)x);
 #else
     return (vd){x[2 * half], x[2 * half + 1]};
+#endif
+}
+
+V_INLINE vr v_narrow(const vd halves[V_HALVES])
+{
+#if defined(WF_ISA_AVX512)
+    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(halves[0])), _mm512_cvtpd_ps(halves[1]), 1);
+#elif defined(WF_ISA_AVX2)
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(halves[0])), _mm256_cvtpd_ps(halves[1]), 1);
+#elif defined(V_X86)
+    return _mm_movelh_ps(_mm_cvtpd_ps(halves[0]), _mm_cvtpd_ps(halves[1]));
+#else
+    return (vr){(float)halves[0][0], (float)halves[0][1], (float)halves[1][0], (float)halves[1][1]};
 #endif
 }
 #endif

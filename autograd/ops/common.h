@@ -68,12 +68,9 @@ struct dense_grad {
 bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g); /* false without memory */
 void wf_dense_grad_done(const struct dense_grad *g);
 
-/* y[j] (+)= sum over rows of x[row, j], in blocks of rows that depend on the shape alone. x: [rows, d] with elements of a
- * row side by side. False without memory. */
-bool wf_column_sums(wf_call *c, const wf_array *x, bool add, wf_real *y);
-/* The same for planes [rows, d] that follow each other: y [planes, d]. */
-bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, int64_t d, int64_t stride, bool add, wf_real *y);
-/* The column sums of x as the gradient of operand i, a vector. */
+/* wf_array_sum, with an error set on the tape. */
+wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
+/* The column sums of x [rows, d] as the gradient of operand i [d]. */
 wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x);
 
 /* --- products.c ------------------------------------------------------------------------------------------------------ */

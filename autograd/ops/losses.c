@@ -252,7 +252,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
     }
     if (c->need[1] && wf_product_of_columns(c, &z, &x, &c->saved[DW], later) != WF_OK)
         return false;
-    return !c->need[2] || wf_column_sums(c, &z, later, c->saved[DB].data);
+    return !c->need[2] || wf_sum_into(c, &c->saved[DB], &z, 1, later) == WF_OK;
 }
 
 static wf_status fused_forward(wf_call *c)

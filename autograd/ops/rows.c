@@ -109,68 +109,17 @@ void wf_dense_grad_done(const struct dense_grad *g)
         wf_array_copy(&g->place, &g->dense);
 }
 
-struct plane_sums {
-    const wf_real *x;
-    int64_t rows, d, stride, block, blocks, pieces;
-    wf_real *y;
-    bool add;
-};
-
-enum { COLUMNS = 1024, UNIT = 16384 }; /* columns of a piece; elements that a thread takes at a time, at least */
-
-static void plane_sums_body(void *ctx, int64_t begin, int64_t end)
+wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add)
 {
-    const struct plane_sums *s = ctx;
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t from = unit % s->pieces * COLUMNS, at = unit / s->pieces, row = at % s->blocks * s->block, plane = at / s->blocks;
-        int64_t rows = s->rows - row < s->block ? s->rows - row : s->block;
-        int64_t n = s->d - from < COLUMNS ? s->d - from : COLUMNS;
-        wf_kernel->sum_rows(rows, n, s->x + (plane * s->rows + row) * s->stride + from, s->stride, s->add, s->y + at * s->d + from);
-    }
-}
-
-static void plane_sums(struct plane_sums *s, int64_t planes)
-{
-    int64_t unit = s->block * (s->d < COLUMNS ? s->d : COLUMNS), grain = unit < UNIT ? UNIT / (unit + 1) : 1;
-    wf_parallel_ranges(planes * s->blocks * s->pieces, grain, 0.05 * (double)planes * (double)s->rows * (double)s->d, plane_sums_body, s);
-}
-
-bool wf_plane_sums(wf_call *c, const wf_real *x, int64_t planes, int64_t rows, int64_t d, int64_t stride, bool add, wf_real *y)
-{
-    struct plane_sums s = {x, rows, d, stride, rows, 1, (d + COLUMNS - 1) / COLUMNS, y, add};
-    int64_t block = 64;
-    while (rows / block > 256)
-        block *= 2;
-    if (rows <= 2 * block) {
-        plane_sums(&s, planes);
-        return true;
-    }
-    int64_t blocks = (rows + block - 1) / block;
-    wf_array partial = wf_call_temp(c, WF_REAL, &(wf_shape){3, {planes, blocks, d}});
-    if (!partial.data)
-        return false;
-    s.block = block;
-    s.blocks = blocks;
-    s.y = partial.data;
-    s.add = false;
-    plane_sums(&s, planes);
-    s = (struct plane_sums){partial.data, blocks, d, d, blocks, 1, s.pieces, y, add};
-    plane_sums(&s, planes);
-    return true;
-}
-
-bool wf_column_sums(wf_call *c, const wf_array *x, bool add, wf_real *y)
-{
-    return wf_plane_sums(c, x->data, 1, x->dim[0], x->dim[1], x->stride[0], add, y);
+    wf_status status = wf_array_sum(dst, src, scale, add);
+    return status == WF_OK ? status : wf_call_fail(c, status, "no memory for partial sums");
 }
 
 wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x)
 {
-    struct dense_grad g;
-    if (!wf_dense_grad(c, i, &g) || !wf_column_sums(c, x, g.add, g.dense.data))
-        return WF_ERR_MEMORY;
-    wf_dense_grad_done(&g);
-    return WF_OK;
+    bool add;
+    wf_array g = wf_grad_into(c, i, &add);
+    return g.data ? wf_sum_into(c, &g, x, 1, add) : WF_ERR_MEMORY;
 }
 
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted)

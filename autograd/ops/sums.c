@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums and means over a dimension. Blocks are cut by the shape and added up in order. */
-#include <string.h>
-
+/* Sums and means over a dimension. */
 #include "common.h"
 
 struct sum_attr {
@@ -31,75 +29,21 @@ static wf_status sum_shape(wf_call *c)
     return WF_OK;
 }
 
-/* Rows of n elements side by side: in pieces, whose sums are doubles. */
-struct row_sums {
-    const wf_real *x;
-    double *partial;
-    wf_real *y;
-    int64_t n, pieces;
-    double scale;
-};
-
-enum { PIECE = 16384 };
-
-static void row_sums_body(void *ctx, int64_t begin, int64_t end)
-{
-    const struct row_sums *s = ctx;
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t row = unit / s->pieces, from = unit % s->pieces * PIECE;
-        double sum = wf_kernel->sum(s->n - from < PIECE ? s->n - from : PIECE, s->x + row * s->n + from);
-        if (s->partial)
-            s->partial[unit] = sum;
-        else
-            s->y[row] = (wf_real)(sum * s->scale);
-    }
-}
-
-static wf_status sum_rows(wf_call *c, const wf_real *x, int64_t rows, int64_t n, double scale)
-{
-    struct row_sums s = {x, NULL, c->out[0].data, n, (n + PIECE - 1) / PIECE, scale};
-    if (s.pieces > 1) {
-        s.partial = wf_call_temp(c, WF_F64, &(wf_shape){2, {rows, s.pieces}}).data;
-        if (!s.partial)
-            return WF_ERR_MEMORY;
-    }
-    wf_parallel_ranges(rows * s.pieces, n < PIECE ? PIECE / n : 1, 0.05 * (double)rows * (double)n, row_sums_body, &s);
-    for (int64_t row = 0; s.partial && row < rows; row++) {
-        double sum = 0;
-        for (int64_t i = 0; i < s.pieces; i++)
-            sum += s.partial[row * s.pieces + i];
-        s.y[row] = (wf_real)(sum * scale);
-    }
-    return WF_OK;
-}
-
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
     int dim = dim_of(c);
-    int64_t n = c->in[0].dim[dim], outer = 1, inner = 1;
-    for (int d = 0; d < dim; d++)
-        outer *= c->in[0].dim[d];
-    for (int d = dim + 1; d < c->in[0].ndim; d++)
-        inner *= c->in[0].dim[d];
-    wf_real *y = c->out[0].data;
-    if (outer * inner == 0)
-        return WF_OK;
-    if (n == 0) {
-        memset(y, 0, (size_t)(outer * inner) * sizeof *y);
-        return WF_OK;
-    }
-    double scale = a->mean ? 1.0 / (double)n : 1;
-    wf_array x = wf_call_dense(c, &c->in[0]);
-    if (!x.data)
+    wf_shape shape = {3, {1, c->in[0].dim[dim], 1}};
+    for (int d = 0; d < c->in[0].ndim; d++)
+        if (d != dim)
+            shape.dim[d < dim ? 0 : 2] *= c->in[0].dim[d];
+    wf_array in = wf_call_dense(c, &c->in[0]); /* the order of additions follows strides: it must not depend on the view */
+    if (!in.data)
         return WF_ERR_MEMORY;
-    if (inner == 1)
-        return sum_rows(c, x.data, outer, n, scale);
-    if (!wf_plane_sums(c, x.data, outer, n, inner, inner, false, y))
-        return WF_ERR_MEMORY;
-    if (a->mean)
-        wf_map_affine(scale, 0, &c->out[0], &c->out[0]);
-    return WF_OK;
+    wf_array x = wf_array_dense(in.data, WF_REAL, &shape);
+    shape.dim[1] = 1;
+    wf_array y = wf_array_dense(c->out[0].data, WF_REAL, &shape);
+    return wf_sum_into(c, &y, &x, a->mean && x.dim[1] > 0 ? 1.0 / (double)x.dim[1] : 1, false);
 }
 
 /* y = s sum_i x_i with s = 1 or 1/n: every x_i gets s dy. The gradient is given as a view that repeats it. */

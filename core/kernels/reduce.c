@@ -73,32 +73,62 @@ wf_real WF_KERNEL(max)(int64_t n, const wf_real *x)
     return v_greatest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])))[0];
 }
 
-/* Columns of up to 4 registers; rows in groups of 32 that are added up apart, so that the error of many rows stays small. */
-V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_real *x, int64_t stride, bool add, wf_real *y)
+/* Columns of up to 4 registers. Groups of rows are added up in wf_real, the groups in double: however many rows there are, the error
+ * is that of a group's additions. Row i lies at x + offset[i], or at x + i * stride where offset is NULL. */
+V_INLINE void sum_columns(int64_t rows, int registers, int64_t count, const wf_real *x, int64_t stride, const int64_t *offset,
+                          int group_rows, bool add, wf_real *y)
 {
-    vr total[4] = {{0}, {0}, {0}, {0}};
-    for (int64_t begin = 0; begin < rows; begin += 32) {
-        int64_t end = begin + 32 < rows ? begin + 32 : rows;
+    vd total[4][V_HALVES] = {{{0}}, {{0}}, {{0}}, {{0}}};
+    for (int64_t begin = 0; begin < rows; begin += group_rows) {
+        int64_t end = begin + group_rows < rows ? begin + group_rows : rows;
         vr group[4] = {{0}, {0}, {0}, {0}};
-        for (int64_t row = begin; row < end; row++)
+        for (int64_t i = begin; i < end; i++) {
+            const wf_real *row = x + (offset ? offset[i] : i * stride);
             for (int k = 0; k < registers; k++)
-                group[k] += v_get(x + row * stride + k * V_N, count);
+                group[k] += v_get(row + k * V_N, count);
+        }
         for (int k = 0; k < registers; k++)
-            total[k] += group[k];
+            for (int half = 0; half < V_HALVES; half++)
+                total[k][half] += v_widen(group[k], half);
     }
-    for (int k = 0; k < registers; k++)
-        v_put(y + k * V_N, add ? v_get(y + k * V_N, count) + total[k] : total[k], count);
+    for (int k = 0; k < registers; k++) {
+        if (add) {
+            vr old = v_get(y + k * V_N, count);
+            for (int half = 0; half < V_HALVES; half++)
+                total[k][half] += v_widen(old, half);
+        }
+        v_put(y + k * V_N, v_narrow(total[k]), count);
+    }
 }
 
-void WF_KERNEL(sum_rows)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y)
+V_INLINE void sum_all_columns(int64_t rows, int64_t d, const wf_real *x, int64_t stride, const int64_t *offset, int group_rows, bool add,
+                              wf_real *y)
 {
     int64_t j = 0;
     for (; j + 4 * V_N <= d; j += 4 * V_N)
-        sum_columns(rows, 4, V_N, x + j, stride, add, y + j);
+        sum_columns(rows, 4, V_N, x + j, stride, offset, group_rows, add, y + j);
     for (; j + V_N <= d; j += V_N)
-        sum_columns(rows, 1, V_N, x + j, stride, add, y + j);
+        sum_columns(rows, 1, V_N, x + j, stride, offset, group_rows, add, y + j);
     if (j < d)
-        sum_columns(rows, 1, d - j, x + j, stride, add, y + j);
+        sum_columns(rows, 1, d - j, x + j, stride, offset, group_rows, add, y + j);
+}
+
+/* The second number is for sums of partial sums: every addition in double, or, where there is nothing wider, few in a row. */
+enum { GROUP_ROWS = 32, GROUP_PARTIALS = sizeof(wf_real) == 4 ? 1 : 16 };
+
+void WF_KERNEL(sum_rows)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y)
+{
+    sum_all_columns(rows, d, x, stride, NULL, GROUP_ROWS, add, y);
+}
+
+void WF_KERNEL(sum_rows_at)(int64_t rows, int64_t d, const wf_real *x, const int64_t *offset, bool add, wf_real *y)
+{
+    sum_all_columns(rows, d, x, 0, offset, GROUP_ROWS, add, y);
+}
+
+void WF_KERNEL(sum_partials)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y)
+{
+    sum_all_columns(rows, d, x, stride, NULL, GROUP_PARTIALS, add, y);
 }
 
 int64_t WF_KERNEL(find_nonfinite)(int64_t n, const wf_real *x)

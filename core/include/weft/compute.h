@@ -62,6 +62,15 @@ WF_API void wf_map_grad(wf_grad_kernel *f, const wf_array *x, const wf_array *dy
 /* out = scale x + shift */
 WF_API void wf_map_affine(double scale, double shift, const wf_array *x, const wf_array *out);
 
+/* --- sums over dimensions ------------------------------------------------------------------------------------------- */
+
+/* dst (+)= scale times the sum of src over the dimensions where dst, aligned at the last, has size 1 or none: what a broadcast
+ * operand's gradient is. WF_REAL, any strides; in parallel for every pattern, in blocks that the shape and the strides of src determine.
+ * The error is that of a few dozen additions however many elements there are. They must not overlap. Without elements to sum the sum is 0.
+ * WF_ERR_ARGUMENT: another dtype; WF_ERR_SHAPE: dst does not broadcast to src; WF_ERR_MEMORY: no memory for partial sums, dst is unchanged.
+ */
+WF_API wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
+
 /* --- matrix products ------------------------------------------------------------------------------------------------ */
 
 struct wf_matmul_options {
@@ -153,7 +162,7 @@ struct wf_kernels {
     double (*sum_squares)(int64_t n, const wf_real *x);
     double (*dot)(int64_t n, const wf_real *x, const wf_real *y);
     wf_real (*max)(int64_t n, const wf_real *x); /* n >= 1; NaN if one is NaN */
-    /* y[j] (+)= sum over i of x[i * stride + j], i < rows, j < d */
+    /* y[j] (+)= sum over i of x[i * stride + j], i < rows, j < d; groups of 32 rows in wf_real, the groups in double */
     void (*sum_rows)(int64_t rows, int64_t d, const wf_real *x, int64_t stride, bool add, wf_real *y);
     /* Index of the first element that is not finite, or -1. */
     int64_t (*find_nonfinite)(int64_t n, const wf_real *x);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* wf_array_sum. Dimensions are sorted by the strides of src, so that the innermost walks through memory, and merged where both arrays
+ * allow it. Three cases remain:
+ *
+ *   columns  the innermost is contiguous in both and kept: rows of src are added up by the kernel sum_rows_at
+ *   runs     the innermost is contiguous in src and summed over: each run is one call of the kernel sum, in double
+ *   others   element by element, in double
+ *
+ * What is added to one element of dst is cut into blocks by its number of elements; the blocks' sums are added up in order. */
+#include <weft/internal/kernels.h>
+#include <weft/internal/scratch.h>
+
+enum {
+    ROWS = 64, /* of a block, or more by powers of two, so that there are not many blocks, up to */
+    MOST_ROWS = 1024,
+    COLUMNS = 1024,  /* of a piece of a row */
+    ELEMENTS = 16384 /* of a block of runs; that a thread takes at a time, at least */
+};
+
+struct dim {
+    int64_t n, from, to; /* strides in elements of src and dst; to is 0 where it is summed over */
+};
+
+/* Dimensions in the order in which they are counted, the innermost first. */
+struct dims {
+    int count;
+    struct dim d[WF_MAX_DIMS];
+};
+
+struct sum {
+    wf_real *dst;
+    const wf_real *src;
+    double scale;
+    bool add;
+    struct dims kept, summed; /* without the row or the run */
+    struct dim inner;         /* the row or the run */
+    int64_t places, terms;    /* products of the sizes of kept and of summed */
+    int64_t block, blocks;    /* terms of a block, blocks of a place; where a run is cut, pieces > 1 of a term are the blocks */
+    int64_t pieces;           /* of a row or of a run */
+    void *partial;            /* [places][blocks][row] of wf_real, or [places][blocks] of double; NULL: one block, written to dst */
+};
+
+/* Where a running index lies in both arrays. */
+struct place {
+    int64_t index[WF_MAX_DIMS], from, to;
+};
+
+static struct place place_at(const struct dims *dims, int64_t i)
+{
+    struct place p = {.from = 0};
+    for (int k = 0; k < dims->count; k++) {
+        p.index[k] = i % dims->d[k].n;
+        i /= dims->d[k].n;
+        p.from += p.index[k] * dims->d[k].from;
+        p.to += p.index[k] * dims->d[k].to;
+    }
+    return p;
+}
+
+static void next_place(const struct dims *dims, struct place *p)
+{
+    for (int k = 0; k < dims->count; k++) {
+        const struct dim *d = &dims->d[k];
+        p->from += d->from;
+        p->to += d->to;
+        if (++p->index[k] < d->n)
+            return;
+        p->from -= d->n * d->from;
+        p->to -= d->n * d->to;
+        p->index[k] = 0;
+    }
+}
+
+/* The sum of a place, written or added to dst. */
+static void put(const struct sum *s, wf_real *dst, double sum)
+{
+    *dst = s->add ? (wf_real)((double)*dst + s->scale * sum) : (wf_real)(s->scale * sum);
+}
+
+/* --- columns ------------------------------------------------------------------------------------------------------- */
+
+/* y (+)= scale * the sum of the rows x + offset[i]; where offset is NULL, of partial sums x + i * stride. */
+static void add_rows(const struct sum *s, int64_t rows, int64_t columns, const wf_real *x, int64_t stride, const int64_t *offset,
+                     wf_real *y)
+{
+    wf_real scaled[COLUMNS], *to = s->scale == 1 ? y : scaled;
+    if (offset)
+        wf_kernel->internal->sum_rows_at(rows, columns, x, offset, to == y && s->add, to);
+    else
+        wf_kernel->internal->sum_partials(rows, columns, x, stride, to == y && s->add, to);
+    if (to != y && s->add)
+        wf_kernel->axpy(columns, (wf_real)s->scale, scaled, y);
+    else if (to != y)
+        wf_kernel->affine(columns, (wf_real)s->scale, 0, scaled, y);
+}
+
+static int64_t piece_length(int64_t all, int64_t piece, int64_t length)
+{
+    return all - piece * length < length ? all - piece * length : length;
+}
+
+static void column_block(void *ctx, int64_t begin, int64_t end)
+{
+    const struct sum *s = ctx;
+    int64_t offset[MOST_ROWS], known = -1, rows = 0;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t piece = unit % s->pieces, at = unit / s->pieces, block = at % s->blocks;
+        if (block != known) {
+            struct place term = place_at(&s->summed, block * s->block);
+            rows = piece_length(s->terms, block, s->block);
+            for (int64_t i = 0; i < rows; i++, next_place(&s->summed, &term))
+                offset[i] = term.from;
+            known = block;
+        }
+        const int64_t column = piece * COLUMNS, columns = piece_length(s->inner.n, piece, COLUMNS);
+        const struct place p = place_at(&s->kept, at / s->blocks);
+        const wf_real *x = s->src + p.from + column;
+        if (s->partial)
+            wf_kernel->internal->sum_rows_at(rows, columns, x, offset, false, (wf_real *)s->partial + at * s->inner.n + column);
+        else
+            add_rows(s, rows, columns, x, 0, offset, s->dst + p.to + column);
+    }
+}
+
+static void combine_columns(void *ctx, int64_t begin, int64_t end)
+{
+    const struct sum *s = ctx;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t column = unit % s->pieces * COLUMNS, d = s->inner.n;
+        const wf_real *x = (const wf_real *)s->partial + unit / s->pieces * s->blocks * d + column;
+        add_rows(s, s->blocks, piece_length(d, unit % s->pieces, COLUMNS), x, d, NULL,
+                 s->dst + place_at(&s->kept, unit / s->pieces).to + column);
+    }
+}
+
+static wf_status sum_columns(struct sum *s)
+{
+    const int64_t d = s->inner.n, width = d < COLUMNS ? d : COLUMNS;
+    s->pieces = (d - 1) / COLUMNS + 1;
+    s->block = ROWS;
+    while (s->terms / s->block > 256 && s->block < MOST_ROWS)
+        s->block *= 2;
+    if (s->terms <= 2 * ROWS)
+        s->block = s->terms;
+    s->blocks = (s->terms - 1) / s->block + 1;
+    if (s->blocks > 1 && !(s->partial = wf_scratch(WF_SCRATCH_SUM, (size_t)(s->places * s->blocks * d) * sizeof(wf_real))))
+        return WF_ERR_MEMORY;
+    const double cost = 0.05 * (double)s->places * (double)d;
+    wf_parallel_ranges(s->places * s->blocks * s->pieces, ELEMENTS / (s->block * width + 1) + 1, cost * (double)s->terms, column_block, s);
+    if (s->partial)
+        wf_parallel_ranges(s->places * s->pieces, ELEMENTS / (s->blocks * width + 1) + 1, cost * (double)s->blocks, combine_columns, s);
+    return WF_OK;
+}
+
+/* --- runs and others ------------------------------------------------------------------------------------------------ */
+
+static double run_sum(const struct sum *s, const wf_real *x, int64_t n)
+{
+    if (s->inner.from == 1)
+        return wf_kernel->sum(n, x);
+    if (s->inner.from == 0) /* a repeated element */
+        return (double)n * (double)x[0];
+    double sum[4] = {0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int k = 0; k < 4; k++)
+            sum[k] += (double)x[(i + k) * s->inner.from];
+    for (; i < n; i++)
+        sum[0] += (double)x[i * s->inner.from];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static void run_block(void *ctx, int64_t begin, int64_t end)
+{
+    const struct sum *s = ctx;
+    struct place p = place_at(&s->kept, begin / s->blocks);
+    for (int64_t unit = begin, block = begin % s->blocks; unit < end; unit++) {
+        double sum = 0;
+        if (s->pieces > 1) {
+            const int64_t piece = block % s->pieces;
+            const wf_real *x = s->src + p.from + place_at(&s->summed, block / s->pieces).from + piece * ELEMENTS * s->inner.from;
+            sum = run_sum(s, x, piece_length(s->inner.n, piece, ELEMENTS));
+        } else {
+            struct place term = place_at(&s->summed, block * s->block);
+            for (int64_t i = piece_length(s->terms, block, s->block); i > 0; i--, next_place(&s->summed, &term))
+                sum += run_sum(s, s->src + p.from + term.from, s->inner.n);
+        }
+        if (s->partial)
+            ((double *)s->partial)[unit] = sum;
+        else
+            put(s, s->dst + p.to, sum);
+        if (++block == s->blocks) {
+            block = 0;
+            next_place(&s->kept, &p);
+        }
+    }
+}
+
+static wf_status sum_runs(struct sum *s)
+{
+    const int64_t n = s->inner.n;
+    s->pieces = (n - 1) / ELEMENTS + 1;
+    s->block = s->pieces > 1 ? 1 : (ELEMENTS - 1) / n + 1;
+    s->blocks = s->pieces > 1 ? s->terms * s->pieces : (s->terms - 1) / s->block + 1;
+    if (s->blocks > 1 && !(s->partial = wf_scratch(WF_SCRATCH_SUM, (size_t)(s->places * s->blocks) * sizeof(double))))
+        return WF_ERR_MEMORY;
+    const int64_t terms = s->block < s->terms ? s->block : s->terms, length = terms * (n < ELEMENTS ? n : ELEMENTS);
+    const double cost = (s->inner.from == 1 ? 0.05 : 1) * (double)s->places * (double)s->terms * (double)n;
+    wf_parallel_ranges(s->places * s->blocks, ELEMENTS / (length + 1) + 1, cost, run_block, s);
+    struct place p = place_at(&s->kept, 0);
+    for (int64_t i = 0; s->partial && i < s->places; i++, next_place(&s->kept, &p)) {
+        const double *partial = (const double *)s->partial + i * s->blocks;
+        double sum = 0;
+        for (int64_t k = 0; k < s->blocks; k++)
+            sum += partial[k];
+        put(s, s->dst + p.to, sum);
+    }
+    return WF_OK;
+}
+
+/* --- the patterns --------------------------------------------------------------------------------------------------- */
+
+static int64_t magnitude(int64_t x)
+{
+    return x < 0 ? -x : x;
+}
+
+/* The dimensions of src that are not of size 1: the smallest stride first, neighbours merged. False: dst does not broadcast to src. */
+static bool arrange(const wf_array *dst, const wf_array *src, struct dims *all)
+{
+    for (int d = 0; d < dst->ndim - src->ndim; d++)
+        if (dst->dim[d] != 1)
+            return false;
+    for (int d = src->ndim - 1; d >= 0; d--) {
+        const int t = d + dst->ndim - src->ndim;
+        struct dim x = {src->dim[d], src->stride[d], t >= 0 && dst->dim[t] != 1 ? dst->stride[t] : 0};
+        if (t >= 0 && dst->dim[t] != 1 && dst->dim[t] != x.n)
+            return false;
+        if (x.n == 1)
+            continue;
+        int at = all->count++;
+        for (; at > 0 && magnitude(all->d[at - 1].from) > magnitude(x.from); at--)
+            all->d[at] = all->d[at - 1];
+        all->d[at] = x;
+    }
+    int last = 0;
+    for (int k = 1; k < all->count; k++) {
+        struct dim *low = &all->d[last], x = all->d[k];
+        if ((low->to == 0) == (x.to == 0) && x.from == low->from * low->n && x.to == low->to * low->n)
+            low->n *= x.n;
+        else
+            all->d[++last] = x;
+    }
+    all->count = all->count ? last + 1 : 0;
+    return true;
+}
+
+static void append(struct dims *dims, int64_t *count, struct dim d)
+{
+    dims->d[dims->count++] = d;
+    *count *= d.n;
+}
+
+/* The sum of nothing. */
+static wf_status nothing(const wf_array *dst, bool add)
+{
+    static const wf_real zero;
+    wf_shape shape = wf_array_shape(dst);
+    wf_array none = wf_array_dense((void *)&zero, WF_REAL, &(wf_shape){0});
+    none = wf_array_expand(&none, &shape);
+    if (!add)
+        wf_array_copy(dst, &none);
+    return WF_OK;
+}
+
+wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add)
+{
+    if (dst->dtype != WF_REAL || src->dtype != WF_REAL)
+        return WF_ERR_ARGUMENT;
+    struct sum s = {.dst = dst->data, .src = src->data, .scale = scale, .add = add, .places = 1, .terms = 1, .inner = {1, 1, 0}};
+    struct dims all = {0};
+    if (!arrange(dst, src, &all))
+        return WF_ERR_SHAPE;
+    if (wf_array_count(dst) == 0)
+        return WF_OK;
+    if (wf_array_count(src) == 0)
+        return nothing(dst, add);
+    const bool columns = all.count > 0 && all.d[0].from == 1 && all.d[0].to == 1;
+    int inner = columns ? 0 : -1;
+    for (int k = 0; inner < 0 && k < all.count; k++)
+        if (all.d[k].to == 0)
+            inner = k;
+    for (int k = 0; k < all.count; k++)
+        if (k == inner)
+            s.inner = all.d[k];
+        else if (all.d[k].to == 0)
+            append(&s.summed, &s.terms, all.d[k]);
+        else
+            append(&s.kept, &s.places, all.d[k]);
+    return columns ? sum_columns(&s) : sum_runs(&s);
+}
