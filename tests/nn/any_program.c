@@ -194,6 +194,20 @@ static void save_and_load(struct model *m, struct model *into)
     unlink(path);
 }
 
+/* Norms over both registries, and the schedule, which have no state. */
+static void norms_and_schedules(void)
+{
+    wf_error e = {0};
+    double norm = 0;
+    wf_grads *grads[2] = {wf_registry_grads(models[0].registry), models[1].registry ? wf_registry_grads(models[1].registry) : NULL};
+    int count = (int)below(3);
+    outcome(wf_clip_norm_of(grads, count, any_number(1), below(2) ? &norm : NULL, &e), &e, "wf_clip_norm_of");
+    wf_grad_norm_of(grads, count);
+    const struct wf_schedule s = {
+        .kind = (enum wf_schedule_kind)any_count(3), .peak = any_number(1), .min = any_number(0), .warmup = width(3), .steps = width(9)};
+    wf_schedule_lr(&s, width(below(20)));
+}
+
 static bool match(void *ctx, const char *name, const wf_tensor *parameter)
 {
     return ctx && name[0] == 'a' && wf_ndim(parameter) == 2;
@@ -424,6 +438,8 @@ static void one_pass(void)
         ck_assert(status == WF_OK || *wf_tape_error(tape)->message);
         backwards += status == WF_OK;
     }
+    if (seldom(4))
+        norms_and_schedules();
     for (int64_t k = below(4); k > 0; k--)
         use_registry(any_model());
     wf_alloc_fail_after(-1);
