@@ -38,11 +38,11 @@ void wf_parallel_start(int count)
 struct scratch {
     void *block[WF_SCRATCH_SLOTS];
     size_t size[WF_SCRATCH_SLOTS];
-    unsigned version; /* of `wanted`, when this thread last looked */
-    unsigned told;    /* the same, when this thread's team last looked */
-    int worker;       /* wf_worker() */
+    unsigned version;      /* of `requested`, that this thread has grown its blocks to */
+    unsigned team_version; /* the same, of this thread's team */
+    int worker;            /* wf_worker() */
     bool registered;
-    bool deputy; /* it does the blocks of a whole team, until others can have their turn again */
+    bool serial; /* runs all blocks of a region itself while its threads are kept waiting */
 };
 
 static _Thread_local struct scratch scratch;
@@ -75,13 +75,13 @@ __attribute__((destructor)) static void free_main_scratch(void)
 /* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
  * would otherwise allocate in a later one: so each gets ready at the start of the next region. What a caller asks for that does
  * the team's blocks alone counts too: later the team does them. */
-static _Atomic size_t wanted[WF_SCRATCH_SLOTS];
-static _Atomic unsigned wanted_version;
+static _Atomic size_t requested[WF_SCRATCH_SLOTS];
+static _Atomic unsigned requested_version;
 
 static void *grow(int slot, size_t size)
 {
     struct scratch *s = &scratch;
-    size_t others = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
+    size_t others = atomic_load_explicit(&requested[slot], memory_order_relaxed);
     size = others > size ? others : size;
     if (!s->registered) {
         pthread_once(&once, make_key);
@@ -97,12 +97,12 @@ static void *grow(int slot, size_t size)
 
 static void get_ready(void)
 {
-    unsigned version = atomic_load_explicit(&wanted_version, memory_order_acquire);
+    unsigned version = atomic_load_explicit(&requested_version, memory_order_acquire);
     if (version == scratch.version)
         return;
     scratch.version = version;
     for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
-        size_t size = atomic_load_explicit(&wanted[i], memory_order_relaxed);
+        size_t size = atomic_load_explicit(&requested[i], memory_order_relaxed);
         if (size > scratch.size[i] && grow(i, size))
             memset(scratch.block[i], 0, size); /* the pages too */
     }
@@ -114,7 +114,7 @@ void *wf_scratch(int slot, size_t bytes)
         return NULL;
     struct scratch *s = &scratch;
     bool here = bytes <= s->size[slot] && s->block[slot];
-    size_t known = atomic_load_explicit(&wanted[slot], memory_order_relaxed);
+    size_t known = atomic_load_explicit(&requested[slot], memory_order_relaxed);
     if (here && bytes <= known)
         return s->block[slot];
     /* Steps of a power of two: growing needs come to rest after a few calls. */
@@ -124,10 +124,10 @@ void *wf_scratch(int slot, size_t bytes)
             return NULL;
         size *= 2;
     }
-    if (size > known && (s->deputy || omp_in_parallel())) {
-        while (size > known && !atomic_compare_exchange_weak(&wanted[slot], &known, size))
+    if (size > known && (s->serial || omp_in_parallel())) {
+        while (size > known && !atomic_compare_exchange_weak(&requested[slot], &known, size))
             ;
-        atomic_fetch_add_explicit(&wanted_version, 1, memory_order_release);
+        atomic_fetch_add_explicit(&requested_version, 1, memory_order_release);
     }
     return here ? s->block[slot] : grow(slot, size);
 }
@@ -135,7 +135,7 @@ void *wf_scratch(int slot, size_t bytes)
 void wf_scratch_drop(void)
 {
     for (int i = 0; i < WF_SCRATCH_SLOTS; i++)
-        atomic_store(&wanted[i], 0);
+        atomic_store(&requested[i], 0);
 #pragma omp parallel num_threads(wf_parallel_threads())
     free_scratch(&scratch);
 }
@@ -184,7 +184,7 @@ static int64_t clock_now(void)
 #endif
 }
 
-static void judge(int64_t begin, double cost, bool alone)
+static void adapt_pause(int64_t begin, double cost, bool alone)
 {
     int64_t now = clock_now(), pause = atomic_load_explicit(&next_pause, memory_order_relaxed);
     double took = (double)(now - begin), known = (double)atomic_load_explicit(&pace, memory_order_relaxed), this = PACE * took / cost;
@@ -205,20 +205,21 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
 {
     int count = wf_parallel_threads();
     bool alone =
-        blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel() || scratch.deputy;
+        blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel() || scratch.serial;
     int64_t begin = alone ? 0 : clock_now();
-    unsigned version = atomic_load_explicit(&wanted_version, memory_order_acquire);
-    bool waits = !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed) && version == scratch.told;
-    if (alone || waits) {
-        scratch.deputy |= waits;
+    unsigned version = atomic_load_explicit(&requested_version, memory_order_acquire);
+    bool paused =
+        !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed) && version == scratch.team_version;
+    if (alone || paused) {
+        scratch.serial |= paused;
         for (int64_t block = 0; block < blocks; block++)
             body(ctx, block);
-        scratch.deputy &= !waits;
-        if (waits)
-            judge(begin, cost, true);
+        scratch.serial &= !paused;
+        if (paused)
+            adapt_pause(begin, cost, true);
         return;
     }
-    scratch.told = version;
+    scratch.team_version = version;
     struct share share[MAX_THREADS];
     struct region r = {body, ctx, share, blocks < count ? (int)blocks : count};
     for (int i = 0; i < r.shares; i++) {
@@ -236,7 +237,7 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
             work(&r, thread);
         scratch.worker = 0;
     }
-    judge(begin, cost, false);
+    adapt_pause(begin, cost, false);
 }
 
 int wf_worker(void)

@@ -11,15 +11,15 @@
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe, pf;         /* e and f in whole registers */
-    int64_t keys;           /* that any query attends to */
-    wf_real *k, *v;         /* packed [keys][e], [keys][f] */
-    bool *k_sick, *v_sick;  /* a tile of keys holds a value that is not finite */
-    wf_real *dk, *dv;       /* [keys][pe], [keys][pf] */
-    wf_real *q, *dout;      /* tile of queries [QUERIES][pe], [QUERIES][pf] */
-    wf_real *qt, *dqt;      /* transposed [e][QUERIES]; qt times scale log2 e */
-    wf_real *doutt, *outt;  /* [f][QUERIES] */
-    wf_real *s, *ds, *drop; /* [KEYS][QUERIES] */
+    int64_t pe, pf;                  /* e and f in whole registers */
+    int64_t keys;                    /* that any query attends to */
+    wf_real *k, *v;                  /* packed [keys][e], [keys][f] */
+    bool *k_nonfinite, *v_nonfinite; /* a tile of keys holds a value that is not finite */
+    wf_real *dk, *dv;                /* [keys][pe], [keys][pf] */
+    wf_real *q, *dout;               /* tile of queries [QUERIES][pe], [QUERIES][pf] */
+    wf_real *qt, *dqt;               /* transposed [e][QUERIES]; qt times scale log2 e */
+    wf_real *doutt, *outt;           /* [f][QUERIES] */
+    wf_real *s, *ds, *drop;          /* [KEYS][QUERIES] */
     v_lane *allow;
 };
 
@@ -46,36 +46,37 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
         }
 }
 
-V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_sick, bool dout_sick,
-                       const vr log_sum[QV], const vr d[QV], const int qv)
+V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_nonfinite,
+                       bool dout_nonfinite, const vr log_sum[QV], const vr d[QV], const int qv)
 {
     const struct wf_attention *a = w->a;
     enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
     if (which == ALLOWED_NONE)
         return;
-    bool k_sick = w->k_sick[k0 / KEYS], sick = q_sick || dout_sick || k_sick || w->v_sick[k0 / KEYS];
+    bool k_nonfinite = w->k_nonfinite[k0 / KEYS], nonfinite = q_nonfinite || dout_nonfinite || k_nonfinite || w->v_nonfinite[k0 / KEYS];
     product_rows(keys, qv, a->e, w->k + k0 * a->e, a->e, w->qt, QUERIES, w->s, QUERIES);
     if (a->dq || a->dk)
         product_rows(keys, qv, a->f, w->v + k0 * a->f, a->f, w->doutt, QUERIES, w->ds, QUERIES);
     bool some = which == ALLOWED_SOME;
     if (a->threshold) {
         attention_dropout(a, head, q0, rows, k0, keys, w->drop);
-        if (some || sick)
+        if (some || nonfinite)
             weights_tile(w, some, true, true, keys, log_sum, d, qv);
         else
             weights_tile(w, false, true, false, keys, log_sum, d, qv);
-    } else if (some || sick) {
+    } else if (some || nonfinite) {
         weights_tile(w, some, false, true, keys, log_sum, d, qv);
     } else {
         weights_tile(w, false, false, false, keys, log_sum, d, qv);
     }
     if (a->dv)
-        (dout_sick ? careful_rows_add : product_rows_add)(keys, w->pf / V_LANES, rows, w->s, QUERIES, w->dout, w->pf, w->dv + k0 * w->pf,
-                                                          w->pf);
+        (dout_nonfinite ? masked_rows_add : product_rows_add)(keys, w->pf / V_LANES, rows, w->s, QUERIES, w->dout, w->pf,
+                                                              w->dv + k0 * w->pf, w->pf);
     if (a->dk)
-        (q_sick ? careful_rows_add : product_rows_add)(keys, w->pe / V_LANES, rows, w->ds, QUERIES, w->q, w->pe, w->dk + k0 * w->pe, w->pe);
+        (q_nonfinite ? masked_rows_add : product_rows_add)(keys, w->pe / V_LANES, rows, w->ds, QUERIES, w->q, w->pe, w->dk + k0 * w->pe,
+                                                           w->pe);
     if (a->dq)
-        (k_sick ? careful_columns_add : product_columns_add)(a->e, qv, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
+        (k_nonfinite ? masked_columns_add : product_columns_add)(a->e, qv, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
 }
 
 /* Lane l: the sum of x[l][column] y[l][column], for up to V_LANES rows; 0 beyond. */
@@ -98,8 +99,8 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
-    bool q_sick = !pack_queries(rows, a->e, q, a->q_step, a->scale * V_LOG2_E, w->qt);
-    bool dout_sick = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
+    bool q_nonfinite = !pack_queries(rows, a->e, q, a->q_step, a->scale * V_LOG2_E, w->qt);
+    bool dout_nonfinite = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
     if (a->dk)
         pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
     if (a->dv)
@@ -119,7 +120,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
             ((vr *)(w->dqt + i * QUERIES))[j] = v_set(0);
     int64_t limit = last_limit(a, q0, rows);
     for (int64_t k0 = 0; k0 < limit; k0 += KEYS)
-        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_sick, dout_sick, log_sum, d, qv);
+        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_nonfinite, dout_nonfinite, log_sum, d, qv);
     if (a->dq) {
         for (int64_t i = 0; i < a->e; i++)
 #pragma GCC unroll 16
@@ -152,8 +153,8 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     int64_t keys = last_limit(a, 0, a->queries), tiles = (keys + KEYS - 1) / KEYS;
     w.pe = (a->e + V_LANES - 1) / V_LANES * V_LANES;
     w.pf = (a->f + V_LANES - 1) / V_LANES * V_LANES;
-    w.k_sick = (bool *)take(&scratch, tiles + 1);
-    w.v_sick = w.k_sick + tiles;
+    w.k_nonfinite = (bool *)take(&scratch, tiles + 1);
+    w.v_nonfinite = w.k_nonfinite + tiles;
     w.k = take(&scratch, keys * a->e);
     w.v = take(&scratch, keys * a->f);
     w.dk = take(&scratch, keys * w.pe);
@@ -169,8 +170,8 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     w.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
     for (int64_t i = 0; i < tiles; i++) {
         int64_t k0 = i * KEYS, n = keys - k0 < KEYS ? keys - k0 : KEYS;
-        w.k_sick[i] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w.k + k0 * a->e, a->e);
-        w.v_sick[i] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w.v + k0 * a->f, a->f);
+        w.k_nonfinite[i] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w.k + k0 * a->e, a->e);
+        w.v_nonfinite[i] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w.v + k0 * a->f, a->f);
     }
     memset(w.dk, 0, (size_t)(keys * w.pe) * sizeof *w.dk);
     memset(w.dv, 0, (size_t)(keys * w.pf) * sizeof *w.dv);

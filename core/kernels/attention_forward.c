@@ -11,10 +11,10 @@
 
 struct tile {
     const struct wf_attention *a;
-    const wf_real *k, *v; /* packed [keys][e], [keys][f] */
-    const bool *sick;     /* tile of keys holds a value that is not finite */
-    wf_real *qt, *ot;     /* [e][QUERIES], [f][QUERIES] */
-    wf_real *s, *drop;    /* [KEYS][QUERIES] */
+    const wf_real *k, *v;  /* packed [keys][e], [keys][f] */
+    const bool *nonfinite; /* tile of keys holds a value that is not finite */
+    wf_real *qt, *ot;      /* [e][QUERIES], [f][QUERIES] */
+    wf_real *s, *drop;     /* [KEYS][QUERIES] */
     v_lane *allow;
 };
 
@@ -107,8 +107,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         m[j] = v_set(-V_INF);
         l[j] = v_set(0);
     }
-    bool query_sick = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
-    (void)query_sick; /* a query's NaN stays in its lane */
+    bool query_nonfinite = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
+    (void)query_nonfinite; /* a query's NaN stays in its lane */
     clear_rows(a->f, t->ot, qv);
     for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
         int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
@@ -124,8 +124,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
             attention_dropout(a, head, q0, rows, k0, keys, t->drop);
             multiply_rows(keys, t->s, t->drop, QUERIES, qv);
         }
-        (t->sick[k0 / KEYS] ? careful_columns_add : product_columns_add)(a->f, qv, keys, t->v + k0 * a->f, a->f, t->s, QUERIES, t->ot,
-                                                                         QUERIES);
+        (t->nonfinite[k0 / KEYS] ? masked_columns_add : product_columns_add)(a->f, qv, keys, t->v + k0 * a->f, a->f, t->s, QUERIES, t->ot,
+                                                                             QUERIES);
     }
     vr inverse[QV], log_sum[QV];
     for (int j = 0; j < qv; j++) {
@@ -152,11 +152,11 @@ void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, i
 {
     struct tile t = {.a = a};
     int64_t keys = last_limit(a, begin, end - begin);
-    bool *sick = (bool *)take(&scratch, keys / KEYS + 1);
+    bool *nonfinite = (bool *)take(&scratch, keys / KEYS + 1);
     wf_real *k = take(&scratch, keys * a->e), *v = take(&scratch, keys * a->f);
     t.k = k;
     t.v = v;
-    t.sick = sick;
+    t.nonfinite = nonfinite;
     t.qt = take(&scratch, a->e * QUERIES);
     t.ot = take(&scratch, a->f * QUERIES);
     t.s = take(&scratch, KEYS * QUERIES);
@@ -165,7 +165,7 @@ void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, i
     for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
         int64_t n = keys - k0 < KEYS ? keys - k0 : KEYS;
         pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, k + k0 * a->e, a->e);
-        sick[k0 / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, v + k0 * a->f, a->f);
+        nonfinite[k0 / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, v + k0 * a->f, a->f);
     }
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = begin; q0 < end; q0 += QUERIES)

@@ -10,8 +10,8 @@
 #define LOWER_HALVES(lane, h) ((lane) < (h) ? (lane) : V_LANES + (lane) - (h))
 #define SWAPPED_HALVES(lane, h) (((lane) + (h)) % V_LANES)
 
-/* Looks for values that are not finite: x * 0 is a zero or a NaN, and its bits but the sign are gathered. */
-V_INLINE void look(vi *found, vr x)
+/* Gathers whether values are finite: x * 0 is a zero or a NaN, and its bits but the sign are kept. */
+V_INLINE void note_nonfinite(vi *found, vr x)
 {
     *found |= (vi)(x * 0);
 }
@@ -45,7 +45,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
             vr a = l < rows ? v_load_n(from + l * step, columns, 0) : v_set(0);
             vr b = l + HALF < rows ? v_load_n(from + (l + HALF) * step, columns, 0) : v_set(0);
             r[l] = lower_halves(a, b);
-            look(found, r[l]);
+            note_nonfinite(found, r[l]);
         }
         v_transpose_halves(r);
 #pragma GCC unroll 8
@@ -57,7 +57,7 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++) {
         r[l] = full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0);
-        look(found, r[l]);
+        note_nonfinite(found, r[l]);
     }
     v_transpose(r);
 #pragma GCC unroll 16
@@ -140,12 +140,12 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
     for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
         for (int64_t j = 0; j < whole; j += V_LANES) {
             vr x = v_load(from + j);
-            look(&found, x);
+            note_nonfinite(&found, x);
             v_store(to + j, x);
         }
         if (rest) {
             vr x = v_load_n(from + whole, rest, 0);
-            look(&found, x);
+            note_nonfinite(&found, x);
             v_store_at_most(to + whole, x, to_step - whole);
         }
     }

@@ -123,9 +123,9 @@ static __attribute__((noinline, unused)) void product_columns_add(int64_t rows, 
 
 /* For tiles that hold a NaN or an infinity: the same sums, the same bits, but weights of 0 leave their terms out, so that
  * what is masked contributes nothing. The weights are B here ... */
-static __attribute__((noinline, unused)) void careful_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
-                                                                  int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
-                                                                  int64_t c_step)
+static __attribute__((noinline, unused)) void masked_columns_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a,
+                                                                 int64_t a_step, const wf_real *b, int64_t b_step, wf_real *c,
+                                                                 int64_t c_step)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
@@ -139,8 +139,8 @@ static __attribute__((noinline, unused)) void careful_columns_add(int64_t rows, 
 }
 
 /* ... and A here. */
-static __attribute__((noinline, unused)) void careful_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
-                                                               const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+static __attribute__((noinline, unused)) void masked_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
+                                                              const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {

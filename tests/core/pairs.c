@@ -48,8 +48,20 @@ static void products(const char *isa)
 {
     ck_ok(wf_gemm_use("own", error));
     for (int transposed = 0; transposed < 2; transposed++) {
-        struct wf_gemm g = {.m = ROWS, .n = 33, .k = D, .alpha = 1, .a = x, .a_rs = D, .a_cs = 1, .b = y, .b_rs = 1, .b_cs = D, .c = a,
-                            .c_rs = transposed ? 1 : 33, .c_cs = transposed ? ROWS : 1, .rows_alone = true};
+        struct wf_gemm g = {.m = ROWS,
+                            .n = 33,
+                            .k = D,
+                            .alpha = 1,
+                            .a = x,
+                            .a_rs = D,
+                            .a_cs = 1,
+                            .b = y,
+                            .b_rs = 1,
+                            .b_cs = D,
+                            .c = a,
+                            .c_rs = transposed ? 1 : 33,
+                            .c_cs = transposed ? ROWS : 1,
+                            .rows_alone = true};
         ck_assert_int_eq(wf_gemm(&g), WF_OK);
         for (int i = 0; i < ROWS; i++) {
             struct wf_gemm one = g;
@@ -70,8 +82,21 @@ static void attention(const char *isa)
 {
     for (int e = 1; e <= 33; e += 4)
         for (int t = 1; t <= ROWS; t += 37) {
-            struct wf_attention p = {.queries = t, .keys = ROWS, .all_keys = ROWS, .e = e, .f = e, .heads = 1, .q = x, .k = y, .v = x,
-                                     .q_step = D, .k_step = D, .v_step = D, .out = a, .out_step = e, .scale = (wf_real)0.3,
+            struct wf_attention p = {.queries = t,
+                                     .keys = ROWS,
+                                     .all_keys = ROWS,
+                                     .e = e,
+                                     .f = e,
+                                     .heads = 1,
+                                     .q = x,
+                                     .k = y,
+                                     .v = x,
+                                     .q_step = D,
+                                     .k_step = D,
+                                     .v_step = D,
+                                     .out = a,
+                                     .out_step = e,
+                                     .scale = (wf_real)0.3,
                                      .first_limit = ROWS - t + 1};
             wf_real *scratch = wf_alloc((size_t)wf_attention_forward_scratch(ROWS, e, e) * sizeof *scratch);
             ck_assert_ptr_nonnull(scratch);
