@@ -15,6 +15,6 @@ double wf_schedule_lr(const struct wf_schedule *s, int64_t step)
         return s->peak * (t + 1) / (w + 1);
     if (s->kind == WF_SCHEDULE_CONSTANT)
         return s->peak;
-    double whole = (double)(s->steps - s->warmup), done = whole > 0 ? fmin((t - w) / whole, 1) : 1;
+    double whole = (double)s->steps - w, done = whole > 0 ? fmin((t - w) / whole, 1) : 1;
     return s->min + 0.5 * (1 + cos(acos(-1.0) * done)) * (s->peak - s->min);
 }

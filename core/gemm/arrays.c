@@ -20,6 +20,8 @@ static wf_status check(const wf_array *a, const wf_array *b, const wf_array *out
     if (a->dtype != WF_REAL || b->dtype != WF_REAL || out->dtype != WF_REAL)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the product of %s and %s into %s: all three must be %s", wf_dtype_name(a->dtype),
                             wf_dtype_name(b->dtype), wf_dtype_name(out->dtype), wf_dtype_name(WF_REAL));
+    if ((!a->data && wf_array_count(a) > 0) || (!b->data && wf_array_count(b) > 0) || (!out->data && wf_array_count(out) > 0))
+        return wf_error_set(error, WF_ERR_MEMORY, "a product's operand or result is NULL, as of a temporary for which there was no memory");
     return WF_OK;
 }
 

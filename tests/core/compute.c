@@ -149,6 +149,10 @@ START_TEST(matmul_refuses)
     ck_fails(wf_array_matmul(&vector, &b, &out, error, 0), WF_ERR_SHAPE, "does not fit");
     ck_fails(wf_array_matmul(&batch, &b, &out, error, 0), WF_ERR_SHAPE, "does not fit");
     ck_fails(wf_array_matmul(&a, &ids, &out, error, 0), WF_ERR_ARGUMENT, "all three must be");
+    wf_array absent = out;
+    absent.data = NULL; /* a temporary without memory */
+    ck_fails(wf_array_matmul(&a, &b, &absent, error, 0), WF_ERR_MEMORY, "is NULL");
+    ck_ok(wf_array_matmul_with(&a, &b, &out, NULL, error));
 }
 END_TEST
 

@@ -82,7 +82,7 @@ struct wf_matmul_options {
 /* out = scale a b + bias (+ out): a [..., m, k], b [..., k, n], out [..., m, n], all WF_REAL with any strides, so that transposed views
  * cost no copy. Batch dimensions of a and b broadcast to those of out. In parallel; from inside a body of wf_parallel serially, with the
  * same bits. out overlaps neither a nor b and shows no element twice. WF_ERR_ARGUMENT or WF_ERR_SHAPE: the operands do not fit;
- * WF_ERR_MEMORY: no memory for packing, out then holds anything. */
+ * WF_ERR_MEMORY: no memory for packing, out then holds anything; or data that are NULL, where nothing happens. */
 WF_API wf_status wf_array_matmul_with(const wf_array *a, const wf_array *b, const wf_array *out, const struct wf_matmul_options *options,
                                       wf_error *error) WF_CHECKED;
 #ifndef __cplusplus
