@@ -200,8 +200,8 @@ static inline bool tape_records(const wf_tape *tape)
 }
 
 /* threads.c */
-void threads_enlist(wf_tape *tape);
-void threads_strike(wf_tape *tape);
+void threads_add_tape(wf_tape *tape);
+void threads_remove_tape(wf_tape *tape);
 wf_tape *tape_latest(void);   /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
 extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
 

@@ -31,7 +31,7 @@ wf_tape *wf_tape_new_abi(uint32_t abi, wf_error *error)
     }
     tape->poison = lost_poison;
     tape->poison.tape = tape;
-    threads_enlist(tape);
+    threads_add_tape(tape);
     wf_tape_reset(tape, WF_INFER);
     return tape;
 }
@@ -47,7 +47,7 @@ void wf_tape_free(wf_tape *tape)
 {
     if (!tape)
         return;
-    threads_strike(tape);
+    threads_remove_tape(tape);
     for (int i = 0; i < TENSOR_SETS; i++)
         set_free(&tape->set[i]);
     set_free(&tape->leaves);

@@ -16,7 +16,7 @@ static _Thread_local struct {
     uint64_t serial;
 } latest;
 
-void threads_enlist(wf_tape *tape)
+void threads_add_tape(wf_tape *tape)
 {
     pthread_mutex_lock(&lock);
     tape->serial = ++serials;
@@ -25,7 +25,7 @@ void threads_enlist(wf_tape *tape)
     pthread_mutex_unlock(&lock);
 }
 
-void threads_strike(wf_tape *tape)
+void threads_remove_tape(wf_tape *tape)
 {
     pthread_mutex_lock(&lock);
     wf_tape **link = &all;

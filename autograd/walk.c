@@ -32,7 +32,7 @@ static void operand_done(wf_tape *tape, wf_tensor *x, bool read, bool need)
 }
 
 /* After a node's last backward: what it saved and values that only it still read are free, and whoever waits for a parameter's gradient
- * (an all-reduce) is told when it is complete. */
+ * (an all-reduce) is called when it is complete. */
 static void node_done(wf_tape *tape, const struct node *node)
 {
     unsigned reads = values_read(node->op);

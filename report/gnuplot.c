@@ -247,7 +247,7 @@ static char *first_complaint(char *text)
     return first;
 }
 
-static wf_status judge(int end, char *complaint, int64_t drawn, wf_error *error)
+static wf_status exit_status(int end, char *complaint, int64_t drawn, wf_error *error)
 {
     char quoted[WF_QUOTE_SIZE];
     if (end == 0 && drawn > 0)
@@ -283,7 +283,7 @@ wf_status gnuplot_run(const struct wf_string *script, struct wf_string *out, wf_
     if (status == WF_OK)
         status = run(arguments, mended.data ? &mended : script, &drawn, &end, &complaint, error);
     if (status == WF_OK)
-        status = judge(end, complaint.data, drawn.length, error);
+        status = exit_status(end, complaint.data, drawn.length, error);
     /* gnuplot writes < and & of texts as XML wants them, but not the > of "]]>", which then is no XML */
     if (status == WF_OK && svg && !strstr(drawn.data, "<![CDATA["))
         label_replace(out, drawn.data, "]]>", "]]&gt;");

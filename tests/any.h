@@ -5,6 +5,7 @@
 #define TESTS_ANY_H
 
 #include <math.h>
+#include <sys/resource.h>
 
 #include <weft/nn.h>
 #include <weft/random.h>
@@ -17,7 +18,15 @@ static wf_rng any_rng;
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1";
+    return "allocator_may_return_null=1:max_allocation_size_mb=2048";
+}
+
+/* Shapes of gibibytes fail for want of memory; else a long run would take what the machine has. */
+__attribute__((constructor)) static void limit_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes of addresses */
+    (void)setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)4 << 30, (rlim_t)4 << 30});
+#endif
 }
 
 static inline int64_t below(int64_t n)

@@ -132,8 +132,8 @@ struct search {
     struct scratch *s;
     const char *text;
     int64_t length, window, steps;
-    int64_t careful; /* positions before this are tried one by one */
-    double end;      /* of the time for it; 0: it did not begin */
+    int64_t one_by_one; /* positions before this are tried one by one */
+    double end;         /* of the time for it; 0: it did not begin */
 };
 
 /* Looks for a match from text[at] on, or at text[at] only: its bounds are in the match data, or PCRE2's error. */
@@ -167,7 +167,7 @@ static int next_match(struct search *q, int64_t *at)
     q->window = WINDOW;
     q->steps = STEPS;
     for (;;) {
-        bool here = *at < q->careful;
+        bool here = *at < q->one_by_one;
         int code = attempt(q, *at, here), size = 1;
         if (code == PCRE2_ERROR_NOMATCH) {
             if (!here && q->length - *at <= q->window)
@@ -185,7 +185,7 @@ static int next_match(struct search *q, int64_t *at)
             if (!here && partial)
                 *at = (int64_t)pcre2_get_startchar(q->s->match_data);
             if (!here)
-                q->careful = partial ? *at + 1 : *at + q->window;
+                q->one_by_one = partial ? *at + 1 : *at + q->window;
             if ((here || partial) && !grow(q, partial))
                 return PCRE2_ERROR_MATCHLIMIT;
         } else {
