@@ -66,7 +66,7 @@ grep -q 'continues from here' log || failed "nothing of --resume: $(tail -1 log)
 [ -f first/state.safetensors ] || failed 'nothing was saved'
 # shellcheck disable=SC2086
 stopped INT 130 log 'parameters' "$weft" train char-rms --train "$story" --valid long.txt --out valid --steps 1000 $small --set valid_every=1 \
-    --set context=256
+    --set context=256 --set valid_tokens=0
 [ "$(grep -c '"event":"valid"' valid/metrics.jsonl)" = 0 ] || failed 'the validation was not interrupted: the test needs a longer text'
 "$weft" inspect valid/state.safetensors >/dev/null 2>err || failed "no state after a validation that was interrupted: $(cat err)"
 
