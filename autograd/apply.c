@@ -41,14 +41,14 @@ wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...)
 
 wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape)
 {
-    return wf_array_dense(NULL, dtype, shape);
+    return wf_array_contiguous(NULL, dtype, shape);
 }
 
 wf_array wf_call_like(const wf_call *c, const wf_array *a)
 {
     (void)c;
     wf_shape shape = wf_array_shape(a);
-    return wf_array_dense(NULL, WF_REAL, &shape);
+    return wf_array_contiguous(NULL, WF_REAL, &shape);
 }
 
 void *wf_tape_memory(wf_tape *tape, size_t bytes)
@@ -62,7 +62,7 @@ void *wf_tape_memory(wf_tape *tape, size_t bytes)
 wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
 {
     struct call_state *state = c->internal;
-    wf_array a = wf_array_dense(NULL, dtype, shape);
+    wf_array a = wf_array_contiguous(NULL, dtype, shape);
     size_t bytes;
     if (!wf_shape_bytes(dtype, shape, &bytes)) {
         wf_call_fail(c, WF_ERR_SHAPE, "a temporary array is invalid or too large: make the operands smaller");
@@ -77,15 +77,15 @@ wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
     return a;
 }
 
-wf_array wf_call_dense(wf_call *c, const wf_array *a)
+wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
 {
-    if (wf_array_is_dense(a))
+    if (wf_array_is_contiguous(a))
         return *a;
     wf_shape shape = wf_array_shape(a);
-    wf_array dense = wf_call_temp(c, a->dtype, &shape);
-    if (dense.data)
-        wf_array_copy(&dense, a);
-    return dense;
+    wf_array contiguous = wf_call_temp(c, a->dtype, &shape);
+    if (contiguous.data)
+        wf_array_copy(&contiguous, a);
+    return contiguous;
 }
 
 /* What the op's functions are given, but for outputs and saved arrays. */
@@ -201,8 +201,8 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     *buffer = pool_take(c->tape, bytes);
     if (!*buffer)
         return false;
-    if (!wf_array_is_dense(a)) /* the shape function set dims, but no strides */
-        *a = wf_array_dense(NULL, a->dtype, &shape);
+    if (!wf_array_is_contiguous(a)) /* the shape function set dims, but no strides */
+        *a = wf_array_contiguous(NULL, a->dtype, &shape);
     a->data = (*buffer)->data;
     return true;
 }
@@ -373,7 +373,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
                             wf_name_of(x));
     if (x->apart)
         return wf_tape_fail(tape, WF_ERR_STATE,
-                            "%s: '%s' is a view with repeated elements that needs a gradient: call wf_dense on it first", name,
+                            "%s: '%s' is a view with repeated elements that needs a gradient: call wf_contiguous on it first", name,
                             wf_name_of(x));
     const bool needs_grad = x->needs_grad && !tape->no_grad;
     if (needs_grad && may_repeat(view))

@@ -74,7 +74,7 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     struct node *last = tape->last;
     wf_real one = 1;
     wf_shape shape = wf_array_shape(&x->a);
-    wf_array scalar = wf_array_dense(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
+    wf_array scalar = wf_array_contiguous(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
     wf_keep(x);
     if (o->gradient)
         wf_keep(o->gradient);

@@ -105,12 +105,12 @@ static wf_tensor *take(wf_tape *tape, wf_tensor *x)
     wf_shape shape = wf_array_shape(&from);
     wf_tensor *g = tape_new_tensor(tape);
     struct buffer *b = x->grad_buffer;
-    const bool whole = b->refs == 1 && from.data == b->data && wf_array_is_dense(&from);
+    const bool whole = b->refs == 1 && from.data == b->data && wf_array_is_contiguous(&from);
     if (g && !whole)
         b = pool_take(tape, (size_t)wf_array_count(&from) * sizeof(wf_real));
     if (!g || !b)
         return &tape->poison;
-    g->a = wf_array_dense(b->data, WF_REAL, &shape);
+    g->a = wf_array_contiguous(b->data, WF_REAL, &shape);
     if (!whole) {
         wf_array_copy(&g->a, &from);
         pool_release(tape, x->grad_buffer);

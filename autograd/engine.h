@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the engine share; nothing outside autograd/ includes it.
  *
- * A tensor is a value (strided array) and its place in the record. Ops make root tensors, dense, each in a buffer of its
+ * A tensor is a value (strided array) and its place in the record. Ops make root tensors, contiguous, each in a buffer of its
  * own. A view points into its base's buffer and has no record. Gradients belong to roots: what flows into a view is
  * written into the same place of its root's gradient, whose layout is that of the root's value. So slices of one parent
  * need no assembling, and a view needs no backward. Where a view shows elements more than once (wf_expand), their gradients
@@ -42,7 +42,7 @@ struct wf_tensor {
     bool wanted;                    /* wf_gradients was asked for its gradient, and is running */
     bool held;                      /* a view, as retain, during wf_gradients */
     bool inside;                    /* made in a wf_checkpoint that came to its end, and not its result */
-    bool apart;                     /* a recorded view: holds its own gradient, dense, so that there can be no views of it */
+    bool apart;                     /* a recorded view: holds its own gradient, contiguous, so that there can be no views of it */
     bool recorded;                  /* a record has it as an input */
     bool released;                  /* the value's memory was given away */
     bool dismissed;                 /* by wf_release: only recorded backwards read it */
@@ -245,7 +245,7 @@ extern const wf_op op_retained_view; /* the record of a view whose gradient is h
 bool slab_of(wf_tape *tape, const struct wf_parameter_info *info, wf_grads **grads);
 /* Of a leaf, before its gradient is written: where it lies, and whether there is one to add to. NULL: the tape has the error. */
 wf_real *slab_target(wf_tape *tape, const struct wf_parameter_info *info, bool **valid);
-wf_real *slab_gradient(const struct wf_parameter_info *info); /* dense; NULL where the slab holds none */
+wf_real *slab_gradient(const struct wf_parameter_info *info); /* contiguous; NULL where the slab holds none */
 
 /* walk.c: over records, newest first. */
 void records_give_up(wf_tape *tape, struct node *last); /* the values of results that no backward reads */

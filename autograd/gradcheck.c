@@ -146,15 +146,15 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
             return wf_tape_status(k->tape, k->error);
         for (int64_t j = 0; j < count; j++)
             data[j] = NAN; /* what lies around a slice must never be read */
-        wf_array view = operand_view(in, layout, wf_array_dense(data, WF_REAL, &shape)),
-                 value = wf_array_dense(in->value, WF_REAL, &in->shape);
+        wf_array view = operand_view(in, layout, wf_array_contiguous(data, WF_REAL, &shape)),
+                 value = wf_array_contiguous(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);
         leaf[i] = wf_input(k->tape, data, &shape, need >> i & 1);
         operand[i] = k->routed ? wf_scale(leaf[i], 1) : leaf[i];
         if (wf_view(operand[i], &view) != WF_OK)
             return wf_tape_status(k->tape, k->error);
         view = operand_view(in, layout, view);
-        if (layout != LAYOUT_DENSE)
+        if (layout != LAYOUT_CONTIGUOUS)
             operand[i] = wf_apply_view("view", operand[i], &view);
     }
     return WF_OK;
@@ -197,7 +197,7 @@ wf_status check_backward(struct check *k, const char *situation, wf_tensor *cons
 wf_status check_plain_run(struct check *k)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK)
         return status;
     /* The other runs are compared with this one, where all values that the op may read are in place. */
@@ -205,10 +205,10 @@ wf_status check_plain_run(struct check *k)
     if (wf_read(y, k->result, k->results) != WF_OK || wf_backward(loss) != WF_OK)
         return check_status(k, "plain run");
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
-        wf_array grad, to = wf_array_dense(k->in[i].grad, WF_REAL, &k->in[i].shape);
+        wf_array grad, to = wf_array_contiguous(k->in[i].grad, WF_REAL, &k->in[i].shape);
         if (!check_is_real(&k->in[i]))
             continue;
-        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &grad);
+        status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &grad);
         if (status == WF_OK)
             wf_array_copy(&to, &grad);
     }
@@ -219,7 +219,7 @@ wf_status check_plain_run(struct check *k)
 static wf_status evaluate(struct check *k, double *f)
 {
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
+    wf_status status = check_operands(k, k->mode, 0, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), k->moved, k->results) != WF_OK)
         status = wf_tape_status(k->tape, k->error);
     *f = 0;

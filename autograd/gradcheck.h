@@ -6,7 +6,7 @@
 #include <weft/gradcheck.h>
 
 /* How an operand lies in memory. */
-enum layout { LAYOUT_DENSE, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
+enum layout { LAYOUT_CONTIGUOUS, LAYOUT_TRANSPOSED, LAYOUT_SLICED, LAYOUT_BROADCAST, LAYOUTS };
 
 /* The context of a check of an op. */
 struct applied {
@@ -24,7 +24,7 @@ struct check_input {
         int32_t *ids;
         bool *bools;
     };
-    wf_real *grad; /* analytic, dense */
+    wf_real *grad; /* analytic, contiguous */
     int64_t count;
 };
 
@@ -55,7 +55,7 @@ void check_end(struct check *k);
 wf_real *check_memory(struct check *k, int64_t count);
 /* The tape's error, with the situation before it. */
 wf_status check_status(struct check *k, const char *situation);
-/* Makes the operands on the tape: leaf[i] are the dense tensors behind them. */
+/* Makes the operands on the tape: leaf[i] are the contiguous tensors behind them. */
 wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layout layout, wf_tensor *leaf[], wf_tensor *operand[]);
 /* The gradient of leaf, seen in the operand's shape. */
 wf_status check_leaf_grad(struct check *k, int input, enum layout layout, wf_tensor *leaf, wf_array *out);

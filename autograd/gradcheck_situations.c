@@ -132,7 +132,7 @@ static wf_status only_declared_values(struct check *k, unsigned real)
     unsigned reads = values_read(op);
     wf_status status = WF_OK;
     for (unsigned need = real; need; need = (need - 1) & real)
-        for (int layout = LAYOUT_DENSE; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_DENSE); layout++)
+        for (int layout = LAYOUT_CONTIGUOUS; layout <= (need == real ? LAYOUT_SLICED : LAYOUT_CONTIGUOUS); layout++)
             for (int i = OUTPUT; i < k->inputs && status == WF_OK; i++)
                 if (i == OUTPUT ? !(reads & WF_READS_OUTPUT(0)) && !op->view /* input 0's value */
                                 : !(reads & WF_READS_INPUT(i)) && k->in[i].count > 0)
@@ -147,7 +147,7 @@ static wf_status with_neighbours(struct check *k, bool before)
 {
     const char *situation = before ? "inputs used before as well, gradient of the result shared" : "inputs used after as well";
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
-    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK)
         return status;
     wf_tensor *other = NULL, *neighbour = NULL;
@@ -185,7 +185,7 @@ static wf_status with_neighbours(struct check *k, bool before)
             return WF_ERR_MEMORY;
         for (int64_t j = 0; j < k->in[i].count; j++)
             expected[j] = k->in[i].grad[j] + 3;
-        status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &grad);
+        status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &grad);
         if (status == WF_OK)
             status = same(k, situation, "gradient of input", i, &grad, expected);
     }
@@ -202,16 +202,18 @@ static wf_status same_operand_twice(struct check *k, int i, int j)
     wf_real *sum = check_memory(k, k->in[i].count);
     if (!sum)
         return WF_ERR_MEMORY;
-    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand)) != WF_OK ||
-        (status = check_backward(k, situation, operand)) != WF_OK || (status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a)) != WF_OK ||
-        (status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &b)) != WF_OK)
+    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand)) != WF_OK ||
+        (status = check_backward(k, situation, operand)) != WF_OK ||
+        (status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &a)) != WF_OK ||
+        (status = check_leaf_grad(k, j, LAYOUT_CONTIGUOUS, leaf[j], &b)) != WF_OK)
         return status;
     for (int64_t n = 0; n < k->in[i].count; n++)
         sum[n] = (wf_real)(at(&a, n) + at(&b, n));
-    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand)) != WF_OK)
+    if ((status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand)) != WF_OK)
         return status;
     operand[j] = operand[i];
-    if ((status = check_backward(k, situation, operand)) != WF_OK || (status = check_leaf_grad(k, i, LAYOUT_DENSE, leaf[i], &a)) != WF_OK)
+    if ((status = check_backward(k, situation, operand)) != WF_OK ||
+        (status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &a)) != WF_OK)
         return status;
     return same(k, situation, "gradient of input", i, &a, sum);
 }
@@ -222,11 +224,11 @@ static wf_status broadcast_operand(struct check *k, int i)
     wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
     wf_array view;
     wf_real *result = check_memory(k, k->results);
-    wf_status status = result ? check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand) : WF_ERR_MEMORY;
+    wf_status status = result ? check_operands(k, k->mode, 0, LAYOUT_CONTIGUOUS, leaf, operand) : WF_ERR_MEMORY;
     if (status == WF_OK && wf_read(k->fn(k->ctx, k->tape, operand), result, k->results) != WF_OK)
         return check_status(k, "repeated rows");
     if (status == WF_OK)
-        status = check_operands(k, k->mode, 0, LAYOUT_DENSE, leaf, operand);
+        status = check_operands(k, k->mode, 0, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK || wf_view(leaf[i], &view) != WF_OK)
         return status;
     view.stride[0] = 0;
@@ -236,7 +238,7 @@ static wf_status broadcast_operand(struct check *k, int i)
     return same(k, "operand with a stride of 0", "result", 0, &view, result);
 }
 
-/* Input i, whose rows are all the same, as one row that wf_expand repeats: results and gradients are those of the dense input, the
+/* Input i, whose rows are all the same, as one row that wf_expand repeats: results and gradients are those of the contiguous input, the
  * row's gradient the sum of its rows'. */
 static wf_status expanded_operand(struct check *k, int i)
 {
@@ -245,7 +247,7 @@ static wf_status expanded_operand(struct check *k, int i)
     wf_real *expected[WF_MAX_INPUTS] = {NULL};
     double terms[WF_MAX_INPUTS] = {0};
     wf_array grad;
-    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+    wf_status status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status == WF_OK)
         status = check_backward(k, situation, operand);
     for (int j = 0; j < k->inputs && status == WF_OK; j++) {
@@ -254,14 +256,14 @@ static wf_status expanded_operand(struct check *k, int i)
             continue;
         if (!(expected[j] = check_memory(k, row)))
             return WF_ERR_MEMORY;
-        status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &grad);
+        status = check_leaf_grad(k, j, LAYOUT_CONTIGUOUS, leaf[j], &grad);
         for (int64_t n = 0; n < count && status == WF_OK; n++) {
             expected[j][n % row] = (wf_real)((n < row ? 0 : expected[j][n % row]) + at(&grad, n));
             terms[j] += fabs(at(&grad, n)) / (double)row;
         }
     }
     if (status == WF_OK)
-        status = check_operands(k, k->mode, ~0u, LAYOUT_DENSE, leaf, operand);
+        status = check_operands(k, k->mode, ~0u, LAYOUT_CONTIGUOUS, leaf, operand);
     if (status != WF_OK)
         return status;
     wf_shape row = k->in[i].shape;
@@ -272,7 +274,7 @@ static wf_status expanded_operand(struct check *k, int i)
     for (int j = 0; j < k->inputs && status == WF_OK; j++) {
         if (!expected[j])
             continue;
-        status = check_leaf_grad(k, j, LAYOUT_DENSE, leaf[j], &grad);
+        status = check_leaf_grad(k, j, LAYOUT_CONTIGUOUS, leaf[j], &grad);
         if (status == WF_OK)
             status = same_sum(k, situation, "gradient of input", j, &grad, expected[j], j == i ? terms[j] : 0);
     }
@@ -321,7 +323,7 @@ wf_status check_all_situations(struct check *k)
         bool routed;
     } runs[] = {{"transposed operands", LAYOUT_TRANSPOSED, false},
                 {"sliced operands", LAYOUT_SLICED, false},
-                {"results of an op as operands", LAYOUT_DENSE, true},
+                {"results of an op as operands", LAYOUT_CONTIGUOUS, true},
                 {"transposed results of an op as operands", LAYOUT_TRANSPOSED, true},
                 {"sliced results of an op as operands", LAYOUT_SLICED, true}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs && status == WF_OK; i++) {
@@ -330,11 +332,11 @@ wf_status check_all_situations(struct check *k)
     }
     k->routed = false;
     for (unsigned need = real; need && status == WF_OK; need = (need - 1) & real)
-        status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_DENSE);
+        status = compare_run(k, "a subset of inputs with gradients", need, LAYOUT_CONTIGUOUS);
     if (status == WF_OK && k->mode != WF_TRAIN) {
         wf_mode mode = k->mode;
         k->mode = WF_INFER;
-        status = compare_run(k, "without recording", 0, LAYOUT_DENSE);
+        status = compare_run(k, "without recording", 0, LAYOUT_CONTIGUOUS);
         if (status == WF_OK)
             status = compare_run(k, "without recording, transposed operands", 0, LAYOUT_TRANSPOSED);
         k->mode = mode;

@@ -45,7 +45,7 @@ static wf_array gradient_layout(const wf_tensor *x)
     if (!x->apart)
         return x->a;
     wf_shape shape = wf_array_shape(&x->a);
-    return wf_array_dense(NULL, WF_REAL, &shape);
+    return wf_array_contiguous(NULL, WF_REAL, &shape);
 }
 
 static void set_gradient(wf_tensor *x, wf_array layout, void *data)

@@ -38,8 +38,8 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
             return &tape->poison;
         if (!tape_accepts(tape, "wf_tape_rewind", keep))
             return &tape->poison;
-        if (!wf_array_is_dense(&keep->a))
-            return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: pass wf_dense of it as keep",
+        if (!wf_array_is_contiguous(&keep->a))
+            return wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_rewind: '%s' is a strided view: pass wf_contiguous of it as keep",
                                 wf_name_of(keep));
         if (keep->needs_grad && !is_lasting(keep))
             return wf_tape_fail(tape, WF_ERR_STATE,

@@ -63,7 +63,7 @@ void strided_add(const wf_array *dst, const wf_array *src)
     int64_t count = wf_array_count(dst);
     if (count == 0)
         return;
-    if (dst->ndim == 0 || (wf_array_is_dense(dst) && wf_array_is_dense(src))) {
+    if (dst->ndim == 0 || (wf_array_is_contiguous(dst) && wf_array_is_contiguous(src))) {
         struct flat f = {dst->data, src->data};
         if (count <= FLAT_BLOCK) {
             add_flat(&f, 0, count);

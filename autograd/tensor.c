@@ -8,7 +8,7 @@
 
 #include "engine.h"
 
-/* A dense tensor with memory of its own and no record. */
+/* A contiguous tensor with memory of its own and no record. */
 static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, const char *made_by)
 {
     if (tape->error.code != WF_OK)
@@ -31,7 +31,7 @@ static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, con
         return &tape->poison;
     x->kind = TENSOR_INPUT;
     x->buffer = buffer;
-    x->a = wf_array_dense(data, dtype, shape);
+    x->a = wf_array_contiguous(data, dtype, shape);
     x->made_by = made_by;
     return x;
 }
@@ -82,7 +82,8 @@ wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
     wf_shape shape = array ? wf_array_shape(array) : (wf_shape){.ndim = -1};
     size_t bytes;
     if (!array || !wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_borrow: the array's dtype, shape or data are invalid: make it with wf_array_dense");
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT,
+                            "wf_borrow: the array's dtype, shape or data are invalid: make it with wf_array_contiguous");
     wf_tensor *x = tape->error.code == WF_OK ? tape_new_tensor(tape) : NULL;
     if (!x)
         return &tape->poison;
@@ -224,7 +225,7 @@ wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
         return WF_ERR_ARGUMENT;
     }
     wf_shape shape = wf_array_shape(&x->a);
-    wf_array to = wf_array_dense(out, WF_REAL, &shape);
+    wf_array to = wf_array_contiguous(out, WF_REAL, &shape);
     wf_array_copy(&to, &x->a);
     return WF_OK;
 }
@@ -247,7 +248,7 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
     wf_real *gradient = slab_gradient(x->info);
     if (!gradient)
         return false;
-    *view = wf_array_dense(gradient, WF_REAL, &shape);
+    *view = wf_array_contiguous(gradient, WF_REAL, &shape);
     return true;
 }
 

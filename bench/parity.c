@@ -125,7 +125,7 @@ static void put(struct parity *p, const char *prefix, const char *name, const wf
 {
     char key[512];
     wf_shape shape = wf_array_shape(a);
-    wf_array copy = wf_array_dense(room(wf_array_count(a), wf_dtype_size(a->dtype)), a->dtype, &shape);
+    wf_array copy = wf_array_contiguous(room(wf_array_count(a), wf_dtype_size(a->dtype)), a->dtype, &shape);
     wf_array_copy(&copy, a);
     snprintf(key, sizeof key, "%s%s", prefix, name);
     wf_safetensors_put(p->writer, key, &copy);
@@ -133,7 +133,7 @@ static void put(struct parity *p, const char *prefix, const char *name, const wf
 
 static void put_numbers(struct parity *p, const char *name, const double *x, int64_t n)
 {
-    wf_array a = wf_array_dense((void *)x, WF_F64, &(wf_shape){1, {n}});
+    wf_array a = wf_array_contiguous((void *)x, WF_F64, &(wf_shape){1, {n}});
     put(p, "", name, &a);
 }
 
@@ -169,7 +169,7 @@ static void put_text(struct parity *p)
 
 static void put_ids(struct parity *p, const char *name, int32_t *ids, wf_shape shape)
 {
-    wf_array a = wf_array_dense(ids, WF_I32, &shape);
+    wf_array a = wf_array_contiguous(ids, WF_I32, &shape);
     put(p, "", name, &a);
 }
 

@@ -31,7 +31,7 @@ static wf_status print_rows(const float *x, int64_t rows, int64_t columns, enum 
 {
     struct wf_string text = {0};
     if (format == FORMAT_NPY) {
-        wf_array array = wf_array_dense((void *)x, WF_F32, &(wf_shape){2, {rows, columns}});
+        wf_array array = wf_array_contiguous((void *)x, WF_F32, &(wf_shape){2, {rows, columns}});
         return wf_npy_save("/dev/stdout", &array, error);
     }
     for (int64_t i = 0; i < rows && !ferror(stdout); i++) {

@@ -104,7 +104,7 @@ char *wf_shape_text(const wf_shape *shape, char *text, size_t size)
 
 /* This function and its like build their result in one expression. From a variable gcc copies the whole once more, and reads it back in
  * larger pieces than it was written in, which waits until the stores have reached the cache: tens of nanoseconds an op. */
-wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape)
+wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape)
 {
     const int n = shape->ndim;
     if (n < 0 || n > WF_MAX_DIMS)
@@ -131,18 +131,18 @@ int64_t wf_array_count(const wf_array *a)
     return count;
 }
 
-bool wf_array_is_dense(const wf_array *a)
+bool wf_array_is_contiguous(const wf_array *a)
 {
     int64_t step = 1;
-    bool dense = true;
+    bool contiguous = true;
     for (int d = a->ndim - 1; d >= 0; d--) {
         if (a->dim[d] == 0)
             return true;
         if (a->dim[d] != 1 && a->stride[d] != step)
-            dense = false;
+            contiguous = false;
         step *= a->dim[d];
     }
-    return dense;
+    return contiguous;
 }
 
 bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end)
@@ -184,8 +184,8 @@ bool wf_array_reshape(const wf_array *a, const wf_shape *shape, wf_array *out)
 {
     if (wf_shape_count(shape) != wf_array_count(a))
         return false;
-    wf_array result = wf_array_dense(a->data, a->dtype, shape);
-    if (wf_array_is_dense(a)) {
+    wf_array result = wf_array_contiguous(a->data, a->dtype, shape);
+    if (wf_array_is_contiguous(a)) {
         *out = result;
         return true;
     }

@@ -105,7 +105,7 @@ static bool is_like(const wf_array *a, const wf_array *out)
     bool same = a->ndim == out->ndim;
     for (int d = 0; same && d < out->ndim; d++)
         same = a->dim[d] == out->dim[d];
-    return same && wf_array_is_dense(a);
+    return same && wf_array_is_contiguous(a);
 }
 
 /* Merges dimensions where all operands allow it. */
@@ -178,7 +178,7 @@ static bool fits(const wf_array *x, const wf_array *out)
 
 wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out, double cost)
 {
-    if (!f || inputs < 1 || inputs > WF_MAP_INPUTS || out->dtype != WF_REAL || !wf_array_is_dense(out))
+    if (!f || inputs < 1 || inputs > WF_MAP_INPUTS || out->dtype != WF_REAL || !wf_array_is_contiguous(out))
         return WF_ERR_ARGUMENT;
     for (int k = 0; k < inputs; k++) {
         if (in[k]->dtype != WF_REAL)

@@ -266,7 +266,7 @@ static wf_status nothing(const wf_array *dst, bool add)
 {
     static const wf_real zero;
     wf_shape shape = wf_array_shape(dst);
-    wf_array none = wf_array_dense((void *)&zero, WF_REAL, &(wf_shape){0});
+    wf_array none = wf_array_contiguous((void *)&zero, WF_REAL, &(wf_shape){0});
     none = wf_array_expand(&none, &shape);
     if (!add)
         wf_array_copy(dst, &none);

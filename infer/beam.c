@@ -194,7 +194,8 @@ wf_status search_batch(struct search *s, int64_t count, wf_error *error)
     for (int32_t length = 1; rows > 0; length++) {
         wf_array logits; /* [rows,types] */
         wf_tensor *ids = wf_ids(tape, s->id, rows, 1);
-        if (wf_view(wf_dense(wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count)), &logits) != WF_OK)
+        if (wf_view(wf_contiguous(wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count)), &logits) !=
+            WF_OK)
             return wf_tape_status(tape, error);
         if (top_continuations(logits.data, rows, s->types, s->total, s->most, s->candidate) >= 0)
             return wf_error_set(error, WF_ERR_NUMERIC,

@@ -15,11 +15,11 @@ bool wf_array_writable(const wf_array *a, int64_t *bytes)
 void wf_array_write(wf_file_writer *out, const wf_array *a)
 {
     int64_t size = (int64_t)wf_dtype_size(a->dtype), index[WF_MAX_DIMS] = {0}, total = wf_array_count(a);
-    if (wf_array_is_dense(a)) {
+    if (wf_array_is_contiguous(a)) {
         wf_file_append(out, a->data, total * size);
         return;
     }
-    int last = a->ndim - 1; /* at least one dimension: a scalar is dense */
+    int last = a->ndim - 1; /* at least one dimension: a scalar is contiguous */
     for (int64_t done = 0; done < total; done += a->dim[last]) {
         const char *row = a->data;
         for (int d = 0; d < last; d++)

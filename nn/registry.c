@@ -134,7 +134,7 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
-    info.value = wf_array_dense(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
+    info.value = wf_array_contiguous(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
     info.frozen = options->frozen || options->buffer;
     wf_tensor *tensor = wf_parameter_init(memory, &info);
     char text[96];
@@ -198,7 +198,7 @@ static void initialise(const struct entry *e, wf_real *value, uint64_t seed)
 
 void registry_connect(wf_registry *registry, struct entry *e)
 {
-    e->info.value = wf_array_dense(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
+    e->info.value = wf_array_contiguous(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
     e->info.grads = registry->grads;
     wf_parameter_init(e->tensor, &e->info);
 }

@@ -258,7 +258,7 @@ void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer
         char name[NAME];
         if (e->buffer)
             continue;
-        wf_array value = wf_array_dense(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
+        wf_array value = wf_array_contiguous(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
         wf_safetensors_put(writer, full_name(e, prefix, name), &value);
     }
 }

@@ -21,7 +21,7 @@ void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *wr
     const wf_shape one = {1, {1}};
     if (!opt->rule)
         return;
-    wf_array step = wf_array_dense((void *)&opt->step, WF_I64, &one);
+    wf_array step = wf_array_contiguous((void *)&opt->step, WF_I64, &one);
     wf_safetensors_put(writer, join(name, prefix, "step", ""), &step);
     wf_safetensors_put_metadata(writer, join(name, prefix, "optimizer", ""), opt->rule->name);
     for (int64_t j = 0; j < opt->parts; j++)
@@ -30,7 +30,7 @@ void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *wr
             struct wf_optimizer_parameter *p = &part->parameter[i];
             if (p->place < 0)
                 continue;
-            wf_array updates = wf_array_dense(&p->updates, WF_I64, &one);
+            wf_array updates = wf_array_contiguous(&p->updates, WF_I64, &one);
             wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
             for (int k = 0; k < opt->rule->moments_used(opt); k++) {
                 wf_array moment = wf_parameter_info(wf_registry_at(part->registry, i))->value;

@@ -145,7 +145,7 @@ static struct rows rows_of(const wf_array *a)
 
 static bool operand(wf_call *c, const wf_array *a, struct rows *out)
 {
-    wf_array x = elements_adjoin(a) ? *a : wf_call_dense(c, a);
+    wf_array x = elements_adjoin(a) ? *a : wf_call_contiguous(c, a);
     *out = rows_of(&x);
     return x.data != NULL;
 }

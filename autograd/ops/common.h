@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several ops share: checks of operands, operands seen as rows, gradients in dense form, sums, maps and products. */
+/* What several ops share: checks of operands, operands seen as rows, gradients in contiguous form, sums, maps and products. */
 #ifndef WEFT_OPS_COMMON_H
 #define WEFT_OPS_COMMON_H
 
@@ -24,18 +24,18 @@ wf_status wf_want_reals(wf_call *c, int n);
 wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 /* A shape rule: one real operand, and a result of its shape. */
 wf_status wf_same_shape(wf_call *c);
-/* Dense ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
+/* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
  * of those that do. Fails with the first bad one's index and value. */
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted);
 
 /* --- operands as rows (data NULL without memory) -------------------------------------------------------------------- */
 
-/* a [..., d] as [rows, d] under any two strides, or a dense copy when its strides do not allow that; ndim 1: one row. */
+/* a [..., d] as [rows, d] under any two strides, or a contiguous copy when its strides do not allow that; ndim 1: one row. */
 wf_array wf_matrix_of(wf_call *c, const wf_array *a);
 /* The same with the elements of a row side by side. */
 wf_array wf_rows_of(wf_call *c, const wf_array *a);
-/* a [..., d] as dense [rows, d]. */
-wf_array wf_dense_rows_of(wf_call *c, const wf_array *a);
+/* a [..., d] as contiguous [rows, d]. */
+wf_array wf_contiguous_rows_of(wf_call *c, const wf_array *a);
 /* Operand i, a vector, with its elements side by side in *v, which is NULL when it is absent. False without memory. */
 bool wf_vector_of(wf_call *c, int i, const wf_real **v);
 
@@ -59,14 +59,14 @@ static inline uint32_t wf_dropout_threshold(double p)
 
 /* --- gradients ------------------------------------------------------------------------------------------------------ */
 
-/* The gradient of an operand as a dense array that a backward overwrites, or adds to where `add` says so: its own place if that is
- * dense, else a temporary, which wf_dense_grad_done copies there. */
-struct dense_grad {
-    wf_array place, dense;
+/* The gradient of an operand as a contiguous array that a backward overwrites, or adds to where `add` says so: its own place if that is
+ * contiguous, else a temporary, which wf_contiguous_grad_done copies there. */
+struct contiguous_grad {
+    wf_array place, contiguous;
     bool add;
 };
-bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g); /* false without memory */
-void wf_dense_grad_done(const struct dense_grad *g);
+bool wf_contiguous_grad(wf_call *c, int i, struct contiguous_grad *g); /* false without memory */
+void wf_contiguous_grad_done(const struct contiguous_grad *g);
 
 /* wf_array_sum, with an error set on the tape. */
 wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;

@@ -38,7 +38,7 @@ static void gather_body(void *ctx, int64_t begin, int64_t end)
 
 static wf_status embedding_forward(wf_call *c)
 {
-    wf_array ids = wf_call_dense(c, &c->in[1]);
+    wf_array ids = wf_call_contiguous(c, &c->in[1]);
     if (!ids.data)
         return WF_ERR_MEMORY;
     wf_status status = wf_check_ids(c, &ids, "ids", c->in[0].dim[0], NULL, NULL);
@@ -101,18 +101,18 @@ static bool scatter(wf_call *c, const wf_array *dy, const int32_t *id, wf_real *
 /* y_i = w[id_i], so dw[v] is the sum of dy_i over the i with id_i = v. */
 static wf_status embedding_backward(wf_call *c)
 {
-    wf_array ids = wf_call_dense(c, &c->in[1]), dy = wf_rows_of(c, &c->dout[0]);
+    wf_array ids = wf_call_contiguous(c, &c->in[1]), dy = wf_rows_of(c, &c->dout[0]);
     if (!ids.data || !dy.data)
         return WF_ERR_MEMORY;
-    struct dense_grad dw;
-    if (!wf_dense_grad(c, 0, &dw))
+    struct contiguous_grad dw;
+    if (!wf_contiguous_grad(c, 0, &dw))
         return WF_ERR_MEMORY;
-    int64_t count = wf_array_count(&dw.dense);
+    int64_t count = wf_array_count(&dw.contiguous);
     if (!dw.add)
-        wf_parallel_ranges(count, ZERO_BLOCK, 0.05 * (double)count, zero_body, dw.dense.data);
-    if (!scatter(c, &dy, ids.data, dw.dense.data))
+        wf_parallel_ranges(count, ZERO_BLOCK, 0.05 * (double)count, zero_body, dw.contiguous.data);
+    if (!scatter(c, &dy, ids.data, dw.contiguous.data))
         return WF_ERR_MEMORY;
-    wf_dense_grad_done(&dw);
+    wf_contiguous_grad_done(&dw);
     return WF_OK;
 }
 

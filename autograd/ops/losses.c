@@ -73,7 +73,7 @@ static void loss_body(void *ctx, int64_t begin, int64_t end)
     s->sums[begin / s->block_rows] = sum;
 }
 
-/* Losses of dense rows of logits, and their gradients if dlogits (which may be logits) is given. Adds the sums. */
+/* Losses of contiguous rows of logits, and their gradients if dlogits (which may be logits) is given. Adds the sums. */
 static bool loss_rows(wf_call *c, int64_t rows, int64_t v, const wf_real *logits, const int32_t *target, double scale, wf_real *dlogits,
                       struct loss_sums *sums)
 {
@@ -133,7 +133,7 @@ static wf_status cross_entropy_shape(wf_call *c)
 
 static wf_status cross_entropy_forward(wf_call *c)
 {
-    wf_array logits = wf_dense_rows_of(c, &c->in[0]), targets = wf_call_dense(c, &c->in[1]);
+    wf_array logits = wf_contiguous_rows_of(c, &c->in[0]), targets = wf_call_contiguous(c, &c->in[1]);
     if (!logits.data || !targets.data)
         return WF_ERR_MEMORY;
     double scale;
@@ -155,7 +155,7 @@ static wf_status cross_entropy_backward(wf_call *c)
 {
     if (!c->dout[0].data)
         return WF_OK;
-    wf_array logits = wf_dense_rows_of(c, &c->in[0]), targets = wf_call_dense(c, &c->in[1]), dx = wf_grad_new(c, 0);
+    wf_array logits = wf_contiguous_rows_of(c, &c->in[0]), targets = wf_call_contiguous(c, &c->in[1]), dx = wf_grad_new(c, 0);
     if (!logits.data || !targets.data || !dx.data)
         return WF_ERR_MEMORY;
     double scale = *(const double *)c->saved[0].data * (double)*(const wf_real *)c->dout[0].data;
@@ -239,13 +239,13 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
     const int64_t v = f->w.dim[0];
     const bool later = begin > 0;
     wf_array x = wf_array_slice(f->x, 0, begin, rows), wt = wf_swap_last(&f->w),
-             z = wf_array_dense(f->logits, WF_REAL, &(wf_shape){2, {rows, v}});
+             z = wf_array_contiguous(f->logits, WF_REAL, &(wf_shape){2, {rows, v}});
     if (wf_product(c, &x, &wt, &z, false, f->bias, c->rows_alone) != WF_OK)
         return false;
     if (!loss_rows(c, rows, v, f->logits, f->target + begin, f->scale, c->grad ? f->logits : NULL, &f->sums))
         return false;
     if (c->need[0]) {
-        wf_array dx = wf_array_dense(c->saved[DX].data, WF_REAL, &(wf_shape){2, {f->x.dim[0], f->x.dim[1]}});
+        wf_array dx = wf_array_contiguous(c->saved[DX].data, WF_REAL, &(wf_shape){2, {f->x.dim[0], f->x.dim[1]}});
         dx = wf_array_slice(dx, 0, begin, rows);
         if (wf_product(c, &z, &f->w, &dx, false, NULL, false) != WF_OK)
             return false;
@@ -258,7 +258,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows)
 static wf_status fused_forward(wf_call *c)
 {
     struct fused f = {.w = c->in[1], .x = wf_matrix_of(c, &c->in[0])};
-    wf_array targets = wf_call_dense(c, &c->in[3]);
+    wf_array targets = wf_call_contiguous(c, &c->in[3]);
     if (!f.x.data || !targets.data || !wf_vector_of(c, 2, &f.bias))
         return WF_ERR_MEMORY;
     f.target = targets.data;
@@ -310,13 +310,13 @@ static wf_status fused_backward(wf_call *c)
             wf_grad_give(c, i, &c->saved[i]);
             continue;
         }
-        struct dense_grad g;
-        if (!wf_dense_grad(c, i, &g))
+        struct contiguous_grad g;
+        if (!wf_contiguous_grad(c, i, &g))
             return WF_ERR_MEMORY;
-        struct scaling s = {c->saved[i].data, g.dense.data, upstream, g.add};
-        int64_t count = wf_array_count(&g.dense);
+        struct scaling s = {c->saved[i].data, g.contiguous.data, upstream, g.add};
+        int64_t count = wf_array_count(&g.contiguous);
         wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
-        wf_dense_grad_done(&g);
+        wf_contiguous_grad_done(&g);
     }
     return WF_OK;
 }

@@ -60,7 +60,7 @@ static void forward_body(void *ctx, int64_t begin, int64_t end)
 static wf_status norm_forward(wf_call *c)
 {
     struct norm s = {.layer = is_layer(c), .eps = (wf_real)((const struct norm_attr *)c->attr)->eps, .y = c->out[0].data};
-    wf_array x = wf_dense_rows_of(c, &c->in[0]);
+    wf_array x = wf_contiguous_rows_of(c, &c->in[0]);
     if (!x.data || !wf_vector_of(c, 1, &s.gain) || !wf_vector_of(c, 2, &s.bias))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
@@ -102,7 +102,7 @@ static bool shares_of(wf_call *c, int i, const wf_shape *shape, wf_array *shares
 static wf_status norm_backward(wf_call *c)
 {
     struct norm s = {.layer = is_layer(c), .rstd = c->saved[RSTD].data, .mean = c->saved[MEAN].data};
-    wf_array x = wf_dense_rows_of(c, &c->in[0]), dy = wf_dense_rows_of(c, &c->dout[0]), dgain = {0}, dbias = {0};
+    wf_array x = wf_contiguous_rows_of(c, &c->in[0]), dy = wf_contiguous_rows_of(c, &c->dout[0]), dgain = {0}, dbias = {0};
     if (!x.data || !dy.data || !wf_vector_of(c, 1, &s.gain))
         return WF_ERR_MEMORY;
     s.rows = x.dim[0];
@@ -111,15 +111,15 @@ static wf_status norm_backward(wf_call *c)
     s.dy = dy.data;
     int64_t blocks = (s.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
     wf_shape shape = {2, {blocks, s.d}};
-    struct dense_grad dx = {0};
+    struct contiguous_grad dx = {0};
     if (!shares_of(c, 1, &shape, &dgain, &s.dgain) || !shares_of(c, 2, &shape, &dbias, &s.dbias) ||
-        (c->need[0] && !wf_dense_grad(c, 0, &dx)))
+        (c->need[0] && !wf_contiguous_grad(c, 0, &dx)))
         return WF_ERR_MEMORY;
-    s.dx = dx.dense.data;
+    s.dx = dx.contiguous.data;
     s.add = dx.add;
     if (s.d > 0)
         wf_parallel(blocks, 0.15 * (double)s.rows * (double)s.d, backward_body, &s);
-    wf_dense_grad_done(&dx);
+    wf_contiguous_grad_done(&dx);
     wf_status status = c->need[1] ? wf_give_column_sums(c, 1, &dgain) : WF_OK;
     return status == WF_OK && c->need[2] ? wf_give_column_sums(c, 2, &dbias) : status;
 }

@@ -45,11 +45,11 @@ wf_array wf_matrix_of(wf_call *c, const wf_array *a)
     wf_shape shape = {2, {rows, a->ndim ? a->dim[a->ndim - 1] : 1}};
     wf_array out;
     if (rows * shape.dim[1] == 0)
-        return wf_array_dense(a->data, a->dtype, &shape);
+        return wf_array_contiguous(a->data, a->dtype, &shape);
     if (wf_array_reshape(a, &shape, &out))
         return out;
-    wf_array copy = wf_call_dense(c, a);
-    return wf_array_dense(copy.data, copy.dtype, &shape);
+    wf_array copy = wf_call_contiguous(c, a);
+    return wf_array_contiguous(copy.data, copy.dtype, &shape);
 }
 
 wf_array wf_rows_of(wf_call *c, const wf_array *a)
@@ -57,20 +57,20 @@ wf_array wf_rows_of(wf_call *c, const wf_array *a)
     wf_array x = wf_matrix_of(c, a);
     if (x.dim[1] <= 1)
         x.stride[1] = 1;
-    return x.data == NULL || x.stride[1] == 1 ? x : wf_call_dense(c, &x);
+    return x.data == NULL || x.stride[1] == 1 ? x : wf_call_contiguous(c, &x);
 }
 
-wf_array wf_dense_rows_of(wf_call *c, const wf_array *a)
+wf_array wf_contiguous_rows_of(wf_call *c, const wf_array *a)
 {
     wf_array x = wf_matrix_of(c, a);
-    if (x.data == NULL || wf_array_is_dense(&x))
+    if (x.data == NULL || wf_array_is_contiguous(&x))
         return x;
-    return wf_call_dense(c, &x);
+    return wf_call_contiguous(c, &x);
 }
 
 bool wf_vector_of(wf_call *c, int i, const wf_real **v)
 {
-    *v = wf_has(c, i) ? wf_call_dense(c, &c->in[i]).data : NULL;
+    *v = wf_has(c, i) ? wf_call_contiguous(c, &c->in[i]).data : NULL;
     return *v || !wf_has(c, i);
 }
 
@@ -92,21 +92,21 @@ bool wf_apart(const wf_array *a, const wf_array *b)
     return column >= a->dim[last] && column + b->dim[last] <= step;
 }
 
-bool wf_dense_grad(wf_call *c, int i, struct dense_grad *g)
+bool wf_contiguous_grad(wf_call *c, int i, struct contiguous_grad *g)
 {
-    g->place = g->dense = wf_grad_into(c, i, &g->add);
-    if (!g->place.data || wf_array_is_dense(&g->place))
+    g->place = g->contiguous = wf_grad_into(c, i, &g->add);
+    if (!g->place.data || wf_array_is_contiguous(&g->place))
         return g->place.data != NULL;
-    g->dense = wf_grad_new(c, i);
-    if (g->dense.data && g->add)
-        wf_array_copy(&g->dense, &g->place);
-    return g->dense.data != NULL;
+    g->contiguous = wf_grad_new(c, i);
+    if (g->contiguous.data && g->add)
+        wf_array_copy(&g->contiguous, &g->place);
+    return g->contiguous.data != NULL;
 }
 
-void wf_dense_grad_done(const struct dense_grad *g)
+void wf_contiguous_grad_done(const struct contiguous_grad *g)
 {
-    if (g->dense.data != g->place.data)
-        wf_array_copy(&g->place, &g->dense);
+    if (g->contiguous.data != g->place.data)
+        wf_array_copy(&g->place, &g->contiguous);
 }
 
 wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add)

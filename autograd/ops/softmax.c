@@ -27,7 +27,7 @@ static void rows_body(void *ctx, int64_t begin, int64_t end)
 
 static wf_status softmax_forward(wf_call *c)
 {
-    wf_array x = wf_dense_rows_of(c, &c->in[0]);
+    wf_array x = wf_contiguous_rows_of(c, &c->in[0]);
     if (!x.data)
         return WF_ERR_MEMORY;
     int64_t rows = x.dim[0], d = x.dim[1];
@@ -40,7 +40,7 @@ static wf_status softmax_forward(wf_call *c)
 /* y_i = e^x_i / sum_k e^x_k, so dy_i/dx_j = y_i (delta_ij - y_j) and dx_j = y_j (dy_j - sum_i dy_i y_i). */
 static wf_status softmax_backward(wf_call *c)
 {
-    wf_array dy = wf_dense_rows_of(c, &c->dout[0]), dx = wf_grad_new(c, 0);
+    wf_array dy = wf_contiguous_rows_of(c, &c->dout[0]), dx = wf_grad_new(c, 0);
     if (!dy.data || !dx.data)
         return WF_ERR_MEMORY;
     int64_t rows = dy.dim[0], d = dy.dim[1];

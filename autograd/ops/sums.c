@@ -37,12 +37,12 @@ static wf_status sum_forward(wf_call *c)
     for (int d = 0; d < c->in[0].ndim; d++)
         if (d != dim)
             shape.dim[d < dim ? 0 : 2] *= c->in[0].dim[d];
-    wf_array in = wf_call_dense(c, &c->in[0]); /* the order of additions follows strides: it must not depend on the view */
+    wf_array in = wf_call_contiguous(c, &c->in[0]); /* the order of additions follows strides: it must not depend on the view */
     if (!in.data)
         return WF_ERR_MEMORY;
-    wf_array x = wf_array_dense(in.data, WF_REAL, &shape);
+    wf_array x = wf_array_contiguous(in.data, WF_REAL, &shape);
     shape.dim[1] = 1;
-    wf_array y = wf_array_dense(c->out[0].data, WF_REAL, &shape);
+    wf_array y = wf_array_contiguous(c->out[0].data, WF_REAL, &shape);
     return wf_sum_into(c, &y, &x, a->mean && x.dim[1] > 0 ? 1.0 / (double)x.dim[1] : 1, false);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Views, and the two ops that copy where a view cannot serve: dense and concat. A view has no record: gradients that reach
+/* Views, and the two ops that copy where a view cannot serve: contiguous and concat. A view has no record: gradients that reach
  * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. expand repeats
  * elements and has one. */
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ..
 /* x, or a copy of it if its gradient has no places for views. */
 static wf_tensor *with_places(wf_tensor *x)
 {
-    return wf_gradient_is_apart(x) ? wf_apply(&wf_op_dense, NULL, 1, &x) : x;
+    return wf_gradient_is_apart(x) ? wf_apply(&wf_op_contiguous, NULL, 1, &x) : x;
 }
 
 /* x's array; false: *result is what the op returns. */
@@ -83,15 +83,15 @@ wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
     if (given != count || !wf_shape_bytes(a.dtype, &want, &bytes))
         return view_fail("reshape", x, "%lld elements cannot be reshaped to %s", (long long)count, wf_shape_text(shape, text, sizeof text));
     if (count == 0) {
-        view = wf_array_dense(a.data, a.dtype, &want);
+        view = wf_array_contiguous(a.data, a.dtype, &want);
         return wf_apply_view("reshape", x, &view);
     }
     if (wf_array_reshape(&a, &want, &view))
         return wf_apply_view("reshape", x, &view);
-    x = wf_dense(x);
+    x = wf_contiguous(x);
     if (!open_view("reshape", x, &a, &result))
         return result;
-    view = wf_array_dense(a.data, a.dtype, &want);
+    view = wf_array_contiguous(a.data, a.dtype, &want);
     return wf_apply_view("reshape", x, &view);
 }
 
@@ -150,8 +150,8 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
         parts[i] = bad ? bad : slice("split", x, d, i * length, length);
 }
 
-/* dense: y = x in another order in memory, dx = dy. */
-static wf_status dense_shape(wf_call *c)
+/* contiguous: y = x in another order in memory, dx = dy. */
+static wf_status contiguous_shape(wf_call *c)
 {
     if (!wf_has(c, 0))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "the operand is NULL");
@@ -160,33 +160,33 @@ static wf_status dense_shape(wf_call *c)
     return WF_OK;
 }
 
-static wf_status dense_forward(wf_call *c)
+static wf_status contiguous_forward(wf_call *c)
 {
     wf_array_copy(&c->out[0], &c->in[0]);
     return WF_OK;
 }
 
-static wf_status dense_backward(wf_call *c)
+static wf_status contiguous_backward(wf_call *c)
 {
     wf_grad_give(c, 0, &c->dout[0]);
     return WF_OK;
 }
 
-const wf_op wf_op_dense = {.name = "dense",
-                           .reads = WF_READS_NOTHING,
-                           .shape = dense_shape,
-                           .forward = dense_forward,
-                           .backward = dense_backward,
-                           .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}},
-                                             {"odd", {{7, 1, 13}}}, {"six dims", {{2, 1, 3, 1, 2, 3}}})};
+const wf_op wf_op_contiguous = {.name = "contiguous",
+                                .reads = WF_READS_NOTHING,
+                                .shape = contiguous_shape,
+                                .forward = contiguous_forward,
+                                .backward = contiguous_backward,
+                                .cases = WF_CASES({"matrix", {{3, 5}}}, {"scalar", {{-2}}}, {"empty", {{-1, 2}}}, {"ones", {{1, 1, 1}}},
+                                                  {"odd", {{7, 1, 13}}}, {"six dims", {{2, 1, 3, 1, 2, 3}}})};
 
-wf_tensor *wf_dense(wf_tensor *x)
+wf_tensor *wf_contiguous(wf_tensor *x)
 {
     wf_array a;
     wf_tensor *result;
-    if (!open_view("dense", x, &a, &result))
+    if (!open_view("contiguous", x, &a, &result))
         return result;
-    return wf_array_is_dense(&a) ? x : wf_apply(&wf_op_dense, NULL, 1, &x);
+    return wf_array_is_contiguous(&a) ? x : wf_apply(&wf_op_contiguous, NULL, 1, &x);
 }
 
 /* expand: y repeats x along some dimensions, so dx is the sum of dy over them: the engine's sum over broadcast dimensions. */

@@ -154,14 +154,14 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     return WF_OK;
 }
 
-static bool dense(int64_t rows, int64_t columns, int64_t rs, int64_t cs)
+static bool contiguous(int64_t rows, int64_t columns, int64_t rs, int64_t cs)
 {
     return (cs == 1 && rs >= columns) || (rs == 1 && cs >= rows);
 }
 
 bool wf_blis_can(const struct wf_gemm *g)
 {
-    return dense(g->m, g->k, g->a_rs, g->a_cs) && dense(g->k, g->n, g->b_rs, g->b_cs) && dense(g->m, g->n, g->c_rs, g->c_cs);
+    return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
 static void put_bias(void *ctx, int64_t begin, int64_t end)

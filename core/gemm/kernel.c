@@ -155,7 +155,7 @@ static tile_function *const tiles[2][2][TILE_V][TILE_M] = {
     {{ALL(1, 1, 0), ALL(2, 1, 0)}, {ALL(1, 1, 1), ALL(2, 1, 1)}},
 };
 
-/* C with strides that no store fits: the tile goes through a dense copy. */
+/* C with strides that no store fits: the tile goes through a contiguous copy. */
 static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t columns, int64_t c_cs)
 {
     wf_real copy[TILE_M * TILE_N] __attribute__((aligned(64))), *const c = t->c;

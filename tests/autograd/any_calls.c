@@ -57,7 +57,7 @@ static wf_tensor *make(int kind)
     case 2:
         return has_data(&s) ? wf_zeros(tape, seldom(500) ? NULL : &s) : NULL;
     case 3: {
-        wf_array a = wf_array_dense((void *)any_data, below(200) ? WF_REAL : (wf_dtype)below(40), &s);
+        wf_array a = wf_array_contiguous((void *)any_data, below(200) ? WF_REAL : (wf_dtype)below(40), &s);
         return has_data(&s) && (a.dtype == WF_REAL || count <= 64) ? wf_borrow(tape, &a) : NULL;
     }
     default:
@@ -130,8 +130,8 @@ static wf_tensor *any_view(wf_tensor *x)
 
 static wf_tensor *function_of(wf_tensor *x)
 {
-    static wf_tensor *(*const functions[])(wf_tensor *) = {wf_neg,  wf_exp,     wf_log,       wf_sqrt,        wf_tanh,  wf_sigmoid,
-                                                           wf_relu, wf_gelu,    wf_gelu_tanh, wf_silu,        wf_dense, wf_sum,
+    static wf_tensor *(*const functions[])(wf_tensor *) = {wf_neg,  wf_exp,     wf_log,       wf_sqrt,        wf_tanh,       wf_sigmoid,
+                                                           wf_relu, wf_gelu,    wf_gelu_tanh, wf_silu,        wf_contiguous, wf_sum,
                                                            wf_mean, wf_softmax, wf_detach,    wf_retain_grad, wf_keep};
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }

@@ -95,7 +95,7 @@ static wf_status mistaken_forward(wf_call *c)
         break;
     case 5:
         if (c->inputs > 0)
-            wf_call_dense(c, &c->in[0]);
+            wf_call_contiguous(c, &c->in[0]);
         break;
     }
     return WF_OK;

@@ -13,7 +13,7 @@ static void ck_tape(const wf_tape *tape)
     ck_assert_msg(wf_tape_error(tape)->code == WF_OK, "%s", wf_tape_error(tape)->message);
 }
 
-/* Everything that a run gives, dense. */
+/* Everything that a run gives, contiguous. */
 struct run {
     wf_tensor *q, *k, *v, *all /* what q, k and v are slices of, or NULL */, *out, *weights;
 };
@@ -184,7 +184,7 @@ START_TEST(broadcast_masks)
     wf_real *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         bool *small = random_mask(wf_shape_count(&shapes[i]), 0.7), *whole = malloc((size_t)wf_shape_count(&full));
-        wf_array from = wf_array_dense(small, WF_BOOL, &shapes[i]), to = wf_array_dense(whole, WF_BOOL, &full);
+        wf_array from = wf_array_contiguous(small, WF_BOOL, &shapes[i]), to = wf_array_contiguous(whole, WF_BOOL, &full);
         from = wf_array_expand(&from, &full);
         wf_array_copy(&to, &from);
         for (int j = 0; j < 2; j++) {
@@ -265,7 +265,7 @@ static void check_dirt(struct problem p, bool (*dirty)(const struct problem *p, 
         wf_real *x[2];
         for (int pass = 0; pass < 2; pass++) {
             x[pass] = malloc((size_t)n * sizeof(wf_real));
-            wf_array to = wf_array_dense(x[pass], WF_REAL, &shape);
+            wf_array to = wf_array_contiguous(x[pass], WF_REAL, &shape);
             wf_array_copy(&to, &result[pass][i]);
         }
         for (int64_t j = 0; j < n; j++)
@@ -348,7 +348,7 @@ START_TEST(rows_without_keys)
     struct run r = forward(tape, &p, true);
     backward(tape, &p, &r);
     for (int j = 0; j < 4; j++) {
-        wf_array a = result_of(&r, j); /* dense: S is not T */
+        wf_array a = result_of(&r, j); /* contiguous: S is not T */
         for (int64_t i = 0; i < wf_array_count(&a); i++) {
             wf_real x = ((wf_real *)a.data)[i];
             bool none = i >= wf_array_count(&a) / 2 || (j < 2 && i < 10 * 16);

@@ -19,11 +19,11 @@ static wf_real *values(wf_tensor *x)
 
 static wf_tensor *part(wf_tape *tape, const wf_real *x, int64_t items, int64_t rows, int64_t first, int64_t count, int64_t d)
 {
-    wf_array whole = wf_array_dense((void *)x, WF_REAL, WF_SHAPE(items, rows, d)), dense;
+    wf_array whole = wf_array_contiguous((void *)x, WF_REAL, WF_SHAPE(items, rows, d)), contiguous;
     wf_real *copy = malloc((size_t)(items * count * d + 1) * sizeof *copy);
     wf_array slice = wf_array_slice(whole, 1, first, count);
-    dense = wf_array_dense(copy, WF_REAL, WF_SHAPE(items, count, d));
-    wf_array_copy(&dense, &slice);
+    contiguous = wf_array_contiguous(copy, WF_REAL, WF_SHAPE(items, count, d));
+    wf_array_copy(&contiguous, &slice);
     wf_tensor *t = wf_input(tape, copy, WF_SHAPE(items, count, d), false);
     free(copy);
     return t;
@@ -279,7 +279,7 @@ START_TEST(no_square_is_stored)
     wf_tensor *all = wf_input(tape, x, WF_SHAPE(1, T, 3 * D), true), *p[3];
     wf_split(all, 2, 3, p);
     ck_assert_int_eq(wf_backward(wf_sum(wf_attention(p[0], p[1], p[2], .heads = H, .causal = true, .dropout = 0.1))), WF_OK);
-    /* the input and its gradient, the result, its gradient (dense once), a log sum a row and head */
+    /* the input and its gradient, the result, its gradient (contiguous once), a log sum a row and head */
     size_t needed = (size_t)T * (2 * 3 * D + 3 * D + H) * sizeof(wf_real), peak = wf_tape_stats(tape).peak;
     ck_assert_msg(peak < needed * 3 / 2 && peak < (size_t)H * T * T * sizeof(wf_real) / 8, "%zu bytes, %zu are needed", peak, needed);
     free(x);

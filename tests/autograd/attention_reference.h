@@ -17,7 +17,7 @@ struct problem {
     const int32_t *lengths; /* [b] */
     const bool *mask;       /* [b, h, t, s] */
     double scale;
-    wf_real *q, *k, *v, *dout; /* dense */
+    wf_real *q, *k, *v, *dout; /* contiguous */
 };
 
 /* All owned by the struct; free_reference. */
@@ -120,15 +120,15 @@ static inline void free_problem(struct problem *p)
     free(p->dout);
 }
 
-/* Norm of the difference over the norm, of an array of any strides against dense numbers. The norm counts as 0.1 an
+/* Norm of the difference over the norm, of an array of any strides against contiguous numbers. The norm counts as 0.1 an
  * element at least: the gradient of a query with one key is 0, and rounding errors here and there. */
 static inline double distance(const wf_array *got, const double *expected)
 {
     wf_shape shape = wf_array_shape(got);
     int64_t n = wf_shape_count(&shape);
     wf_real *x = malloc((size_t)(n + 1) * sizeof *x);
-    wf_array dense = wf_array_dense(x, WF_REAL, &shape);
-    wf_array_copy(&dense, got);
+    wf_array contiguous = wf_array_contiguous(x, WF_REAL, &shape);
+    wf_array_copy(&contiguous, got);
     double difference = 0, norm = 0;
     for (int64_t i = 0; i < n; i++) {
         difference += (x[i] - expected[i]) * (x[i] - expected[i]);

@@ -52,14 +52,14 @@ static void refused(wf_status status, wf_status code, const char *part)
     ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
 }
 
-/* A copy of the gradient of x, dense. Freed by the caller. */
+/* A copy of the gradient of x, contiguous. Freed by the caller. */
 static wf_real *gradient_of(const wf_tensor *x)
 {
     wf_array g;
     ck_assert_msg(wf_grad(x, &g) == WF_OK, "%s has no gradient", wf_name_of(x));
     wf_shape shape = wf_array_shape(&g);
     wf_real *copy = malloc((size_t)wf_array_count(&g) * sizeof *copy);
-    wf_array to = wf_array_dense(copy, WF_REAL, &shape);
+    wf_array to = wf_array_contiguous(copy, WF_REAL, &shape);
     wf_array_copy(&to, &g);
     return copy;
 }

@@ -53,12 +53,12 @@ static void ran(wf_status status)
     ck_assert_msg(status == WF_OK, "%s", wf_tape_error(tape)->message);
 }
 
-/* Dense copies of a gradient that wf_grad gives, and of a value. Freed by the caller. */
+/* Contiguous copies of a gradient that wf_grad gives, and of a value. Freed by the caller. */
 static wf_real *copy(const wf_array *a)
 {
     wf_shape shape = wf_array_shape(a);
     wf_real *numbers = malloc((size_t)wf_array_count(a) * sizeof *numbers);
-    wf_array to = wf_array_dense(numbers, WF_REAL, &shape);
+    wf_array to = wf_array_contiguous(numbers, WF_REAL, &shape);
     wf_array_copy(&to, a);
     return numbers;
 }

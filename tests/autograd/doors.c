@@ -195,9 +195,10 @@ static wf_status give_ill_fitting(wf_call *c)
 START_TEST(gradients_that_do_not_fit)
 {
     static wf_real numbers[24];
-    const wf_array bad[] = {wf_array_dense(numbers, WF_REAL, WF_SHAPE(5)),    wf_array_dense(numbers, WF_REAL, WF_SHAPE(3, 6)),
-                            wf_array_dense(numbers, WF_REAL, WF_SHAPE(24)),   wf_array_dense(numbers, WF_REAL, WF_SHAPE(0)),
-                            wf_array_dense(numbers, WF_BOOL, WF_SHAPE(4, 6)), wf_array_dense(numbers, WF_BOOL, WF_SHAPE(2, 4, 6))};
+    const wf_array bad[] = {
+        wf_array_contiguous(numbers, WF_REAL, WF_SHAPE(5)),    wf_array_contiguous(numbers, WF_REAL, WF_SHAPE(3, 6)),
+        wf_array_contiguous(numbers, WF_REAL, WF_SHAPE(24)),   wf_array_contiguous(numbers, WF_REAL, WF_SHAPE(0)),
+        wf_array_contiguous(numbers, WF_BOOL, WF_SHAPE(4, 6)), wf_array_contiguous(numbers, WF_BOOL, WF_SHAPE(2, 4, 6))};
     const wf_op op = {.name = "gives", .shape = like_first, .forward = copy_first, .backward = give_ill_fitting};
     for (int i = 0; i < (int)(sizeof bad / sizeof *bad); i++) {
         wf_tensor *x = wf_input(begin(WF_GRADIENTS), numbers, WF_SHAPE(4, 6), true);
@@ -263,7 +264,7 @@ END_TEST
 START_TEST(arrays_that_are_none)
 {
     wf_real v[4] = {0};
-    const wf_array good = wf_array_dense(v, WF_REAL, WF_SHAPE(2, 2));
+    const wf_array good = wf_array_contiguous(v, WF_REAL, WF_SHAPE(2, 2));
     begin(WF_INFER);
     for (int k = 0; k < 8; k++) {
         wf_array a = good;
@@ -332,11 +333,11 @@ START_TEST(null_operands)
     wf_tensor *none = NULL, *parts[2] = {NULL};
     wf_real v[2] = {1, 2};
     double value;
-    wf_array view = wf_array_dense(v, WF_REAL, WF_SHAPE(2));
+    wf_array view = wf_array_contiguous(v, WF_REAL, WF_SHAPE(2));
     ck_null(wf_reshape(none, 2, 3));
     ck_null(wf_transpose(none, 0, 1));
     ck_null(wf_slice(none, 0, 0, 1));
-    ck_null(wf_dense(none));
+    ck_null(wf_contiguous(none));
     ck_null(wf_expand(none, 2, 3));
     ck_null((wf_split(none, 0, 2, parts), parts[1]));
     ck_null(wf_sum(none));
@@ -450,7 +451,7 @@ static wf_status twice_shape(wf_call *c)
 
 static wf_status twice_forward(wf_call *c)
 {
-    wf_array x = wf_call_dense(c, &c->in[0]);
+    wf_array x = wf_call_contiguous(c, &c->in[0]);
     for (int64_t i = 0; i < wf_array_count(&x); i++)
         ((wf_real *)c->out[0].data)[i] = 2 * ((const wf_real *)x.data)[i];
     return WF_OK;

@@ -135,7 +135,7 @@ static wf_status noise_shape(wf_call *c)
 
 static wf_status multiply(wf_call *c, const wf_array *from, wf_real *to)
 {
-    wf_array in = wf_call_dense(c, from);
+    wf_array in = wf_call_contiguous(c, from);
     if (!in.data || !to)
         return WF_ERR_MEMORY;
     wf_rng rng = wf_rng_new(c->seed ^ (c->step << 32), c->dropout_call);

@@ -257,7 +257,7 @@ static wf_status windows_shape(wf_call *c)
 
 static wf_status windows_backward(wf_call *c)
 {
-    wf_array dy = wf_call_dense(c, &c->dout[0]), dx = wf_grad_new(c, 0);
+    wf_array dy = wf_call_contiguous(c, &c->dout[0]), dx = wf_grad_new(c, 0);
     if (!dy.data || !dx.data)
         return WF_ERR_MEMORY;
     memset(dx.data, 0, (size_t)dx.dim[0] * sizeof(wf_real));

@@ -15,13 +15,13 @@ static wf_status like_first(wf_call *c)
     return WF_OK;
 }
 
-/* Dense copies of both operands, b broadcast to a's shape. */
+/* Contiguous copies of both operands, b broadcast to a's shape. */
 static bool two(wf_call *c, wf_array *a, wf_array *b)
 {
     wf_shape shape = wf_array_shape(&c->in[0]);
     wf_array seen = wf_array_expand(&c->in[1], &shape);
-    *a = wf_call_dense(c, &c->in[0]);
-    *b = wf_call_dense(c, &seen);
+    *a = wf_call_contiguous(c, &c->in[0]);
+    *b = wf_call_contiguous(c, &seen);
     return a->data && b->data;
 }
 
@@ -44,7 +44,7 @@ static wf_status product_forward(wf_call *c)
 /* y = a b:  da = dy b,  db = dy a, summed over the broadcast dimensions of b. */
 static wf_status product_backward(wf_call *c)
 {
-    wf_array a, b, dy = wf_call_dense(c, &c->dout[0]);
+    wf_array a, b, dy = wf_call_contiguous(c, &c->dout[0]);
     if (!two(c, &a, &b) || !dy.data)
         return WF_ERR_MEMORY;
     const wf_real *x = a.data, *w = b.data, *g = dy.data;
@@ -60,7 +60,7 @@ static wf_status product_backward(wf_call *c)
         wf_shape shape = wf_array_shape(&a);
         wf_array mine = fault == FORGETS_ACCUMULATE ? wf_call_temp(c, WF_REAL, &shape) : da;
         wf_real scale = fault == SIGN ? -1 : fault == FACTOR ? (wf_real)1.0001 : 1;
-        if (fault == IN_PLACE && !wf_array_is_dense(&da))
+        if (fault == IN_PLACE && !wf_array_is_contiguous(&da))
             da = mine = wf_grad_new(c, 0);
         /* db is made from what is left in dy: in the in-place fault that is the neighbour's loss, not ours */
         wf_array keep = wf_call_temp(c, WF_REAL, &shape);

@@ -19,9 +19,10 @@ static wf_tensor *begin(wf_mode mode)
     if (!tape) {
         tape = wf_tape_new(NULL);
         weight = wf_alloc_zero(1, wf_parameter_size());
-        wf_parameter_init(
-            weight, &(struct wf_parameter_info){
-                        .name = "weight", .value = wf_array_dense(weights, WF_REAL, WF_SHAPE(N / 8, 8)), .grads = &grads, .registry = 1});
+        wf_parameter_init(weight, &(struct wf_parameter_info){.name = "weight",
+                                                              .value = wf_array_contiguous(weights, WF_REAL, WF_SHAPE(N / 8, 8)),
+                                                              .grads = &grads,
+                                                              .registry = 1});
     }
     for (int i = 0; i < N; i++) {
         numbers[i] = (wf_real)(i % 37 - 18) / 8;

@@ -71,9 +71,9 @@ START_TEST(functions_of_an_element)
             y[i] = (wf_real)list[k].f((double)x[i]);
             yt[i % 11 * 7 + i / 11] = y[i];
         }
-        wf_tensor *dense = given(t, x, WF_SHAPE(7, 11));
-        expect(list[k].name, list[k].op(dense), y, WF_SHAPE(7, 11));
-        expect(list[k].name, list[k].op(wf_transpose(dense, 0, 1)), yt, WF_SHAPE(11, 7));
+        wf_tensor *contiguous = given(t, x, WF_SHAPE(7, 11));
+        expect(list[k].name, list[k].op(contiguous), y, WF_SHAPE(7, 11));
+        expect(list[k].name, list[k].op(wf_transpose(contiguous, 0, 1)), yt, WF_SHAPE(11, 7));
     }
     wf_tape_free(t);
 }
@@ -96,7 +96,7 @@ START_TEST(views_reach_the_right_elements)
     wf_array before, after;
     ck_assert(wf_view(a, &before) == WF_OK && wf_view(wf_reshape(wf_slice(a, 0, 1, 1), 4, 3), &after) == WF_OK);
     ck_assert_ptr_eq(after.data, (wf_real *)before.data + 12); /* not copied */
-    ck_assert_ptr_eq(wf_dense(a), a);
+    ck_assert_ptr_eq(wf_contiguous(a), a);
     wf_tensor *part[2];
     wf_split(a, 2, 2, part);
     expect("split", part[1], NUMBERS(2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23), WF_SHAPE(2, 3, 2));
@@ -174,7 +174,7 @@ START_TEST(sums_and_means)
 }
 END_TEST
 
-/* c[m,n] = a[m,k] b[k,n] of dense matrices. */
+/* c[m,n] = a[m,k] b[k,n] of contiguous matrices. */
 static void plain_product(int64_t m, int64_t n, int64_t k, const wf_real *a, const wf_real *b, wf_real *c)
 {
     for (int64_t i = 0; i < m; i++)

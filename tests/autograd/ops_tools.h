@@ -42,7 +42,7 @@ static inline wf_real *copy_of(const wf_array *a)
 {
     wf_shape shape = wf_array_shape(a);
     wf_real *x = malloc((size_t)(wf_shape_count(&shape) + 1) * sizeof *x);
-    wf_array to = wf_array_dense(x, WF_REAL, &shape);
+    wf_array to = wf_array_contiguous(x, WF_REAL, &shape);
     wf_array_copy(&to, a);
     return x;
 }

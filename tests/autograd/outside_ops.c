@@ -157,7 +157,7 @@ static wf_status energy_shape(wf_call *c)
 
 static wf_status energy_forward(wf_call *c)
 {
-    wf_array x = wf_call_dense(c, &c->in[0]);
+    wf_array x = wf_call_contiguous(c, &c->in[0]);
     if (!x.data)
         return WF_ERR_MEMORY;
     struct energy e = {x.data, c->out[0].data, x.dim[1]};

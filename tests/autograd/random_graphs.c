@@ -91,7 +91,7 @@ static bool differentiate(struct graph *g)
     if (choose) {
         ck_assert_int_eq(wf_grad(g->first, &a), WF_OK);
         wf_shape shape = wf_array_shape(&a);
-        wf_array to = wf_array_dense(after, WF_REAL, &shape);
+        wf_array to = wf_array_contiguous(after, WF_REAL, &shape);
         wf_array_copy(&to, &a);
         for (int64_t i = 0; i < count; i++)
             ck_assert_msg(fabs((double)before[i] - (double)after[i]) <= (exact ? 1e-12 : 1e-4) * (1 + fabs((double)after[i])),
@@ -119,7 +119,7 @@ static void check_graph(struct graph *g, uint64_t seed, struct outcome *o)
             continue;
         wf_shape shape = wf_array_shape(&a);
         ck_assert_int_eq(wf_array_count(&a), g->leaf[i].count);
-        wf_array to = wf_array_dense(gradient + i * MOST, WF_REAL, &shape);
+        wf_array to = wf_array_contiguous(gradient + i * MOST, WF_REAL, &shape);
         wf_array_copy(&to, &a);
         for (int64_t k = 0; k < g->leaf[i].count; k++)
             ck_assert_msg(isfinite(gradient[i * MOST + k]), "graph %llu: a gradient of leaf %d (%s) is %g\n%s", (unsigned long long)seed, i,

@@ -129,9 +129,9 @@ static wf_tensor *split(struct graph *g)
     return part[0];
 }
 
-static wf_tensor *dense(struct graph *g)
+static wf_tensor *contiguous(struct graph *g)
 {
-    return wf_dense(graph_any(g));
+    return wf_contiguous(graph_any(g));
 }
 
 static wf_tensor *concat(struct graph *g)
@@ -255,7 +255,7 @@ static const struct {
            {"transpose", transpose, 3},
            {"slice", slice, 4},
            {"split", split, 2},
-           {"dense", dense, 1},
+           {"contiguous", contiguous, 1},
            {"concat", concat, 3},
            {"sums", sums, 3},
            {"matmul", matmul, 5},

@@ -162,7 +162,7 @@ START_TEST(what_is_left_alone)
     wf_real seven = 7;
     double value;
     wf_tensor *weight = wf_alloc_zero(1, wf_parameter_size());
-    wf_array scalar = wf_array_dense(&seven, WF_REAL, WF_SHAPE(1));
+    wf_array scalar = wf_array_contiguous(&seven, WF_REAL, WF_SHAPE(1));
     wf_parameter_init(weight, &(struct wf_parameter_info){.name = "weight", .value = scalar, .frozen = true});
     for (int mode = WF_INFER; mode <= WF_TRAIN; mode++) {
         wf_tensor *x = begin((wf_mode)mode), *kept = wf_exp(x), *shown = wf_exp(x), *y = wf_add(x, weight);

@@ -22,7 +22,7 @@ static wf_status weigh_shape(wf_call *c)
 
 static wf_status weigh_forward(wf_call *c)
 {
-    wf_array a = wf_call_dense(c, &c->in[A]), b = wf_call_dense(c, &c->in[B]), keep = wf_call_dense(c, &c->in[KEEP]);
+    wf_array a = wf_call_contiguous(c, &c->in[A]), b = wf_call_contiguous(c, &c->in[B]), keep = wf_call_contiguous(c, &c->in[KEEP]);
     if (!a.data || !b.data || !keep.data)
         return WF_ERR_MEMORY;
     for (int64_t i = 0; i < wf_array_count(&a); i++)
@@ -32,11 +32,11 @@ static wf_status weigh_forward(wf_call *c)
 
 static wf_status weigh_backward(wf_call *c)
 {
-    wf_array dy = wf_call_dense(c, &c->dout[0]);
-    const bool from_b = (da_from == B_IN_VIEWS && !wf_array_is_dense(&c->in[B])) || (da_from == B_WHEN_ALONE && !c->need[B]);
-    wf_array a = from_b || c->need[B] ? wf_call_dense(c, &c->in[A]) : c->in[A];
-    wf_array keep = from_b || c->need[B] ? wf_call_dense(c, &c->in[KEEP]) : c->in[KEEP];
-    wf_array b = from_b ? wf_call_dense(c, &c->in[B]) : c->in[B];
+    wf_array dy = wf_call_contiguous(c, &c->dout[0]);
+    const bool from_b = (da_from == B_IN_VIEWS && !wf_array_is_contiguous(&c->in[B])) || (da_from == B_WHEN_ALONE && !c->need[B]);
+    wf_array a = from_b || c->need[B] ? wf_call_contiguous(c, &c->in[A]) : c->in[A];
+    wf_array keep = from_b || c->need[B] ? wf_call_contiguous(c, &c->in[KEEP]) : c->in[KEEP];
+    wf_array b = from_b ? wf_call_contiguous(c, &c->in[B]) : c->in[B];
     if (!dy.data || !a.data || !keep.data || !b.data)
         return WF_ERR_MEMORY;
     for (int i = A; i <= B; i++) {
@@ -142,7 +142,7 @@ static wf_status rows_forward(wf_call *c)
 
 static wf_status rows_backward(wf_call *c)
 {
-    wf_array dy = wf_call_dense(c, &c->dout[0]), d = wf_grad_new(c, 0);
+    wf_array dy = wf_call_contiguous(c, &c->dout[0]), d = wf_grad_new(c, 0);
     if (!dy.data || !d.data)
         return WF_ERR_MEMORY;
     int64_t columns = dy.dim[1];

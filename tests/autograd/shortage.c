@@ -97,7 +97,7 @@ static wf_status run(const struct pass *p, wf_mode mode, wf_real *out, int64_t *
         ck_assert_int_eq(i < 0 ? wf_view(y, &from) : wf_grad(in[i], &from), WF_OK);
         wf_shape shape = wf_array_shape(&from);
         if (out) {
-            to = wf_array_dense(out + at, WF_REAL, &shape);
+            to = wf_array_contiguous(out + at, WF_REAL, &shape);
             wf_array_copy(&to, &from);
         }
         at += wf_shape_count(&shape);

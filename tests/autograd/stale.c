@@ -25,7 +25,7 @@ enum { KINDS = 8 };
 static void make_all(wf_tape *tape, wf_tensor *parameter, wf_tensor *made[KINDS])
 {
     static wf_real data[6];
-    wf_array borrowed = wf_array_dense(data, WF_REAL, WF_SHAPE(2, 3));
+    wf_array borrowed = wf_array_contiguous(data, WF_REAL, WF_SHAPE(2, 3));
     made[0] = some(tape);
     made[1] = wf_input(tape, data, WF_SHAPE(2, 3), true);
     made[2] = wf_borrow(tape, &borrowed);

@@ -208,7 +208,7 @@ static wf_tensor *parameter(int index, bool frozen)
                              &(struct wf_parameter_info){.name = names[index],
                                                          .index = index,
                                                          .offset = 16 * index,
-                                                         .value = wf_array_dense(values + 16 * index, WF_REAL, &(wf_shape){2, {2, 4}}),
+                                                         .value = wf_array_contiguous(values + 16 * index, WF_REAL, &(wf_shape){2, {2, 4}}),
                                                          .frozen = frozen,
                                                          .grads = &grads});
 }

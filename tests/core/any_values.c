@@ -40,11 +40,11 @@ static void shapes(void)
 static void arrays(void)
 {
     wf_shape s = some_shape(), other = some_shape();
-    wf_array a = wf_array_dense(values, WF_REAL, &s), view;
+    wf_array a = wf_array_contiguous(values, WF_REAL, &s), view;
     if (!fits(&s))
         return;
     wf_shape same = wf_array_shape(&a);
-    ck_assert(wf_array_is_dense(&a) && wf_shape_equal(&same, &s) && wf_array_count(&a) == wf_shape_count(&s));
+    ck_assert(wf_array_is_contiguous(&a) && wf_shape_equal(&same, &s) && wf_array_count(&a) == wf_shape_count(&s));
     if (s.ndim > 1) { /* what the caller has to check is right */
         int d = (int)below(s.ndim);
         a = wf_array_transpose(a, d, (int)below(s.ndim));
@@ -69,8 +69,8 @@ static void computing(int *refused)
     wf_shape s = some_shape(), t = below(3) ? s : some_shape(), u = some_shape();
     if (!fits(&s) || !fits(&t) || !fits(&u))
         return;
-    wf_array a = wf_array_dense(x, seldom(30) ? WF_I32 : WF_REAL, &s), b = wf_array_dense(x, WF_REAL, &u),
-             out = wf_array_dense(y, WF_REAL, &t);
+    wf_array a = wf_array_contiguous(x, seldom(30) ? WF_I32 : WF_REAL, &s), b = wf_array_contiguous(x, WF_REAL, &u),
+             out = wf_array_contiguous(y, WF_REAL, &t);
     if (seldom(20))
         out.data = NULL;
     if (below(2) && a.ndim > 1)
@@ -91,8 +91,8 @@ static void computing(int *refused)
             t.dim[t.ndim - 1] = u.dim[1];
             if (!fits(&t) || !fits(&u))
                 return;
-            b = wf_array_dense(x, WF_REAL, &u);
-            out = wf_array_dense(y, WF_REAL, &t);
+            b = wf_array_contiguous(x, WF_REAL, &u);
+            out = wf_array_contiguous(y, WF_REAL, &t);
             n = wf_array_count(&out);
             for (int i = 0; i < GUARD; i++)
                 y[n + i] = 77;

@@ -49,7 +49,7 @@ START_TEST(broadcasting)
     expected = SHAPE(4, 1, 3);
     ck_assert(wf_shape_broadcast(&a, &a, &a) && wf_shape_equal(&a, &expected)); /* out may be an operand */
     wf_real x[5] = {0};
-    wf_array v = wf_array_dense(x, WF_REAL, &b);
+    wf_array v = wf_array_contiguous(x, WF_REAL, &b);
     expected = SHAPE(4, 5, 3);
     wf_array e = wf_array_expand(&v, &expected);
     ck_assert(e.stride[0] == 0 && e.stride[1] == 1 && e.stride[2] == 0 && e.dim[0] == 4 && e.data == x);
@@ -107,7 +107,7 @@ START_TEST(reshapes)
     for (int trial = 0; trial < 4000; trial++) {
         wf_array a = random_view(&rng, block, WF_I32, 4, dims[wf_rng_below(&rng, SHAPES)], true), out;
         wf_shape to = shape_of(4, dims[wf_rng_below(&rng, SHAPES)]);
-        wf_array linear = wf_array_dense(a.data, WF_I32, &to);
+        wf_array linear = wf_array_contiguous(a.data, WF_I32, &to);
         int64_t step = 1;
         for (int d = 3; d >= 0; step *= to.dim[d--])
             linear.stride[d] = to.dim[d] > 1 ? offset_of(&a, step) - offset_of(&a, 0) : 0;
@@ -127,7 +127,7 @@ START_TEST(reshapes)
     }
     ck_assert(possible > 500 && refused > 500);
     wf_shape five = SHAPE(5), none = SHAPE(0, 7), other = SHAPE(3, 0);
-    wf_array a = wf_array_dense(block, WF_I32, &none), out;
+    wf_array a = wf_array_contiguous(block, WF_I32, &none), out;
     ck_assert(!wf_array_reshape(&a, &five, &out));
     ck_assert(wf_array_reshape(&a, &other, &out));
 }
@@ -137,15 +137,15 @@ START_TEST(views)
 {
     int32_t x[24];
     wf_shape shape = SHAPE(2, 3, 4);
-    wf_array a = wf_array_dense(x, WF_I32, &shape), t = wf_array_transpose(a, 0, 2), s = wf_array_slice(a, 1, 1, 2);
-    ck_assert(wf_array_is_dense(&a) && !wf_array_is_dense(&t) && !wf_array_is_dense(&s));
+    wf_array a = wf_array_contiguous(x, WF_I32, &shape), t = wf_array_transpose(a, 0, 2), s = wf_array_slice(a, 1, 1, 2);
+    ck_assert(wf_array_is_contiguous(&a) && !wf_array_is_contiguous(&t) && !wf_array_is_contiguous(&s));
     ck_assert(t.dim[0] == 4 && t.stride[0] == 1 && t.dim[2] == 2 && t.stride[2] == 12);
     ck_assert(s.data == x + 4 && s.dim[1] == 2 && s.stride[1] == 4);
     ck_assert_int_eq(wf_array_count(&s), 16);
     wf_array front = wf_array_slice(a, 0, 1, 1);
-    ck_assert(wf_array_is_dense(&front) && front.data == x + 12);
+    ck_assert(wf_array_is_contiguous(&front) && front.data == x + 12);
     front.stride[0] = 999; /* of a dim of size 1 */
-    ck_assert(wf_array_is_dense(&front));
+    ck_assert(wf_array_is_contiguous(&front));
 }
 END_TEST
 

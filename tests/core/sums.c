@@ -62,7 +62,7 @@ static wf_array source(const struct pattern *p)
     int64_t stride[4], step = p->step;
     for (int d = 0; d < p->ndim; d++)
         shape.dim[d] = p->from[d];
-    wf_array a = wf_array_dense(numbers, WF_REAL, &shape);
+    wf_array a = wf_array_contiguous(numbers, WF_REAL, &shape);
     for (int k = p->ndim - 1; k >= 0; k--) /* k: place in memory, the innermost last */
         for (int d = 0; d < p->ndim; d++)
             if (p->order[d] == k) {
@@ -78,7 +78,7 @@ static wf_array target(const struct pattern *p)
     wf_shape shape = {p->ndim, {0}};
     for (int d = 0; d < p->ndim; d++)
         shape.dim[d] = p->to[d];
-    return wf_array_dense(result, WF_REAL, &shape);
+    return wf_array_contiguous(result, WF_REAL, &shape);
 }
 
 /* Element by element, into sum and size. */
@@ -187,10 +187,12 @@ START_TEST(edges)
 {
     wf_real y[12];
     start(1);
-    wf_array x = wf_array_dense(numbers, WF_REAL, &(wf_shape){2, {3, 4}}), row = wf_array_dense(y, WF_REAL, &(wf_shape){1, {4}});
-    wf_array none = wf_array_dense(numbers, WF_REAL, &(wf_shape){2, {0, 4}}), wide = wf_array_dense(y, WF_REAL, &(wf_shape){1, {3}});
-    wf_array deep = wf_array_dense(y, WF_REAL, &(wf_shape){4, {1, 1, 1, 4}}), ids = wf_array_dense(y, WF_I32, &(wf_shape){1, {4}});
-    wf_array scalar = wf_array_dense(y, WF_REAL, &(wf_shape){0}), one = wf_array_dense(numbers, WF_REAL, &(wf_shape){0});
+    wf_array x = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {3, 4}}), row = wf_array_contiguous(y, WF_REAL, &(wf_shape){1, {4}});
+    wf_array none = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){2, {0, 4}}),
+             wide = wf_array_contiguous(y, WF_REAL, &(wf_shape){1, {3}});
+    wf_array deep = wf_array_contiguous(y, WF_REAL, &(wf_shape){4, {1, 1, 1, 4}}),
+             ids = wf_array_contiguous(y, WF_I32, &(wf_shape){1, {4}});
+    wf_array scalar = wf_array_contiguous(y, WF_REAL, &(wf_shape){0}), one = wf_array_contiguous(numbers, WF_REAL, &(wf_shape){0});
     for (int k = 0; k < 4; k++)
         y[k] = 7;
     ck_assert_int_eq(wf_array_sum(&row, &none, 1, true), WF_OK);

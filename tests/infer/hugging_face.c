@@ -123,7 +123,7 @@ START_TEST(a_folder_is_a_run)
     embed(&run, out);
     wf_safetensors *golden = bert_open("outputs.safetensors");
     for (int i = 0; i < S; i++) {
-        wf_array a = wf_array_dense(out + i * D, WF_REAL, WF_SHAPE(D));
+        wf_array a = wf_array_contiguous(out + i * D, WF_REAL, WF_SHAPE(D));
         snprintf(key, sizeof key, "sentence.%d.mean", i);
         golden_near(golden, key, &a, golden_tolerance());
     }
@@ -300,7 +300,7 @@ START_TEST(a_padded_vocabulary)
         bool words = strcmp(e->name, "embeddings.word_embeddings.weight") == 0;
         data[i] = calloc((size_t)e->count + 6 * D, sizeof(float));
         ck_ok(wf_safetensors_read(file, e->name, WF_F32, data[i], e->count, error));
-        wf_array a = wf_array_dense(data[i], WF_F32, words ? WF_SHAPE(48, D) : &e->shape);
+        wf_array a = wf_array_contiguous(data[i], WF_F32, words ? WF_SHAPE(48, D) : &e->shape);
         wf_safetensors_put(w, e->name, &a);
     }
     wf_safetensors_close(file);

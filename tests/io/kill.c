@@ -13,7 +13,7 @@ static void save_version(const char *path, int version)
     char text[16];
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = (float)version;
-    wf_array a = wf_array_dense(x, WF_F32, &(wf_shape){2, {100, ELEMENTS / 100}}), t = wf_array_transpose(a, 0, 1);
+    wf_array a = wf_array_contiguous(x, WF_F32, &(wf_shape){2, {100, ELEMENTS / 100}}), t = wf_array_transpose(a, 0, 1);
     snprintf(text, sizeof text, "%d", version);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put_metadata(w, "version", text);

@@ -67,7 +67,7 @@ static wf_status run_map(wf_error *error)
 static wf_status run_write(wf_error *error)
 {
     wf_real data[6] = {1, 2, 3, 4, 5, 6};
-    wf_array a = wf_array_dense(data, WF_REAL, &(wf_shape){2, {2, 3}}), t = wf_array_transpose(a, 0, 1);
+    wf_array a = wf_array_contiguous(data, WF_REAL, &(wf_shape){2, {2, 3}}), t = wf_array_transpose(a, 0, 1);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     char name[64];
     for (int i = 0; i < 70; i++) { /* more than the list holds at first */

@@ -26,20 +26,20 @@ START_TEST(bytes_are_those_of_numpy)
         b[k] = k % 3 == 0;
     }
     const wf_shape whole = {3, {2, 3, 4}};
-    wf_array a = wf_array_dense(f, WF_F32, &whole);
+    wf_array a = wf_array_contiguous(f, WF_F32, &whole);
     assert_same_as_numpy(&a, "f4.npy");
-    a = wf_array_dense(d, WF_F64, &whole);
+    a = wf_array_contiguous(d, WF_F64, &whole);
     a = wf_array_transpose(a, 0, 2); /* [4,3,2] */
     a = wf_array_transpose(a, 1, 2); /* [4,2,3] */
     assert_same_as_numpy(&a, "f8_transposed.npy");
-    a = wf_array_dense(i, WF_I32, &(wf_shape){1, {7}});
+    a = wf_array_contiguous(i, WF_I32, &(wf_shape){1, {7}});
     assert_same_as_numpy(&a, "i4.npy");
-    a = wf_array_dense(b, WF_BOOL, &whole);
+    a = wf_array_contiguous(b, WF_BOOL, &whole);
     assert_same_as_numpy(&a, "b1.npy");
     f[0] = 2.5f;
-    a = wf_array_dense(f, WF_F32, &(wf_shape){0});
+    a = wf_array_contiguous(f, WF_F32, &(wf_shape){0});
     assert_same_as_numpy(&a, "scalar.npy");
-    a = wf_array_dense(NULL, WF_F32, &(wf_shape){2, {0, 12345}});
+    a = wf_array_contiguous(NULL, WF_F32, &(wf_shape){2, {0, 12345}});
     assert_same_as_numpy(&a, "empty.npy");
     ck_assert_int_eq(wf_alloc_live(), 0);
 }
@@ -52,7 +52,7 @@ START_TEST(strides)
     static float f[ROWS * COLUMNS], read[ROWS * COLUMNS];
     for (int k = 0; k < ROWS * COLUMNS; k++)
         f[k] = (float)k;
-    wf_array a = wf_array_dense(f, WF_F32, &(wf_shape){2, {ROWS, COLUMNS}}), t = wf_array_transpose(a, 0, 1);
+    wf_array a = wf_array_contiguous(f, WF_F32, &(wf_shape){2, {ROWS, COLUMNS}}), t = wf_array_transpose(a, 0, 1);
     wf_array s = wf_array_slice(t, 1, 2, 3), row = wf_array_slice(a, 0, 5, 1), wide = wf_array_expand(&row, &(wf_shape){2, {4, COLUMNS}});
     const wf_array *views[] = {&t, &s, &wide};
     for (int v = 0; v < 3; v++) {
@@ -74,15 +74,15 @@ START_TEST(what_cant_be_written)
 {
     wf_error bad = {0};
     float f[2] = {1, 2};
-    wf_array a = wf_array_dense(f, WF_F16, &(wf_shape){1, {2}});
+    wf_array a = wf_array_contiguous(f, WF_F16, &(wf_shape){1, {2}});
     ck_assert_int_eq(wf_npy_save(in_folder("x.npy"), &a, &bad), WF_ERR_ARGUMENT);
     assert_message(&bad, WF_ERR_ARGUMENT, "F16");
     wf_error_clear(&bad);
-    a = wf_array_dense(NULL, WF_F32, &(wf_shape){1, {2}});
+    a = wf_array_contiguous(NULL, WF_F32, &(wf_shape){1, {2}});
     ck_assert_int_eq(wf_npy_save(in_folder("x.npy"), &a, &bad), WF_ERR_ARGUMENT);
     assert_message(&bad, WF_ERR_ARGUMENT, "x.npy");
     wf_error_clear(&bad);
-    a = wf_array_dense(f, WF_F32, &(wf_shape){1, {2}});
+    a = wf_array_contiguous(f, WF_F32, &(wf_shape){1, {2}});
     ck_assert_int_eq(wf_npy_save(in_folder("missing/x.npy"), &a, &bad), WF_ERR_IO);
     assert_message(&bad, WF_ERR_IO, "missing");
     ck_assert(!wf_file_exists(in_folder("x.npy")));
@@ -92,7 +92,7 @@ END_TEST
 START_TEST(standard_output)
 {
     float f[2] = {1, 2};
-    wf_array a = wf_array_dense(f, WF_F32, &(wf_shape){1, {2}});
+    wf_array a = wf_array_contiguous(f, WF_F32, &(wf_shape){1, {2}});
     const char *want = in_folder("want.npy");
     ck_ok(wf_npy_save(want, &a, error));
     int there = dup(STDOUT_FILENO), ends[2];
@@ -114,7 +114,7 @@ END_TEST
 static wf_status save_transposed(wf_error *error)
 {
     static float f[6];
-    wf_array a = wf_array_dense(f, WF_F32, &(wf_shape){2, {2, 3}}), t = wf_array_transpose(a, 0, 1);
+    wf_array a = wf_array_contiguous(f, WF_F32, &(wf_shape){2, {2, 3}}), t = wf_array_transpose(a, 0, 1);
     return wf_npy_save(in_folder("m.npy"), &t, error);
 }
 

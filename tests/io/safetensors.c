@@ -12,9 +12,9 @@ static wf_safetensors *open_golden(const char *name)
     return file;
 }
 
-static wf_array dense(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
+static wf_array contiguous(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t d1, int64_t d2)
 {
-    return wf_array_dense(data, dtype, &(wf_shape){ndim, {d0, d1, d2}});
+    return wf_array_contiguous(data, dtype, &(wf_shape){ndim, {d0, d1, d2}});
 }
 
 /* 0 .. 5 in every dtype (bools: odd or not); the 8-bit floats by their bits, E4M3 and E5M2. */
@@ -74,7 +74,7 @@ START_TEST(writes_what_python_writes)
         wf_dtype d = entry->dtype;
         ck_assert_int_eq(wf_dtype_size(d), wf_dtype_size(order[i]));
         counted(d, data[i]);
-        wf_array a = dense(data[i], d, 2, 2, 3, 0);
+        wf_array a = contiguous(data[i], d, 2, 2, 3, 0);
         wf_safetensors_put(w, entry->name, &a);
     }
     wf_safetensors_close(python);
@@ -181,7 +181,7 @@ START_TEST(maps_on_request)
     wf_safetensors_close(file);
     for (int map = 0; map < 2; map++) {
         float one = 1, two = 2, got;
-        wf_array a = dense(&one, WF_F32, 0, 0, 0, 0), b = dense(&two, WF_F32, 0, 0, 0, 0);
+        wf_array a = contiguous(&one, WF_F32, 0, 0, 0, 0), b = contiguous(&two, WF_F32, 0, 0, 0, 0);
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_safetensors_put(w, "x", &a);
         ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
@@ -196,14 +196,14 @@ START_TEST(maps_on_request)
 }
 END_TEST
 
-/* Any strides: the file holds what a dense copy holds. Large enough that pieces end in the middle of rows. */
+/* Any strides: the file holds what a contiguous copy holds. Large enough that pieces end in the middle of rows. */
 START_TEST(writes_views)
 {
     enum { N = 37, M = 61, K = 29 };
     wf_real *data = malloc(sizeof *data * N * M * K), *copy = malloc(sizeof *data * N * M * K), *got = malloc(sizeof *data * N * M * K);
     for (int i = 0; i < N * M * K; i++)
         data[i] = (wf_real)i * (wf_real)0.25;
-    wf_array whole = dense(data, WF_REAL, 3, N, M, K), vector = wf_array_dense(data, WF_REAL, &(wf_shape){1, {K}});
+    wf_array whole = contiguous(data, WF_REAL, 3, N, M, K), vector = wf_array_contiguous(data, WF_REAL, &(wf_shape){1, {K}});
     wf_array backwards = whole;
     backwards.data = data + N * M * K - 1;
     for (int d = 0; d < 3; d++)
@@ -254,7 +254,7 @@ START_TEST(large_tensors_are_converted_piece_by_piece)
     float *single = malloc(N * sizeof *single);
     for (int i = 0; i < N; i++)
         data[i] = i / 3.0;
-    wf_array a = dense(data, WF_F64, 1, N, 0, 0);
+    wf_array a = contiguous(data, WF_F64, 1, N, 0, 0);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put(w, "x", &a);
     ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
@@ -275,7 +275,7 @@ START_TEST(same_calls_same_bytes)
 {
     float x[3] = {1, 2, 3};
     uint8_t mask[3] = {1, 0, 1};
-    wf_array a = dense(x, WF_F32, 1, 3, 0, 0), b = dense(mask, WF_BOOL, 1, 3, 0, 0);
+    wf_array a = contiguous(x, WF_F32, 1, 3, 0, 0), b = contiguous(mask, WF_BOOL, 1, 3, 0, 0);
     static const char header[] =
         "{\"__metadata__\":{\"z\":\"1\",\"a\":\"\\\"\\u001f\"},\"z\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]},"
         "\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[3,15]}}";

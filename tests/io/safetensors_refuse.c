@@ -2,9 +2,9 @@
 /* Calls that are wrong, and a disk that is full: the message, and the old file. */
 #include "io_test.h"
 
-static wf_array dense(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t d1)
+static wf_array contiguous(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t d1)
 {
-    return wf_array_dense(data, dtype, &(wf_shape){ndim, {d0, d1}});
+    return wf_array_contiguous(data, dtype, &(wf_shape){ndim, {d0, d1}});
 }
 
 #define COMMIT_FAILS(code, text, ...)                                                                                                      \
@@ -22,7 +22,7 @@ static wf_array dense(void *data, wf_dtype dtype, int ndim, int64_t d0, int64_t 
 START_TEST(wrong_puts_are_refused)
 {
     float x[4] = {0};
-    wf_array a = dense(x, WF_F32, 1, 4, 0), b = a;
+    wf_array a = contiguous(x, WF_F32, 1, 4, 0), b = a;
     write_text(in_folder("x"), "old");
     COMMIT_FAILS(WF_ERR_ARGUMENT, "/x: the tensor \"t\" is written twice", wf_safetensors_put(w, "t", &a); wf_safetensors_put(w, "u", &a);
                  wf_safetensors_put(w, "t", &a));
@@ -62,7 +62,7 @@ END_TEST
 START_TEST(a_full_disk_leaves_the_old_file)
 {
     float x[400] = {0};
-    wf_array a = dense(x, WF_F32, 2, 20, 20), t = wf_array_transpose(a, 0, 1);
+    wf_array a = contiguous(x, WF_F32, 2, 20, 20), t = wf_array_transpose(a, 0, 1);
     write_text(in_folder("x"), "old");
     for (int room = 0; room < 3300; room += 131) {
         wf_error bad = {0};
@@ -110,7 +110,7 @@ START_TEST(wrong_reads_are_refused)
     wf_safetensors_close(file);
     /* A byte that C's bool may not hold. */
     uint8_t mask[3] = {0, 1, 2};
-    wf_array a = dense(mask, WF_BOOL, 1, 3, 0);
+    wf_array a = contiguous(mask, WF_BOOL, 1, 3, 0);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put(w, "mask", &a);
     ck_ok(wf_safetensors_commit(w, in_folder("x"), error));

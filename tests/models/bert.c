@@ -168,11 +168,12 @@ static void write_weights(const struct change *c)
         if (c->without && strcmp(c->without, e->name) == 0)
             continue;
         renamed(e->name, c, name, sizeof name);
-        wf_array a = wf_array_dense(data[i], WF_F32, c->reshaped && strcmp(c->reshaped, e->name) == 0 ? WF_SHAPE(e->count) : &e->shape);
+        wf_array a =
+            wf_array_contiguous(data[i], WF_F32, c->reshaped && strcmp(c->reshaped, e->name) == 0 ? WF_SHAPE(e->count) : &e->shape);
         wf_safetensors_put(w, name, &a);
     }
     for (int i = 0; i < 3 && c->extra[i]; i++) {
-        wf_array a = wf_array_dense(two, WF_F32, WF_SHAPE(2));
+        wf_array a = wf_array_contiguous(two, WF_F32, WF_SHAPE(2));
         wf_safetensors_put(w, c->extra[i], &a);
     }
     ck_ok(wf_safetensors_commit(w, path, error));

@@ -105,7 +105,7 @@ START_TEST(rules_without_sources)
     char path[64];
     wf_error e = {0};
     wf_real v[2] = {1, 2};
-    const wf_array a = wf_array_dense(v, WF_REAL, WF_SHAPE(2));
+    const wf_array a = wf_array_contiguous(v, WF_REAL, WF_SHAPE(2));
     snprintf(path, sizeof path, "/tmp/weft-doors-%d.safetensors", (int)getpid());
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put(w, "w", &a);

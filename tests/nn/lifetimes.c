@@ -100,7 +100,7 @@ START_TEST(residual_is_the_sum)
                     wf_array g;
                     ck_assert_int_eq(wf_backward(wf_sum(wf_mul(y, y))), WF_OK);
                     ck_assert_int_eq(wf_grad(x, &g), WF_OK);
-                    wf_array to = wf_array_dense(of_x[o], WF_REAL, WF_SHAPE(B, T, D));
+                    wf_array to = wf_array_contiguous(of_x[o], WF_REAL, WF_SHAPE(B, T, D));
                     wf_array_copy(&to, &g);
                     memcpy(of_weights[o], grads->slab, (size_t)slab * sizeof(wf_real));
                 }

@@ -45,7 +45,7 @@ static wf_status load_by(wf_registry *r, const struct wf_load_options *by, const
         const struct tensor *t = &tensor[i];
         for (int j = 0; j < 32; j++)
             data[i][j] = t->first + (float)j;
-        wf_array a = wf_array_dense(data[i], WF_F32, t->columns ? WF_SHAPE(t->rows, t->columns) : WF_SHAPE(t->rows));
+        wf_array a = wf_array_contiguous(data[i], WF_F32, t->columns ? WF_SHAPE(t->rows, t->columns) : WF_SHAPE(t->rows));
         wf_safetensors_put(w, t->name, &a);
     }
     ck_assert_int_eq(wf_safetensors_commit(w, path, error), WF_OK);

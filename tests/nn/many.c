@@ -68,7 +68,7 @@ START_TEST(loaded_by_rules)
     for (int i = 0; i < MANY; i++) {
         snprintf(other[i], sizeof other[i], "h.%d.w", MANY - i);
         data[i] = (float)i;
-        wf_array a = wf_array_dense(&data[i], WF_F32, WF_SHAPE(1));
+        wf_array a = wf_array_contiguous(&data[i], WF_F32, WF_SHAPE(1));
         wf_safetensors_put(w, other[i], &a);
         rule[MANY - 1 - i] = (struct wf_load_rule){name[i], {other[i]}};
     }

@@ -547,8 +547,8 @@ START_TEST(other_dtypes)
     double wide[] = {1, -2.5, 0.125, 3};
     uint16_t half[] = {0x3c00, 0xc100, 0x3000, 0x4200}, brain[] = {0x3f80, 0xc020, 0x3e00, 0x4040};
     wf_shape shape = {2, {2, 2}};
-    const wf_array in[] = {wf_array_dense(single, WF_F32, &shape), wf_array_dense(wide, WF_F64, &shape),
-                           wf_array_dense(half, WF_F16, &shape), wf_array_dense(brain, WF_BF16, &shape)};
+    const wf_array in[] = {wf_array_contiguous(single, WF_F32, &shape), wf_array_contiguous(wide, WF_F64, &shape),
+                           wf_array_contiguous(half, WF_F16, &shape), wf_array_contiguous(brain, WF_BF16, &shape)};
     for (int i = 0; i < 4; i++) {
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_safetensors_put(w, "w", &in[i]);

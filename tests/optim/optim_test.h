@@ -44,7 +44,7 @@ static inline void compare(const struct rig *r, const char *prefix, const wf_rea
         const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(r->registry, i));
         char key[128];
         int64_t at = moments ? moments->part[0].parameter[i].place : info->offset;
-        wf_array a = wf_array_dense((wf_real *)slab + at, WF_REAL, &declared[i].shape);
+        wf_array a = wf_array_contiguous((wf_real *)slab + at, WF_REAL, &declared[i].shape);
         snprintf(key, sizeof key, "%s/%s.%s", r->name, prefix, declared[i].name);
         golden_near(r->file, key, &a, golden_tolerance());
     }

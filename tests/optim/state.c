@@ -189,14 +189,14 @@ START_TEST(the_old_format)
             steps[3] = 4;
         else
             steps[3] = 3;
-        wf_array step_array = wf_array_dense(&one.step, WF_I64, WF_SHAPE(1)), array = wf_array_dense(steps, WF_I64, WF_SHAPE(4));
+        wf_array step_array = wf_array_contiguous(&one.step, WF_I64, WF_SHAPE(1)), array = wf_array_contiguous(steps, WF_I64, WF_SHAPE(4));
         wf_safetensors_put(w, "optim.step", &step_array);
         wf_safetensors_put(w, "optim.steps", &array);
         for (int i = 0; i < PARAMETERS; i++)
             for (int k = 0; k < 2; k++) {
                 char name[32];
                 snprintf(name, sizeof name, "optim.%c.%s", "mv"[k], declared[i].name);
-                wf_array m = wf_array_dense(one.part[0].moment[k] + one.part[0].parameter[i].place, WF_REAL, &declared[i].shape);
+                wf_array m = wf_array_contiguous(one.part[0].moment[k] + one.part[0].parameter[i].place, WF_REAL, &declared[i].shape);
                 wf_safetensors_put(w, name, &m);
             }
         wf_registry_save(a.registry, w, "model.");

@@ -452,14 +452,14 @@ static void make_older(const char *path)
     int64_t steps[64], count = 0;
     for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
         const struct wf_safetensors_entry *t = wf_safetensors_at(file, i);
-        wf_array a = wf_array_dense((void *)wf_safetensors_data(file, t), t->dtype, &t->shape);
+        wf_array a = wf_array_contiguous((void *)wf_safetensors_data(file, t), t->dtype, &t->shape);
         ck_assert(count < 64 && a.data);
         if (strncmp(t->name, "adam.updates.", 13) == 0)
             steps[count++] = *(const int64_t *)a.data;
         else
             wf_safetensors_put(w, t->name, &a);
     }
-    wf_array a = wf_array_dense(steps, WF_I64, &(wf_shape){1, {count}});
+    wf_array a = wf_array_contiguous(steps, WF_I64, &(wf_shape){1, {count}});
     wf_safetensors_put(w, "adam.steps", &a);
     ck_ok(wf_safetensors_commit(w, in_folder("older"), error));
     wf_safetensors_close(file);

@@ -26,7 +26,7 @@ typedef struct wf_call {
     const void *attr; /* the op's attributes, a copy that lives as long as the record */
     int inputs, outputs;
     wf_array in[WF_MAX_INPUTS];
-    wf_array out[WF_MAX_OUTPUTS];  /* `shape` sets dtype and dims; in forward dense, not cleared */
+    wf_array out[WF_MAX_OUTPUTS];  /* `shape` sets dtype and dims; in forward contiguous, not cleared */
     wf_array saved[WF_MAX_SAVED];  /* `shape` sets dims of buffers that forward fills for backward; allocated if `grad` */
     bool grad;                     /* forward: a backward may follow */
     bool rows_alone;               /* WF_INFER: a row's bits may not depend on the rows beside it */
@@ -78,7 +78,7 @@ struct wf_op {
     unsigned reads; /* values that backward reads: WF_READS_INPUT(i) | WF_READS_OUTPUT(j) | ..., or WF_READS_NOTHING; 0: all of
                        them. The memory of the others is reused before. */
     bool view;      /* the outputs are views of in[0], without a copy and without a forward: `shape` sets also their data and
-                       strides. Elements may be repeated (stride 0, windows): dout is dense, and backward adds it up */
+                       strides. Elements may be repeated (stride 0, windows): dout is contiguous, and backward adds it up */
     wf_status (*shape)(wf_call *c);
     wf_status (*forward)(wf_call *c);
     wf_status (*backward)(wf_call *c); /* NULL: no gradients (all outputs are constants) */
@@ -105,20 +105,20 @@ static inline bool wf_has(const wf_call *c, int input)
 /* In `shape`: an output of this dtype and shape; wf_call_like: WF_REAL with the shape of a. */
 WF_API wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape);
 WF_API wf_array wf_call_like(const wf_call *c, const wf_array *a);
-/* In forward and backward: a dense temporary, released when the function returns (or passed on by wf_grad_give).
+/* In forward and backward: a contiguous temporary, released when the function returns (or passed on by wf_grad_give).
  * data NULL without memory, with the tape's error set. */
 WF_API wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape);
 /* Memory of the tape until the reset (or the rewind), for data that attributes point to. NULL without memory. */
 WF_API void *wf_tape_memory(wf_tape *tape, size_t bytes);
-/* a itself if it is dense, else a dense temporary copy. */
-WF_API wf_array wf_call_dense(wf_call *c, const wf_array *a);
+/* a itself if it is contiguous, else a contiguous temporary copy. */
+WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
 
 /* --- passing gradients (backward) ----------------------------------------------------------------------------------- */
 /* The destination of input i's gradient: an array of the input's shape, strided if the input is a view. With *accumulate add to
  * the values there, otherwise overwrite all of them. Call it once for each needed input, and fill the array before the next call if both
  * inputs may be the same tensor. It saves a pass where the op can add (products with beta = 1). data NULL without memory. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
-/* Alternatively: a dense temporary of the input's shape to fill and pass to wf_grad_give. */
+/* Alternatively: a contiguous temporary of the input's shape to fill and pass to wf_grad_give. */
 WF_API wf_array wf_grad_new(wf_call *c, int input);
 /* Adds g to the gradient of input i. g may be c->dout[j] or a view of it (shared, not copied, if it is the first
  * contribution), a temporary, or any array that is valid during the call. Its shape is the input's, or one that the input broadcasts to:
@@ -154,7 +154,7 @@ struct wf_grads {
 };
 struct wf_parameter_info {
     const char *name;  /* outlives the parameter */
-    wf_array value;    /* dense */
+    wf_array value;    /* contiguous */
     int index;         /* in its registry, and in wf_grads.place and .valid */
     int64_t offset;    /* in wf_registry_values, elements; a multiple of 16 */
     bool frozen;       /* needs no gradient */
@@ -162,7 +162,7 @@ struct wf_parameter_info {
     uint64_t registry; /* number of the registry: no other of this process has it, before or after */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
-/* A parameter's gradient, dense in its shape, to read or to change: valid until the next backward or wf_registry_gradients. NULL where
+/* A parameter's gradient, contiguous in its shape, to read or to change: valid until the next backward or wf_registry_gradients. NULL where
  * these gradients hold none: none since the last zero, the parameter of another registry or frozen, or the backward failed. */
 WF_API wf_real *wf_grads_at(wf_grads *grads, const wf_tensor *parameter);
 WF_API void wf_grads_zero(wf_grads *grads); /* marks all as 0 without writing the slab; clears `broken` */

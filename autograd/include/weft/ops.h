@@ -46,7 +46,7 @@ WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1);               
 WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
 /* parts[0 .. n-1] of equal length along dim, which n must divide. */
 WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
-WF_API wf_tensor *wf_dense(wf_tensor *x); /* x itself if row-major, else a copy */
+WF_API wf_tensor *wf_contiguous(wf_tensor *x); /* x itself if row-major, else a copy */
 /* Joins n tensors along dim; the other dims must agree. */
 WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
 

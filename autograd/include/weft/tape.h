@@ -85,7 +85,7 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
  *   wf_release(a);
  *   return y;
  *
- * An op may return its operand itself (wf_dropout in WF_INFER, wf_dense) or a view of it (wf_reshape): release h after the last use of
+ * An op may return its operand itself (wf_dropout in WF_INFER, wf_contiguous) or a view of it (wf_reshape): release h after the last use of
  * both. */
 WF_API void wf_release(wf_tensor *x);
 

@@ -62,10 +62,10 @@ WF_API bool wf_shape_broadcast(const wf_shape *a, const wf_shape *b, wf_shape *o
 WF_API char *wf_shape_text(const wf_shape *shape, char *text, size_t size);
 
 /* A row-major array over data, which stays the caller's. Of an invalid number of dimensions: ndim -1, which everything refuses. */
-WF_API wf_array wf_array_dense(void *data, wf_dtype dtype, const wf_shape *shape);
+WF_API wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape);
 WF_API wf_shape wf_array_shape(const wf_array *a);
-WF_API int64_t wf_array_count(const wf_array *a); /* elements */
-WF_API bool wf_array_is_dense(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
+WF_API int64_t wf_array_count(const wf_array *a);      /* elements */
+WF_API bool wf_array_is_contiguous(const wf_array *a); /* row-major without gaps; strides of dims of size 1 don't matter */
 /* Views; dims and ranges must be valid: the caller checks them. */
 WF_API wf_array wf_array_transpose(wf_array a, int dim0, int dim1);
 WF_API wf_array wf_array_slice(wf_array a, int dim, int64_t start, int64_t length);
@@ -76,7 +76,7 @@ WF_API wf_array wf_array_expand(const wf_array *a, const wf_shape *shape);
 
 /* dst[...] = src[...], same shape and dtype, any strides; in parallel above a cutoff. They must not overlap. */
 WF_API void wf_array_copy(const wf_array *dst, const wf_array *src);
-/* Converts n dense elements between dtypes (floating among F16, BF16, F32, F64; integers among each other).
+/* Converts n contiguous elements between dtypes (floating among F16, BF16, F32, F64; integers among each other).
  * False when the pair is not convertible. */
 WF_API bool wf_convert(wf_dtype to, void *dst, wf_dtype from, const void *src, int64_t n);
 

@@ -40,9 +40,9 @@ WF_API void *wf_scratch(int slot, size_t bytes);
 /* --- maps over arrays -----------------------------------------------------------------------------------------------
  *
  * out[i] = f(in[0][i], in[1][i], ...) in parallel. Inputs are WF_REAL, of any strides, and broadcast to the shape of `out`, which is
- * dense and overlaps none of them, or is one of them. Dimensions that lie end to end in all operands are merged, so that dense operands
- * of one shape are one flat pass; f then runs along the innermost dimension, over at most 8,192 elements at a time. An input that is not
- * contiguous there is gathered piece by piece on the stack. Nothing happens if out->data is NULL (a temporary for which there was no
+ * contiguous and overlaps none of them, or is one of them. Dimensions that lie end to end in all operands are merged, so that contiguous
+ * operands of one shape are one flat pass; f then runs along the innermost dimension, over at most 8,192 elements at a time. An input that
+ * is not contiguous there is gathered piece by piece on the stack. Nothing happens if out->data is NULL (a temporary for which there was no
  * memory). `cost`: nanoseconds an element, about 0.1 for a sum, 0.3 for a gelu.
  *
  * wf_map takes 1 to WF_MAP_INPUTS inputs; f gets n contiguous elements of each and writes n elements of y, which may be in[k]. What it
@@ -122,8 +122,8 @@ WF_API wf_status wf_gemm_batched(const struct wf_gemm *g, const struct wf_gemm_b
  * Serial functions over contiguous rows, compiled for each instruction set; the table of the one in use is *wf_kernel:
  * wf_kernel->gelu(n, x, y). They take no lock and no memory: call them from bodies of wf_parallel, or through wf_map.
  *
- * n is a number of elements, 0 too; rows and d are a dense [rows, d] block. Outputs overlap no inputs unless a line says "may alias", which
- * allows the same address. No alignment is needed. What a kernel gives for an element (or a row, for kernels of rows) depends on that
+ * n is a number of elements, 0 too; rows and d are a contiguous [rows, d] block. Outputs overlap no inputs unless a line says "may alias",
+ * which allows the same address. No alignment is needed. What a kernel gives for an element (or a row, for kernels of rows) depends on that
  * element (row) alone, not on its place or on how much else the call holds. Members are only ever added at the end. */
 struct wf_kernels {
     const char *isa;                            /* "avx512", "avx2" or "base" */

@@ -48,7 +48,7 @@ WF_API const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors
 /* NULL when no tensor has that name. */
 WF_API const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name);
 
-/* Reads a tensor as `count` dense elements of `dtype` into dst, row-major. Converts between F16, BF16, F32 and F64 (to nearest;
+/* Reads a tensor as `count` contiguous elements of `dtype` into dst, row-major. Converts between F16, BF16, F32 and F64 (to nearest;
  * values out of range become infinite); any other change of dtype is WF_ERR_FORMAT. A missing name is
  * WF_ERR_FORMAT, another number of elements WF_ERR_SHAPE, a byte of a BOOL other than 0 and 1 WF_ERR_FORMAT. On failure dst
  * may be partly written. Several threads may read from one handle. */
