@@ -90,8 +90,9 @@ WF_API wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format
 WF_API void wf_release(wf_tensor *x);
 
 /* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives, as a constant: its value is
- * moved to the mark and the new tensor is returned, otherwise NULL. Where ops were recorded since the mark, for a backward, it is an error
- * on the tape, and poison is returned: it serves in WF_INFER and under wf_tape_no_grad. */
+ * moved to the mark and the new tensor is returned, otherwise NULL; it has to be contiguous. Tensors that were dropped, with wf_keep too,
+ * are refused by name: in release builds until another tensor takes their struct, and the new one takes the first. Where ops were recorded
+ * since the mark, for a backward, it is an error on the tape, and poison is returned: it serves in WF_INFER and under wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;
@@ -205,9 +206,10 @@ WF_API bool wf_tape_no_grad(wf_tape *tape, bool on);
  *
  * Besides x the function may use parameters and, through ctx, other tensors of the tape. It is called again in each wf_backward and
  * wf_gradients that comes by, and must do the same then: ctx, and what it reads there, stay valid and unchanged until the last of them;
- * what it reads on the host needs wf_keep. Something else is an error. Its result alone leaves it: the other tensors that it makes end with
- * it, but for wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_tape_reset and wf_tape_rewind inside
- * are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
+ * what it reads on the host needs wf_keep. Other ops, shapes or operands are an error; other attributes (a factor of wf_scale) are not
+ * noticed, and give the gradients of the second call. Its result alone leaves it: the other tensors that it makes end with it, but for
+ * wf_keep, and no gradient flows through them. Checkpoints may be nested; wf_backward, wf_gradients, wf_tape_reset and wf_tape_rewind
+ * inside are errors. In WF_INFER and under wf_tape_no_grad it is a call of the function and nothing more. */
 WF_API wf_tensor *wf_checkpoint(wf_tensor *(*function)(void *ctx, wf_tensor *x), void *ctx, wf_tensor *x);
 /* Keeps x's value readable after wf_backward and wf_release. Returns x. */
 WF_API wf_tensor *wf_keep(wf_tensor *x);

@@ -130,7 +130,8 @@ WF_API wf_tensor *wf_registry_find(const wf_registry *registry, const char *name
 WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);         /* false if out of range */
 /* Freezes a parameter, which then has no gradient (one that it had counts as 0), or makes it trainable again. Also after build or load:
  * then wf_registry_gradients gives the memory for the gradients of frozen parameters back, and must be called before a parameter is
- * trained that was frozen when the gradients were allocated; a pass that uses it is refused otherwise. A parameter of another registry is
+ * trained that was frozen when the gradients were allocated; a pass that uses it is refused otherwise. A pass that has used the parameter
+ * goes on as it began: call wf_tape_reset, and wf_grads_zero, after it. A parameter of another registry is
  * an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
 
