@@ -29,6 +29,7 @@ struct buffer {
 enum { POOL_CLASSES = 64 * 8 };
 struct pool {
     struct buffer *free[POOL_CLASSES];
+    uint64_t filled[POOL_CLASSES / 64]; /* bit: the list may hold something */
 };
 
 enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */, TENSOR_PARAMETER, TENSOR_POISON };

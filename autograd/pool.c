@@ -57,15 +57,22 @@ void pool_release(wf_tape *tape, struct buffer *b)
         return;
     b->next = tape->pool.free[b->class];
     tape->pool.free[b->class] = b;
+    tape->pool.filled[b->class / 64] |= (uint64_t)1 << b->class % 64;
 }
 
 void pool_rewind(wf_tape *tape, wf_arena_mark mark)
 {
-    for (int class = 0; class < POOL_CLASSES; class ++)
-        for (struct buffer **b = &tape->pool.free[class]; *b;) {
-            if (wf_arena_before(tape->arena, mark, *b))
-                b = &(*b)->next;
-            else
-                *b = (*b)->next;
+    /* Most lists are empty, and a token of a generation rewinds at each sublayer. */
+    for (int word = 0; word < POOL_CLASSES / 64; word++)
+        for (uint64_t *filled = &tape->pool.filled[word], left = *filled; left; left &= left - 1) {
+            const int class = 64 * word + __builtin_ctzll(left);
+            for (struct buffer **b = &tape->pool.free[class]; *b;) {
+                if (wf_arena_before(tape->arena, mark, *b))
+                    b = &(*b)->next;
+                else
+                    *b = (*b)->next;
+            }
+            if (!tape->pool.free[class])
+                *filled &= ~((uint64_t)1 << class % 64);
         }
 }
