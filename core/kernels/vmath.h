@@ -32,23 +32,10 @@ V_INLINE vr v_poly(vr x, const wf_real *c, int count)
 #define V_EXP_SAFE 709.0 /* e to this is finite, and 1 / e^(2 x) is 0 */
 #define V_TANH_MAX 20.0  /* beyond: +-1 */
 #define V_LEAST_NORMAL 0x1p-1022
-/* (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, fit 1.8e-17 relative to e^r - 1 */
-static const wf_real v_exp_poly[] = {0.500000000000000518,   0.166666666666665893,    0.0416666666665767553,    0.00833333333338954817,
-                                     0.00138888889315646946, 0.000198412697190146265, 0.0000248015052739869657, 2.75574075359885174e-6,
-                                     2.76260378192625693e-7, 2.50537770731997606e-8};
-/* 2^r on |r| <= 1/2 with the constant fixed at 1, fit 1.8e-17 */
-static const wf_real v_exp2_poly[] = {1,
-                                      0.69314718055994569675,
-                                      0.24022650695910098007,
-                                      0.055504108664790394552,
-                                      0.0096181291076070023796,
-                                      0.0013333558153439964747,
-                                      0.0001540353044157213033,
-                                      0.000015252727385193868197,
-                                      1.3215442675329822143e-6,
-                                      1.0180647659234138888e-7,
-                                      7.0725704128144235096e-9,
-                                      4.078071929588336665e-10};
+/* (2^r - 1) / r on |r| <= 1/2, fit 1.8e-17 relative to 2^r - 1 */
+static const wf_real v_exp2_poly[] = {0.69314718055994530942, 0.240226506959100961,   0.0555041086648213223,    0.00961812910760772246,
+                                      0.00133335581465183887, 0.00015403530440711391, 0.0000152527337100776374, 1.32154430818664689e-6,
+                                      1.01781186266053831e-7, 7.07250417443241401e-9, 4.44583438328698628e-10};
 /* (2 atanh(s) / s - 2) / s^2 in s^2, |s| <= (sqrt 2 - 1) / (sqrt 2 + 1), fit 1.2e-18 relative to the logarithm */
 static const wf_real v_log_poly[] = {0.666666666666673446, 0.399999999994143209, 0.285714287424747822, 0.222221985634995436,
                                      0.18183564865922806,  0.153140358538677551, 0.147961052565755847};
@@ -73,16 +60,8 @@ static const wf_real v_phi_poly[] = {
 #define V_TANH_MAX 10.0f
 #define V_LEAST_NORMAL 0x1p-126f
 /* as above, fit 1.3e-8 */
-static const wf_real v_exp_poly[] = {0.499999981540225532f, 0.166665436212018741f, 0.041667199864782176f, 0.00836652054913901965f,
-                                     0.00138825211746371784f};
-/* as above, fit 2.6e-9 */
-static const wf_real v_exp2_poly[] = {1,
-                                      0.6931472149680278995f,
-                                      0.2402265278288773743f,
-                                      0.055503105510137971734f,
-                                      0.0096176929729930623181f,
-                                      0.0013406643902351759246f,
-                                      0.00015594678161326619324f};
+static const wf_real v_exp2_poly[] = {0.69314718055994530942f, 0.240226498090046424f,   0.0555036988930906647f,
+                                      0.00961825218846803563f, 0.00133866585870280257f, 0.000153964682532207025f};
 /* as above, fit 8.1e-10 */
 static const wf_real v_log_poly[] = {0.666667764151592187f, 0.399775369853291321f, 0.298718618962773363f};
 /* as above with (t - 3.5) / (t + 3.5), 0 <= t <= 14.5, fit 7.2e-9 */
@@ -100,7 +79,8 @@ V_INLINE vr v_exp_reduced(vr x, vr *n)
     *n = v_fma(x, v_set(V_LOG2_E), magic) - magic;
     vr r = v_fnma(*n, v_set((wf_real)V_LN2_HIGH), x);
     r = v_fnma(*n, v_set((wf_real)V_LN2_LOW), r);
-    return v_fma(r * r, V_POLY(r, v_exp_poly), r);
+    r *= V_LOG2_E;
+    return r * V_POLY(r, v_exp2_poly);
 }
 
 /* 2^n for a whole n in the range of normal numbers. */
@@ -142,7 +122,8 @@ V_INLINE vr v_exp2_low(vr x)
     x = v_max(v_set(-V_BIAS), x);
     vr magic = v_set((wf_real)V_MAGIC);
     vr shifted = x + magic;
-    vr p = V_POLY(x - (shifted - magic), v_exp2_poly);
+    vr r = x - (shifted - magic);
+    vr p = v_fmak(r, V_POLY(r, v_exp2_poly), 1);
     return (vr)((vu)p + ((vu)shifted << V_MANTISSA)); /* unsigned: what overflows is NaN's */
 }
 
