@@ -24,24 +24,31 @@
         (r)[3] = __builtin_shufflevector(v_b, v_d, 2, 3, 6, 7);                                                                            \
     } while (0)
 
+/* Steps of v_transpose within blocks of 16 bytes: `lo` interleaves the low halves of two registers, `hi` the high ones. First single
+ * elements, from r to t; then, in float, pairs of elements as doubles, from t to r. */
+#define V_INTERLEAVE(lo, hi)                                                                                                               \
+    _Pragma("GCC unroll 8") for (int i = 0; i < V_LANES / 2; i++)                                                                          \
+    {                                                                                                                                      \
+        t[2 * i] = lo(r[2 * i], r[2 * i + 1]);                                                                                             \
+        t[2 * i + 1] = hi(r[2 * i], r[2 * i + 1]);                                                                                         \
+    }
+#define V_INTERLEAVE_PAIRS(wide, lo, hi)                                                                                                   \
+    _Pragma("GCC unroll 4") for (int i = 0; i < V_LANES / 4; i++)                                                                          \
+    {                                                                                                                                      \
+        wide a = (wide)t[4 * i], b = (wide)t[4 * i + 1], c = (wide)t[4 * i + 2], d = (wide)t[4 * i + 3];                                   \
+        r[4 * i] = (vr)lo(a, c);                                                                                                           \
+        r[4 * i + 1] = (vr)hi(a, c);                                                                                                       \
+        r[4 * i + 2] = (vr)lo(b, d);                                                                                                       \
+        r[4 * i + 3] = (vr)hi(b, d);                                                                                                       \
+    }
+
 /* r[i][j] <-> r[j][i] over V_LANES registers, by the cheapest shuffles of the instruction set. */
 V_INLINE void v_transpose(vr r[V_LANES])
 {
 #if defined(WF_ISA_AVX512) && !defined(WF_DOUBLE)
     vr t[16];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        __m512d a = (__m512d)t[4 * i], b = (__m512d)t[4 * i + 1], c = (__m512d)t[4 * i + 2], d = (__m512d)t[4 * i + 3];
-        r[4 * i] = (vr)_mm512_unpacklo_pd(a, c);
-        r[4 * i + 1] = (vr)_mm512_unpackhi_pd(a, c);
-        r[4 * i + 2] = (vr)_mm512_unpacklo_pd(b, d);
-        r[4 * i + 3] = (vr)_mm512_unpackhi_pd(b, d);
-    }
+    V_INTERLEAVE(_mm512_unpacklo_ps, _mm512_unpackhi_ps)
+    V_INTERLEAVE_PAIRS(__m512d, _mm512_unpacklo_pd, _mm512_unpackhi_pd)
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
         t[j] = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88);
@@ -58,11 +65,7 @@ V_INLINE void v_transpose(vr r[V_LANES])
     }
 #elif defined(WF_ISA_AVX512)
     vr t[8];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = _mm512_unpacklo_pd(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_pd(r[2 * i], r[2 * i + 1]);
-    }
+    V_INTERLEAVE(_mm512_unpacklo_pd, _mm512_unpackhi_pd)
 #pragma GCC unroll 2
     for (int j = 0; j < 2; j++) {
         vr a = _mm512_shuffle_f64x2(t[j], t[2 + j], 0x88), b = _mm512_shuffle_f64x2(t[j], t[2 + j], 0xdd);
@@ -74,18 +77,8 @@ V_INLINE void v_transpose(vr r[V_LANES])
     }
 #elif defined(WF_ISA_AVX2) && !defined(WF_DOUBLE)
     vr t[8];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
-        r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xee);
-        r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
-        r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xee);
-    }
+    V_INTERLEAVE(_mm256_unpacklo_ps, _mm256_unpackhi_ps)
+    V_INTERLEAVE_PAIRS(__m256d, _mm256_unpacklo_pd, _mm256_unpackhi_pd)
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
