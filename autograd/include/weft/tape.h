@@ -64,8 +64,7 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
  * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset; code WF_OK when there is none. Never NULL. For NULL it returns an error that says that there is no
- * tape. */
+/* The first error since the reset, or code WF_OK. Never NULL. A NULL tape gives WF_ERR_STATE: "an op on parameters alone needs a tape". */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
@@ -178,10 +177,13 @@ WF_API wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options
  *   wf_tensor *g[2];
  *   if (wf_gradients(loss, 2, ((wf_tensor *[]){h, m.weight}), g) != WF_OK) ...
  *
- * Only records on a path from x to y are differentiated. Nothing else changes: no wf_grads, and no gradient that wf_grad gives. The results
- * are tensors of the tape, which hold memory of their own until the reset. In ops they count as depending on what they were computed from,
- * and as there are no gradients of gradients, a backward through them is refused: wf_detach of one is a constant. It is an error if y does
- * not depend on x[i]. Options, and the records that are used up: as in wf_backward. On an error gradient[] is poison. */
+ * Only records on a path from x to y are differentiated. Nothing else changes: no wf_grads, and no gradient that wf_grad gives.
+ *
+ * The results are tensors of the tape and keep their memory until the reset. Ops may read them. A result depends on x, but there are no
+ * gradients of gradients: wf_backward refuses a path through it. To use a result as a constant, pass it through wf_detach.
+ *
+ * WF_ERR_STATE if y does not depend on x[i]. Options, and which records are used up: as in wf_backward. On an error every gradient[i] is
+ * poison. */
 WF_API wf_status wf_gradients_with(wf_tensor *y, int count, wf_tensor *const x[], wf_tensor *gradient[],
                                    const struct wf_backward_options *options) WF_CHECKED;
 #ifndef __cplusplus

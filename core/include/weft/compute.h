@@ -25,9 +25,9 @@ WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int
 /* The same for ranges: cuts 0 .. n-1 into pieces of `grain` >= 1 elements, which must be a function of shapes only. Pieces of 10 to 50
  * microseconds balance well. Nothing happens for n <= 0. */
 WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx);
-/* Number of the calling thread among those of the running wf_parallel: 0 .. wf_threads()-1; 0 outside. Blocks that run at the same time
- * have different numbers: an index for memory of a worker. Which worker runs a block varies, so sums of a worker's own have varying
- * bits: keep partial sums by block. */
+/* The number of the calling thread in the running wf_parallel, 0 .. wf_threads()-1; outside of one 0. Blocks that run at the same time have
+ * different numbers, so that each worker can have its part of a buffer. Which worker runs a block varies from run to run. A sum over a
+ * worker's blocks therefore varies in its bits: keep one partial sum per block. */
 WF_API int wf_worker(void);
 
 /* Scratch memory of the calling thread: at least `bytes`, 64-byte aligned. It stays the thread's, so that no step allocates, and holds
