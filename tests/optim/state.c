@@ -23,6 +23,15 @@ static wf_safetensors *open_file(void)
     return file;
 }
 
+/* The values and the state that were saved. */
+static void load(struct wf_optimizer *opt, const struct rig *r)
+{
+    wf_safetensors *file = open_file();
+    ck_ok(wf_registry_load(r->registry, file, "model.", error));
+    ck_ok(wf_optimizer_load(opt, file, "optim.", error));
+    wf_safetensors_close(file);
+}
+
 static void init(struct wf_optimizer *opt, const struct rig *r, int sgd)
 {
     if (sgd)
@@ -66,6 +75,15 @@ static void same_values(const struct rig *a, const struct rig *b)
     }
 }
 
+static void close_both(struct rig *a, struct wf_optimizer *one, struct rig *b, struct wf_optimizer *two)
+{
+    wf_optimizer_free(one);
+    wf_optimizer_free(two);
+    rig_close(a);
+    rig_close(b);
+    unlink(path);
+}
+
 /* Three steps, saved, loaded into another optimiser, over a registry of another order: the next three give the same bits. */
 START_TEST(state_goes_on)
 {
@@ -80,21 +98,16 @@ START_TEST(state_goes_on)
                 save(&one, &a);
             step(&one, &a, t, t == 1 ? 5 : 7);
         }
+        load(&two, &b);
         wf_error e = {0};
         wf_safetensors *file = open_file();
-        ck_ok(wf_registry_load(b.registry, file, "model.", error));
-        ck_ok(wf_optimizer_load(&two, file, "optim.", error));
         ck_assert_int_eq(wf_optimizer_load(&two, file, "other.", &e), WF_ERR_FORMAT);
         wf_safetensors_close(file);
         ck_assert(two.step == 3 && two.part[0].parameter[2].updates == 2); /* of b */
         for (int t = 3; t < STEPS; t++)
             step(&two, &b, t, 7);
         same_values(&a, &b);
-        wf_optimizer_free(&one);
-        wf_optimizer_free(&two);
-        rig_close(&a);
-        rig_close(&b);
-        unlink(path);
+        close_both(&a, &one, &b, &two);
     }
 }
 END_TEST
@@ -146,12 +159,9 @@ START_TEST(frozen_parameters)
         if (t == 3) {
             wf_registry_freeze(a.registry, wf_registry_find(a.registry, "b"), true);
             save(&one, &a);
-            wf_safetensors *file = open_file();
             ck_assert_int_eq(two.part[0].size, 64);
-            ck_ok(wf_registry_load(b.registry, file, "model.", error));
-            ck_ok(wf_optimizer_load(&two, file, "optim.", error));
+            load(&two, &b);
             ck_assert_int_eq(two.part[0].size, 80);
-            wf_safetensors_close(file);
         }
         if (t == 4)
             for (int i = 0; i < 2; i++) {
@@ -164,11 +174,7 @@ START_TEST(frozen_parameters)
             step(&two, &b, t, 7);
     }
     same_values(&a, &b);
-    wf_optimizer_free(&one);
-    wf_optimizer_free(&two);
-    rig_close(&a);
-    rig_close(&b);
-    unlink(path);
+    close_both(&a, &one, &b, &two);
 }
 END_TEST
 
@@ -216,11 +222,7 @@ START_TEST(the_old_format)
         step(&two, &b, t, 3);
     }
     same_values(&a, &b);
-    wf_optimizer_free(&one);
-    wf_optimizer_free(&two);
-    rig_close(&a);
-    rig_close(&b);
-    unlink(path);
+    close_both(&a, &one, &b, &two);
 }
 END_TEST
 
@@ -262,11 +264,7 @@ START_TEST(what_does_not_fit)
         ck_assert_msg(strstr(e.message, bad[i].message), "%s", e.message);
         ck_assert(two.step == 2 && two.part[0].parameter[0].updates == 2 && two.part[0].moment[0][0] == m);
         wf_safetensors_close(file);
-        wf_optimizer_free(&one);
-        wf_optimizer_free(&two);
-        rig_close(&a);
-        rig_close(&b);
-        unlink(path);
+        close_both(&a, &one, &b, &two);
     }
     struct wf_optimizer none = {0};
     wf_error e = {0};
