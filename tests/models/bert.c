@@ -5,16 +5,9 @@
 #include <weft/encoder.h>
 
 #include "../golden/bert.h"
+#include "new_tape.h"
 
 enum { B = 3, T = 9 };
-
-static wf_tape *new_tape(void)
-{
-    wf_error error = {0};
-    wf_tape *tape = wf_tape_new(&error);
-    ck_assert_msg(tape != NULL, "%s", error.message);
-    return tape;
-}
 
 /* Sets rows past their length to 0, as the file has them: they hold nothing that counts. */
 static void clear_padding(double *x, const int32_t *lengths, int64_t width)

@@ -37,22 +37,6 @@ struct subject {
     int64_t chosen;
 };
 
-/* As weights_of() in make_encoder.py. */
-static void fill(struct subject *s)
-{
-    for (int i = 0; i < wf_registry_count(s->registry); i++) {
-        const struct wf_parameter_info *info = wf_parameter_info(wf_registry_at(s->registry, i));
-        wf_real *value = wf_registry_values(s->registry) + info->offset;
-        char key[256];
-        snprintf(key, sizeof key, "%s/%s", s->c->name, info->name);
-        uint64_t stream = formula_name(key, NULL);
-        double scale = info->value.ndim == 2 ? 1 / sqrt((double)info->value.dim[1]) : 0.25;
-        double shift = info->value.ndim == 1 && strstr(info->name, "norm") && strstr(info->name, "weight") ? 1 : 0;
-        for (int64_t k = 0; !wf_registry_is_buffer(s->registry, i) && k < wf_array_count(&info->value); k++)
-            value[k] = (wf_real)(float)(shift + formula_real(stream, k, scale));
-    }
-}
-
 static void make(struct subject *s, const struct subject_case *c)
 {
     struct wf_config config;
@@ -70,7 +54,7 @@ static void make(struct subject *s, const struct subject_case *c)
     ck_assert_msg(s->model && s->tape, "%s", e.message);
     s->registry = wf_model_registry(s->model);
     ck_ok(wf_registry_build(s->registry, 1, error));
-    fill(s);
+    golden_fill(s->registry, c->name);
 }
 
 static void drop(struct subject *s)

@@ -7,6 +7,7 @@
 
 #include "check_weft.h"
 #include "config_test.h"
+#include "new_tape.h"
 #include <weft/generate.h>
 #include <weft/memory.h>
 #include <weft/models.h>
@@ -55,12 +56,13 @@ static inline wf_model *model_of(const struct wf_config *c, uint64_t seed)
     return m;
 }
 
-static inline wf_tape *new_tape(void)
+/* It has a parameter or buffer of this shape; columns 0: of one dimension. */
+static inline void has(const wf_model *m, const char *name, int64_t rows, int64_t columns)
 {
-    wf_error error = {0};
-    wf_tape *tape = wf_tape_new(&error);
-    ck_assert_msg(tape != NULL, "%s", error.message);
-    return tape;
+    wf_tensor *t = wf_registry_find(wf_model_registry(m), name);
+    ck_assert_msg(t != NULL, "there is no %s", name);
+    wf_shape s = wf_shape_of(t);
+    ck_assert_msg(s.ndim == (columns ? 2 : 1) && s.dim[0] == rows && (!columns || s.dim[1] == columns), "%s has another shape", name);
 }
 
 static inline void random_ids(int32_t *ids, int64_t n, int64_t vocab, uint64_t seed)

@@ -31,14 +31,6 @@ START_TEST(parameter_counts)
 }
 END_TEST
 
-static void has(const wf_model *m, const char *name, int64_t rows, int64_t columns)
-{
-    wf_tensor *t = wf_registry_find(wf_model_registry(m), name);
-    ck_assert_msg(t != NULL, "there is no %s", name);
-    wf_shape s = wf_shape_of(t);
-    ck_assert_msg(s.ndim == (columns ? 2 : 1) && s.dim[0] == rows && (!columns || s.dim[1] == columns), "%s has another shape", name);
-}
-
 START_TEST(names_and_shapes)
 {
     struct wf_config c = small_pairs_config("seq2seq-tiny", 0);

@@ -2,7 +2,7 @@
 /* Several registries on one tape: each has its own gradients, and a gradient slab serves one registry only. */
 #include <weft/nn.h>
 
-#include "check_weft.h"
+#include "new_tape.h"
 
 static const char different[] = "belong to different registries";
 
@@ -30,14 +30,6 @@ static wf_grads *slab_of(const struct model *m)
     wf_grads *grads = wf_grads_new(m->registry, &e);
     ck_assert_msg(grads != NULL, "%s", e.message);
     return grads;
-}
-
-static wf_tape *new_tape(void)
-{
-    wf_error e = {0};
-    wf_tape *tape = wf_tape_new(&e);
-    ck_assert_msg(tape != NULL, "%s", e.message);
-    return tape;
 }
 
 /* The sum of all elements of a map's weight, whose gradient is 1 everywhere. */
