@@ -2,66 +2,25 @@
 /* wf_backward with a given gradient, several times in a pass, and with ops in between. */
 #include <math.h>
 
-#include <weft/nn.h>
 #include <weft/optim.h>
 
-#include "check_weft.h"
+#include "one_registry.h"
 
 enum { ROWS = 48, D = 64, V = 96 }; /* of more bytes than what stays readable because it is small */
 
-static wf_tape *tape;
-static wf_registry *registry;
 static wf_tensor *w, *gain, *head, *unused;
 static wf_real values[ROWS * D];
 static int32_t targets[ROWS];
 
-static void begin(wf_mode mode)
+static void declare(wf_scope root)
 {
-    if (!tape) {
-        wf_error e = {0};
-        tape = wf_tape_new(&e);
-        registry = wf_registry_new(&e);
-        ck_assert_msg(tape && registry, "%s", e.message);
-        wf_scope root = wf_root(registry);
-        w = wf_parameter(root, "w", WF_SHAPE(D, D), .init = {WF_INIT_NORMAL, 0.2});
-        gain = wf_parameter(root, "gain", WF_SHAPE(D), .init = {WF_INIT_CONSTANT, 1});
-        head = wf_parameter(root, "head", WF_SHAPE(V, D), .init = {WF_INIT_NORMAL, 0.2});
-        unused = wf_parameter(root, "unused", WF_SHAPE(3));
-        ck_ok(wf_registry_build(registry, 3, error));
-        wf_rng rng = wf_rng_new(5, 1);
-        for (int i = 0; i < ROWS * D; i++)
-            values[i] = (wf_real)wf_rng_normal(&rng);
-        for (int i = 0; i < ROWS; i++)
-            targets[i] = i * 7 % V;
-    }
-    wf_grads_zero(wf_registry_grads(registry));
-    wf_tape_reset(tape, mode, .step = 1, .exact = true);
-}
-
-static void finish(void)
-{
-    wf_tape_free(tape);
-    wf_registry_free(registry);
-    tape = NULL;
-    registry = NULL;
-}
-
-static void refused(wf_status status, wf_status code, const char *part)
-{
-    ck_assert_int_eq(status, code);
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
-}
-
-/* A copy of the gradient of x, contiguous. Freed by the caller. */
-static wf_real *gradient_of(const wf_tensor *x)
-{
-    wf_array g;
-    ck_assert_msg(wf_grad(x, &g) == WF_OK, "%s has no gradient", wf_name_of(x));
-    wf_shape shape = wf_array_shape(&g);
-    wf_real *copy = malloc((size_t)wf_array_count(&g) * sizeof *copy);
-    wf_array to = wf_array_contiguous(copy, WF_REAL, &shape);
-    wf_array_copy(&to, &g);
-    return copy;
+    w = wf_parameter(root, "w", WF_SHAPE(D, D), .init = {WF_INIT_NORMAL, 0.2});
+    gain = wf_parameter(root, "gain", WF_SHAPE(D), .init = {WF_INIT_CONSTANT, 1});
+    head = wf_parameter(root, "head", WF_SHAPE(V, D), .init = {WF_INIT_NORMAL, 0.2});
+    unused = wf_parameter(root, "unused", WF_SHAPE(3));
+    normal_numbers(values, ROWS * D);
+    for (int i = 0; i < ROWS; i++)
+        targets[i] = i * 7 % V;
 }
 
 /* --- several losses over one trunk ----------------------------------------------------------------------------------- */
@@ -88,15 +47,6 @@ static struct net net(void)
     n.trunk = a;
     memcpy(n.of, (wf_tensor *[LOOKED_AT]){x, h, row, w, gain, head}, sizeof n.of);
     return n;
-}
-
-static int64_t count_of(const wf_tensor *x)
-{
-    wf_shape shape = wf_shape_of(x);
-    int64_t count = 1;
-    for (int d = 0; d < shape.ndim; d++)
-        count *= shape.dim[d];
-    return count;
 }
 
 static void same_gradients(const struct net *n, wf_real *const want[], const char *when)

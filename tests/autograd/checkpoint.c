@@ -2,10 +2,9 @@
 /* wf_checkpoint: the same bits as without it, in less memory. */
 #include <math.h>
 
-#include <weft/nn.h>
 #include <weft/op.h>
 
-#include "check_weft.h"
+#include "one_registry.h"
 
 enum { BATCH = 2, T = 24, D = 48, LAYERS = 12, GROUP = 4 };
 
@@ -15,60 +14,27 @@ struct block {
     struct wf_ffn ffn;
 };
 
-static wf_tape *tape;
-static wf_registry *registry;
 static struct block block[LAYERS];
 static wf_tensor *gain, *unused;
 static wf_real values[BATCH * T * D];
 
-static void begin(wf_mode mode)
+static void declare(wf_scope root)
 {
-    if (!tape) {
-        wf_error e = {0};
-        tape = wf_tape_new(&e);
-        registry = wf_registry_new(&e);
-        ck_assert_msg(tape && registry, "%s", e.message);
-        wf_scope root = wf_root(registry);
-        for (int i = 0; i < LAYERS; i++) {
-            wf_scope s = wf_sub_at(root, "block", i);
-            wf_rms_norm_init(wf_sub(s, "norm1"), &block[i].norm1, D);
-            wf_mha_init(wf_sub(s, "attn"), &block[i].attn, D, 4, .kv_heads = 2, .dropout = 0.1, .residual_dropout = 0.1);
-            wf_rms_norm_init(wf_sub(s, "norm2"), &block[i].norm2, D);
-            wf_ffn_init(wf_sub(s, "ffn"), &block[i].ffn, D, 4 * D, .activation = i % 2 ? WF_SWIGLU : WF_GELU, .dropout = 0.2);
-        }
-        gain = wf_parameter(root, "gain", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 1});
-        unused = wf_parameter(root, "unused", WF_SHAPE(2));
-        ck_ok(wf_registry_build(registry, 3, error));
-        wf_rng rng = wf_rng_new(5, 1);
-        for (int i = 0; i < BATCH * T * D; i++)
-            values[i] = (wf_real)wf_rng_normal(&rng);
+    for (int i = 0; i < LAYERS; i++) {
+        wf_scope s = wf_sub_at(root, "block", i);
+        wf_rms_norm_init(wf_sub(s, "norm1"), &block[i].norm1, D);
+        wf_mha_init(wf_sub(s, "attn"), &block[i].attn, D, 4, .kv_heads = 2, .dropout = 0.1, .residual_dropout = 0.1);
+        wf_rms_norm_init(wf_sub(s, "norm2"), &block[i].norm2, D);
+        wf_ffn_init(wf_sub(s, "ffn"), &block[i].ffn, D, 4 * D, .activation = i % 2 ? WF_SWIGLU : WF_GELU, .dropout = 0.2);
     }
-    wf_grads_zero(wf_registry_grads(registry));
-    wf_tape_reset(tape, mode, .step = 1, .exact = true, .first_row = 3);
-}
-
-static void finish(void)
-{
-    wf_tape_free(tape);
-    wf_registry_free(registry);
-    tape = NULL;
-    registry = NULL;
+    gain = wf_parameter(root, "gain", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 1});
+    unused = wf_parameter(root, "unused", WF_SHAPE(2));
+    normal_numbers(values, BATCH * T * D);
 }
 
 static wf_tensor *input(bool needs_grad)
 {
     return wf_input(tape, values, WF_SHAPE(BATCH, T, D), needs_grad);
-}
-
-static void ran(wf_status status)
-{
-    ck_assert_msg(status == WF_OK, "%s", wf_tape_error(tape)->message);
-}
-
-static void refused(wf_status status, wf_status code, const char *part)
-{
-    ck_assert_int_eq(status, code);
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
 }
 
 /* --- the same bits -------------------------------------------------------------------------------------------------------- */
@@ -290,10 +256,7 @@ START_TEST(captured_tensors)
         ran(wf_backward(loss));
         ck_assert_int_eq(c.calls, how + 1);
         struct numbers have = numbers(x, loss);
-        wf_array g;
-        ran(wf_grad(h, &g));
-        of_h[how] = malloc(BATCH * T * D * sizeof(wf_real));
-        memcpy(of_h[how], g.data, BATCH * T * D * sizeof(wf_real));
+        of_h[how] = gradient_of(h);
         if (how == 1)
             same_bits(&have, &want, "captured tensors");
         else
@@ -615,8 +578,7 @@ START_TEST(every_allocation_may_fail)
     want = numbers(x, loss);
     for (int64_t n = 0; !done; n++) {
         wf_tape_free(tape);
-        tape = wf_tape_new(NULL);
-        ck_assert_ptr_nonnull(tape);
+        tape = new_tape();
         begin(WF_TRAIN);
         wf_alloc_fail_after(n);
         x = input(true);

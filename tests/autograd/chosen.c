@@ -2,88 +2,20 @@
 /* wf_gradients: gradients of chosen tensors, which change nothing else. */
 #include <math.h>
 
-#include <weft/nn.h>
-
-#include "check_weft.h"
+#include "one_registry.h"
 
 enum { ROWS = 24, D = 64 };
 
-static wf_tape *tape;
-static wf_registry *registry;
 static wf_tensor *w, *v, *frozen, *unused;
 static wf_real values[ROWS * D];
 
-static void begin(wf_mode mode)
+static void declare(wf_scope root)
 {
-    if (!tape) {
-        wf_error e = {0};
-        tape = wf_tape_new(&e);
-        registry = wf_registry_new(&e);
-        ck_assert_msg(tape && registry, "%s", e.message);
-        wf_scope root = wf_root(registry);
-        w = wf_parameter(root, "w", WF_SHAPE(D, D), .init = {WF_INIT_NORMAL, 0.2});
-        v = wf_parameter(root, "v", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 0.2});
-        frozen = wf_parameter(root, "frozen", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 1}, .frozen = true);
-        unused = wf_parameter(root, "unused", WF_SHAPE(3));
-        ck_ok(wf_registry_build(registry, 3, error));
-        wf_rng rng = wf_rng_new(5, 1);
-        for (int i = 0; i < ROWS * D; i++)
-            values[i] = (wf_real)wf_rng_normal(&rng);
-    }
-    wf_grads_zero(wf_registry_grads(registry));
-    wf_tape_reset(tape, mode, .step = 1, .exact = true);
-}
-
-static void finish(void)
-{
-    wf_tape_free(tape);
-    wf_registry_free(registry);
-    tape = NULL;
-    registry = NULL;
-}
-
-static void refused(wf_status status, wf_status code, const char *part)
-{
-    ck_assert_int_eq(status, code);
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
-}
-
-static void ran(wf_status status)
-{
-    ck_assert_msg(status == WF_OK, "%s", wf_tape_error(tape)->message);
-}
-
-/* Contiguous copies of a gradient that wf_grad gives, and of a value. Freed by the caller. */
-static wf_real *copy(const wf_array *a)
-{
-    wf_shape shape = wf_array_shape(a);
-    wf_real *numbers = malloc((size_t)wf_array_count(a) * sizeof *numbers);
-    wf_array to = wf_array_contiguous(numbers, WF_REAL, &shape);
-    wf_array_copy(&to, a);
-    return numbers;
-}
-
-static wf_real *gradient_of(const wf_tensor *x)
-{
-    wf_array g;
-    ck_assert_msg(wf_grad(x, &g) == WF_OK, "%s has no gradient", wf_name_of(x));
-    return copy(&g);
-}
-
-static wf_real *value_of(const wf_tensor *x)
-{
-    wf_array a;
-    ran(wf_view(x, &a));
-    return copy(&a);
-}
-
-static int64_t count_of(const wf_tensor *x)
-{
-    wf_shape shape = wf_shape_of(x);
-    int64_t count = 1;
-    for (int d = 0; d < shape.ndim; d++)
-        count *= shape.dim[d];
-    return count;
+    w = wf_parameter(root, "w", WF_SHAPE(D, D), .init = {WF_INIT_NORMAL, 0.2});
+    v = wf_parameter(root, "v", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 0.2});
+    frozen = wf_parameter(root, "frozen", WF_SHAPE(D), .init = {WF_INIT_NORMAL, 1}, .frozen = true);
+    unused = wf_parameter(root, "unused", WF_SHAPE(3));
+    normal_numbers(values, ROWS * D);
 }
 
 /* A net with a tensor of each kind. */

@@ -8,12 +8,10 @@
 
 #include "one_tape.h"
 
-/* The tape's error, one line with this part; the tape is good for another pass after it. */
-static void refused(wf_status code, const char *part)
+/* The tape's error; the tape is good for another pass after it. */
+static void refused_once(wf_status code, const char *part)
 {
-    const wf_error *e = wf_tape_error(tape);
-    ck_assert_msg(e->code == code && strstr(e->message, part) && !strchr(e->message, '\n'), "not %s '%s', but %s: %s", wf_status_name(code),
-                  part, wf_status_name(e->code), e->message);
+    refused(wf_tape_error(tape)->code, code, part);
     wf_tape_reset(tape, wf_tape_mode(tape));
     ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
 }
@@ -21,7 +19,7 @@ static void refused(wf_status code, const char *part)
 #define ck_refused(tensor, code, part)                                                                                                     \
     do {                                                                                                                                   \
         ck_assert(wf_is_poison(tensor));                                                                                                   \
-        refused(code, part);                                                                                                               \
+        refused_once(code, part);                                                                                                          \
     } while (0)
 
 /* A list of int32_t with nothing readable behind it. */
@@ -77,7 +75,7 @@ START_TEST(more_operands_or_results_than_an_op_has)
         wf_apply_multi(&op, NULL, 1, in, outputs, out);
         for (int j = 0; j < outputs; j++)
             ck_assert(wf_is_poison(out[j]));
-        refused(WF_ERR_ARGUMENT, "many: an op has 0 to 8 operands and 1 to 4 results, not 1 and ");
+        refused_once(WF_ERR_ARGUMENT, "many: an op has 0 to 8 operands and 1 to 4 results, not 1 and ");
     }
     for (int i = 0; i < MANY; i++)
         in[i] = wf_zeros(tape, WF_SHAPE(2));
@@ -130,7 +128,7 @@ START_TEST(incomplete_descriptors)
     x = wf_zeros(tape, WF_SHAPE(2));
     wf_apply_multi(&one_of_two, NULL, 1, &x, 2, out);
     ck_assert(wf_is_poison(out[0]) && wf_is_poison(out[1]));
-    refused(WF_ERR_SHAPE, "one_of_two(zeros [2]): the op's shape function does not set each of the 2 results to 0 to 6 dimensions");
+    refused_once(WF_ERR_SHAPE, "one_of_two(zeros [2]): the op's shape function does not set each of the 2 results to 0 to 6 dimensions");
     x = wf_zeros(tape, WF_SHAPE(2));
     ck_refused(wf_apply(&seven, NULL, 1, &x), WF_ERR_SHAPE, "seven(zeros [2]): the op's shape function does not set each of the 1 results");
     x = wf_zeros(tape, WF_SHAPE(2));
@@ -177,7 +175,7 @@ START_TEST(gradients_that_nobody_needs)
             wf_real v[2] = {1, 2};
             wf_tensor *in[] = {wf_input(tape, v, WF_SHAPE(2), true), absent ? NULL : wf_input(tape, v, WF_SHAPE(2), false)};
             ck_assert_int_eq(wf_backward(wf_apply(&op, NULL, 2, in)), WF_ERR_ARGUMENT);
-            refused(WF_ERR_ARGUMENT, "which needs none: it must ask c->need first");
+            refused_once(WF_ERR_ARGUMENT, "which needs none: it must ask c->need first");
         }
     finish();
 }
@@ -204,7 +202,7 @@ START_TEST(gradients_that_do_not_fit)
         wf_tensor *x = wf_input(begin(WF_GRADIENTS), numbers, WF_SHAPE(4, 6), true);
         ill_fitting = &bad[i];
         ck_assert_int_eq(wf_backward(wf_apply(&op, NULL, 1, &x)), WF_ERR_SHAPE);
-        refused(WF_ERR_SHAPE, "the backward gives operand 1, of shape [4,6], a gradient of shape");
+        refused_once(WF_ERR_SHAPE, "the backward gives operand 1, of shape [4,6], a gradient of shape");
     }
     finish();
 }
@@ -313,7 +311,7 @@ START_TEST(no_data)
     ck_refused(wf_expand_to(wf_zeros(tape, WF_SHAPE(2)), NULL), WF_ERR_ARGUMENT, "expand: attr is NULL");
     ck_refused(wf_borrow(tape, NULL), WF_ERR_ARGUMENT, "wf_borrow");
     ck_assert_int_eq(wf_read(wf_zeros(tape, WF_SHAPE(2)), NULL, 2), WF_ERR_ARGUMENT);
-    refused(WF_ERR_ARGUMENT, "wf_read: the place for 'zeros' is NULL");
+    refused_once(WF_ERR_ARGUMENT, "wf_read: the place for 'zeros' is NULL");
     finish();
 }
 END_TEST
@@ -324,7 +322,7 @@ END_TEST
     do {                                                                                                                                   \
         wf_tensor *ck_result = __VA_ARGS__;                                                                                                \
         ck_assert_msg(ck_result &&wf_is_poison(ck_result), "%s", #__VA_ARGS__);                                                            \
-        refused(WF_ERR_ARGUMENT, "NULL");                                                                                                  \
+        refused_once(WF_ERR_ARGUMENT, "NULL");                                                                                             \
     } while (0)
 
 START_TEST(null_operands)
@@ -360,13 +358,13 @@ START_TEST(null_operands)
     ck_null(wf_name(none, "x"));
     ck_null(wf_apply_view("view", none, &view));
     ck_assert_int_eq(wf_item(none, &value), WF_ERR_ARGUMENT);
-    refused(WF_ERR_ARGUMENT, "wf_item: the tensor is NULL");
+    refused_once(WF_ERR_ARGUMENT, "wf_item: the tensor is NULL");
     ck_assert_int_eq(wf_read(none, v, 2), WF_ERR_ARGUMENT);
-    refused(WF_ERR_ARGUMENT, "wf_read: the tensor is NULL");
+    refused_once(WF_ERR_ARGUMENT, "wf_read: the tensor is NULL");
     ck_assert_int_eq(wf_view(none, &view), WF_ERR_ARGUMENT);
-    refused(WF_ERR_ARGUMENT, "wf_view: the tensor is NULL");
+    refused_once(WF_ERR_ARGUMENT, "wf_view: the tensor is NULL");
     ck_assert_int_eq(wf_backward(none), WF_ERR_ARGUMENT);
-    refused(WF_ERR_ARGUMENT, "wf_backward: the tensor is NULL");
+    refused_once(WF_ERR_ARGUMENT, "wf_backward: the tensor is NULL");
     ck_assert_int_eq(wf_grad(none, &view), WF_ERR_ARGUMENT);
     ck_assert(wf_ndim(none) == 0 && wf_dim(none, 0) == 1 && wf_shape_of(none).ndim == 0 && wf_dtype_of(none) == WF_REAL);
     ck_assert(wf_is_poison(none) && wf_parameter_info(none) == NULL);

@@ -3,9 +3,7 @@
 #ifndef TESTS_ONE_TAPE_H
 #define TESTS_ONE_TAPE_H
 
-#include "new_tape.h"
-
-static wf_tape *tape;
+#include "tape_test.h"
 
 static inline wf_tape *begin(wf_mode mode)
 {

@@ -21,13 +21,6 @@ static wf_real grad_at(const wf_tensor *x, int64_t index)
     return ((wf_real *)g.data)[offset];
 }
 
-static void expect_error(wf_status status, wf_status code, const char *part)
-{
-    ck_assert_int_eq(status, code);
-    ck_assert_msg(strstr(wf_tape_error(tape)->message, part), "'%s' is not in: %s", part, wf_tape_error(tape)->message);
-    ck_assert_ptr_null(strchr(wf_tape_error(tape)->message, '\n'));
-}
-
 START_TEST(a_tensor_used_twice)
 {
     begin(WF_GRADIENTS);
@@ -114,7 +107,7 @@ START_TEST(values_given_up)
     ck_assert_int_eq(wf_item(loss, &value), WF_OK);
     ck_assert_int_eq(wf_read(z, out, 4096), WF_OK);
     ck_assert_int_eq(wf_read(x, out, 4096), WF_OK);
-    expect_error(wf_read(y, out, 4096), WF_ERR_STATE, "wf_keep");
+    refused(wf_read(y, out, 4096), WF_ERR_STATE, "wf_keep");
     free(v);
     finish();
 }
@@ -133,9 +126,9 @@ START_TEST(errors_poison_and_first_wins)
     wf_tensor *d = wf_sum(wf_mul(wf_transpose(c, 0, 1), a));
     ck_assert(wf_is_poison(d));
     double value = 3;
-    expect_error(wf_item(d, &value), WF_ERR_SHAPE, "add(queries [2,3], keys [2])");
+    refused(wf_item(d, &value), WF_ERR_SHAPE, "add(queries [2,3], keys [2])");
     ck_assert(isnan(value));
-    expect_error(wf_backward(d), WF_ERR_SHAPE, "add(queries [2,3], keys [2])");
+    refused(wf_backward(d), WF_ERR_SHAPE, "add(queries [2,3], keys [2])");
     wf_tape_reset(tape, WF_GRADIENTS);
     ck_assert_int_eq(wf_tape_error(tape)->code, WF_OK);
     finish();
@@ -151,14 +144,14 @@ START_TEST(stale_and_foreign_tensors)
     wf_tape_reset(tape, WF_GRADIENTS);
     wf_tensor *now = wf_input(tape, v, &(wf_shape){1, {2}}, true);
     ck_assert(wf_is_poison(wf_add(now, old)));
-    expect_error(wf_backward(now), WF_ERR_STATE, "wf_tape_reset");
+    refused(wf_backward(now), WF_ERR_STATE, "wf_tape_reset");
     wf_tape *other = wf_tape_new(&error);
     wf_tape_reset(tape, WF_GRADIENTS);
     now = wf_input(tape, v, &(wf_shape){1, {2}}, true);
     wf_tape_reset(other, WF_GRADIENTS);
     wf_tensor *foreign = wf_name(wf_input(other, v, &(wf_shape){1, {2}}, true), "foreign");
     ck_assert(wf_is_poison(wf_mul(now, foreign)));
-    expect_error(wf_backward(now), WF_ERR_STATE, "foreign");
+    refused(wf_backward(now), WF_ERR_STATE, "foreign");
     ck_assert_int_eq(wf_tape_error(other)->code, WF_OK);
     wf_tape_free(other);
     finish();
@@ -171,13 +164,13 @@ START_TEST(backward_twice_and_without_record)
     wf_real v[2] = {1, 2};
     wf_tensor *x = wf_input(tape, v, &(wf_shape){1, {2}}, true), *y = wf_sum(x);
     ck_assert_int_eq(wf_backward(y), WF_OK);
-    expect_error(wf_backward(y), WF_ERR_STATE, "used up the record of");
+    refused(wf_backward(y), WF_ERR_STATE, "used up the record of");
     begin(WF_INFER);
     x = wf_input(tape, v, &(wf_shape){1, {2}}, true);
-    expect_error(wf_backward(wf_sum(x)), WF_ERR_STATE, "WF_INFER");
+    refused(wf_backward(wf_sum(x)), WF_ERR_STATE, "WF_INFER");
     begin(WF_GRADIENTS);
     x = wf_input(tape, v, &(wf_shape){1, {2}}, false);
-    expect_error(wf_backward(wf_sum(x)), WF_ERR_STATE, "does not depend on a tensor that needs a gradient");
+    refused(wf_backward(wf_sum(x)), WF_ERR_STATE, "does not depend on a tensor that needs a gradient");
     begin(WF_GRADIENTS);
     x = wf_input(tape, v, &(wf_shape){1, {2}}, true);
     y = wf_sum(x);
@@ -256,7 +249,7 @@ START_TEST(a_failed_backward_breaks_the_gradients)
     begin(WF_GRADIENTS);
     wf_tensor *x = p;
     wf_tensor *bad = wf_matmul(x, x); /* [2,4] x [2,4] */
-    expect_error(wf_backward(wf_sum(bad)), WF_ERR_SHAPE, "matmul(p0 [2,4], p0 [2,4])");
+    refused(wf_backward(wf_sum(bad)), WF_ERR_SHAPE, "matmul(p0 [2,4], p0 [2,4])");
     ck_assert(grads.broken);
     wf_grads_zero(&grads);
     ck_assert(!grads.broken);
@@ -533,8 +526,8 @@ START_TEST(the_first_bad_tensor_is_named)
     wf_real v[4] = {1, 2, -1, 4};
     wf_tensor *x = wf_name(wf_input(tape, v, &(wf_shape){1, {4}}, true), "x");
     wf_tensor *y = wf_log(x);
-    expect_error(wf_backward(wf_sum(wf_scale(y, 2))), WF_ERR_NUMERIC, "log(x [4])");
-    expect_error(wf_backward(y), WF_ERR_NUMERIC, "element 2");
+    refused(wf_backward(wf_sum(wf_scale(y, 2))), WF_ERR_NUMERIC, "log(x [4])");
+    refused(wf_backward(y), WF_ERR_NUMERIC, "element 2");
     finish();
 }
 END_TEST

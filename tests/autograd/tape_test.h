@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What tests of the tape ask of it: one_tape.h and one_registry.h begin its passes. */
+#ifndef TESTS_TAPE_TEST_H
+#define TESTS_TAPE_TEST_H
+
+#include "new_tape.h"
+
+static wf_tape *tape;
+
+/* --- what the tape says -------------------------------------------------------------------------------------------- */
+
+static inline void ran(wf_status status)
+{
+    ck_assert_msg(status == WF_OK, "%s", wf_tape_error(tape)->message);
+}
+
+/* A status of the tape, whose error is one line with this part. */
+static inline void refused(wf_status status, wf_status code, const char *part)
+{
+    const char *message = wf_tape_error(tape)->message;
+    ck_assert_int_eq(status, code);
+    ck_assert_msg(strstr(message, part), "'%s' is not in: %s", part, message);
+    ck_assert_ptr_null(strchr(message, '\n'));
+}
+
+/* A call, of any type, after which the tape has an error of state with this part. */
+#define ck_wrong_state(call, part)                                                                                                         \
+    do {                                                                                                                                   \
+        __typeof__(call) ck_result = (call);                                                                                               \
+        (void)ck_result;                                                                                                                   \
+        refused(wf_tape_error(tape)->code, WF_ERR_STATE, part);                                                                            \
+    } while (0)
+
+/* --- copies -------------------------------------------------------------------------------------------------------- */
+
+static inline int64_t count_of(const wf_tensor *x)
+{
+    wf_shape shape = wf_shape_of(x);
+    return wf_shape_count(&shape);
+}
+
+/* The elements in order; freed with free. */
+static inline wf_real *copy_of(const wf_array *a)
+{
+    wf_shape shape = wf_array_shape(a);
+    wf_real *numbers = malloc((size_t)wf_array_count(a) * sizeof *numbers);
+    wf_array to = wf_array_contiguous(numbers, WF_REAL, &shape);
+    wf_array_copy(&to, a);
+    return numbers;
+}
+
+static inline wf_real *gradient_of(const wf_tensor *x)
+{
+    wf_array g;
+    ck_assert_msg(wf_grad(x, &g) == WF_OK, "%s has no gradient", wf_name_of(x));
+    return copy_of(&g);
+}
+
+static inline wf_real *value_of(const wf_tensor *x)
+{
+    wf_array a;
+    ran(wf_view(x, &a));
+    return copy_of(&a);
+}
+
+#endif
