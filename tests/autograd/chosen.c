@@ -2,6 +2,7 @@
 /* wf_gradients: gradients of chosen tensors, which change nothing else. */
 #include <math.h>
 
+#include "copy_op.h"
 #include "one_registry.h"
 
 enum { ROWS = 24, D = 64 };
@@ -207,18 +208,6 @@ END_TEST
 /* --- what is computed -------------------------------------------------------------------------------------------------- */
 
 static int calls, needs;
-static wf_status like_first(wf_call *c)
-{
-    c->out[0] = wf_call_like(c, &c->in[0]);
-    return WF_OK;
-}
-
-static wf_status copy_first(wf_call *c)
-{
-    wf_array_copy(&c->out[0], &c->in[0]);
-    return WF_OK;
-}
-
 static wf_status count(wf_call *c)
 {
     calls++;

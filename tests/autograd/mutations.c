@@ -6,14 +6,9 @@
 #include <weft/ops.h>
 
 #include "check_weft.h"
+#include "copy_op.h"
 
 #include <math.h>
-
-static wf_status like_first(wf_call *c)
-{
-    c->out[0] = wf_call_like(c, &c->in[0]);
-    return WF_OK;
-}
 
 /* Contiguous copies of both operands, b broadcast to a's shape. */
 static bool two(wf_call *c, wf_array *a, wf_array *b)
