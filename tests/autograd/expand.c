@@ -106,9 +106,9 @@ static void large_pass(wf_tape *t, bool expand, wf_real *out[3])
     loss = wf_add(loss, wf_mean(wf_gelu(wf_add(wf_matmul(q, matrix), wf_matmul(c, matrix)))));
     loss = wf_add(loss, wf_mean(wf_mul(wf_transpose(q, 0, 1), wf_transpose(c, 0, 1))));
     ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(t)->message);
-    out[0] = gradient(queries);
-    out[1] = gradient(column);
-    out[2] = gradient(matrix);
+    out[0] = gradient_of(queries);
+    out[1] = gradient_of(column);
+    out[2] = gradient_of(matrix);
 }
 
 START_TEST(same_bits_on_any_number_of_threads)
@@ -147,7 +147,7 @@ START_TEST(retained_gradients)
     wf_tensor *x = given(t, NUMBERS(1, 2), WF_SHAPE(2)), *w = given(t, NUMBERS(1, 2, 3, 4, 5, 6), WF_SHAPE(3, 2));
     wf_tensor *y = wf_retain_grad(wf_expand(x, 3, 2));
     ck_assert_int_eq(wf_backward(wf_add(wf_sum(wf_mul(y, w)), wf_sum(y))), WF_OK);
-    wf_real *dy = gradient(y), *dx = gradient(x);
+    wf_real *dy = gradient_of(y), *dx = gradient_of(x);
     same_numbers("dy", dy, NUMBERS(2, 3, 4, 5, 6, 7), 6, loose);
     same_numbers("dx", dx, NUMBERS(12, 15), 2, loose);
     free(dy);
@@ -156,7 +156,7 @@ START_TEST(retained_gradients)
     wf_tape_reset(t, WF_GRADIENTS);
     x = given(t, NUMBERS(1, 2), WF_SHAPE(2));
     ck_assert_int_eq(wf_backward(wf_expand(x, 5, 2)), WF_OK);
-    dx = gradient(x);
+    dx = gradient_of(x);
     same_numbers("dx", dx, NUMBERS(5, 5), 2, loose);
     free(dx);
     wf_tape_free(t);
@@ -228,7 +228,7 @@ START_TEST(repeating_views_that_need_gradients)
     diagonal.dim[1] = 1;
     wf_tensor *y = wf_apply_view("diagonal", x, &diagonal);
     ck_assert_int_eq(wf_backward(wf_sum(y)), WF_OK);
-    wf_real *g = gradient(x);
+    wf_real *g = gradient_of(x);
     for (int i = 0; i < 24; i++)
         ck_assert(g[i] == (i == 0 || i == 5));
     free(g);
@@ -295,7 +295,7 @@ START_TEST(an_op_that_repeats_elements)
     expect("windows", y, NUMBERS(1, 2, 3, 2, 3, 4), WF_SHAPE(2, 3));
     expect("their transpose", wf_transpose(y, 0, 1), NUMBERS(1, 2, 2, 3, 3, 4), WF_SHAPE(3, 2));
     ck_assert_int_eq(wf_backward(wf_sum(wf_transpose(y, 0, 1))), WF_OK);
-    wf_real *g = gradient(x);
+    wf_real *g = gradient_of(x);
     same_numbers("gradient", g, NUMBERS(1, 2, 2, 1), 4, loose);
     free(g);
     wf_tape_reset(t, WF_GRADIENTS);

@@ -38,7 +38,7 @@ START_TEST(by_the_definition)
     int32_t target[N];
     some_targets(target, N, V);
     wf_tensor *z = wf_scale(normal(t, 1, WF_SHAPE(20, 7, V)), 5), *ids = wf_ids(t, target, 20, 7), *plain;
-    wf_real *x = values(z);
+    wf_real *x = value_of(z);
     double unsmoothed, loss = plain_loss(N, V, x, target, -1, 0, &unsmoothed), close = 10 * loose;
     ck_assert_double_le(fabs(number(wf_cross_entropy(z, ids)) - loss), close * loss);
     loss = plain_loss(N, V, x, target, 3, 0.1, &unsmoothed);
@@ -68,8 +68,8 @@ START_TEST(nothing_counts)
     ck_assert(wf_backward(loss) == WF_OK);
     wf_tensor *all[] = {z, x, w};
     for (int i = 0; i < 3; i++) {
-        wf_real *g = gradient(all[i]);
-        for (int64_t j = 0; j < size_of(all[i]); j++)
+        wf_real *g = gradient_of(all[i]);
+        for (int64_t j = 0; j < count_of(all[i]); j++)
             ck_assert(g[j] == 0);
         free(g);
     }
@@ -98,7 +98,7 @@ static void fused_equals_apart(int64_t n, int64_t d, int64_t v, bool with_bias, 
         plain_value[fused] = number(plain);
         ck_assert(wf_backward(upstream == 1 ? y : wf_scale(y, upstream)) == WF_OK);
         for (int i = 0; i < 3; i++)
-            result[fused][i] = in[i] ? gradient(in[i]) : NULL;
+            result[fused][i] = in[i] ? gradient_of(in[i]) : NULL;
     }
     ck_assert_double_le(fabs(loss[0] - loss[1]), 10 * loose * loss[0]);
     ck_assert_double_le(fabs(plain_value[0] - plain_value[1]), 10 * loose * loss[0]);

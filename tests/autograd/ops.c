@@ -105,7 +105,7 @@ START_TEST(views_reach_the_right_elements)
     /* Gradients of views meet in the base: each element is reached once by the split and three times by the slice. */
     wf_tensor *loss = wf_add(wf_sum(wf_mul(part[0], part[1])), wf_scale(wf_sum(wf_slice(a, 0, 0, 1)), 3));
     ck_assert(wf_backward(loss) == WF_OK);
-    wf_real *g = gradient(a), expected[24];
+    wf_real *g = gradient_of(a), expected[24];
     for (int i = 0; i < 24; i++)
         expected[i] = (i % 4 < 2 ? x[i + 2] : x[i - 2]) + (i < 12 ? 3 : 0);
     same_numbers("gradient", g, expected, 24, loose);
@@ -129,7 +129,7 @@ START_TEST(many_parts_are_joined)
     expect("concat", joined, all, WF_SHAPE(37, 2));
     ck_assert(wf_backward(wf_sum(wf_mul(joined, wf_input(t, weight, WF_SHAPE(37, 2), false)))) == WF_OK);
     for (int i = 0; i < 37; i++) {
-        wf_real *g = gradient(part[i]);
+        wf_real *g = gradient_of(part[i]);
         same_numbers("gradient", g, weight + 2 * i, 2, loose);
         free(g);
     }
@@ -163,10 +163,10 @@ START_TEST(sums_and_means)
         free(x);
     }
     wf_tensor *planes = normal(t, 1, WF_SHAPE(50, 300, 2));
-    wf_real *x = values(planes), expected[100] = {0};
+    wf_real *x = value_of(planes), expected[100] = {0};
     for (int i = 0; i < 50 * 300 * 2; i++)
         expected[i / 600 * 2 + i % 2] += x[i];
-    wf_real *sums = values(wf_sum_dim(planes, 1, false));
+    wf_real *sums = value_of(wf_sum_dim(planes, 1, false));
     same_numbers("many planes", sums, expected, 100, 10 * loose);
     free(sums);
     free(x);
@@ -190,7 +190,7 @@ START_TEST(matmul_broadcasts_and_takes_views)
 {
     wf_tape *t = tape_in(WF_GRADIENTS);
     wf_tensor *a = normal(t, 1, WF_SHAPE(2, 1, 5, 7)), *b = normal(t, 2, WF_SHAPE(3, 7, 4)), *w = normal(t, 3, WF_SHAPE(4, 7));
-    wf_real *x = values(a), *y = values(b), *z = values(w), expected[2 * 3 * 5 * 4], zt[28];
+    wf_real *x = value_of(a), *y = value_of(b), *z = value_of(w), expected[2 * 3 * 5 * 4], zt[28];
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             plain_product(5, 4, 7, x + i * 35, y + j * 28, expected + (i * 3 + j) * 20);
@@ -236,7 +236,7 @@ START_TEST(embedding_gathers_and_scatters)
     int32_t id[N];
     for (int i = 0; i < N; i++)
         id[i] = (i * i + 3) % (V - 1); /* the last is never used */
-    wf_real *x = values(w), *g = values(dy), expected[N * D], grad[V * D] = {0};
+    wf_real *x = value_of(w), *g = value_of(dy), expected[N * D], grad[V * D] = {0};
     for (int i = 0; i < N; i++)
         for (int j = 0; j < D; j++) {
             expected[i * D + j] = x[id[i] * D + j];
@@ -245,7 +245,7 @@ START_TEST(embedding_gathers_and_scatters)
     wf_tensor *y = wf_embedding(w, wf_ids(t, id, 4, 10));
     expect("embedding", y, expected, WF_SHAPE(4, 10, D));
     ck_assert(wf_backward(wf_sum(wf_mul(y, dy))) == WF_OK);
-    wf_real *got = gradient(w);
+    wf_real *got = gradient_of(w);
     same_numbers("gradient", got, grad, V * D, loose);
     free(got);
     free(x);
@@ -269,7 +269,7 @@ START_TEST(norms_of_rows)
     wf_tape *t = tape_in(WF_GRADIENTS);
     enum { ROWS = 130, D = 33 };
     wf_tensor *x = normal(t, 1, WF_SHAPE(ROWS, D)), *gain = normal(t, 2, WF_SHAPE(D)), *bias = normal(t, 3, WF_SHAPE(D));
-    wf_real *a = values(x), *g = values(gain), *b = values(bias), *layer = malloc(ROWS * D * sizeof *layer),
+    wf_real *a = value_of(x), *g = value_of(gain), *b = value_of(bias), *layer = malloc(ROWS * D * sizeof *layer),
             *plain = malloc(ROWS * D * sizeof *layer), *rms = malloc(ROWS * D * sizeof *rms);
     for (int i = 0; i < ROWS; i++) {
         double mean = 0, square = 0, variance = 0;
@@ -300,11 +300,11 @@ END_TEST
 START_TEST(dropout_keeps_its_word)
 {
     wf_tape *t = tape_in(WF_TRAIN);
-    wf_real *one = values(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1));
+    wf_real *one = value_of(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1));
     wf_tensor *x = given(t, one, WF_SHAPE(64, 10, 100));
     free(one);
     wf_tensor *y = wf_dropout(x, 0.25), *again = wf_dropout(x, 0.25);
-    wf_real *v = values(y), *w = values(again);
+    wf_real *v = value_of(y), *w = value_of(again);
     int zeros = 0, equal = 0;
     for (int i = 0; i < 64000; i++) {
         zeros += v[i] == 0;
@@ -315,16 +315,16 @@ START_TEST(dropout_keeps_its_word)
     ck_assert_int_le(zeros, 16000 + 500);
     ck_assert_int_lt(equal, 42000); /* another call, another mask: 0.625 agree */
     ck_assert(wf_backward(wf_sum(y)) == WF_OK);
-    wf_real *g = gradient(x);
+    wf_real *g = gradient_of(x);
     ck_assert_msg(memcmp(g, v, 64000 * sizeof *g) == 0, "the backward has another mask");
     /* The second half of the batch alone, as a batch that begins at row 32, has the same mask. */
     wf_tape_reset(t, WF_TRAIN, .seed = 11, .step = 5, .first_row = 32, .exact = true);
     wf_tensor *half = wf_dropout(wf_affine(wf_zeros(t, WF_SHAPE(32, 10, 100)), 1, 1), 0.25);
-    wf_real *h = values(half);
+    wf_real *h = value_of(half);
     ck_assert_msg(memcmp(h, v + 32000, 32000 * sizeof *h) == 0, "the mask depends on how the batch is cut");
     free(h);
     wf_tape_reset(t, WF_TRAIN, .seed = 11, .step = 6);
-    h = values(wf_dropout(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1), 0.25));
+    h = value_of(wf_dropout(wf_affine(wf_zeros(t, WF_SHAPE(64, 10, 100)), 1, 1), 0.25));
     ck_assert_msg(memcmp(h, v, 64000 * sizeof *h) != 0, "the mask does not depend on the step");
     free(h);
     free(g);

@@ -141,8 +141,8 @@ static uint64_t bits_of_a_pass(wf_tape *t)
     for (size_t i = 0; i < sizeof value; i++)
         hash = (hash ^ ((unsigned char *)&value)[i]) * 1099511628211u;
     for (int k = 0; k < 6; k++) {
-        wf_real *g = gradient(leaf[k]);
-        for (size_t i = 0; i < (size_t)size_of(leaf[k]) * sizeof *g; i++)
+        wf_real *g = gradient_of(leaf[k]);
+        for (size_t i = 0; i < (size_t)count_of(leaf[k]) * sizeof *g; i++)
             hash = (hash ^ ((unsigned char *)g)[i]) * 1099511628211u;
         free(g);
     }
@@ -173,7 +173,7 @@ static wf_real *through_rows(wf_tape *t, int64_t first, int64_t rows)
     wf_tensor *y = wf_layer_norm(x, gain, gain, 1e-5);
     y = wf_matmul(wf_silu(wf_linear(y, w, b)), w2);
     y = wf_rms_norm(wf_add(x, wf_mul(y, wf_sum_dim(y, -1, true))), gain, 1e-5);
-    return values(wf_softmax(wf_gelu(y)));
+    return value_of(wf_softmax(wf_gelu(y)));
 }
 
 START_TEST(a_row_alone_has_the_same_bits)
@@ -200,7 +200,7 @@ START_TEST(an_empty_batch_passes)
     x = wf_softmax(wf_matmul(wf_gelu(wf_linear(x, w, NULL)), w));
     wf_tensor *loss = wf_add(wf_cross_entropy(wf_linear(x, w, NULL), ids), wf_linear_cross_entropy(x, w, NULL, ids));
     ck_assert_msg(wf_backward(wf_add(loss, wf_mean(x))) == WF_OK, "%s", wf_tape_error(t)->message);
-    wf_real *g = gradient(w);
+    wf_real *g = gradient_of(w);
     for (int i = 0; i < 20; i++)
         ck_assert(g[i] == 0);
     free(g);

@@ -8,15 +8,14 @@
 #include <weft/op.h>
 #include <weft/ops.h>
 
-#include "check_weft.h"
+#include "copies.h"
+#include "new_tape.h"
 
 static const double loose = sizeof(wf_real) == 8 ? 1e-12 : 2e-6;
 
 static inline wf_tape *tape_in(wf_mode mode)
 {
-    wf_error error = {0};
-    wf_tape *tape = wf_tape_new(&error);
-    ck_assert_msg(tape != NULL, "%s", error.message);
+    wf_tape *tape = new_tape();
     wf_tape_reset(tape, mode, .seed = 11, .step = 5);
     return tape;
 }
@@ -37,41 +36,6 @@ static inline wf_tensor *given(wf_tape *tape, const wf_real *x, const wf_shape *
     return wf_input(tape, x, shape, true);
 }
 
-/* All elements of a tensor, or of its gradient, in row-major order; the caller frees. */
-static inline wf_real *copy_of(const wf_array *a)
-{
-    wf_shape shape = wf_array_shape(a);
-    wf_real *x = malloc((size_t)(wf_shape_count(&shape) + 1) * sizeof *x);
-    wf_array to = wf_array_contiguous(x, WF_REAL, &shape);
-    wf_array_copy(&to, a);
-    return x;
-}
-
-static inline const char *trouble(const wf_tensor *t)
-{
-    return wf_tape_of(t) ? wf_tape_error(wf_tape_of(t))->message : "no tape";
-}
-
-static inline wf_real *values(const wf_tensor *t)
-{
-    wf_array a;
-    ck_assert_msg(wf_view(t, &a) == WF_OK, "%s", trouble(t));
-    return copy_of(&a);
-}
-
-static inline wf_real *gradient(const wf_tensor *t)
-{
-    wf_array a;
-    ck_assert_msg(wf_grad(t, &a) == WF_OK, "%s", trouble(t));
-    return copy_of(&a);
-}
-
-static inline int64_t size_of(const wf_tensor *t)
-{
-    wf_shape shape = wf_shape_of(t);
-    return wf_shape_count(&shape);
-}
-
 static inline void same_numbers(const char *what, const wf_real *got, const wf_real *expected, int64_t n, double bound)
 {
     double scale = 1e-30;
@@ -84,10 +48,10 @@ static inline void same_numbers(const char *what, const wf_real *got, const wf_r
 
 static inline void expect(const char *what, const wf_tensor *t, const wf_real *expected, const wf_shape *shape)
 {
-    wf_real *got = values(t);
+    wf_real *got = value_of(t);
     wf_shape have = wf_shape_of(t);
     ck_assert_msg(wf_shape_equal(&have, shape), "%s has another shape", what);
-    same_numbers(what, got, expected, size_of(t), loose);
+    same_numbers(what, got, expected, count_of(t), loose);
     free(got);
 }
 

@@ -215,10 +215,10 @@ START_TEST(bits_of_ours)
                     y = ours ? wf_scale(wf_matmul(x, wf_transpose(b, 1, 2)), 0.5) : wf_scores(x, b, 0.5);
                 else
                     y = ours ? wf_gelu(wf_add(x, b)) : wf_bias_gelu(x, b);
-                size[0] = size_of(y), size[1] = size_of(x), size[2] = size_of(b);
-                got[ours][0] = values(y);
+                size[0] = count_of(y), size[1] = count_of(x), size[2] = count_of(b);
+                got[ours][0] = value_of(y);
                 ck_assert_int_eq(wf_backward(wf_sum(wf_mul(y, y))), WF_OK);
-                got[ours][1] = gradient(x), got[ours][2] = gradient(b);
+                got[ours][1] = gradient_of(x), got[ours][2] = gradient_of(b);
                 wf_tape_free(tape);
             }
             for (int i = 0; i < 3; i++) {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tape: gradients that meet, views, errors, memory, marks. */
 #include <math.h>
-#include <pthread.h>
 
-#include <weft/internal/parameter.h>
-#include <weft/op.h>
 #include <weft/ops.h>
 
 #include "one_tape.h"

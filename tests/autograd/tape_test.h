@@ -3,11 +3,10 @@
 #ifndef TESTS_TAPE_TEST_H
 #define TESTS_TAPE_TEST_H
 
+#include "copies.h"
 #include "new_tape.h"
 
 static wf_tape *tape;
-
-/* --- what the tape says -------------------------------------------------------------------------------------------- */
 
 static inline void ran(wf_status status)
 {
@@ -30,37 +29,5 @@ static inline void refused(wf_status status, wf_status code, const char *part)
         (void)ck_result;                                                                                                                   \
         refused(wf_tape_error(tape)->code, WF_ERR_STATE, part);                                                                            \
     } while (0)
-
-/* --- copies -------------------------------------------------------------------------------------------------------- */
-
-static inline int64_t count_of(const wf_tensor *x)
-{
-    wf_shape shape = wf_shape_of(x);
-    return wf_shape_count(&shape);
-}
-
-/* The elements in order; freed with free. */
-static inline wf_real *copy_of(const wf_array *a)
-{
-    wf_shape shape = wf_array_shape(a);
-    wf_real *numbers = malloc((size_t)wf_array_count(a) * sizeof *numbers);
-    wf_array to = wf_array_contiguous(numbers, WF_REAL, &shape);
-    wf_array_copy(&to, a);
-    return numbers;
-}
-
-static inline wf_real *gradient_of(const wf_tensor *x)
-{
-    wf_array g;
-    ck_assert_msg(wf_grad(x, &g) == WF_OK, "%s has no gradient", wf_name_of(x));
-    return copy_of(&g);
-}
-
-static inline wf_real *value_of(const wf_tensor *x)
-{
-    wf_array a;
-    ran(wf_view(x, &a));
-    return copy_of(&a);
-}
 
 #endif

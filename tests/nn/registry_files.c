@@ -29,6 +29,13 @@ static void save(const wf_registry *registry, const char *prefix)
     ck_ok(wf_safetensors_commit(w, path, error));
 }
 
+static void free_both(wf_registry *a, wf_registry *b)
+{
+    wf_registry_free(a);
+    wf_registry_free(b);
+    unlink(path);
+}
+
 START_TEST(saved_and_loaded)
 {
     wf_registry *a = new_registry(), *b = new_registry();
@@ -52,9 +59,7 @@ START_TEST(saved_and_loaded)
     }
     ck_ok(wf_registry_gradients(b, error));
     ck_assert_ptr_nonnull(wf_registry_grads(b));
-    wf_registry_free(a);
-    wf_registry_free(b);
-    unlink(path);
+    free_both(a, b);
 }
 END_TEST
 
@@ -84,9 +89,7 @@ START_TEST(loading_is_strict)
     ck_assert_msg(strstr(e.message, "3 missing: model.same, model.turned, model.absent.weight") && !strstr(e.message, "unexpected"), "%s",
                   e.message);
     wf_safetensors_close(file);
-    wf_registry_free(a);
-    wf_registry_free(b);
-    unlink(path);
+    free_both(a, b);
 }
 END_TEST
 
@@ -106,9 +109,7 @@ START_TEST(long_lists_are_counted)
     ck_assert_msg(strstr(e.message, "500 missing: a_long_name_for_a_layer.0.weight, ") && strstr(e.message, "1 unexpected: other"), "%s",
                   e.message);
     wf_safetensors_close(file);
-    wf_registry_free(a);
-    wf_registry_free(b);
-    unlink(path);
+    free_both(a, b);
 }
 END_TEST
 
@@ -165,9 +166,7 @@ START_TEST(loading_without_memory)
     }
     ck_assert_int_eq(memcmp(wf_registry_values(a), wf_registry_values(b), (size_t)wf_registry_slab(a) * sizeof(wf_real)), 0);
     wf_safetensors_close(file);
-    wf_registry_free(a);
-    wf_registry_free(b);
-    unlink(path);
+    free_both(a, b);
 }
 END_TEST
 
