@@ -74,6 +74,8 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
         if (prompt[i] < 0 || prompt[i] >= c->vocab_size)
             return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
                                 (long long)i, (long long)c->vocab_size);
+    struct wf_generate_options o = *options;
+    o.no_cache = o.no_cache || model->family->no_cache;
     int64_t first = length > c->context ? length - c->context : 0;
     struct window w = {.ids = wf_alloc((size_t)c->context * sizeof *w.ids),
                        .order = wf_alloc((size_t)c->vocab_size * sizeof *w.order),
@@ -83,11 +85,11 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
     wf_status status = WF_OK;
     if (!w.ids || !w.order || !w.logits)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
-    else if (!options->no_cache)
+    else if (!o.no_cache)
         status = wf_model_cache(model, &w.cache, 1, error);
     if (status == WF_OK) {
         memcpy(w.ids, prompt + first, (size_t)w.count * sizeof *w.ids);
-        status = run(model, tape, &w, length, options, out, count, error);
+        status = run(model, tape, &w, length, &o, out, count, error);
     }
     /* The record points into the cache, which goes now. */
     wf_tape_reset(tape, WF_INFER);

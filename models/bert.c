@@ -10,7 +10,7 @@
 #include <weft/internal/text.h>
 #include <weft/nn.h>
 
-#include <weft/internal/family.h>
+#include <weft/family.h>
 
 struct bert_config {
     int64_t d_model, heads, d_ff, layers, context, vocab_size, segments;

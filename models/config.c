@@ -66,10 +66,8 @@ const char *wf_config_section_at(int index)
     if (index < SECTIONS)
         return index < 0 ? NULL : sections[index].name;
     index -= SECTIONS;
-    for (int i = 0; wf_families[i]; i++)
-        if (index-- == 0)
-            return wf_families[i]->name;
-    return NULL;
+    const struct wf_family *family = wf_family_at(index);
+    return family ? family->name : NULL;
 }
 
 bool wf_config_section_key(const char *section, int index, struct wf_config_key *out)
@@ -209,18 +207,21 @@ struct wf_model_shape wf_config_shape(const struct wf_config *config)
 {
     const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
     int64_t of[WF_KEY_ROLES] = {0};
-    for (int i = 0; i < keys->count; i++)
+    bool has[WF_KEY_ROLES] = {false};
+    for (int i = 0; i < keys->count; i++) {
         of[keys->key[i].role] = (int64_t)key_number(&keys->key[i], config->architecture);
+        has[keys->key[i].role] = true;
+    }
     bool pairs = wf_config_kind(config) == WF_MODEL_PAIRS;
     int64_t heads = of[WF_KEY_HEADS], kv_heads = of[WF_KEY_KV_HEADS] > 0 ? of[WF_KEY_KV_HEADS] : heads;
     return (struct wf_model_shape){.vocab_size = of[WF_KEY_VOCAB],
                                    .source_vocab_size = of[pairs && !of[WF_KEY_SOURCE_VOCAB] ? WF_KEY_VOCAB : WF_KEY_SOURCE_VOCAB],
                                    .context = of[WF_KEY_CONTEXT],
                                    .width = of[WF_KEY_WIDTH],
-                                   .layers = of[WF_KEY_LAYERS],
+                                   .layers = has[WF_KEY_LAYERS] ? of[WF_KEY_LAYERS] : 1,
                                    .encoder_layers = of[WF_KEY_ENCODER_LAYERS],
                                    .heads = heads,
-                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_WIDTH] / heads) : 0,
+                                   .kv_width = heads > 0 ? kv_heads * (of[WF_KEY_WIDTH] / heads) : of[WF_KEY_WIDTH],
                                    .ffn_weights = (of[WF_KEY_ACTIVATION] == WF_SWIGLU ? 3 : 2) * of[WF_KEY_WIDTH] * of[WF_KEY_FFN_WIDTH],
                                    .segments = of[WF_KEY_SEGMENTS],
                                    .shared_tokenizer = of[WF_KEY_SHARED],
@@ -289,7 +290,7 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
 
 /* --- defaults and presets ------------------------------------------------------------------------------------------ */
 
-static wf_status make(struct wf_config *config, const struct wf_family *family, const char *name, const char *settings, wf_error *error)
+wf_status config_make(struct wf_config *config, const struct wf_family *family, const char *name, const char *settings, wf_error *error)
 {
     struct wf_config made = {.family = family};
     struct slot slot;
@@ -307,16 +308,14 @@ static wf_status make(struct wf_config *config, const struct wf_family *family, 
 wf_status wf_config_defaults(struct wf_config *config, const char *family, wf_error *error)
 {
     const struct wf_family *found = wf_family_find(family, error);
-    return found ? make(config, found, found->name, "", error) : WF_ERR_ARGUMENT;
+    return found ? config_make(config, found, found->name, "", error) : WF_ERR_ARGUMENT;
 }
 
 static const struct wf_preset *preset_at(int index, const struct wf_family **family)
 {
-    for (int i = 0; wf_families[i] && index >= 0; index -= wf_families[i++]->presets.count)
-        if (index < wf_families[i]->presets.count) {
-            *family = wf_families[i];
-            return &wf_families[i]->presets.preset[index];
-        }
+    for (int i = 0; index >= 0 && (*family = wf_family_at(i)); index -= (*family)->presets.count, i++)
+        if (index < (*family)->presets.count)
+            return &(*family)->presets.preset[index];
     return NULL;
 }
 
@@ -337,7 +336,7 @@ wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error 
     for (; count < MOST && (preset = preset_at(count, &family)); count++) {
         names[count] = preset->name;
         if (strcmp(preset->name, name) == 0)
-            return make(config, family, name, preset->settings, error);
+            return config_make(config, family, name, preset->settings, error);
     }
     family = wf_family_find(name, NULL);
     if (family && family->read_only)

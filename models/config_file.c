@@ -133,11 +133,12 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     char quoted[WF_QUOTE_SIZE];
     wf_error why = {0};
     const char *type = json_string_value(json_object_get(r->object, "model_type"));
-    for (int i = 0; type && wf_families[i]; i++)
-        if (wf_families[i]->model_type && strcmp(type, wf_families[i]->model_type) == 0) {
-            wf_json_read_status(r, wf_config_defaults(c, wf_families[i]->name, r->error));
+    const struct wf_family *family;
+    for (int i = 0; type && (family = wf_family_at(i)); i++)
+        if (family->model_type && strcmp(type, family->model_type) == 0) {
+            wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
             if (r->status == WF_OK)
-                r->status = wf_families[i]->read(r->object, r->where, c->architecture, r->error);
+                r->status = family->read(r->object, r->where, c->architecture, r->error);
             if (r->status == WF_OK && wf_config_check(c, &why) != WF_OK)
                 fail(r, &why);
             return true;

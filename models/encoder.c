@@ -10,7 +10,7 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/family.h>
+#include <weft/family.h>
 
 struct encoder_config {
     int64_t d_model, heads, d_ff, layers, context, vocab_size;
@@ -127,6 +127,6 @@ const struct wf_family family_encoder = {
     .size = sizeof(struct encoder),
     .block_size = sizeof(struct block),
     .init = encoder_init,
-    .head = offsetof(struct encoder, head),
+    .head = WF_HEAD_AT(struct encoder, head),
     .hidden = encoder_hidden,
 };

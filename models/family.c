@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Families by name, and what a descriptor must hold. */
+/* Families by name, what a descriptor must hold, and registration. */
+#include <ctype.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,24 +10,43 @@
 
 #include "keys.h"
 
+/* Entries are written once, before the count that makes them visible. */
+static const struct wf_family *registered[WF_FAMILIES_MOST];
+static atomic_int registered_count;
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
+const struct wf_family *wf_family_at(int index)
+{
+    int first = 0;
+    while (wf_zoo[first] && first != index)
+        first++;
+    if (index < 0 || wf_zoo[first])
+        return index < 0 ? NULL : wf_zoo[first];
+    return index - first < atomic_load_explicit(&registered_count, memory_order_acquire) ? registered[index - first] : NULL;
+}
+
 const struct wf_family *wf_family_find(const char *name, wf_error *error)
 {
     enum { MOST = 64 };
     char text[WF_QUOTE_SIZE], all[256] = "";
     const char *names[MOST];
+    const struct wf_family *family;
     int count = 0;
-    for (; count < MOST && wf_families[count]; count++) {
+    for (; count < MOST && (family = wf_family_at(count)); count++) {
         size_t used = strlen(all);
-        names[count] = wf_families[count]->name;
+        names[count] = family->name;
         if (strcmp(names[count], name) == 0)
-            return wf_families[count];
+            return family;
         snprintf(all + used, sizeof all - used, "%s%s", count ? ", " : "", names[count]);
     }
     const char *near = wf_nearest(name, names, count);
-    wf_error_set(error, WF_ERR_ARGUMENT, "unknown family %s: %s %s%s", wf_text_quote(name, text), near ? "did you mean" : "choose one of",
-                 near ? near : all, near ? "?" : "");
+    wf_error_set(error, WF_ERR_ARGUMENT,
+                 near ? "unknown family %s: did you mean %s?" : "unknown family %s: choose one of %s, or use the program that registers it",
+                 wf_text_quote(name, text), near ? near : all);
     return NULL;
 }
+
+/* --- checks -------------------------------------------------------------------------------------------------------- */
 
 static wf_status check_key(const struct wf_family *f, int index, wf_error *error)
 {
@@ -50,29 +72,87 @@ static wf_status check_key(const struct wf_family *f, int index, wf_error *error
     return status;
 }
 
+/* Names stand in config.json and on the command line. */
+static bool is_name(const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("_-.", name[i]))
+            return false;
+    return length > 0 && length < sizeof((struct wf_config *)0)->model;
+}
+
+/* The functions of the kind; NULL, or the one that is missing. */
+static const char *missing_function(const struct wf_family *f)
+{
+    if (!f->init)
+        return "init";
+    if (f->kind == WF_MODEL_LANGUAGE && !f->forward)
+        return "forward";
+    if (f->kind == WF_MODEL_ENCODER && !f->hidden)
+        return "hidden";
+    if (f->kind == WF_MODEL_PAIRS && (!f->encode || !f->memory || !f->decode))
+        return !f->encode ? "encode" : !f->memory ? "memory" : "decode";
+    if (f->kind != WF_MODEL_ENCODER && !f->head && !f->logits)
+        return "head or logits";
+    return f->model_type && !f->read ? "read, which model_type requires" : NULL;
+}
+
+static wf_status check_functions(const struct wf_family *f, wf_error *error)
+{
+    const char *missing = missing_function(f);
+    if (missing)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no function %s", f->name, missing);
+    if (f->head && ((f->head - 1) % _Alignof(struct wf_linear) != 0 || f->head - 1 + sizeof(struct wf_linear) > f->size))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "family %s: the head is not a member of its struct of %zu bytes: set it with WF_HEAD_AT(struct, member)",
+                            f->name, f->size);
+    if (f->no_cache && (f->kind == WF_MODEL_PAIRS || f->cache))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: no_cache cannot be combined with %s", f->name,
+                            f->cache ? "cache" : "an encoder-decoder, which decodes with a cache");
+    return WF_OK;
+}
+
+static wf_status check_presets(const struct wf_family *f, wf_error *error)
+{
+    for (int i = 0; i < f->presets.count; i++) {
+        const struct wf_preset *p = &f->presets.preset[i];
+        struct wf_config config;
+        if (!is_name(p->name) || !p->purpose || !p->settings)
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "family %s: preset %d lacks a name of letters, digits, _, . and -, a purpose or settings", f->name, i);
+        if (config_make(&config, f, p->name, p->settings, error) != WF_OK || wf_config_check(&config, error) != WF_OK) {
+            wf_error_prefix(error, "family %s: preset %s", f->name, p->name);
+            return WF_ERR_ARGUMENT;
+        }
+    }
+    return WF_OK;
+}
+
 wf_status wf_family_check(const struct wf_family *f, wf_error *error)
 {
     static const struct {
         enum wf_key_role role;
         const char *what;
-    } needed[] = {{WF_KEY_VOCAB, "vocabulary size"},
-                  {WF_KEY_CONTEXT, "context"},
-                  {WF_KEY_LAYERS, "number of layers"},
-                  {WF_KEY_WIDTH, "width"},
-                  {WF_KEY_HEADS, "number of heads"}};
-    bool seen[WF_KEY_ROLES] = {false}, runs = f->kind == WF_MODEL_LANGUAGE  ? f->forward && f->head
-                                              : f->kind == WF_MODEL_ENCODER ? f->hidden != NULL
-                                                                            : f->encode && f->memory && f->decode && f->head;
+    } needed[] = {{WF_KEY_VOCAB, "vocabulary size"}, {WF_KEY_CONTEXT, "context"}, {WF_KEY_WIDTH, "width"}};
+    bool seen[WF_KEY_ROLES] = {false};
+    if (!f)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the family is NULL");
     if (f->abi != WF_FAMILY_ABI)
         return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "the family was compiled for another version of Weft: struct wf_family has %zu bytes, not %zu", f->abi,
-                            WF_FAMILY_ABI);
-    if (!f->name || !f->init || !runs)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no name, or lacks a function or the head that its kind requires",
-                            f->name ? f->name : "?");
+                            "the family was compiled for another version of Weft: struct wf_family has %zu bytes, not %zu: set "
+                            ".abi = WF_FAMILY_ABI and compile it again",
+                            f->abi, WF_FAMILY_ABI);
+    if (!is_name(f->name))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the name of a family must be letters, digits, _, . and -, fewer than 64: %s",
+                            f->name ? f->name : "it has none");
+    if ((int)f->kind < WF_MODEL_LANGUAGE || f->kind > WF_MODEL_ENCODER)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: kind %d is none of enum wf_model_kind", f->name, (int)f->kind);
     if (f->config_size > WF_CONFIG_SPACE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: its configuration has %zu bytes, more than the maximum of %d", f->name,
                             f->config_size, WF_CONFIG_SPACE);
+    if (check_functions(f, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
     for (int i = 0; i < f->keys.count; i++) {
         if (check_key(f, i, error) != WF_OK)
             return WF_ERR_ARGUMENT;
@@ -81,5 +161,59 @@ wf_status wf_family_check(const struct wf_family *f, wf_error *error)
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!seen[needed[i].role])
             return wf_error_set(error, WF_ERR_ARGUMENT, "family %s has no key for the %s", f->name, needed[i].what);
+    return f->read_only ? WF_OK : check_presets(f, error);
+}
+
+/* --- registration -------------------------------------------------------------------------------------------------- */
+
+static wf_status check_names(const struct wf_family *f, wf_error *error)
+{
+    const struct wf_family *other;
+    for (int i = 0; i < SECTIONS; i++)
+        if (strcmp(sections[i].name, f->name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the name is that of a section of common keys: choose another", f->name);
+    for (int i = 0; (other = wf_family_at(i)); i++) {
+        if (strcmp(other->name, f->name) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: another family has this name: choose another", f->name);
+        if (f->model_type && other->model_type && strcmp(f->model_type, other->model_type) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: the family %s already reads the model_type %s", f->name, other->name,
+                                f->model_type);
+    }
+    for (int i = 0; i < f->presets.count; i++) {
+        const struct wf_preset *known;
+        const char *name = f->presets.preset[i].name;
+        for (int k = 0; (known = wf_preset_at(k)); k++)
+            if (strcmp(known->name, name) == 0)
+                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: another preset is named %s: choose another name", f->name, name);
+        for (int k = 0; k < i; k++)
+            if (strcmp(f->presets.preset[k].name, name) == 0)
+                return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: two presets are named %s", f->name, name);
+    }
     return WF_OK;
+}
+
+static wf_status add(const struct wf_family *family, wf_error *error)
+{
+    int count = atomic_load_explicit(&registered_count, memory_order_relaxed);
+    for (int i = 0; i < count; i++)
+        if (registered[i] == family)
+            return WF_OK;
+    if (check_names(family, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    if (count == WF_FAMILIES_MOST)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: %d families are registered already, the most there can be", family->name,
+                            WF_FAMILIES_MOST);
+    registered[count] = family;
+    atomic_store_explicit(&registered_count, count + 1, memory_order_release);
+    return WF_OK;
+}
+
+wf_status wf_family_register(const struct wf_family *family, wf_error *error)
+{
+    if (wf_family_check(family, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    pthread_mutex_lock(&registering);
+    wf_status status = add(family, error);
+    pthread_mutex_unlock(&registering);
+    return status;
 }

@@ -8,7 +8,7 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/family.h>
+#include <weft/family.h>
 
 struct gpt_config {
     int64_t d_model, heads, kv_heads, d_ff, layers, context, vocab_size;
@@ -127,5 +127,5 @@ const struct wf_family family_gpt = {
     .block_size = sizeof(struct block),
     .init = gpt_init,
     .forward = gpt_forward,
-    .head = offsetof(struct gpt, head),
+    .head = WF_HEAD_AT(struct gpt, head),
 };

@@ -17,6 +17,10 @@ struct slot {
 bool slot_at(const struct wf_config *config, int index, struct slot *out);
 bool slot_find(const struct wf_config *config, const char *name, struct slot *out);
 
+/* A configuration of the family's defaults and the settings, with this name. */
+wf_status config_make(struct wf_config *config, const struct wf_family *family, const char *name, const char *settings,
+                      wf_error *error) WF_CHECKED;
+
 /* The common sections. */
 struct section {
     const char *name;

@@ -89,37 +89,49 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
     if (wf_dim(ids, 1) > model->shape.context)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: a row has %lld ids, but the context is %lld: shorten it", model->config.model,
                             (long long)wf_dim(ids, 1), (long long)model->shape.context);
-    if (cache && cache->layers != model->shape.layers)
+    if (cache && !model->family->cache && cache->layers != model->shape.layers)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the cache has %d layers, but the model has %lld: create it with wf_model_cache",
                             model->config.model, cache->layers, (long long)model->shape.layers);
+    if (cache && model->family->no_cache)
+        return wf_tape_fail(tape, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
     wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
     if (cache && !wf_is_poison(x))
         wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
 }
 
-/* The map to logits of what it sees; NULL, with *x as what the caller returns, where it can't be used. */
-static const struct wf_linear *head(const wf_model *model, wf_tensor **x)
+/* The map to logits of what it sees, where it is a linear layer. */
+static const struct wf_linear *head(const wf_model *model)
+{
+    return model->family->head ? (const void *)((const char *)model->body + model->family->head - 1) : NULL;
+}
+
+/* Whether x can go through the output layer; if not, *x is what the caller returns. */
+static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);
     if (wf_is_poison(*x) || !tape)
-        return NULL;
-    if (model->family->head)
-        return (const void *)((const char *)model->body + model->family->head);
+        return false;
+    if (model->family->head || model->family->logits)
+        return true;
     *x = wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: use wf_encoder_forward for its vectors", model->config.model);
-    return NULL;
+    return false;
 }
 
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
 {
-    const struct wf_linear *h = head(model, &x);
-    return h ? wf_linear_forward(h, x) : x;
+    if (!has_logits(model, &x))
+        return x;
+    return model->family->logits ? model->family->logits(model->body, x) : wf_linear_forward(head(model), x);
 }
 
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
-    const struct wf_linear *h = head(model, &x);
-    return h ? wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options) : x;
+    const struct wf_linear *h = head(model);
+    if (!has_logits(model, &x))
+        return x;
+    return model->family->logits ? wf_cross_entropy_with(model->family->logits(model->body, x), targets, options)
+                                 : wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
 }
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
@@ -152,7 +164,11 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
 {
     const struct wf_model_shape *s = &model->shape;
-    if (model->family->kind == WF_MODEL_ENCODER)
+    const struct wf_family *f = model->family;
+    if (f->kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_STATE, "%s is an encoder and has no cache: it processes all tokens at once", model->config.model);
-    return wf_cache_init(cache, (int)s->layers, rows, s->context, s->kv_width, s->kv_width, error);
+    if (f->no_cache)
+        return wf_error_set(error, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
+    return f->cache ? f->cache(model->body, cache, rows, s->context, error)
+                    : wf_cache_init(cache, (int)s->layers, rows, s->context, s->kv_width, s->kv_width, error);
 }

@@ -15,7 +15,7 @@ static wf_tensor *refuse(const wf_model *model, wf_tape *tape)
 
 /* Ids end to end, or of one sentence as [1,T]; poison when the offsets can't be. */
 static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *side, const int32_t *ids, const int32_t *offsets,
-                             int64_t count, bool alone, struct packed *out)
+                             int64_t count, bool alone, struct wf_packed *out)
 {
     const char *name = model->config.model;
     if (count < 0 || count >= INT32_MAX)
@@ -28,7 +28,7 @@ static wf_tensor *packed_ids(const wf_model *model, wf_tape *tape, const char *s
         if (offsets[i + 1] < offsets[i])
             return wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the offsets of the %s must not decrease, but %d follows %d at sentence %lld",
                                 name, side, offsets[i + 1], offsets[i], (long long)i);
-    *out = alone ? (struct packed){0} : (struct packed){offsets, (int)count};
+    *out = alone ? (struct wf_packed){0} : (struct wf_packed){offsets, (int)count};
     return alone ? wf_ids(tape, ids, 1, offsets[1]) : wf_ids_of(tape, ids, WF_SHAPE(offsets[count]));
 }
 
@@ -38,7 +38,7 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
     const struct wf_family *family = model->family;
     const struct wf_seq2seq_weights w = weights ? *weights : (struct wf_seq2seq_weights){0};
     bool alone = w.encoder || w.decoder || w.cross;
-    struct decoding d = {.weights = w.decoder, .cross_weights = w.cross};
+    struct wf_decoding d = {.weights = w.decoder, .cross_weights = w.cross};
     wf_tensor *refused = refuse(model, tape);
     if (refused)
         return refused;
@@ -74,7 +74,7 @@ wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct
 wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count)
 {
     wf_tensor *refused = refuse(model, tape);
-    struct packed source;
+    struct wf_packed source;
     if (refused)
         return refused;
     wf_tensor *from = packed_ids(model, tape, "source", ids, offsets, count, false, &source);
@@ -116,7 +116,7 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
                                 (long long)rows);
         offsets[i] = row_offsets[i] * (int32_t)length;
     }
-    struct decoding d = {.target = {offsets, (int)count}, .source = {source_offsets, (int)count}, .kv = kv, .cache = cache};
+    struct wf_decoding d = {.target = {offsets, (int)count}, .source = {source_offsets, (int)count}, .kv = kv, .cache = cache};
     wf_tensor *x = model->family->decode(model->body, ids, &d); /* [R T,d] */
     if (wf_is_poison(x))
         return x;

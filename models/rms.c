@@ -5,7 +5,7 @@
  * Parameters: embed.weight [V,d], blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}, head.{weight [V,d],bias [V]}. */
 #include <weft/nn.h>
 
-#include <weft/internal/family.h>
+#include <weft/family.h>
 
 enum { TABLE = 2048 }; /* positions that the table has at least */
 
@@ -110,5 +110,5 @@ const struct wf_family family_rms = {
     .block_size = sizeof(struct block),
     .init = rms_init,
     .forward = rms_forward,
-    .head = offsetof(struct rms, head),
+    .head = WF_HEAD_AT(struct rms, head),
 };

@@ -10,7 +10,7 @@
 
 #include <weft/nn.h>
 
-#include <weft/internal/family.h>
+#include <weft/family.h>
 
 struct seq2seq_config {
     int64_t d_model, heads, d_ff, encoder_layers, decoder_layers;
@@ -99,7 +99,7 @@ static wf_tensor *feed_forward(const struct block *b, const struct wf_layer_norm
     return leave(b, norm, wf_ffn_forward(&b->ffn, enter(b, norm, x), .residual = x), mark);
 }
 
-static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct packed *source, wf_tape_mark mark, wf_tensor **weights)
+static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struct wf_packed *source, wf_tape_mark mark, wf_tensor **weights)
 {
     x = wf_mha_forward(&b->self, enter(b, &b->norm1, x), .q_offsets = source->offsets, .sequences = source->count, .weights = weights,
                        .residual = x); /* [M,d] */
@@ -107,7 +107,8 @@ static wf_tensor *encoder_block(const struct block *b, wf_tensor *x, const struc
 }
 
 /* x + self-attention of packed targets, [N,d], or of the new tokens [R,T,d] of a cache's rows, which attend by rows. */
-static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct packed *target, struct wf_kv *cache, wf_tensor **weights)
+static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct wf_packed *target, struct wf_kv *cache,
+                               wf_tensor **weights)
 {
     wf_tensor *y = enter(b, &b->norm1, x);
     if (!cache)
@@ -118,7 +119,7 @@ static wf_tensor *decoder_self(const struct block *b, wf_tensor *x, const struct
     return wf_reshape(y, wf_dim(x, 0), d);
 }
 
-static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struct decoding *d, int64_t i, wf_tape_mark mark)
+static wf_tensor *decoder_block(const struct block *b, wf_tensor *x, const struct wf_decoding *d, int64_t i, wf_tape_mark mark)
 {
     x = decoder_self(b, x, &d->target, d->cache ? &d->cache->layer[i] : NULL, d->weights ? &d->weights[i] : NULL); /* [N,d] */
     x = leave(b, &b->norm1, x, mark);
@@ -170,7 +171,7 @@ static void seq2seq_init(wf_scope s, void *model, const void *config)
                    .tied = c->tied ? m->target.weight : NULL);
 }
 
-static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embedding, wf_tensor *ids, const struct packed *at,
+static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embedding, wf_tensor *ids, const struct wf_packed *at,
                         const struct wf_cache *cache)
 {
     wf_tensor *tokens = wf_embedding_forward(embedding, ids); /* [N] -> [N,d] */
@@ -180,7 +181,7 @@ static wf_tensor *embed(const struct seq2seq *m, const struct wf_embedding *embe
     return wf_dropout_forward(&m->drop, x);
 }
 
-static wf_tensor *seq2seq_encode(const void *model, wf_tensor *ids, const struct packed *source, wf_tensor **weights)
+static wf_tensor *seq2seq_encode(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights)
 {
     const struct seq2seq *m = model;
     const wf_tape_mark mark = weights ? (wf_tape_mark){0} : wf_tape_here(wf_tape_of(ids)); /* weights outlive their block */
@@ -196,7 +197,7 @@ static wf_tensor *seq2seq_memory(const void *model, int64_t layer, wf_tensor *me
     return wf_mha_memory(&m->block[m->encoder_layers + layer].cross, memory); /* [M,d] -> [M,2d] */
 }
 
-static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct decoding *d)
+static wf_tensor *seq2seq_decode(const void *model, wf_tensor *ids, const struct wf_decoding *d)
 {
     const struct seq2seq *m = model;
     const bool all = d->weights || d->cross_weights; /* which outlive their block */
@@ -255,7 +256,7 @@ const struct wf_family family_seq2seq = {
     .size = sizeof(struct seq2seq),
     .block_size = sizeof(struct block),
     .init = seq2seq_init,
-    .head = offsetof(struct seq2seq, head),
+    .head = WF_HEAD_AT(struct seq2seq, head),
     .encode = seq2seq_encode,
     .memory = seq2seq_memory,
     .decode = seq2seq_decode,

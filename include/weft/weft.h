@@ -28,6 +28,7 @@
 /* models */
 #include <weft/config.h>
 #include <weft/encoder.h>
+#include <weft/family.h>
 #include <weft/models.h>
 #include <weft/seq2seq.h>
 /* infer */

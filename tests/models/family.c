@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Families that a program registers, as a stranger writes them: from <weft/weft.h> alone. */
+#include <weft/weft.h>
+
+#include "models_test.h"
+
+/* A bigram model: each next token from the last one. No attention, no layers, no cache. */
+struct bigram_config {
+    int64_t width, context, vocab_size;
+    double temperature_of_logits;
+};
+static const struct wf_key bigram_keys[] = {
+    WF_NUMBER_KEY(struct bigram_config, width, "16", 1, 1024, "width of the embedding", .role = WF_KEY_WIDTH),
+    WF_NUMBER_KEY(struct bigram_config, context, "8", 1, 4096, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT),
+    WF_NUMBER_KEY(struct bigram_config, vocab_size, "0", 0, 65536, "vocabulary size", .role = WF_KEY_VOCAB),
+    WF_NUMBER_KEY(struct bigram_config, temperature_of_logits, "1", 0.01, 100, "what the logits are divided by", .resumable = true),
+};
+struct bigram {
+    struct wf_linear head; /* the first member */
+    struct wf_embedding embed;
+    double scale;
+};
+
+static void bigram_init(wf_scope s, void *model, const void *config)
+{
+    const struct bigram_config *c = config;
+    struct bigram *m = model;
+    m->scale = 1 / c->temperature_of_logits;
+    wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->width);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->width, c->vocab_size);
+}
+
+static wf_tensor *bigram_forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
+{
+    const struct bigram *m = model;
+    (void)cache, (void)weights;
+    return wf_tanh(wf_embedding_forward(&m->embed, ids)); /* [B,T] -> [B,T,d] */
+}
+
+static wf_tensor *bigram_logits(const void *model, wf_tensor *x)
+{
+    const struct bigram *m = model;
+    return wf_scale(wf_linear_forward(&m->head, x), m->scale); /* [..,d] -> [..,V] */
+}
+
+static const struct wf_preset bigram_presets[] = {{"bigram-tiny", "counts pairs of tokens", "width=8 steps=3 batch=4 lr=0.1"},
+                                                  {"bigram-wide", "the same, wider", "width=64"}};
+static const struct wf_family bigram = {
+    .abi = WF_FAMILY_ABI,
+    .name = "bigram",
+    .kind = WF_MODEL_LANGUAGE,
+    .config_size = sizeof(struct bigram_config),
+    .keys = WF_ROWS(bigram_keys),
+    .presets = WF_ROWS(bigram_presets),
+    .size = sizeof(struct bigram),
+    .init = bigram_init,
+    .head = WF_HEAD_AT(struct bigram, head),
+    .forward = bigram_forward,
+    .no_cache = true,
+};
+
+START_TEST(registered_families_are_found)
+{
+    int before = 0, presets = 0;
+    while (wf_family_at(before))
+        before++;
+    while (wf_preset_at(presets))
+        presets++;
+    struct wf_config c;
+    ck_refused(wf_config_preset(&c, "bigram-tiny", error), WF_ERR_ARGUMENT, "unknown model");
+    ck_refused(wf_config_defaults(&c, "bigram", error), WF_ERR_ARGUMENT, "use the program that registers it");
+    ck_ok(wf_family_register(&bigram, error));
+    ck_ok(wf_family_register(&bigram, error)); /* again: the same */
+    ck_assert_ptr_eq(wf_family_at(before), &bigram);
+    ck_assert_ptr_null(wf_family_at(before + 1));
+    ck_assert_ptr_null(wf_family_at(-1));
+    ck_assert_ptr_eq(wf_family_find("bigram", NULL), &bigram);
+    ck_assert_str_eq(wf_preset_at(presets + 1)->name, "bigram-wide");
+    ck_refused(wf_config_preset(&c, "bigram-tny", error), WF_ERR_ARGUMENT, "did you mean bigram-tiny?");
+    ck_ok(wf_config_preset(&c, "bigram-wide", error));
+    ck_assert_str_eq(wf_config_family(&c), "bigram");
+    ck_assert_int_eq(key_of(&c, "width"), 64);
+    struct wf_model_shape shape = wf_config_shape(&c);
+    ck_assert(shape.layers == 1 && shape.heads == 0 && shape.context == 8 && shape.width == 64);
+    ck_refused(wf_config_set(&c, "temperature_of_logits", "0", error), WF_ERR_ARGUMENT, "temperature_of_logits: 0 is out of range");
+    struct wf_config_key key;
+    ck_assert(wf_config_section_key("bigram", 3, &key) && key.resumable);
+}
+END_TEST
+
+/* The argmax of the logits after one token. */
+static int32_t best_after(const wf_model *model, wf_tape *tape, int32_t id)
+{
+    wf_real logits[5];
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert_int_eq(wf_read(wf_model_next(model, wf_ids(tape, &id, 1, 1), NULL), logits, 5), WF_OK);
+    int32_t best = 0;
+    for (int32_t i = 1; i < 5; i++)
+        best = logits[i] > logits[best] ? i : best;
+    return best;
+}
+
+START_TEST(they_train_and_generate)
+{
+    static const int32_t x[] = {0, 1, 2, 3, 4, 0, 1, 2}, y[] = {1, 2, 3, 4, 0, 1, 2, 3};
+    struct wf_family with_logits = bigram;
+    ck_ok(wf_family_register(&bigram, error));
+    with_logits.logits = bigram_logits;
+    for (int way = 0; way < 2; way++) {
+        struct wf_config c = preset("bigram-tiny");
+        wf_config_set_vocab(&c, 5, 0);
+        if (way == 1)
+            c.family = &with_logits;
+        wf_model *m = model_of(&c, 1);
+        wf_tape *tape = new_tape();
+        struct wf_optimizer optimizer;
+        double first = 0, loss = 0;
+        ck_ok(wf_adamw_init(&optimizer, wf_model_registry(m), error, .lr = 0.1));
+        for (int step = 0; step < 60; step++) {
+            wf_tape_reset(tape, WF_TRAIN, .step = (uint64_t)step);
+            wf_tensor *l = wf_model_loss(m, wf_ids(tape, x, 1, 8), wf_ids(tape, y, 1, 8));
+            ck_assert_int_eq(wf_item(l, &loss), WF_OK);
+            ck_assert_int_eq(wf_backward(l), WF_OK);
+            ck_ok(wf_optimizer_step(&optimizer, error));
+            first = step == 0 ? loss : first;
+        }
+        ck_assert(loss < 0.1 && first > 1);
+        struct wf_cache cache = {0};
+        ck_refused(wf_model_cache(m, &cache, 1, error), WF_ERR_STATE, "bigram-tiny takes no cache");
+        int32_t prompt = 3, out[12];
+        int64_t count = 0;
+        const struct wf_generate_options o = {.sampler = {.greedy = true}, .max_tokens = 12};
+        ck_ok(wf_generate_with(m, tape, &prompt, 1, &o, out, &count, error));
+        ck_assert_int_eq(count, 12); /* beyond the context, too */
+        for (int32_t i = 0, last = 3; i < 12; last = out[i++])
+            ck_assert_int_eq(out[i], best_after(m, tape, last));
+        ck_assert_int_eq(out[0], 4);
+        ck_assert_int_eq(out[1], 0);
+        wf_optimizer_free(&optimizer);
+        wf_tape_free(tape);
+        wf_model_free(m);
+    }
+}
+END_TEST
+
+static void refused(struct wf_family f, const char *text)
+{
+    int before = 0, after = 0;
+    while (wf_family_at(before))
+        before++;
+    ck_refused(wf_family_register(&f, error), WF_ERR_ARGUMENT, text);
+    while (wf_family_at(after))
+        after++;
+    ck_assert_int_eq(before, after);
+}
+
+START_TEST(wrong_descriptors_are_refused)
+{
+    struct wf_family f = bigram;
+    ck_refused(wf_family_register(NULL, error), WF_ERR_ARGUMENT, "the family is NULL");
+    refused((struct wf_family){0}, "struct wf_family has 0 bytes");
+    f.name = "big ram";
+    refused(f, "letters, digits");
+    f.name = NULL;
+    refused(f, "it has none");
+    f.name = "gpt";
+    refused(f, "family gpt: another family has this name");
+    f.name = "training";
+    refused(f, "the name is that of a section");
+    f = bigram, f.head = 0;
+    refused(f, "family bigram has no function head or logits");
+    f.head = sizeof(struct bigram) + 1;
+    refused(f, "WF_HEAD_AT");
+    f.head = offsetof(struct bigram, embed); /* without WF_HEAD_AT */
+    refused(f, "WF_HEAD_AT");
+    f = bigram, f.kind = (enum wf_model_kind)7;
+    refused(f, "kind 7");
+    f.kind = WF_MODEL_PAIRS;
+    refused(f, "family bigram has no function encode");
+    f.kind = WF_MODEL_ENCODER;
+    refused(f, "family bigram has no function hidden");
+    static const struct wf_preset taken[] = {{"nanogpt-char", "", ""}}, twice[] = {{"a", "", ""}, {"a", "", ""}},
+                                  wrong[] = {{"a", "", "with=8"}}, nameless[] = {{NULL, "", ""}};
+    f = bigram, f.presets = (struct wf_presets){taken, 1};
+    refused(f, "another preset is named nanogpt-char");
+    f.presets = (struct wf_presets){twice, 2};
+    refused(f, "two presets are named a");
+    f.presets = (struct wf_presets){wrong, 1};
+    refused(f, "family bigram: preset a: unknown");
+    f.presets = (struct wf_presets){nameless, 1};
+    refused(f, "preset 0 lacks a name");
+}
+END_TEST
+
+START_TEST(as_many_as_there_is_room_for)
+{
+    static struct wf_family many[WF_FAMILIES_MOST + 1];
+    static char names[WF_FAMILIES_MOST + 1][8];
+    int count = 0;
+    for (wf_status status = WF_OK; status == WF_OK && count <= WF_FAMILIES_MOST; count += status == WF_OK) {
+        many[count] = bigram;
+        snprintf(names[count], sizeof names[count], "many%d", count);
+        many[count].name = names[count];
+        many[count].presets.count = 0;
+        wf_error error = {0};
+        status = wf_family_register(&many[count], &error);
+        if (status != WF_OK)
+            ck_assert_ptr_nonnull(strstr(error.message, "families are registered already"));
+    }
+    ck_assert_int_ge(count, WF_FAMILIES_MOST - 2); /* those of other tests, where they run in one process */
+    ck_assert_int_le(count, WF_FAMILIES_MOST);
+    ck_assert_ptr_eq(wf_family_find(names[count - 1], NULL), &many[count - 1]);
+}
+END_TEST
+
+WF_TEST_MAIN("models/family", registered_families_are_found, they_train_and_generate, wrong_descriptors_are_refused,
+             as_many_as_there_is_room_for)
