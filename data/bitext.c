@@ -125,12 +125,13 @@ static wf_status open_files(struct wf_bitext *bitext, const char *const paths[2]
     return WF_OK;
 }
 
-static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options *o, struct text_scan scan[2], wf_error *error)
+static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options *o, struct wf_scans *scans, wf_error *error)
 {
     struct bitext_side *source = bitext->side, *target = bitext->side + 1;
+    struct text_scan scan[2];
     struct text_progress call = {o->progress, o->ctx, 0, source->file.bytes + target->file.bytes, "the survey of the parallel text"};
     for (int i = 0; i < 2; i++) {
-        wf_status status = text_file_scan(&bitext->side[i].file, &call, scan + i, error);
+        wf_status status = text_file_scan_once(&bitext->side[i].file, scans, &call, scan + i, error);
         if (status != WF_OK)
             return status;
         bitext->side[i].content = scan[i].content;
@@ -176,12 +177,11 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
     bitext->side[0].eos = options->source_eos;
     bitext->side[1].tokenizer = options->target;
     bitext->side[1].eos = true;
-    struct text_scan scan[2] = {0};
+    struct wf_scans own = {0};
     wf_status status = open_files(bitext, (const char *const[]){source, target}, error);
     if (status == WF_OK)
-        status = survey(bitext, options, scan, error);
-    for (int i = 0; i < 2; i++)
-        text_scan_free(scan + i);
+        status = survey(bitext, options, options->scans ? options->scans : &own, error);
+    text_scans_clear(&own);
     if (status == WF_OK)
         *out = bitext;
     else

@@ -6,61 +6,7 @@
 #include <weft/internal/hash.h>
 #include <weft/memory.h>
 
-#include "text_ids.h"
-
-/* Files, looked through once. */
-struct sources {
-    struct text_file *file;
-    struct text_scan *scan;
-    struct text_part *part; /* each whole, without a byte order mark */
-    int64_t files;
-    int64_t characters, bytes;
-};
-
-static void sources_close(struct sources *s)
-{
-    for (int64_t i = 0; i < s->files; i++) {
-        if (s->file)
-            text_file_close(s->file + i);
-        if (s->scan)
-            text_scan_free(s->scan + i);
-    }
-    wf_free(s->file);
-    wf_free(s->scan);
-    wf_free(s->part);
-    *s = (struct sources){0};
-}
-
-static wf_status sources_open(struct sources *s, const char *const *paths, int64_t files, wf_error *error)
-{
-    *s = (struct sources){.files = files};
-    if (files < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "no text file given; name at least one");
-    s->file = wf_alloc_zero((size_t)files, sizeof *s->file);
-    s->scan = wf_alloc_zero((size_t)files, sizeof *s->scan);
-    s->part = wf_alloc_zero((size_t)files, sizeof *s->part);
-    if (!s->file || !s->scan || !s->part)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " files", files);
-    for (int64_t i = 0; i < files; i++) {
-        wf_status status = text_file_open(s->file + i, paths[i], true, error);
-        if (status != WF_OK)
-            return status;
-        s->bytes += s->file[i].bytes;
-    }
-    return WF_OK;
-}
-
-static wf_status sources_scan(struct sources *s, struct text_progress *progress, wf_error *error)
-{
-    for (int64_t i = 0; i < s->files; i++) {
-        wf_status status = text_file_scan(s->file + i, progress, s->scan + i, error);
-        if (status != WF_OK)
-            return status;
-        s->part[i] = (struct text_part){s->file + i, s->scan[i].content, s->scan[i].first, s->file[i].bytes};
-        s->characters += s->scan[i].points[s->scan[i].pieces];
-    }
-    return WF_OK;
-}
+#include "sources.h"
 
 /* Where character number `character` of file `i` begins, its end for as many as it has. */
 static wf_status offset_of(const struct sources *s, int64_t i, int64_t character, int64_t *offset, wf_error *error)
@@ -161,10 +107,10 @@ wf_status wf_text_ids_open(const char *const *paths, int64_t files, const struct
 {
     struct sources s;
     *out = (struct wf_text_ids){0};
-    wf_status status = sources_open(&s, paths, files, error);
+    wf_status status = sources_open(&s, paths, files, true, error);
     struct text_progress progress = {options->progress, options->ctx, 0, s.bytes, "encoding the text"};
     if (status == WF_OK)
-        status = sources_scan(&s, &progress, error);
+        status = sources_scan(&s, options->scans, &progress, error);
     if (status == WF_OK)
         status = ids_of(s.part, s.files, s.characters, options, &progress, out, error);
     sources_close(&s);
@@ -207,9 +153,9 @@ static wf_status build(struct sources *train, struct sources *valid, struct text
                        struct wf_corpus *out, wf_error *error)
 {
     struct text_progress progress = {options->progress, options->ctx, 0, train->bytes + valid->bytes, "encoding the text"};
-    wf_status status = sources_scan(train, &progress, error);
+    wf_status status = sources_scan(train, options->scans, &progress, error);
     if (status == WF_OK)
-        status = sources_scan(valid, &progress, error);
+        status = sources_scan(valid, options->scans, &progress, error);
     if (status != WF_OK)
         return status;
     /* n - ceil(n / 10) is floor(0.9 n) without a product that could overflow. */
@@ -232,9 +178,9 @@ wf_status wf_corpus_open(const char *const *train, int64_t train_files, const ch
     *out = (struct wf_corpus){0};
     if (context < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a context of %" PRId64 " tokens; it must be at least 1", context);
-    wf_status status = sources_open(&s[0], train, train_files, error);
+    wf_status status = sources_open(&s[0], train, train_files, true, error);
     if (status == WF_OK && valid_files > 0)
-        status = sources_open(&s[1], valid, valid_files, error);
+        status = sources_open(&s[1], valid, valid_files, true, error);
     else if (status == WF_OK && !(held = wf_alloc((size_t)train_files * sizeof *held)))
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " files", train_files);
     if (status == WF_OK)

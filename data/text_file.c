@@ -36,6 +36,7 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
     if (S_ISREG(info.st_mode)) {
         file->bytes = info.st_size;
         file->written = info.st_mtim;
+        file->info = info;
     } else if (!pipes) {
         return wf_error_set(error, WF_ERR_IO,
                             "%s: is a device or a pipe, not a regular file; it is read more than once, so write it to a file first",

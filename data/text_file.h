@@ -4,9 +4,10 @@
 #ifndef WEFT_DATA_TEXT_FILE_H
 #define WEFT_DATA_TEXT_FILE_H
 
-#include <time.h>
+#include <sys/stat.h>
 
 #include <weft/error.h>
+#include <weft/scans.h>
 
 struct text_file {
     char *path;
@@ -14,6 +15,7 @@ struct text_file {
     int fd;
     char *memory;            /* the whole content of a pipe or a device; else NULL */
     struct timespec written; /* the time of the last modification */
+    struct stat info;        /* when it was opened */
 };
 
 /* Opens a file. A pipe or a device is read into memory with `pipes`, else it is WF_ERR_IO. WF_ERR_IO, WF_ERR_MEMORY; WF_ERR_FORMAT for an
@@ -55,6 +57,15 @@ struct text_scan {
 /* One walk over all bytes, on all threads. `progress` may be NULL. Free with text_scan_free. */
 wf_status text_file_scan(const struct text_file *file, struct text_progress *progress, struct text_scan *out, wf_error *error) WF_CHECKED;
 void text_scan_free(struct text_scan *scan);
+
+/* The scans of files by what identifies their content; see <weft/scans.h>. */
+struct wf_scans {
+    struct scanned *first;
+};
+/* The same, without a walk where `scans` have it already. *out is theirs: valid until they are freed. */
+wf_status text_file_scan_once(const struct text_file *file, struct wf_scans *scans, struct text_progress *progress, struct text_scan *out,
+                              wf_error *error) WF_CHECKED;
+void text_scans_clear(struct wf_scans *scans);
 static inline int64_t text_piece_bytes(const struct text_file *file, int64_t piece)
 {
     int64_t left = file->bytes - piece * TEXT_PIECE;

@@ -9,8 +9,7 @@
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
-#include "cache.h"
-#include "text_file.h"
+#include "sources.h"
 
 struct head {
     char magic[8]; /* "wefttok" and the version of this format and of what trains */
@@ -38,28 +37,19 @@ static bool scanning(void *ctx, int64_t done, int64_t total)
 }
 
 /* The texts, by what is in them. False where they can be read only once, or not at all, of which the training will tell. */
-static bool add_texts(struct text_file *file, uint64_t *content, const char *const *paths, int64_t count,
-                      const struct wf_tokenizer_options *o, uint64_t *key, wf_error *error)
+static bool add_texts(struct sources *s, const char *const *paths, int64_t count, const struct wf_tokenizer_options *o, wf_scans *scans,
+                      uint64_t *key, wf_error *error)
 {
-    struct text_progress progress = {.call = scanning, .ctx = (void *)(uintptr_t)o, .what = "the training of the tokenizer"};
-    for (int64_t i = 0; i < count; i++) {
-        if (text_file_open(file + i, paths[i], false, NULL) != WF_OK)
-            return false;
-        progress.total += file[i].bytes;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        struct text_scan scan;
-        wf_error failure = {0};
-        if (text_file_scan(file + i, &progress, &scan, &failure) != WF_OK) {
-            if (failure.code == WF_ERR_CANCELLED || failure.code == WF_ERR_MEMORY)
-                wf_error_set(error, failure.code, "%s", failure.message);
-            return false;
-        }
-        content[i] = scan.content;
-        *key = wf_hash((uint64_t[]){scan.content, (uint64_t)file[i].bytes}, 2 * sizeof(uint64_t), *key);
-        text_scan_free(&scan);
-    }
-    return true;
+    wf_error failure = {0};
+    wf_status status = sources_open(s, paths, count, false, &failure);
+    struct text_progress progress = {scanning, (void *)(uintptr_t)o, 0, s->bytes, "the training of the tokenizer"};
+    if (status == WF_OK)
+        status = sources_scan(s, scans, &progress, &failure);
+    if (status == WF_ERR_CANCELLED || status == WF_ERR_MEMORY)
+        wf_error_set(error, status, "%s", failure.message);
+    for (int64_t i = 0; i < count && status == WF_OK; i++)
+        *key = wf_hash((uint64_t[]){s->scan[i].content, (uint64_t)s->file[i].bytes}, 2 * sizeof(uint64_t), *key);
+    return status == WF_OK;
 }
 
 /* --- the file --- */
@@ -105,31 +95,26 @@ static void keep(const char *folder, const char *path, uint64_t key, const wf_to
 }
 
 wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options, const char *folder,
-                                    wf_tokenizer **out, wf_error *error)
+                                    wf_scans *scans, wf_tokenizer **out, wf_error *error)
 {
     wf_error failure = {0};
     *out = NULL;
     /* To see which characters there are takes as long as to see whether the text is the same. */
     if (!folder || count < 1 || options->kind == WF_TOKENIZER_CHAR)
         return wf_tokenizer_train_files_with(paths, count, options, out, error);
-    struct text_file *file = wf_alloc_zero((size_t)count, sizeof *file);
-    uint64_t *content = wf_alloc_zero((size_t)count, sizeof *content), key = key_of_options(options);
-    if (!file || !content)
-        wf_error_set(&failure, WF_ERR_MEMORY, "no memory for %lld files", (long long)count);
-    bool known = file && content && add_texts(file, content, paths, count, options, &key, &failure);
+    struct sources s;
+    uint64_t key = key_of_options(options);
+    bool known = add_texts(&s, paths, count, options, scans, &key, &failure);
     char *path = known ? cache_path(folder, CACHE_TOKENIZER, key, &failure) : NULL;
     if (path)
         *out = find(path, key);
     if (failure.code == WF_OK && !*out && wf_tokenizer_train_files_with(paths, count, options, out, &failure) == WF_OK && path) {
         for (int64_t i = 0; i < count && known; i++)
-            known = text_file_verify(file + i, content[i], NULL) == WF_OK;
+            known = text_file_verify(s.file + i, s.scan[i].content, NULL) == WF_OK;
         if (known)
             keep(folder, path, key, *out);
     }
-    for (int64_t i = 0; i < count && file; i++)
-        text_file_close(file + i);
-    wf_free(file);
-    wf_free(content);
+    sources_close(&s);
     wf_free(path);
     return failure.code == WF_OK ? WF_OK : wf_error_set(error, failure.code, "%s", failure.message);
 }

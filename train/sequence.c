@@ -39,7 +39,8 @@ static wf_status open_texts(struct trainer *t)
     const struct wf_train_options *o = t->options;
     int64_t context = wf_config_shape(&t->config).context, batch = t->config.training.batch, parts = t->config.training.accumulate;
     size_t room = (size_t)((batch + parts - 1) / parts * context);
-    const struct wf_corpus_options options = {.tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t};
+    const struct wf_corpus_options options = {
+        .tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t, .scans = t->scans};
     if (wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error) ||
         wf_crops_init(&s->crops, s->corpus.train.ids, context, o->seed, t->error))
         return t->error->code;

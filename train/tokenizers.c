@@ -58,7 +58,7 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
     o.pre_tokenizer = WF_RUNNING_TEXT;
     o.other_pre_tokenizer =
         (kind != WF_MODEL_PAIRS && o.kind == WF_TOKENIZER_BPE) || (kind == WF_MODEL_LANGUAGE && o.kind == WF_TOKENIZER_WORD);
-    return wf_tokenizer_train_cached(paths, count, &o, t->options->cache, out, t->error);
+    return wf_tokenizer_train_cached(paths, count, &o, t->options->cache, t->scans, out, t->error);
 }
 
 static wf_status make_all(struct trainer *t)

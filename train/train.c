@@ -42,7 +42,13 @@ static wf_status enter_folder(struct trainer *t)
 static wf_status open_task(struct trainer *t, bool resuming)
 {
     t->data = wf_alloc_zero(1, t->task->size);
-    return t->data ? t->task->open(t, resuming) : wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
+    if (!t->data)
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a training");
+    t->scans = wf_scans_new();
+    wf_status status = t->task->open(t, resuming);
+    wf_scans_free(t->scans);
+    t->scans = NULL;
+    return status;
 }
 
 /* To fill a large model takes seconds, and a state of it is long to write. */

@@ -35,6 +35,7 @@ struct trainer {
     /* the task, and what it fills */
     const struct task *task;
     void *data;                                 /* its own */
+    wf_scans *scans;                            /* of the texts, which tokenizers are trained on and then encode; may be NULL */
     wf_tokenizer *tokenizer, *source_tokenizer; /* may be the same */
     bool made;                                  /* the tokenizers, from the texts */
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */

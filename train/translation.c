@@ -53,7 +53,8 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
                                   .max_length = shape.context,
                                   .cache = t->options->cache,
                                   .progress = survey_progress,
-                                  .ctx = t};
+                                  .ctx = t,
+                                  .scans = t->scans};
     return wf_bitext_open(files[0], files[1], &o, out, t->error);
 }
 

@@ -22,7 +22,7 @@ static char *trained(const char *const *paths, int64_t count, const struct wf_to
     wf_tokenizer *t;
     struct wf_string json = {0};
     merged = false;
-    ck_ok(wf_tokenizer_train_cached(paths, count, o, test_cache, &t, error));
+    ck_ok(wf_tokenizer_train_cached(paths, count, o, test_cache, NULL, &t, error));
     *again = merged;
     ck_ok(wf_tokenizer_json(t, &json, error));
     ck_assert_int_eq(wf_tokenizer_kind_of(t), o->kind);
@@ -150,13 +150,13 @@ START_TEST(without_a_folder_and_with_faults)
     }
     wf_free(below_a_file);
     test_cache = kept;
-    ck_fails(wf_tokenizer_train_cached(two, 2, &o, test_cache, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
+    ck_fails(wf_tokenizer_train_cached(two, 2, &o, test_cache, NULL, &t, error), WF_ERR_FORMAT, "bad:2:5: not UTF-8: byte 0xFF");
     ck_assert_ptr_null(t);
-    ck_fails(wf_tokenizer_train_cached(&missing, 1, &o, test_cache, &t, error), WF_ERR_IO, "/nowhere/text: cannot be opened");
-    ck_fails(wf_tokenizer_train_cached(&one, 0, &o, test_cache, &t, error), WF_ERR_ARGUMENT, "no text file");
+    ck_fails(wf_tokenizer_train_cached(&missing, 1, &o, test_cache, NULL, &t, error), WF_ERR_IO, "/nowhere/text: cannot be opened");
+    ck_fails(wf_tokenizer_train_cached(&one, 0, &o, test_cache, NULL, &t, error), WF_ERR_ARGUMENT, "no text file");
     int left = 1;
     o.ctx = &left;
-    ck_fails(wf_tokenizer_train_cached(&one, 1, &o, test_cache, &t, error), WF_ERR_CANCELLED, "");
+    ck_fails(wf_tokenizer_train_cached(&one, 1, &o, test_cache, NULL, &t, error), WF_ERR_CANCELLED, "");
     struct wf_names names;
     ck_assert(!wf_folder_exists(test_cache) || files(&names) == 0);
     wf_free(path);
@@ -182,7 +182,7 @@ START_TEST(no_memory)
         int64_t live = wf_alloc_live();
         wf_error problem = {0};
         wf_alloc_fail_after(n);
-        wf_status status = wf_tokenizer_train_cached(&path, 1, &o, test_cache, &t, &problem);
+        wf_status status = wf_tokenizer_train_cached(&path, 1, &o, test_cache, NULL, &t, &problem);
         wf_alloc_fail_after(-1);
         ck_assert_msg(status == (t ? WF_OK : WF_ERR_MEMORY), "allocation %lld: %s", (long long)n, problem.message);
         if (t) {

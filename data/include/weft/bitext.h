@@ -12,6 +12,7 @@
 #define WEFT_BITEXT_H
 
 #include <weft/pairs.h>
+#include <weft/scans.h>
 #include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS
@@ -27,6 +28,7 @@ struct wf_bitext_options {
                                             files, tokenizers and options. NULL: no cache */
     bool (*progress)(void *ctx, int64_t done, int64_t total); /* bytes; false: WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
+    wf_scans *scans; /* walks over the files that were made before; NULL: none */
 };
 struct wf_bitext_survey {
     int64_t lines, used;

@@ -12,6 +12,7 @@
 #define WEFT_CORPUS_H
 
 #include <weft/batches.h>
+#include <weft/scans.h>
 #include <weft/tokenizer.h>
 
 WF_BEGIN_DECLS
@@ -21,6 +22,7 @@ struct wf_corpus_options {
     const char *cache;                                        /* a folder, such as wf_cache_folder(); NULL: no cache */
     bool (*progress)(void *ctx, int64_t done, int64_t total); /* bytes, a few times a second; false: WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
+    wf_scans *scans; /* walks over the texts that were made before; NULL: none */
 };
 
 /* The ids of a text. */
@@ -53,9 +55,10 @@ WF_API wf_status wf_corpus_open(const char *const *train, int64_t train_files, c
 WF_API void wf_corpus_close(struct wf_corpus *corpus); /* leaves it empty */
 
 /* wf_tokenizer_train_files_with, and the tokenizer is cached in `cache` (a folder; NULL: no cache): the same texts and options load it from
- * there the next time, after one reading of the texts. A cache that cannot be written only means that it is trained again. */
+ * there the next time, after one walk over the texts, which is left in `scans` (may be NULL) for the calls that encode them. A cache that
+ * cannot be written only means that it is trained again. */
 WF_API wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
-                                           const char *cache, wf_tokenizer **out, wf_error *error) WF_CHECKED;
+                                           const char *cache, wf_scans *scans, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 
 /* The folder in which the command `weft` caches ids, trained tokenizers and surveys of parallel texts: $XDG_CACHE_HOME/weft, or
  * ~/.cache/weft. NULL if neither is known, with WEFT_CACHE_LIMIT=0, and after an error: WF_ERR_MEMORY, or WF_ERR_ARGUMENT for an invalid

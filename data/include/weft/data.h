@@ -6,4 +6,5 @@
 #include <weft/bitext.h>
 #include <weft/corpus.h>
 #include <weft/masking.h>
+#include <weft/scans.h>
 #endif
