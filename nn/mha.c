@@ -4,6 +4,24 @@
 
 #include "internal.h"
 
+static void init_rope(wf_scope scope, struct wf_mha *m, const struct wf_mha_options *o)
+{
+    static const struct wf_rotary none;
+    const int64_t width = o->rotary.width ? o->rotary.width : m->d_key;
+    if (!o->rope) {
+        if (memcmp(&o->rotary, &none, sizeof none) != 0)
+            wf_scope_fail(scope, WF_ERR_ARGUMENT, "rotary is given without rope: set .rope = true, too");
+        return;
+    }
+    if (m->cross)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "rope is for self-attention, not for cross-attention: turn queries and keys with wf_rope");
+    else if (width < 2 || width % 2 != 0 || width > m->d_key)
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "rope needs an even rotary.width in 2 .. d_key = %lld, not %lld", (long long)m->d_key,
+                      (long long)width);
+    m->rope = true;
+    m->rotary = o->rotary;
+}
+
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
 {
     static const struct wf_mha_options none;
@@ -32,6 +50,7 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     }
     m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
     m->d_value = o->d_value > 0 ? o->d_value : o->d_key > 0 ? o->d_key : d / m->heads;
+    init_rope(scope, m, o);
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     /* Xavier looks at one matrix of the stack, which has a meaning only if they are alike. */
     if (m->cross) {
@@ -71,43 +90,59 @@ static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *s
 struct operands {
     wf_tensor *q, *k, *v;
     const int32_t *key_lengths, *starts;
-    wf_tensor *made[2]; /* by this call: what q, k and v are, or are views of; may be NULL */
+    wf_tensor *made[3]; /* by this call: what q, k and v are, or are views of; may be NULL */
 };
 
-/* Puts the new keys and values into the cache and replaces k and v by all that are there. */
-static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *kv, struct operands *x)
+/* Whether the cache takes T more tokens of each row; the tape has the error otherwise. */
+static bool cache_fits(const struct wf_mha *m, wf_tape *tape, const struct wf_cache *cache, const wf_tensor *k)
 {
-    const struct wf_cache *cache = kv->cache;
-    wf_array k, v;
     if (!cache || cache->error.code != WF_OK)
         wf_tape_fail(tape, cache ? cache->error.code : WF_ERR_ARGUMENT, "attention: %s",
                      cache ? cache->error.message : "the cache was not made with wf_cache_init");
-    if (wf_view(x->k, &k) != WF_OK || wf_view(x->v, &v) != WF_OK)
+    if (wf_tape_error(tape)->code != WF_OK)
         return false;
-    int64_t T = k.dim[1], most = 0, least = INT32_MAX;
-    for (int64_t b = 0; b < cache->rows; b++) {
+    int64_t T = wf_dim(k, 1), most = 0;
+    for (int64_t b = 0; b < cache->rows; b++)
         most = cache->length[b] > most ? cache->length[b] : most;
-        least = cache->length[b] < least ? cache->length[b] : least;
-    }
     if (wf_tape_mode(tape) != WF_INFER)
         wf_tape_fail(tape, WF_ERR_STATE, "attention: a cache works in WF_INFER only");
-    else if (k.ndim != 3 || k.dim[0] != cache->rows || cache->key_width != m->kv_heads * m->d_key ||
+    else if (wf_ndim(k) != 3 || wf_dim(k, 0) != cache->rows || cache->key_width != m->kv_heads * m->d_key ||
              cache->value_width != m->kv_heads * m->d_value)
         wf_tape_fail(
             tape, WF_ERR_SHAPE,
             "attention: the cache has %lld rows of key width %lld and value width %lld, but the call has %lld rows of %lld and %lld",
-            (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)k.dim[0],
+            (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)wf_dim(k, 0),
             (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
     else if (most + T > cache->capacity)
         wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: it holds %lld of at most %lld tokens, and %lld more were given",
                      (long long)most, (long long)cache->capacity, (long long)T);
-    if (wf_tape_error(tape)->code != WF_OK)
+    return wf_tape_error(tape)->code == WF_OK;
+}
+
+/* Tokens that all rows hold; -1: they differ. */
+static int64_t common_length(const struct wf_cache *cache)
+{
+    for (int64_t b = 1; b < cache->rows; b++)
+        if (cache->length[b] != cache->length[0])
+            return -1;
+    return cache->rows > 0 ? cache->length[0] : 0;
+}
+
+/* Puts the new keys and values into the cache and replaces k and v by all that are there. */
+static bool through_cache(wf_tape *tape, struct wf_kv *kv, struct operands *x)
+{
+    const struct wf_cache *cache = kv->cache;
+    wf_array k, v;
+    if (wf_view(x->k, &k) != WF_OK || wf_view(x->v, &v) != WF_OK)
         return false;
+    int64_t T = k.dim[1], most = 0;
+    for (int64_t b = 0; b < cache->rows; b++)
+        most = cache->length[b] > most ? cache->length[b] : most;
     append(kv, kv->keys, cache->key_width, &k);
     append(kv, kv->values, cache->value_width, &v);
     x->k = cached(tape, cache, kv->keys, cache->key_width, most + T);
     x->v = cached(tape, cache, kv->values, cache->value_width, most + T);
-    if (most != least) { /* what lies behind a row's own tokens is not its own */
+    if (common_length(cache) < 0) { /* what lies behind a row's own tokens is not its own */
         int32_t *lengths = wf_tape_memory(tape, (size_t)cache->rows * sizeof *lengths);
         if (!lengths)
             return false;
@@ -120,6 +155,32 @@ static bool through_cache(const struct wf_mha *m, wf_tape *tape, struct wf_kv *k
         x->starts = cache->length;
     }
     return true;
+}
+
+/* Turns q and k, side by side in qk [..., (H + G) E], by their positions. */
+static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
+{
+    const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;
+    const int64_t start = cache && !call->positions ? common_length(cache) : 0, q = m->heads * m->d_key;
+    struct wf_rope_options o = {.rotary = m->rotary, .positions = call->positions};
+    o.start = start >= 0 ? start : 0;
+    o.starts = start >= 0 ? NULL : cache->length;
+    if (!call->positions && call->q_offsets) {
+        o.offsets = call->q_offsets;
+        o.sequences = call->sequences;
+    }
+    if (!o.offsets || !call->k_offsets || call->k_offsets == call->q_offsets) {
+        o.heads = m->heads + m->kv_heads;
+        x->made[1] = wf_rope_with(qk, &o);
+        x->q = wf_slice(x->made[1], -1, 0, q);
+        x->k = wf_slice(x->made[1], -1, q, m->kv_heads * m->d_key);
+        return;
+    }
+    o.heads = m->heads;
+    x->q = x->made[1] = wf_rope_with(x->q, &o);
+    o.heads = m->kv_heads;
+    o.offsets = call->k_offsets;
+    x->k = x->made[2] = wf_rope_with(x->k, &o);
 }
 
 wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
@@ -137,6 +198,8 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     struct operands a = {.key_lengths = call->key_lengths};
     if (wf_is_poison(x))
         return x;
+    if (call->positions && !m->rope)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .positions requires rotary positions (.rope)");
     if (m->cross) {
         if (call->cache)
             return wf_tape_fail(tape, WF_ERR_ARGUMENT,
@@ -160,15 +223,19 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
         a.q = wf_slice(qkv, -1, 0, q);
         a.k = wf_slice(qkv, -1, q, k);
         a.v = wf_slice(qkv, -1, q + k, v);
+        if (call->cache && !cache_fits(m, tape, call->cache->cache, a.k))
+            return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
+        if (m->rope)
+            turn(m, call, wf_slice(qkv, -1, 0, q + k), &a);
     }
-    if (call->cache && !through_cache(m, tape, call->cache, &a))
+    if (call->cache && !through_cache(tape, call->cache, &a))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y = wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
                                 .starts = call->causal ? a.starts : NULL, .key_lengths = a.key_lengths, .mask = call->mask,
                                 .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
                                 .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
-    wf_release(a.made[0]);
-    wf_release(a.made[1]);
+    for (int i = 0; i < 3; i++)
+        wf_release(a.made[i]);
     if (!m->no_output) {
         wf_tensor *heads = y;
         y = wf_linear_forward(&m->out, heads); /* [B,T,d] */

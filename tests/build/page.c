@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The page that the design shows as the test of the API, in a program: a model, and its training. tests/build/page.sh compares what stands
- * between the lines "page" and "end of page" with the page, compiles it against the installed library and runs it. The page's blocks turn
- * queries and keys (.rope), which nn/ does not offer yet: the page is compared without that option. */
+ * between the lines "page" and "end of page" with the page, compiles it against the installed library and runs it. */
 #include <stdio.h>
 #include <weft/weft.h>
 
@@ -22,7 +21,7 @@ struct block {
 static void block_init(wf_scope s, struct block *b, const struct gpt_config *c)
 {
     wf_rms_norm_init(wf_sub(s, "norm1"), &b->norm1, c->d_model);
-    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, c->heads, .kv_heads = c->kv_heads);
+    wf_mha_init(wf_sub(s, "attn"), &b->attn, c->d_model, c->heads, .kv_heads = c->kv_heads, .rope = true);
     wf_rms_norm_init(wf_sub(s, "norm2"), &b->norm2, c->d_model);
     wf_ffn_init(wf_sub(s, "ffn"), &b->ffn, c->d_model, c->d_ff, .activation = WF_SWIGLU);
 }

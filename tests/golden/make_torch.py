@@ -18,9 +18,9 @@ OUT = pathlib.Path(__file__).parent / 'torch'
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 
-def save(name, tensors):
+def save(name, tensors, script='make_torch.py'):
     arrays = {k: np.ascontiguousarray(v.detach().numpy() if isinstance(v, torch.Tensor) else np.asarray(v)) for k, v in tensors.items()}
-    save_file(arrays, OUT / f'{name}.safetensors', metadata={'made_by': 'tests/golden/make_torch.py', 'torch': torch.__version__})
+    save_file(arrays, OUT / f'{name}.safetensors', metadata={'made_by': f'tests/golden/{script}', 'torch': torch.__version__})
     print(f'{name}: {len(arrays)} tensors, {sum(a.nbytes for a in arrays.values())} bytes')
 
 def leaf(name, shape, scale=0.5):

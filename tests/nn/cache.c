@@ -90,7 +90,11 @@ static void same(const wf_real *have, const wf_real *want, int64_t n, const char
         ck_assert_msg(have[i] == want[i], "%s: number %d is %.17g, not %.17g", what, (int)i, (double)have[i], (double)want[i]);
 }
 
-static const struct wf_mha_options kinds[] = {{0}, {.kv_heads = 2, .no_bias = true}, {.kv_heads = 1, .d_key = 10, .d_value = 7}};
+static const struct wf_mha_options kinds[] = {{0},
+                                              {.kv_heads = 2, .no_bias = true},
+                                              {.kv_heads = 1, .d_key = 10, .d_value = 7},
+                                              {.rope = true},
+                                              {.kv_heads = 2, .d_key = 10, .rope = true, .rotary = {.width = 6, .interleaved = true}}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 START_TEST(pieces_equal_the_whole)

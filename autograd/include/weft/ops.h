@@ -114,6 +114,49 @@ WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, co
 #define wf_attention(q, k, v, ...) wf_attention_with(q, k, v, &(struct wf_attention_options){__VA_ARGS__})
 #endif
 
+/* --- rotary positions ---------------------------------------------------------------------------------------------- */
+/* Su et al. 2021: in each head, pair i of elements (a, b) of a row at position p is turned by the angle p f_i,
+ *
+ *   (a cos - b sin, b cos + a sin),   f_i = base^(-2i / width), i < width / 2
+ *
+ * so that the product of a query and a key depends on their distance. Angles are in double precision: sines and cosines are right to the
+ * last bit or so of wf_real at positions of 100,000 too, and those of a position have the same bits whatever else the call holds. */
+enum wf_rope_scaling {
+    WF_ROPE_UNSCALED,
+    WF_ROPE_LINEAR, /* f_i / factor: positions are interpolated (Chen et al. 2023) */
+    WF_ROPE_NTK,    /* base factor^(width / (width - 2)) instead of base: the lowest frequency is divided by factor, the highest stays */
+    /* As Llama 3.1: with n = original_context f_i / (2 pi) turns in the original context, f_i where n > high_frequency, f_i / factor where
+     * n < low_frequency, and between them s f_i + (1 - s) f_i / factor, s = (n - low_frequency) / (high_frequency - low_frequency). */
+    WF_ROPE_LLAMA3
+};
+struct wf_rotary {
+    int64_t width;    /* elements of a head that are turned, the first ones; even; the others are copied. 0: all of the head */
+    bool interleaved; /* pairs are (2i, 2i + 1), as in GPT-J and the paper; default: (i, i + width / 2), as in Llama and GPT-NeoX */
+    double base;      /* 0: 10000 */
+    enum wf_rope_scaling scaling;
+    double factor;                                          /* > 0, of the scaling */
+    double low_frequency, high_frequency, original_context; /* of WF_ROPE_LLAMA3 */
+    /* f_i given instead of base and scaling: one of these, [width / 2]. The array must stay valid as long as this struct is used (of ops:
+     * for the call); the tensor, a buffer for instance, needs no gradient: there is none for frequencies. */
+    const double *frequencies;
+    wf_tensor *frequency_tensor;
+};
+/* x [B,T,H*E] -> [B,T,H*E]; or x [N,H*E], one sequence or, with offsets, several end to end. Row t of a sequence is at position start + t,
+ * or where one of the following says so. */
+struct wf_rope_options {
+    int heads; /* H; 0: 1 */
+    struct wf_rotary rotary;
+    int64_t start;          /* -2^31 .. 2^31 */
+    const int32_t *starts;  /* [B]: row t of sequence b is at starts[b] + t, for caches of rows of different lengths; copied */
+    const int32_t *offsets; /* [sequences + 1], 0 first, N last: sequence i of [N,H*E] is rows offsets[i] .. offsets[i+1]-1; copied */
+    int sequences;
+    wf_tensor *positions; /* WF_I32 [B,T], or [T] for all B; of x [N,H*E]: [N]. Any values; without start, starts and offsets */
+};
+WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *options);
+#ifndef __cplusplus
+#define wf_rope(x, ...) wf_rope_with(x, &(struct wf_rope_options){__VA_ARGS__})
+#endif
+
 /* --- losses -------------------------------------------------------------------------------------------------------- */
 /* Mean cross-entropy in nats over the targets that are not ignored -> []. With label smoothing e the target is
  * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */

@@ -110,7 +110,8 @@ struct wf_mha {
     int heads, kv_heads;
     int64_t d_key, d_value; /* per head */
     double dropout, residual_dropout;
-    bool cross, no_output;
+    bool cross, no_output, rope;
+    struct wf_rotary rotary;
 };
 struct wf_mha_options {
     int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
@@ -121,6 +122,8 @@ struct wf_mha_options {
     bool no_output;          /* no output projection of the concatenated heads */
     double dropout;          /* on the attention weights */
     double residual_dropout; /* of the result, before .residual is added */
+    bool rope;               /* queries and keys are turned by their positions, as by wf_rope; not with .cross */
+    struct wf_rotary rotary; /* how, with .rope; frequencies that it points to must live as long as the module */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
@@ -135,6 +138,8 @@ struct wf_mha_call {
     wf_tensor **weights;  /* receives the attention weights [B,H,T,S] */
     wf_tensor *memory_kv; /* result of wf_mha_memory, to use one memory in many calls */
     wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
+    wf_tensor *positions; /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a cache
+                             behind the tokens that its row holds */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */

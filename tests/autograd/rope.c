@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Rotary positions: how right the angles are, what the bits of a row depend on, and what is refused. Gradients: the op's cases; values
+ * against PyTorch: tests/nn/attention.c. */
+#include <weft/internal/testing.h>
+
+#include "ops_tools.h"
+
+#define I32(...) ((const int32_t[]){__VA_ARGS__})
+
+/* Against angles and sines of 64 bits of mantissa: float's own rounding, and in double that of position times frequency. */
+START_TEST(far_positions)
+{
+    enum { E = 64, T = 200 };
+    static const int64_t starts[] = {0, 1000, 100000 - T / 2, 10000000, -100100};
+    const double most = sizeof(wf_real) == 4 ? 1.3e-7 : 4e-11;
+    wf_tape *tape = tape_in(WF_INFER);
+    wf_real x[T * E];
+    for (int i = 0; i < T * E; i++)
+        x[i] = i % E < E / 2; /* (1, 0) turned is cosine and sine */
+    for (size_t s = 0; s < sizeof starts / sizeof *starts; s++) {
+        const double allowed = s == 3 && sizeof(wf_real) == 8 ? 4e-9 : most;
+        wf_real *y = value_of(wf_rope(wf_input(tape, x, WF_SHAPE(1, T, E), false), .start = starts[s]));
+        for (int64_t t = 0; t < T; t++)
+            for (int i = 0; i < E / 2; i++) {
+                long double angle = (long double)(starts[s] + t) * powl(10000, -2.0L * i / E);
+                double c = (double)(cosl(angle) - y[t * E + i]), d = (double)(sinl(angle) - y[t * E + E / 2 + i]);
+                ck_assert_msg(fabs(c) <= allowed && fabs(d) <= allowed, "position %lld, frequency %d: off by %.3g and %.3g",
+                              (long long)(starts[s] + t), i, c, d);
+            }
+        free(y);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* A row's bits depend on its position alone: in long and short calls, from a start, a list of starts, ids, packed, as a view, with other
+ * threads and heads. */
+START_TEST(rows_alone)
+{
+    enum { B = 2, T = 150, H = 3, E = 22, W = H * E };
+    for (int form = 0; form < 4; form++) {
+        wf_tape *tape = tape_in(form % 2 ? WF_GRADIENTS : WF_INFER);
+        const struct wf_rotary how = {.interleaved = form > 1, .width = form % 2 ? 18 : 0};
+        int32_t ids[B * T], starts[] = {40, 40};
+        for (int i = 0; i < B * T; i++)
+            ids[i] = 40 + i % T;
+        wf_tensor *x = normal(tape, 3, WF_SHAPE(B, T, W));
+        wf_real *want = value_of(wf_rope(x, .heads = H, .rotary = how, .start = 40));
+        wf_tensor *wide = wf_concat((wf_tensor *[]){x, x}, 2, 2), *turned = wf_contiguous(wf_transpose(x, 1, 2));
+        wf_tensor *const same[] = {
+            wf_rope(x, .heads = H, .rotary = how, .starts = starts),
+            wf_rope(x, .heads = H, .rotary = how, .positions = wf_ids(tape, ids, B, T)),
+            wf_rope(x, .heads = H, .rotary = how, .positions = wf_ids_of(tape, ids, WF_SHAPE(T))),
+            wf_rope(wf_reshape(x, B * T, W), .heads = H, .rotary = how, .start = 40, .offsets = I32(0, T, B * T), .sequences = 2),
+            wf_rope(wf_slice(wide, 2, W, W), .heads = H, .rotary = how, .start = 40),
+            wf_rope(wf_transpose(turned, 1, 2), .heads = H, .rotary = how, .start = 40),
+        };
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+            wf_real *have = value_of(same[i]);
+            ck_assert_msg(memcmp(have, want, B * T * W * sizeof *want) == 0, "form %d, call %d: other bits", form, (int)i);
+            free(have);
+        }
+        for (int64_t t = 0; t < T; t += 7) /* a row and a head alone */
+            for (int h = 0; h < H; h++) {
+                wf_real *have = value_of(wf_rope(wf_slice(wf_slice(x, 1, t, 1), 2, h * E, E), .rotary = how, .start = 40 + t));
+                for (int b = 0; b < B; b++)
+                    ck_assert(memcmp(have + b * E, want + (b * T + t) * W + h * E, E * sizeof *want) == 0);
+                free(have);
+            }
+        for (int threads = 1; threads <= 5; threads += 2) {
+            ck_ok(wf_set_threads(threads, error));
+            wf_real *have = value_of(wf_rope(x, .heads = H, .rotary = how, .start = 40));
+            ck_assert(memcmp(have, want, B * T * W * sizeof *want) == 0);
+            free(have);
+        }
+        free(want);
+        wf_tape_free(tape);
+    }
+}
+END_TEST
+
+/* Backward undoes forward; views take their gradient too. */
+START_TEST(back_again)
+{
+    wf_tape *tape = tape_in(WF_GRADIENTS);
+    wf_tensor *x = normal(tape, 1, WF_SHAPE(2, 6, 40)), *part = wf_slice(x, 2, 8, 24);
+    wf_tensor *y = wf_rope(part, .heads = 2, .start = 1000, .rotary = {.width = 10});
+    wf_real *dy = value_of(y), *dx;
+    ck_assert_msg(wf_backward(y, .gradient = wf_detach(y)) == WF_OK, "%s", trouble(y)); /* y^T dy: dx = R^T R x = x */
+    wf_real *was = value_of(x);
+    dx = gradient_of(x);
+    for (int i = 0; i < 2 * 6 * 40; i++) {
+        double want = i % 40 >= 8 && i % 40 < 32 ? (double)was[i] : 0;
+        ck_assert_msg(fabs((double)dx[i] - want) <= loose * 4, "element %d: %g, not %g", i, (double)dx[i], want);
+    }
+    free(dx);
+    free(dy);
+    free(was);
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* From the third step on nothing is allocated. */
+START_TEST(no_allocations)
+{
+    wf_tape *tape = tape_in(WF_TRAIN);
+    int64_t count = 0;
+    for (int step = 0; step < 5; step++) {
+        if (step == 3)
+            count = wf_alloc_count();
+        wf_tape_reset(tape, WF_TRAIN, .step = (uint64_t)step);
+        wf_real x[2 * 100 * 8] = {1};
+        wf_tensor *in = wf_input(tape, x, WF_SHAPE(2, 100, 8), true);
+        wf_tensor *y = wf_add(wf_rope(in, .heads = 2), wf_rope(in, .starts = I32(7, 900)));
+        ck_assert_int_eq(wf_backward(y), WF_OK);
+    }
+    ck_assert_int_eq(wf_alloc_count(), count);
+    wf_tape_free(tape);
+}
+END_TEST
+
+/* What a table of T positions costs besides x. */
+START_TEST(memory)
+{
+    enum { T = 3000, E = 8, H = 16 };
+    wf_tape *tape = tape_in(WF_INFER);
+    wf_tensor *x = wf_zeros(tape, WF_SHAPE(1, T, H * E));
+    size_t before = wf_tape_stats(tape).peak;
+    wf_rope(x, .heads = H);
+    ck_assert_uint_lt(wf_tape_stats(tape).peak - before, (size_t)T * H * E * sizeof(wf_real) * 5 / 4 + 65536);
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    wf_tape *tape = tape_in(WF_GRADIENTS);
+    const wf_shape *s3 = WF_SHAPE(2, 4, 12), *s2 = WF_SHAPE(8, 12);
+#define REFUSED(shape, code, words, ...)                                                                                                   \
+    do {                                                                                                                                   \
+        wf_tape_reset(tape, WF_GRADIENTS);                                                                                                 \
+        wf_tensor *x = normal(tape, 1, shape);                                                                                             \
+        (void)x;                                                                                                                           \
+        expect_error(wf_rope(x, __VA_ARGS__), code, words);                                                                                \
+    } while (0)
+    REFUSED(WF_SHAPE(12), WF_ERR_SHAPE, "rope(input [12]): x must be [B,T,H*E] or [N,H*E]", .heads = 1);
+    REFUSED(s3, WF_ERR_SHAPE, "the width 12 of x is not divisible by 5 heads", .heads = 5);
+    REFUSED(s3, WF_ERR_SHAPE, "the width 12 of x is not divisible by -1 heads", .heads = -1);
+    REFUSED(s3, WF_ERR_ARGUMENT, "rotary.width = 3 must be even and in 2 .. 3, the width of a head", .heads = 4);
+    REFUSED(s3, WF_ERR_ARGUMENT, "rotary.width = 6 must be even and in 2 .. 4", .heads = 3, .rotary = {.width = 6});
+    REFUSED(s3, WF_ERR_ARGUMENT, "rotary.width = 1000000000000", .rotary = {.width = 1000000000000, .frequencies = (const double[]){1}});
+    REFUSED(s3, WF_ERR_ARGUMENT, "base = -1 must be positive", .rotary = {.base = -1});
+    REFUSED(s3, WF_ERR_ARGUMENT, "base = nan must be positive", .rotary = {.base = NAN});
+    REFUSED(s3, WF_ERR_ARGUMENT, "needs a positive, finite factor, not 0", .rotary = {.scaling = WF_ROPE_LINEAR});
+    REFUSED(s3, WF_ERR_ARGUMENT, "factor = 2 without a scaling", .rotary = {.factor = 2});
+    REFUSED(s3, WF_ERR_ARGUMENT, "scaling = 9 is none of", .rotary = {.scaling = (enum wf_rope_scaling)9, .factor = 2});
+    REFUSED(s3, WF_ERR_ARGUMENT,
+            "WF_ROPE_LLAMA3 needs 0 < low_frequency < high_frequency and an original_context > 0; they are 4, 1 and 10",
+            .rotary = {.scaling = WF_ROPE_LLAMA3, .factor = 2, .low_frequency = 4, .high_frequency = 1, .original_context = 10});
+    REFUSED(s3, WF_ERR_ARGUMENT, "need WF_ROPE_LLAMA3", .rotary = {.scaling = WF_ROPE_NTK, .factor = 2, .low_frequency = 4});
+    REFUSED(s3, WF_ERR_ARGUMENT, "frequencies[1] = inf is not finite", .heads = 3,
+            .rotary = {.frequencies = (const double[]){1, INFINITY}});
+    REFUSED(s3, WF_ERR_ARGUMENT, "cannot be combined with base or scaling", .heads = 3,
+            .rotary = {.base = 10, .frequencies = (const double[]){1, 2}});
+    REFUSED(s3, WF_ERR_ARGUMENT, "give either frequencies or frequency_tensor", .heads = 3,
+            .rotary = {.frequency_tensor = wf_zeros(tape, WF_SHAPE(2)), .frequencies = (const double[]){1, 2}});
+    REFUSED(s3, WF_ERR_SHAPE, "the frequency_tensor must be [2]", .heads = 3, .rotary = {.frequency_tensor = wf_zeros(tape, WF_SHAPE(3))});
+    REFUSED(s3, WF_ERR_ARGUMENT, "there is no gradient for frequency_tensor: freeze it", .heads = 3,
+            .rotary = {.frequency_tensor = normal(tape, 2, WF_SHAPE(2))});
+    REFUSED(s3, WF_ERR_ARGUMENT, "start = 4294967296 is not in -2^31 .. 2^31", .start = (int64_t)1 << 32);
+    REFUSED(s3, WF_ERR_ARGUMENT, "cannot be combined with start or offsets", .start = 1, .starts = I32(1, 2));
+    REFUSED(s2, WF_ERR_ARGUMENT, "starts need x [B,T,H*E]", .starts = I32(1, 2));
+    REFUSED(s3, WF_ERR_SHAPE, "with offsets x must be [N,H*E]", .offsets = I32(0, 8), .sequences = 1);
+    REFUSED(s2, WF_ERR_ARGUMENT, "must begin with 0 and end with the number of rows, 8; they begin with 0 and end with 7", .sequences = 1,
+            .offsets = I32(0, 7));
+    REFUSED(s2, WF_ERR_ARGUMENT, "offsets must not decrease, but 3 follows 9 at index 2", .sequences = 3, .offsets = I32(0, 9, 3, 8));
+    REFUSED(s2, WF_ERR_ARGUMENT, "sequences = -1", .sequences = -1, .offsets = I32(0, 8));
+    REFUSED(s2, WF_ERR_ARGUMENT, "sequences = 2 without offsets", .sequences = 2);
+    REFUSED(s3, WF_ERR_SHAPE, "positions must be [B,T] or [T]", .positions = wf_ids(tape, I32(1, 2, 3, 4, 5, 6), 2, 3));
+    REFUSED(s2, WF_ERR_SHAPE, "positions must be [N]", .positions = wf_ids(tape, I32(1, 2), 1, 2));
+    REFUSED(s3, WF_ERR_ARGUMENT, "operand 2 has dtype", .positions = wf_zeros(tape, WF_SHAPE(4)));
+    REFUSED(s3, WF_ERR_ARGUMENT, "positions cannot be combined with start, starts or offsets", .start = 3,
+            .positions = wf_ids_of(tape, I32(1, 2, 3, 4), WF_SHAPE(4)));
+    wf_tape_reset(tape, WF_GRADIENTS);
+    expect_error(wf_rope(wf_ids(tape, I32(1, 2), 1, 2), .heads = 1), WF_ERR_ARGUMENT, "operand 1 has dtype I32");
+    wf_tape_reset(tape, WF_GRADIENTS);
+    expect_error(wf_rope(NULL, .heads = 1), WF_ERR_ARGUMENT, "");
+    wf_tape_free(tape);
+}
+END_TEST
+
+WF_TEST_MAIN("rope", far_positions, rows_alone, back_again, no_allocations, memory, refused)

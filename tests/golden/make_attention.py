@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""Writes tests/golden/torch/attention.safetensors: rotary positions and attention's options in plain PyTorch, from inputs that formula.h
+gives, in float64. Read by tests/nn/attention.c. Run by hand, with the CPU build of PyTorch 2.13:
+
+    python tests/golden/make_attention.py"""
+import functools, math
+import torch
+import torch.nn.functional as F
+import make_torch as M
+import torch_reference as R
+
+out = {}
+run = functools.partial(M.run, out)
+
+# --- rotary positions: the conventions of transformers ------------------------------------------------------------------
+
+def frequencies(width, base=10000.0, linear=None, ntk=None, llama3=None):
+    if ntk:
+        base = base * ntk ** (width / (width - 2))
+    f = 1.0 / base ** (torch.arange(0, width, 2, dtype=torch.float64) / width)
+    if linear:
+        f = f / linear
+    if llama3:  # modeling_rope_utils._compute_llama3_parameters
+        factor, low, high, context = llama3
+        wavelength = 2 * math.pi / f
+        scaled = torch.where(wavelength > context / low, f / factor, f)
+        smooth = (context / wavelength - low) / (high - low)
+        between = (1 - smooth) * scaled / factor + smooth * scaled
+        medium = ~(wavelength < context / high) & ~(wavelength > context / low)
+        f = torch.where(medium, between, scaled)
+    return f
+
+def halves(x):  # Llama's rotate_half
+    a, b = x.chunk(2, -1)
+    return torch.cat((-b, a), -1)
+
+def every_two(x):  # GPT-J's rotate_every_two
+    return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
+
+def rope(x, heads, positions, f, width=None, interleaved=False):
+    """x [..., T, H E], positions [..., T]"""
+    y = x.unflatten(-1, (heads, -1))
+    width = width or y.shape[-1]
+    angle = positions.to(torch.float64).unsqueeze(-1) * f
+    angle = (angle.repeat_interleave(2, -1) if interleaved else torch.cat((angle, angle), -1)).unsqueeze(-2)
+    turned = y[..., :width]
+    turned = turned * angle.cos() + (every_two if interleaved else halves)(turned) * angle.sin()
+    return torch.cat((turned, y[..., width:]), -1).flatten(-2)
+
+def rotate(case, shape, heads, positions, f, **options):
+    run(case, {}, {'x': shape}, lambda p, i: rope(i['x'], heads, positions, f, **options))
+
+up = torch.arange
+rotate('rope_halves', (2, 5, 24), 3, up(5), frequencies(8))
+rotate('rope_interleaved', (2, 5, 24), 3, up(5) + 11, frequencies(8), interleaved=True)
+rotate('rope_part', (2, 5, 20), 2, up(5) + 11, frequencies(6), width=6)
+rotate('rope_part_interleaved', (2, 5, 20), 2, up(5) + 11, frequencies(6), width=6, interleaved=True)
+rotate('rope_wide', (1, 4, 74), 1, up(4) + 61, frequencies(74, 500000.0))
+rotate('rope_wide_interleaved', (1, 4, 74), 1, up(4) + 61, frequencies(74, 500000.0), interleaved=True)
+rotate('rope_linear', (1, 5, 8), 1, up(5) + 1000, frequencies(8, linear=4.0))
+rotate('rope_ntk', (1, 5, 8), 1, up(5) + 1000, frequencies(8, ntk=4.0))
+rotate('rope_llama3', (1, 5, 64), 1, up(5) + 9000, frequencies(64, 500000.0, llama3=(8.0, 1.0, 4.0, 8192)))
+rotate('rope_far', (1, 5, 16), 1, up(5) + 100000, frequencies(16))
+rotate('rope_given', (1, 5, 8), 2, up(5) + 3, torch.tensor([1.0, -0.25], dtype=torch.float64))
+rotate('rope_starts', (3, 4, 8), 2, up(4) + torch.tensor([[7], [0], [300]]), frequencies(4))
+rotate('rope_packed', (9, 8), 2, torch.tensor([0, 1, 2, 3, 0, 0, 1, 2, 3]), frequencies(4))
+rotate('rope_ids', (2, 3, 8), 2, torch.tensor([[5, 5, 90000], [-2, 0, 1]]), frequencies(4))
+
+# --- multi-head attention -----------------------------------------------------------------------------------------------
+
+B, T, D, H = 2, 7, 16, 4
+
+def shapes(G, E, Fv, bias=True):
+    wide = H * E + G * (E + Fv)
+    both = {'qkv.weight': (wide, D), 'out.weight': (D, H * Fv)}
+    return both | ({'qkv.bias': (wide,), 'out.bias': (D,)} if bias else {})
+
+def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None):
+    Fv = Fv or E
+    def fn(p, i):
+        q, k, v = F.linear(i['x'], p['qkv.weight'], p['qkv.bias']).split((H * E, G * E, G * Fv), -1)
+        if turn:
+            q, k = turn(q, H), turn(k, G)
+        if q.dim() == 2:
+            q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
+        y, w = R.attention(q, k, v, H, G, allowed)
+        out[f'{case}/weights'] = w
+        return F.linear(y.view(*i['x'].shape[:-1], -1), p['out.weight'], p['out.bias'])
+    run(case, shapes(G, E, Fv), {'x': x}, fn)
+
+causal = R.causal_mask(T, T)
+attend('mha_rope', allowed=causal, turn=lambda x, h: rope(x, h, up(T), frequencies(4)))
+attend('mha_rope_gptj', G=2, E=6, Fv=3, allowed=causal,
+       turn=lambda x, h: rope(x, h, up(T), frequencies(4, 500.0), width=4, interleaved=True))
+offsets = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2, 2])  # the sequence of each row
+attend('mha_rope_packed', G=1, x=(9, D), allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & R.causal_mask(9, 9),
+       turn=lambda x, h: rope(x, h, torch.tensor([0, 1, 2, 3, 0, 0, 1, 2, 3]), frequencies(4)))
+attend('mha_rope_ids', allowed=causal, turn=lambda x, h: rope(x, h, torch.tensor([[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 9, 9, 70000]]), frequencies(4)))
+
+M.save('attention', out, 'make_attention.py')

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Rotary positions and the options of attention against PyTorch (tests/golden/make_attention.py), and what is refused. */
+#include "../golden/golden.h"
+
+/* --- wf_rope -------------------------------------------------------------------------------------------------------- */
+
+static void rotate(const char *name, const wf_shape *shape, const struct wf_rope_options *o)
+{
+    struct rig r = rig_open("attention", name);
+    rig_start(&r, WF_GRADIENTS, 1);
+    rig_check(&r, wf_rope_with(rig_input(&r, "x", shape, 1), o));
+}
+#define ROTATE(name, shape, ...) rotate(name, shape, &(struct wf_rope_options){__VA_ARGS__})
+#define I32(...)                                                                                                                           \
+    (const int32_t[])                                                                                                                      \
+    {                                                                                                                                      \
+        __VA_ARGS__                                                                                                                        \
+    }
+
+START_TEST(rope)
+{
+    const wf_shape *x = WF_SHAPE(2, 5, 24), *y = WF_SHAPE(2, 5, 20), *z = WF_SHAPE(1, 4, 74), *u = WF_SHAPE(1, 5, 8);
+    ROTATE("rope_halves", x, .heads = 3);
+    ROTATE("rope_interleaved", x, .heads = 3, .rotary = {.interleaved = true}, .start = 11);
+    ROTATE("rope_part", y, .heads = 2, .rotary = {.width = 6}, .start = 11);
+    ROTATE("rope_part_interleaved", y, .heads = 2, .rotary = {.width = 6, .interleaved = true}, .start = 11);
+    ROTATE("rope_wide", z, .rotary = {.base = 500000}, .start = 61);
+    ROTATE("rope_wide_interleaved", z, .rotary = {.base = 500000, .interleaved = true}, .start = 61);
+    ROTATE("rope_linear", u, .rotary = {.scaling = WF_ROPE_LINEAR, .factor = 4}, .start = 1000);
+    ROTATE("rope_ntk", u, .rotary = {.scaling = WF_ROPE_NTK, .factor = 4}, .start = 1000);
+    ROTATE("rope_llama3", WF_SHAPE(1, 5, 64), .start = 9000,
+           .rotary = {
+               .base = 500000, .scaling = WF_ROPE_LLAMA3, .factor = 8, .low_frequency = 1, .high_frequency = 4, .original_context = 8192});
+    ROTATE("rope_given", u, .heads = 2, .rotary = {.frequencies = (const double[]){1, -0.25}}, .start = 3);
+    ROTATE("rope_starts", WF_SHAPE(3, 4, 8), .heads = 2, .starts = I32(7, 0, 300));
+    ROTATE("rope_packed", WF_SHAPE(9, 8), .heads = 2, .offsets = I32(0, 4, 5, 5, 9), .sequences = 4);
+}
+END_TEST
+
+/* An angle of 100,000 has seven digits before those that the sine needs. The reference's own rounding is 1e-11 there. */
+START_TEST(rope_far)
+{
+    struct rig r = rig_open("attention", "rope_far");
+    rig_start(&r, WF_GRADIENTS, 1);
+    wf_array view;
+    wf_tensor *y = wf_rope(rig_input(&r, "x", WF_SHAPE(1, 5, 16), 1), .start = 100000);
+    ck_assert_int_eq(wf_view(y, &view), WF_OK);
+    golden_near(r.file, "rope_far/out", &view, sizeof(wf_real) == 8 ? 1e-11 : 1e-7);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(rope_positions)
+{
+    struct rig r = rig_open("attention", "rope_ids");
+    rig_start(&r, WF_GRADIENTS, 1);
+    wf_tensor *ids = wf_ids(r.tape, I32(5, 5, 90000, -2, 0, 1), 2, 3);
+    wf_array view;
+    wf_tensor *y = wf_rope(rig_input(&r, "x", WF_SHAPE(2, 3, 8), 1), .heads = 2, .positions = ids);
+    ck_assert_int_eq(wf_view(y, &view), WF_OK);
+    golden_near(r.file, "rope_ids/out", &view, sizeof(wf_real) == 8 ? 1e-11 : 1e-7);
+    rig_close(&r);
+
+    /* The same frequencies as a tensor, and positions for all sequences. */
+    r = rig_open("attention", "rope_given");
+    rig_start(&r, WF_GRADIENTS, 1);
+    wf_tensor *frequencies = wf_input(r.tape, (const wf_real[]){1, (wf_real)-0.25}, WF_SHAPE(2), false);
+    ids = wf_ids_of(r.tape, I32(3, 4, 5, 6, 7), WF_SHAPE(5));
+    rig_check(&r,
+              wf_rope(rig_input(&r, "x", WF_SHAPE(1, 5, 8), 1), .heads = 2, .rotary = {.frequency_tensor = frequencies}, .positions = ids));
+}
+END_TEST
+
+/* --- wf_mha --------------------------------------------------------------------------------------------------------- */
+
+enum { D = 16, T = 7 };
+
+static struct rig attend(const char *name, struct wf_mha *m, const wf_shape *shape, const struct wf_mha_options *o)
+{
+    struct rig r = rig_open("attention", name);
+    wf_mha_init_with(wf_root(r.registry), m, D, 4, o);
+    rig_start(&r, WF_GRADIENTS, 0.5);
+    rig_input(&r, "x", shape, 1);
+    return r;
+}
+#define ATTEND(name, m, shape, ...) attend(name, m, shape, &(struct wf_mha_options){__VA_ARGS__})
+
+START_TEST(mha_rope)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .causal = true, .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+
+    r = ATTEND("mha_rope_gptj", &m, WF_SHAPE(2, T, D), .kv_heads = 2, .d_key = 6, .d_value = 3, .rope = true,
+               .rotary = {.base = 500, .width = 4, .interleaved = true});
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+
+    const int32_t *offsets = I32(0, 4, 5, 9);
+    for (int i = 0; i < 2; i++) { /* the offsets of keys are those of queries, or given again */
+        r = ATTEND("mha_rope_packed", &m, WF_SHAPE(9, D), .kv_heads = 1, .rope = true);
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = offsets, .sequences = 3,
+                                     .k_offsets = i ? I32(0, 4, 5, 9) : NULL));
+    }
+    for (int i = 0; i < 2; i++) { /* and as ids */
+        r = ATTEND("mha_rope_packed", &m, WF_SHAPE(9, D), .kv_heads = 1, .rope = true);
+        wf_tensor *places = wf_ids_of(r.tape, I32(0, 1, 2, 3, 0, 0, 1, 2, 3), WF_SHAPE(9));
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = offsets, .sequences = 3, .positions = places,
+                                     .k_offsets = i ? I32(0, 4, 5, 9) : NULL));
+    }
+}
+END_TEST
+
+/* Each packed sequence has the bits that it has alone. */
+START_TEST(mha_rope_packed_alone)
+{
+    enum { N = 9 };
+    static const int32_t offsets[] = {0, 4, 5, 5, N};
+    struct wf_mha m;
+    struct rig r = ATTEND("mha_rope_packed", &m, WF_SHAPE(N, D), .kv_heads = 1, .rope = true);
+    wf_real all[N * D], one[N * D], x[N * D];
+    ck_assert_int_eq(wf_read(r.input[0], x, N * D), WF_OK);
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *packed =
+        wf_mha_forward(&m, wf_input(r.tape, x, WF_SHAPE(N, D), false), .causal = true, .q_offsets = offsets, .sequences = 4);
+    ck_assert_msg(wf_read(packed, all, N * D) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+    for (int i = 0; i < 4; i++) {
+        int64_t n = offsets[i + 1] - offsets[i], at = (int64_t)offsets[i] * D;
+        wf_tensor *y = wf_mha_forward(&m, wf_input(r.tape, x + at, WF_SHAPE(1, n, D), false), .causal = true);
+        ck_assert_msg(wf_read(y, one, n * D) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+        ck_assert_mem_eq(one, all + at, (size_t)(n * D) * sizeof *one);
+    }
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(mha_rope_ids)
+{
+    struct wf_mha m;
+    struct rig r = ATTEND("mha_rope_ids", &m, WF_SHAPE(2, T, D), .rope = true);
+    wf_tensor *ids = wf_ids(r.tape, I32(0, 0, 0, 1, 2, 3, 4, 0, 1, 2, 3, 9, 9, 70000), 2, T);
+    wf_array view;
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .causal = true, .positions = ids);
+    ck_assert_int_eq(wf_view(y, &view), WF_OK);
+    golden_near(r.file, "mha_rope_ids/out", &view, sizeof(wf_real) == 8 ? 1e-11 : 2e-6);
+    rig_close(&r);
+}
+END_TEST
+
+/* --- refusals ------------------------------------------------------------------------------------------------------- */
+
+static void ck_says(wf_tape *tape, const wf_tensor *y, const char *says)
+{
+    ck_assert_msg(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, says), "'%s' lacks '%s'", wf_tape_error(tape)->message, says);
+}
+
+START_TEST(options_refused)
+{
+    static const struct {
+        struct wf_mha_options options;
+        const char *says;
+    } bad[] = {
+        {{.rope = true, .cross = true}, "rope is for self-attention, not for cross-attention: turn queries and keys with wf_rope"},
+        {{.rope = true, .d_key = 5}, "rope needs an even rotary.width in 2 .. d_key = 5, not 5"},
+        {{.rope = true, .rotary = {.width = 6}}, "rope needs an even rotary.width in 2 .. d_key = 4, not 6"},
+        {{.rope = true, .rotary = {.width = -2}}, "rope needs an even rotary.width in 2 .. d_key = 4, not -2"},
+        {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct wf_mha m;
+        wf_error e = {0};
+        wf_registry *registry = wf_registry_new(&e);
+        wf_mha_init_with(wf_sub(wf_root(registry), "attn"), &m, D, 4, &bad[i].options);
+        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
+        ck_assert_msg(strstr(e.message, bad[i].says) && strstr(e.message, "attn"), "%s", e.message);
+        wf_registry_free(registry);
+    }
+}
+END_TEST
+
+START_TEST(calls_refused)
+{
+    struct wf_mha m;
+    struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .no_bias = false);
+    wf_tensor *ids = wf_ids_of(r.tape, I32(0, 1, 2, 3, 4, 5, 6), WF_SHAPE(T));
+    ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "attention: .positions requires rotary positions (.rope)");
+    rig_close(&r);
+    r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
+    ids = wf_ids_of(r.tape, I32(0, 1, 2), WF_SHAPE(3));
+    ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "rope(slice [2,7,32], ids [3]): positions must be [B,T] or [T]");
+    rig_close(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, options_refused, calls_refused)
