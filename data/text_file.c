@@ -11,6 +11,7 @@
 
 #include <weft/compute.h>
 #include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/map.h>
@@ -41,7 +42,7 @@ static wf_status open_it(struct text_file *file, bool pipes, wf_error *error)
         return wf_error_set(error, WF_ERR_IO,
                             "%s: is a device or a pipe, not a regular file; it is read more than once, so write it to a file first",
                             file->path);
-    } else if (!(file->memory = wf_file_load(file->path, INT64_C(1) << 46, &file->bytes, error))) {
+    } else if (!(file->memory = wf_file_load_open(file->fd, file->path, INT64_C(1) << 46, &file->bytes, error))) {
         return error ? error->code : WF_ERR_IO;
     }
     char head[3];

@@ -6,15 +6,12 @@
 #include <unistd.h>
 
 #include <weft/file.h>
+#include <weft/internal/files.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/string.h>
 
 char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *error)
 {
-    enum { PIECE = 4096 };
-    struct wf_string in = {0};
-    struct stat info;
-    wf_status status = WF_OK;
     if (limit < 0 || limit > INT64_MAX / 4) {
         wf_error_set(error, WF_ERR_ARGUMENT, "%s: a limit of %" PRId64 " bytes is out of range", path, limit);
         return NULL;
@@ -24,6 +21,17 @@ char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *er
         wf_file_refused(path, "opened", errno, error);
         return NULL;
     }
+    char *data = wf_file_load_open(fd, path, limit, bytes, error);
+    close(fd);
+    return data;
+}
+
+char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes, wf_error *error)
+{
+    enum { PIECE = 4096 };
+    struct wf_string in = {0};
+    struct stat info;
+    wf_status status = WF_OK;
     /* A length is only a hint: pipes have none, and files grow. */
     int64_t hint = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : 0;
     bool too_long = hint > limit;
@@ -41,7 +49,6 @@ char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *er
             status = wf_file_refused(path, "read", errno, error);
         too_long = in.length > limit;
     }
-    close(fd);
     if (too_long)
         status = wf_error_set(error, WF_ERR_FORMAT, "%s: larger than the limit of %" PRId64 " bytes", path, limit);
     if (status != WF_OK) {

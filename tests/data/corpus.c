@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "data_test.h"
 #include <weft/runtime.h>
 
@@ -135,6 +139,32 @@ START_TEST(counts_unknown_tokens)
     wf_text_ids_close(&ids);
     wf_tokenizer_free(t);
     wf_free(a);
+}
+END_TEST
+
+/* A named pipe, whose writer may be done before it is read. */
+START_TEST(named_pipes)
+{
+    char *path = file_of("pipe", "");
+    wf_tokenizer *t = trained("abc");
+    struct wf_corpus_options o = options_of(t);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    for (int i = 0; i < 50; i++) {
+        pid_t writer = fork();
+        if (writer == 0) {
+            int fd = open(path, O_WRONLY);
+            _exit(write(fd, "abcab", 5) != 5);
+        }
+        struct wf_text_ids ids;
+        int status;
+        ck_ok(wf_text_ids_open((const char *[]){path}, 1, &o, &ids, error));
+        ck_assert_int_eq(ids.ids.count, 5);
+        wf_text_ids_close(&ids);
+        ck_assert(waitpid(writer, &status, 0) == writer && status == 0);
+    }
+    wf_tokenizer_free(t);
+    wf_free(path);
 }
 END_TEST
 
@@ -336,5 +366,5 @@ START_TEST(can_be_cancelled)
 }
 END_TEST
 
-WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, files_are_documents, counts_unknown_tokens, too_short_texts,
-             faults_are_placed, tinyshakespeare, memory, a_text_that_is_cut_short, can_be_cancelled)
+WF_TEST_MAIN("corpus", holds_out_the_last_tenth, takes_a_validation_text, files_are_documents, counts_unknown_tokens, named_pipes,
+             too_short_texts, faults_are_placed, tinyshakespeare, memory, a_text_that_is_cut_short, can_be_cancelled)

@@ -5,6 +5,11 @@
 
 #include <weft/file.h>
 
+/* --- file_read.c --- */
+/* wf_file_load from a descriptor, up to its end; `path` is for messages. A pipe can be opened only once: a second open would wait for
+ * another writer. The descriptor stays open. */
+char *wf_file_load_open(int fd, const char *path, int64_t limit, int64_t *bytes, wf_error *error) WF_CHECKED;
+
 /* --- file_writer.c --- */
 /* wf_file_save in pieces, for files too large to hold in memory; until wf_file_commit `path` is unchanged.
  *
