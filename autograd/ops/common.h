@@ -24,9 +24,14 @@ wf_status wf_want_reals(wf_call *c, int n);
 wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 /* A shape rule: one real operand, and a result of its shape. */
 wf_status wf_same_shape(wf_call *c);
+/* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
+int wf_want_dim(wf_call *c, int i, int dim);
 /* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
  * of those that do. Fails with the first bad one's index and value. */
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted);
+
+/* Operand i, ids in 0 .. limit-1, contiguous; data NULL on an error. */
+wf_array wf_ids_below(wf_call *c, int i, int64_t limit);
 
 /* --- operands as rows (data NULL without memory) -------------------------------------------------------------------- */
 
@@ -66,12 +71,23 @@ struct contiguous_grad {
     bool add;
 };
 bool wf_contiguous_grad(wf_call *c, int i, struct contiguous_grad *g); /* false without memory */
+/* The same for a backward that always adds: zeros where there is no gradient yet. */
+bool wf_contiguous_grad_to_add(wf_call *c, int i, struct contiguous_grad *g);
 void wf_contiguous_grad_done(const struct contiguous_grad *g);
 
 /* wf_array_sum, with an error set on the tape. */
 wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
 /* The column sums of x [rows, d] as the gradient of operand i [d]. */
 wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x);
+
+/* --- indexing.c ----------------------------------------------------------------------------------------------------- */
+
+/* Rows of planes by ids, which are valid. to[p][i] = planes[p][id[i]] for planes [P, limit, d] of any strides and a contiguous to [P, n,
+ * d]. */
+void wf_take_rows(const wf_array *planes, const int32_t *id, int64_t n, wf_real *to);
+/* planes[p][id[i]] += from[p][i] for contiguous planes [P, limit, d] and from [P, n, d] of any strides: of one id in the order of
+ * i, with any number of threads. False without memory. */
+bool wf_add_rows(wf_call *c, const wf_array *from, const int32_t *id, int64_t limit, wf_real *planes);
 
 /* --- products.c ------------------------------------------------------------------------------------------------------ */
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include <weft/internal/shape.h>
 
 #include "common.h"
@@ -35,6 +37,15 @@ wf_status wf_same_shape(wf_call *c)
     if (status == WF_OK)
         c->out[0] = wf_call_like(c, &c->in[0]);
     return status;
+}
+
+int wf_want_dim(wf_call *c, int i, int dim)
+{
+    int n = c->in[i].ndim, d = dim < 0 ? dim + n : dim;
+    if (d >= 0 && d < n)
+        return d;
+    wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", dim);
+    return -1;
 }
 
 wf_array wf_matrix_of(wf_call *c, const wf_array *a)
@@ -103,6 +114,22 @@ bool wf_contiguous_grad(wf_call *c, int i, struct contiguous_grad *g)
     return g->contiguous.data != NULL;
 }
 
+static void zero_body(void *ctx, int64_t begin, int64_t end)
+{
+    memset((wf_real *)ctx + begin, 0, (size_t)(end - begin) * sizeof(wf_real));
+}
+
+bool wf_contiguous_grad_to_add(wf_call *c, int i, struct contiguous_grad *g)
+{
+    enum { ZERO_BLOCK = 1 << 16 };
+    if (!wf_contiguous_grad(c, i, g))
+        return false;
+    int64_t count = wf_array_count(&g->contiguous);
+    if (!g->add)
+        wf_parallel_ranges(count, ZERO_BLOCK, 0.05 * (double)count, zero_body, g->contiguous.data);
+    return true;
+}
+
 void wf_contiguous_grad_done(const struct contiguous_grad *g)
 {
     if (g->contiguous.data != g->place.data)
@@ -148,4 +175,12 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     char text[160];
     return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what,
                         ids->ndim ? wf_shape_text(&index, text, sizeof text) : "", id[i], (long long)limit - 1);
+}
+
+wf_array wf_ids_below(wf_call *c, int i, int64_t limit)
+{
+    wf_array ids = wf_call_contiguous(c, &c->in[i]);
+    if (ids.data && wf_check_ids(c, &ids, "ids", limit, NULL, NULL) != WF_OK)
+        ids.data = NULL;
+    return ids;
 }

@@ -7,10 +7,9 @@ struct sum_attr {
     bool keep, mean;
 };
 
-static int dim_of(const wf_call *c)
+static int dim_of(wf_call *c)
 {
-    const struct sum_attr *a = c->attr;
-    return a->dim < 0 ? a->dim + c->in[0].ndim : a->dim;
+    return wf_want_dim(c, 0, ((const struct sum_attr *)c->attr)->dim);
 }
 
 static wf_status sum_shape(wf_call *c)
@@ -19,8 +18,8 @@ static wf_status sum_shape(wf_call *c)
         return WF_ERR_ARGUMENT;
     const struct sum_attr *a = c->attr;
     int dim = dim_of(c);
-    if (dim < 0 || dim >= c->in[0].ndim)
-        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", a->dim);
+    if (dim < 0)
+        return WF_ERR_SHAPE;
     wf_shape shape = {.ndim = c->in[0].ndim - !a->keep};
     for (int d = 0, to = 0; d < c->in[0].ndim; d++)
         if (d != dim || a->keep)

@@ -136,6 +136,22 @@ static wf_tensor *function_of(wf_tensor *x)
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }
 
+static wf_tensor *any_indexing(wf_tensor *a, wf_tensor *m, wf_tensor *b, wf_tensor *ids)
+{
+    switch (below(5)) {
+    case 0:
+        return wf_index_select(a, any_dim(), below(3) ? wf_reshape(ids, -1) : ids);
+    case 1:
+        return wf_index_add(a, any_dim(), wf_reshape(ids, -1), below(2) ? a : b);
+    case 2:
+        return wf_gather(a, any_dim(), ids);
+    case 3:
+        return wf_scatter_add(a, any_dim(), ids, below(2) ? a : b);
+    default:
+        return wf_embedding(m, ids);
+    }
+}
+
 static wf_tensor *any_op(void);
 
 /* Its random numbers start where `ctx` says, so that backward repeats the calls; their operands may be others by then. */
@@ -202,7 +218,7 @@ static wf_tensor *any_op(void)
     case 17:
         return wf_linear(a, m, below(9) ? NULL : c);
     case 18:
-        return wf_embedding(m, below(9) ? ids : b);
+        return any_indexing(a, m, b, below(9) ? ids : b);
     case 19:
         return below(2) ? wf_layer_norm(a, below(9) ? NULL : b, below(9) ? NULL : c, any_number(1e-5))
                         : wf_rms_norm(a, below(9) ? NULL : b, any_number(1e-5));

@@ -126,6 +126,10 @@ START_TEST(null_operands)
     ck_null(wf_dropout(none, 0.1));
     ck_null(wf_linear(none, none, none));
     ck_null(wf_embedding(none, none));
+    ck_null(wf_index_select(none, 0, none));
+    ck_null(wf_index_add(none, 0, none, none));
+    ck_null(wf_gather(none, 0, none));
+    ck_null(wf_scatter_add(none, 0, none, none));
     ck_null(wf_layer_norm(none, none, none, 1e-5));
     ck_null(wf_attention(none, none, none, .heads = 2));
     ck_null(wf_attention_with(none, none, none, NULL));

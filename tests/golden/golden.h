@@ -155,14 +155,20 @@ static inline wf_tensor *rig_input(struct rig *r, const char *name, const wf_sha
     return r->input[r->inputs++] = rig_tensor(r, name, shape, scale, true);
 }
 
-static inline wf_tensor *rig_ids(struct rig *r, const char *name, int64_t rows, int64_t columns, int32_t n)
+static inline wf_tensor *rig_ids_of(struct rig *r, const char *name, const wf_shape *shape, int32_t n)
 {
     char key[256];
     int32_t ids[4096];
     snprintf(key, sizeof key, "%s/%s", r->name, name);
-    for (int64_t i = 0; i < rows * columns; i++)
+    ck_assert_int_le(wf_shape_count(shape), 4096);
+    for (int64_t i = 0; i < wf_shape_count(shape); i++)
         ids[i] = formula_id(formula_name(key, NULL), i, n);
-    return wf_ids(r->tape, ids, rows, columns);
+    return wf_ids_of(r->tape, ids, shape);
+}
+
+static inline wf_tensor *rig_ids(struct rig *r, const char *name, int64_t rows, int64_t columns, int32_t n)
+{
+    return rig_ids_of(r, name, WF_SHAPE(rows, columns), n);
 }
 
 static inline void rig_compare(struct rig *r, const char *key, const wf_tensor *x, bool gradient)

@@ -67,6 +67,18 @@ WF_API wf_tensor *wf_linear(wf_tensor *x, wf_tensor *weight, wf_tensor *bias);
 /* weight [V, D], ids [...] in 0 .. V-1 -> [..., D] */
 WF_API wf_tensor *wf_embedding(wf_tensor *weight, wf_tensor *ids);
 
+/* --- indexing: ids are int32; one out of range is an error that says which. Sums are in the order of the ids, so that their bits do not
+ * depend on the number of threads, with repeated ids too. Negative dims count from the end. ------------------------------------------ */
+/* Slices of dim: ids [n] in 0 .. size of dim - 1; x [A, V, B] -> [A, n, B], y[a][i][b] = x[a][ids[i]][b]. */
+WF_API wf_tensor *wf_index_select(wf_tensor *x, int dim, wf_tensor *ids);
+/* x with slices added: source as x, but n along dim; y[a][ids[i]][b] += source[a][i][b]. */
+WF_API wf_tensor *wf_index_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
+/* Elements along dim: ids have the rank of x, and at most its sizes in the other dimensions -> the shape of the ids; of dim 1:
+ * y[i][j][k] = x[i][ids[i][j][k]][k], as torch.gather. */
+WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
+/* x with elements added: source has the shape of the ids; of dim 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
+WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
+
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of -inf gives zeros */
 /* Ba et al. 2016: (x - mean) / sqrt(var + eps) * gain + bias; gain, bias [D], either may be NULL. */

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Elements of a dimension by ids of the same rank: gather takes them, scatter_add adds to them. */
+#include "common.h"
+
+struct along {
+    int dim;
+};
+
+/* Two arrays passed over together: one of the ids' shape, contiguous, and x, where the place along `dim` comes from the id. The dimensions
+ * but `dim` and the last are `outer`. A block of work is an index of these and a piece of the last dimension; only indices along `dim`
+ * may meet in one element of x, so a block has all of that dimension, in order, and no two blocks write to the same place. */
+struct pass {
+    const int32_t *id;
+    const wf_real *from;
+    wf_real *to;
+    int outer;
+    int64_t size[WF_MAX_DIMS], x_step[WF_MAX_DIMS], step[WF_MAX_DIMS]; /* of the outer dimensions */
+    int64_t steps, x_along, along;                                     /* of `dim`, where it is not the last */
+    int64_t columns, x_column, piece, pieces;                          /* of the last */
+    bool add;                                                          /* to x; else from x */
+};
+
+static void line(const struct pass *p, int64_t n, const int32_t *id, int64_t x, int64_t own)
+{
+    if (p->add)
+        for (int64_t j = 0; j < n; j++)
+            p->to[x + id[j] * p->x_along + j * p->x_column] += p->from[own + j];
+    else
+        for (int64_t j = 0; j < n; j++)
+            p->to[own + j] = p->from[x + id[j] * p->x_along + j * p->x_column];
+}
+
+static void pass_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct pass *p = ctx;
+    for (int64_t block = begin; block < end; block++) {
+        int64_t first = block % p->pieces * p->piece, x = first * p->x_column, own = first;
+        int64_t n = p->columns - first < p->piece ? p->columns - first : p->piece, index = block / p->pieces;
+        for (int d = p->outer - 1; d >= 0; index /= p->size[d--]) {
+            x += index % p->size[d] * p->x_step[d];
+            own += index % p->size[d] * p->step[d];
+        }
+        for (int64_t i = 0; i < p->steps; i++)
+            line(p, n, p->id + own + i * p->along, x, own + i * p->along);
+    }
+}
+
+/* Passes over x (of any strides) and an array of the ids' shape. */
+static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const wf_real *from, wf_real *to)
+{
+    enum { PIECE = 256, GRAIN = 8192 };
+    int last = ids->ndim - 1;
+    struct pass p = {.id = ids->data, .from = from, .to = to, .steps = 1, .pieces = 1, .x_along = x->stride[dim], .add = add};
+    int64_t blocks = 1, stride = 1, count = wf_array_count(ids);
+    for (int d = last; d >= 0; stride *= ids->dim[d--]) {
+        if (d == dim && d != last) {
+            p.steps = ids->dim[d];
+            p.along = stride;
+        } else if (d == last) {
+            p.columns = ids->dim[d];
+            p.x_column = d == dim ? 0 : x->stride[d];
+        } else {
+            p.size[p.outer] = ids->dim[d];
+            p.x_step[p.outer] = x->stride[d];
+            p.step[p.outer++] = stride;
+            blocks *= ids->dim[d];
+        }
+    }
+    if (count == 0)
+        return;
+    p.piece = p.columns;
+    if (dim != last && p.columns > PIECE) {
+        p.piece = PIECE;
+        p.pieces = (p.columns + PIECE - 1) / PIECE;
+        blocks *= p.pieces;
+    }
+    int64_t grain = GRAIN / (p.piece * p.steps);
+    wf_parallel_ranges(blocks, grain < 1 ? 1 : grain, (double)count * 1.0 + (double)blocks * 5, pass_body, &p);
+}
+
+static wf_status ids_shape(wf_call *c)
+{
+    if (wf_want(c, 0, WF_REAL) != WF_OK || wf_want(c, 1, WF_I32) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const struct along *a = c->attr;
+    int dim = wf_want_dim(c, 0, a->dim);
+    if (dim < 0)
+        return WF_ERR_SHAPE;
+    bool fits = c->in[1].ndim == c->in[0].ndim;
+    for (int d = 0; fits && d < c->in[0].ndim; d++)
+        fits = d == dim || c->in[1].dim[d] <= c->in[0].dim[d];
+    return fits
+               ? WF_OK
+               : wf_call_fail(c, WF_ERR_SHAPE, "the ids must have as many dimensions as x, and may be larger in dimension %d only", a->dim);
+}
+
+static wf_status gather_shape(wf_call *c)
+{
+    wf_status status = ids_shape(c);
+    if (status == WF_OK)
+        c->out[0] = wf_call_like(c, &c->in[1]);
+    return status;
+}
+
+static wf_status gather_forward(wf_call *c)
+{
+    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]);
+    if (!ids.data)
+        return WF_ERR_ARGUMENT;
+    run(&c->in[0], &ids, dim, false, c->in[0].data, c->out[0].data);
+    return WF_OK;
+}
+
+/* y[..i..] = x[..id[..i..]..], so dx is the sum of dy over the ids that lead there. */
+static wf_status gather_backward(wf_call *c)
+{
+    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    wf_array ids = wf_call_contiguous(c, &c->in[1]), dy = wf_call_contiguous(c, &c->dout[0]);
+    struct contiguous_grad dx;
+    if (!ids.data || !dy.data || !wf_contiguous_grad_to_add(c, 0, &dx))
+        return WF_ERR_MEMORY;
+    run(&dx.contiguous, &ids, dim, true, dy.data, dx.contiguous.data);
+    wf_contiguous_grad_done(&dx);
+    return WF_OK;
+}
+
+#define ALONG(d) ATTR(struct along, d)
+#define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
+const wf_op wf_op_gather = {
+    .name = "gather",
+    .attr_size = sizeof(struct along),
+    .reads = WF_READS_INPUT(1),
+    .shape = gather_shape,
+    .forward = gather_forward,
+    .backward = gather_backward,
+    .cases = WF_CASES({"last", {{3, 5}, {3, 2}}, IDS(5), ALONG(-1)}, {"first", {{5, 3}, {7, 3}}, IDS(5), ALONG(0)},
+                      {"middle", {{2, 4, 3}, {2, 6, 3}}, IDS(4), ALONG(1)}, {"fewer ids", {{3, 4, 5}, {2, 6, 3}}, IDS(4), ALONG(1)},
+                      {"one id a row", {{4, 6}, {4, 1}}, IDS(6), ALONG(1)}, {"vector, repeated", {{2}, {9}}, IDS(2), ALONG(0)},
+                      {"one", {{1, 1}, {1, 1}}, IDS(1), ALONG(0)}, {"no ids", {{3, 4}, {3, -1}}, IDS(4), ALONG(1)},
+                      {"no rows", {{-1, 4}, {-1, 2}}, IDS(4), ALONG(1)}, {"wide", {{3, 300}, {2, 290}}, IDS(3), ALONG(0)},
+                      {"four dims", {{2, 3, 4, 5}, {2, 2, 7, 4}}, IDS(4), ALONG(-2)}, {"deep", {{2, 4, 3}, {7, 3, 2}}, IDS(2), ALONG(0)})};
+
+wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids)
+{
+    return wf_apply(&wf_op_gather, &(struct along){dim}, 2, (wf_tensor *[]){x, ids});
+}
+
+/* --- scatter_add ---------------------------------------------------------------------------------------------------- */
+
+static wf_status scatter_shape(wf_call *c)
+{
+    wf_status status = ids_shape(c);
+    if (status == WF_OK)
+        status = wf_want(c, 2, WF_REAL);
+    if (status != WF_OK)
+        return status;
+    wf_shape ids = wf_array_shape(&c->in[1]), source = wf_array_shape(&c->in[2]);
+    if (!wf_shape_equal(&ids, &source))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the source must have the shape of the ids");
+    c->out[0] = wf_call_like(c, &c->in[0]);
+    return WF_OK;
+}
+
+static wf_status scatter_forward(wf_call *c)
+{
+    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    wf_array ids = wf_ids_below(c, 1, c->in[0].dim[dim]), source = wf_call_contiguous(c, &c->in[2]);
+    if (!ids.data || !source.data)
+        return WF_ERR_ARGUMENT;
+    wf_array_copy(&c->out[0], &c->in[0]);
+    run(&c->out[0], &ids, dim, true, source.data, c->out[0].data);
+    return WF_OK;
+}
+
+/* y = x, and y[..id..] += s: dx = dy and ds = dy[..id..]. */
+static wf_status scatter_backward(wf_call *c)
+{
+    int dim = wf_want_dim(c, 0, ((const struct along *)c->attr)->dim);
+    if (c->need[2]) {
+        wf_array ids = wf_call_contiguous(c, &c->in[1]), ds = wf_grad_new(c, 2);
+        if (!ids.data || !ds.data)
+            return WF_ERR_MEMORY;
+        run(&c->dout[0], &ids, dim, false, c->dout[0].data, ds.data);
+        wf_grad_give(c, 2, &ds);
+    }
+    if (c->need[0])
+        wf_grad_give(c, 0, &c->dout[0]);
+    return WF_OK;
+}
+
+#define IDS_AND_SOURCE(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS, WF_FILL_NORMAL}, .limit = {0, n, 0}
+const wf_op wf_op_scatter_add = {.name = "scatter_add",
+                                 .attr_size = sizeof(struct along),
+                                 .reads = WF_READS_INPUT(1),
+                                 .shape = scatter_shape,
+                                 .forward = scatter_forward,
+                                 .backward = scatter_backward,
+                                 .cases = WF_CASES({"last", {{3, 5}, {3, 7}, {3, 7}}, IDS_AND_SOURCE(5), ALONG(-1)},
+                                                   {"first", {{5, 3}, {7, 3}, {7, 3}}, IDS_AND_SOURCE(5), ALONG(0)},
+                                                   {"middle, fewer ids", {{3, 4, 5}, {2, 6, 3}, {2, 6, 3}}, IDS_AND_SOURCE(4), ALONG(1)},
+                                                   {"vector", {{2}, {9}, {9}}, IDS_AND_SOURCE(2), ALONG(0)},
+                                                   {"one", {{1, 1}, {1, 1}, {1, 1}}, IDS_AND_SOURCE(1), ALONG(1)},
+                                                   {"no ids", {{3, 4}, {3, -1}, {3, -1}}, IDS_AND_SOURCE(4), ALONG(1)},
+                                                   {"wide", {{3, 300}, {5, 290}, {5, 290}}, IDS_AND_SOURCE(3), ALONG(0)})};
+
+wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source)
+{
+    return wf_apply(&wf_op_scatter_add, &(struct along){dim}, 3, (wf_tensor *[]){x, ids, source});
+}
