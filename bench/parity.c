@@ -17,10 +17,10 @@
 #include <weft/runtime.h>
 #include <weft/seq2seq.h>
 
-#include "stopwatch.h"
+#include <weft/internal/stopwatch.h>
 
 struct parity {
-    const struct wf_bench_case *c;
+    struct wf_bench_case c;
     struct wf_config config;
     wf_model *model;
     wf_registry *registry;
@@ -54,15 +54,15 @@ static void *room(int64_t count, size_t size)
  * padding. */
 static void make_batches(struct parity *p)
 {
-    int64_t n = p->updates * p->c->batch * p->c->length;
+    int64_t n = p->updates * p->c.batch * p->c.length;
     wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
     p->x = room(n, sizeof *p->x);
     p->y = room(n, sizeof *p->y);
     p->places = room(n, sizeof *p->places);
     for (int64_t i = 0; i < n; i++) {
         p->places[i] = (int32_t)i;
-        p->x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)p->c->vocab_size - 1);
-        p->y[i] = (int32_t)((3 * (int64_t)p->x[i] + 1) % p->c->vocab_size);
+        p->x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)p->c.vocab_size - 1);
+        p->y[i] = (int32_t)((3 * (int64_t)p->x[i] + 1) % p->c.vocab_size);
     }
 }
 
@@ -70,9 +70,9 @@ static void make_batches(struct parity *p)
  * first id. */
 static void make_pairs(struct parity *p)
 {
-    int64_t rows = p->c->batch, length = p->c->length, least = p->loss_only ? length : (length + 1) / 2;
-    least = p->c->shortest > 0 ? p->c->shortest : least;
-    uint64_t types = (uint64_t)p->c->vocab_size - 1;
+    int64_t rows = p->c.batch, length = p->c.length, least = p->loss_only ? length : (length + 1) / 2;
+    least = p->c.shortest > 0 ? p->c.shortest : least;
+    uint64_t types = (uint64_t)p->c.vocab_size - 1;
     wf_rng rng = wf_rng_new(5, wf_stream_of("parity"));
     int32_t **ids[] = {&p->x, &p->y, &p->input};
     for (int i = 0; i < 3; i++)
@@ -97,7 +97,7 @@ static void make_pairs(struct parity *p)
 
 static struct wf_pairs pairs_of(const struct parity *p, int64_t update)
 {
-    int64_t rows = p->c->batch, at = update * rows * p->c->length;
+    int64_t rows = p->c.batch, at = update * rows * p->c.length;
     return (struct wf_pairs){.count = rows,
                              .source = p->x + at,
                              .source_offsets = p->offsets[0] + update * (rows + 1),
@@ -108,11 +108,11 @@ static struct wf_pairs pairs_of(const struct parity *p, int64_t update)
 
 static wf_tensor *loss_of(struct parity *p, int64_t update)
 {
-    int64_t rows = p->c->batch, length = p->c->length, at = update * rows * length;
+    int64_t rows = p->c.batch, length = p->c.length, at = update * rows * length;
     wf_tape_reset(p->tape, WF_TRAIN);
-    if (p->c->pairs) {
+    if (p->c.pairs) {
         struct wf_pairs pairs = pairs_of(p, update);
-        return wf_pairs_loss(p->model, p->tape, &pairs, .label_smoothing = p->c->label_smoothing);
+        return wf_pairs_loss(p->model, p->tape, &pairs, .label_smoothing = p->c.label_smoothing);
     }
     wf_tensor *x = wf_ids(p->tape, p->x + at, rows, length);
     if (wf_model_kind_of(p->model) == WF_MODEL_ENCODER)
@@ -161,7 +161,7 @@ static void put_text(struct parity *p)
         wf_safetensors_put_metadata(p->writer, keys[i], text);
     }
     char number[32];
-    snprintf(number, sizeof number, "%.17g", p->c->label_smoothing);
+    snprintf(number, sizeof number, "%.17g", p->c.label_smoothing);
     wf_safetensors_put_metadata(p->writer, "smoothing", number);
     wf_safetensors_put_metadata(p->writer, "isa", wf_isa());
     wf_safetensors_put_metadata(p->writer, "precision", sizeof(wf_real) == 8 ? "float64" : "float32");
@@ -176,12 +176,12 @@ static void put_ids(struct parity *p, const char *name, int32_t *ids, wf_shape s
 /* The batches of all updates; of pairs the ids stand end to end in the room of an update. Then the first batch once more. */
 static void put_batches(struct parity *p)
 {
-    int64_t rows = p->c->batch, n = rows * p->c->length;
-    put_ids(p, "batches", p->x, (wf_shape){3, {p->updates, rows, p->c->length}});
-    put_ids(p, "targets", p->y, (wf_shape){3, {p->updates, rows, p->c->length}});
-    if (!p->c->pairs) {
-        put_ids(p, "x", p->x, (wf_shape){2, {rows, p->c->length}});
-        put_ids(p, "y", p->y, (wf_shape){2, {rows, p->c->length}});
+    int64_t rows = p->c.batch, n = rows * p->c.length;
+    put_ids(p, "batches", p->x, (wf_shape){3, {p->updates, rows, p->c.length}});
+    put_ids(p, "targets", p->y, (wf_shape){3, {p->updates, rows, p->c.length}});
+    if (!p->c.pairs) {
+        put_ids(p, "x", p->x, (wf_shape){2, {rows, p->c.length}});
+        put_ids(p, "y", p->y, (wf_shape){2, {rows, p->c.length}});
         return;
     }
     put_ids(p, "inputs", p->input, (wf_shape){2, {p->updates, n}});
@@ -192,15 +192,15 @@ static void put_batches(struct parity *p)
     put_ids(p, "target", p->y, (wf_shape){1, {p->offsets[1][rows]}});
     put_ids(p, "source_offsets", p->offsets[0], (wf_shape){1, {rows + 1}});
     put_ids(p, "target_offsets", p->offsets[1], (wf_shape){1, {rows + 1}});
-    put_numbers(p, "label_smoothing", &p->c->label_smoothing, 1);
+    put_numbers(p, "label_smoothing", &p->c.label_smoothing, 1);
 }
 
 static wf_tensor *logits_of(struct parity *p)
 {
     struct wf_pairs pairs = pairs_of(p, 0);
-    if (p->c->pairs)
+    if (p->c.pairs)
         return wf_pairs_logits(p->model, p->tape, &pairs, NULL);
-    wf_tensor *x = wf_ids(p->tape, p->x, p->c->batch, p->c->length);
+    wf_tensor *x = wf_ids(p->tape, p->x, p->c.batch, p->c.length);
     return wf_model_kind_of(p->model) == WF_MODEL_ENCODER ? wf_encoder_logits(p->model, x, 0) : wf_model_logits(p->model, x, NULL);
 }
 
@@ -282,16 +282,15 @@ int main(int argc, char **argv)
         }
     if (argc - optind != 2 || p.updates < 1)
         return fail("usage: parity [-t threads] [-n updates] [-a activation] [-l] CASE FILE"), 2;
-    p.c = wf_bench_find(argv[optind]);
-    if (!p.c || p.c->generate)
+    if (wf_bench_find(argv[optind], &p.c, &error) != WF_OK || p.c.generate)
         return fail("no such training case");
-    if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(p.c, 0, &p.config, &error) != WF_OK)
+    if (wf_init(&error, .threads = threads) != WF_OK || wf_bench_config(&p.c, 0, &p.config, &error) != WF_OK)
         return fail(error.message);
     if (activation && wf_config_set(&p.config, "activation", activation, &error) != WF_OK)
         return fail(error.message);
     if (p.loss_only)
         p.updates = 1;
-    (p.c->pairs ? make_pairs : make_batches)(&p);
+    (p.c.pairs ? make_pairs : make_batches)(&p);
     p.model = wf_model_new(&p.config, &error);
     p.tape = wf_tape_new(&error);
     p.writer = wf_safetensors_writer_new();
@@ -309,6 +308,6 @@ int main(int argc, char **argv)
         return fail(error.code != WF_OK ? error.message : wf_tape_error(p.tape)->message);
     if (wf_safetensors_commit(p.writer, argv[optind + 1], &error) != WF_OK)
         return fail(error.message);
-    printf("%s %.17g\n", p.c->name, p.loss);
+    printf("%s %.17g\n", p.c.name, p.loss);
     return 0; /* the copies go with the process */
 }

@@ -138,7 +138,7 @@ static wf_status fill_folder(const struct arguments *a, const struct wf_attentio
         }
     }
     if (status == WF_OK)
-        fprintf(stderr, "weft: %lld picture%s in %s\n", (long long)count, plural(count), a->out);
+        fprintf(stderr, "%s: %lld picture%s in %s\n", program(), (long long)count, plural(count), a->out);
     return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#include "stopwatch.h"
+#include <weft/internal/stopwatch.h>
 
 enum { MOST_CASES = 64 };
 
@@ -19,7 +19,7 @@ struct arguments {
 
 static void print_cases(void)
 {
-    fputs("\nCases:\n", stdout);
+    fputs("\nA case is one of these, or a model (`weft models`), or generate- and a language model:\n", stdout);
     for (int i = 0; i < wf_bench_count(); i++)
         print_entry(wf_bench_at(i)->name, 31, wf_bench_at(i)->purpose);
 }

@@ -79,9 +79,9 @@ static void print_scores(const struct arguments *a, const struct wf_bleu_score *
     }
     if (a->bleu && bleu->pre_tokenized >= 100 && a->bleu_options.tokenizer != WF_BLEU_NONE)
         fprintf(stderr,
-                "weft: warning: %" PRId64 " lines end in \" .\": BLEU expects untokenised text; "
+                "%s: warning: %" PRId64 " lines end in \" .\": BLEU expects untokenised text; "
                 "for tokenised text give --tokenize none\n",
-                bleu->pre_tokenized);
+                program(), bleu->pre_tokenized);
 }
 
 /* What can be said before anything is read. */

@@ -4,8 +4,26 @@
 #ifndef WEFT_CLI_H
 #define WEFT_CLI_H
 
+#include <weft/attention_map.h>
+#include <weft/average.h>
+#include <weft/config.h>
+#include <weft/core.h>
+#include <weft/data.h>
+#include <weft/detokenize.h>
+#include <weft/embed.h>
+#include <weft/encoder.h>
+#include <weft/generate.h>
 #include <weft/internal/text.h>
-#include <weft/weft.h>
+#include <weft/io.h>
+#include <weft/models.h>
+#include <weft/plot.h>
+#include <weft/registry.h>
+#include <weft/run.h>
+#include <weft/score.h>
+#include <weft/tape.h>
+#include <weft/tokenizer.h>
+#include <weft/train.h>
+#include <weft/translate.h>
 
 #include "options.h"
 
@@ -31,8 +49,13 @@ int run_inspect(int argc, char **argv);
 int run_plot(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
+/* The name of the program, "weft" or that of one with models of its own, from argv[0]; messages begin with it. */
+enum { PROGRAM_SIZE = 64 };
+void set_program(const char *path);
+const char *program(void);
+
 void print_version(void);
-/* Prints "weft: message" and returns the exit code that fits: wrong arguments are wrong usage. An empty
+/* Prints "PROGRAM: message" and returns the exit code that fits: wrong arguments are wrong usage. An empty
  * message was said before. */
 int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);

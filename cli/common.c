@@ -15,11 +15,25 @@
 #include "display.h"
 
 static volatile sig_atomic_t caught, watched;
+static char name[PROGRAM_SIZE] = "weft";
+
+void set_program(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+    if (*last)
+        snprintf(name, sizeof name, "%.*s", PROGRAM_SIZE - 1, last);
+}
+
+const char *program(void)
+{
+    return name;
+}
 
 int fail(const wf_error *error)
 {
     if (error->message[0])
-        fprintf(stderr, "weft: %s\n", error->message);
+        fprintf(stderr, "%s: %s\n", name, error->message);
     return caught && error->code == WF_ERR_CANCELLED ? exit_code() : error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
@@ -27,7 +41,7 @@ int fail_usage(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    fputs("weft: ", stderr);
+    fprintf(stderr, "%s: ", name);
     vfprintf(stderr, format, list);
     fputc('\n', stderr);
     va_end(list);
@@ -38,9 +52,9 @@ void warn_of_pieces(const wf_tokenizer *target, const char *run)
 {
     if (!wf_tokenizer_gives_text(target))
         fprintf(stderr,
-                "weft: warning: the tokenizer of %s has no decoder: translations are subwords separated by spaces, and their "
+                "%s: warning: the tokenizer of %s has no decoder: translations are subwords separated by spaces, and their "
                 "BLEU is not comparable\n",
-                run);
+                name, run);
 }
 
 wf_status start(int64_t threads, wf_error *error)
@@ -66,7 +80,7 @@ void report_truncated(int64_t truncated, int64_t lines, int64_t most)
 {
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE], ids[WF_NUMBER_SIZE];
     if (truncated > 0)
-        fprintf(stderr, "weft: truncated %s of %s line%s to %s tokens\n", wf_text_count(truncated, part), wf_text_count(lines, all),
+        fprintf(stderr, "%s: truncated %s of %s line%s to %s tokens\n", name, wf_text_count(truncated, part), wf_text_count(lines, all),
                 plural(lines), wf_text_count(most, ids));
 }
 
@@ -74,7 +88,7 @@ void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens)
 {
     char counts[128];
     if (unknown > 0)
-        fprintf(stderr, "weft: warning: %s: %s\n", text, wf_unknown_describe(unknown, tokens, counts, sizeof counts));
+        fprintf(stderr, "%s: warning: %s: %s\n", name, text, wf_unknown_describe(unknown, tokens, counts, sizeof counts));
 }
 
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error)
@@ -112,16 +126,19 @@ void list_free(struct list *list)
 
 /* --- interrupts ---------------------------------------------------------------------------------------------------- */
 
-static void say(const char *line)
+/* "PROGRAM: message" in one write, from a signal handler. */
+static void say(const char *message)
 {
+    char line[PROGRAM_SIZE + 128];
+    char *end = stpcpy(stpcpy(stpcpy(line, name), ": "), message);
     display_wipe();
-    if (write(STDERR_FILENO, line, strlen(line)) < 0)
+    if (write(STDERR_FILENO, line, (size_t)(end - line)) < 0)
         return; /* nothing can be done about it */
 }
 
 static void end_now(int signal)
 {
-    say("weft: interrupted\n");
+    say("interrupted\n");
     _exit(EXIT_SIGNAL + (caught ? caught : signal));
 }
 
@@ -132,7 +149,7 @@ static void note(int signal)
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE)
-        say("weft: stopping; a second Ctrl-C ends at once\n");
+        say("stopping; a second Ctrl-C ends at once\n");
     else /* whoever asks interrupted() has this long to come to an end */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
     errno = number;

@@ -26,19 +26,20 @@ struct arguments {
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 
-/* x [rows,columns]; of text and JSON a row a line, with as many digits as give back the same float. */
-static wf_status print_rows(const float *x, int64_t rows, int64_t columns, enum format format, wf_error *error)
+/* x [rows,columns]; of text and JSON a row a line, with as many digits as give back the same number. */
+enum { DIGITS = sizeof(wf_real) == 8 ? 17 : 9 };
+static wf_status print_rows(const wf_real *x, int64_t rows, int64_t columns, enum format format, wf_error *error)
 {
     struct wf_string text = {0};
     if (format == FORMAT_NPY) {
-        wf_array array = wf_array_contiguous((void *)x, WF_F32, &(wf_shape){2, {rows, columns}});
+        wf_array array = wf_array_contiguous((void *)x, WF_REAL, &(wf_shape){2, {rows, columns}});
         return wf_npy_save("/dev/stdout", &array, error);
     }
     for (int64_t i = 0; i < rows && !ferror(stdout); i++) {
         wf_string_cut(&text, 0);
         wf_string_text(&text, format == FORMAT_JSON ? "[" : "");
         for (int64_t j = 0; j < columns; j++)
-            wf_string_format(&text, "%s%.9g", j == 0 ? "" : format == FORMAT_JSON ? ", " : " ", (double)x[i * columns + j]);
+            wf_string_format(&text, "%s%.*g", j == 0 ? "" : format == FORMAT_JSON ? ", " : " ", DIGITS, (double)x[i * columns + j]);
         wf_string_text(&text, format == FORMAT_JSON ? "]\n" : "\n");
         if (text.failed)
             break;
@@ -63,7 +64,7 @@ struct embedding {
     struct wf_lines in;
     struct display display;
     int64_t width, done, truncated, unknown, tokens; /* done: lines that were read */
-    float *vector;                                   /* of a block; or, where all must be known at the end, of all lines */
+    wf_real *vector;                                 /* of a block; or, where all must be known at the end, of all lines */
     int64_t lines, room;
     bool keep;
 };
@@ -149,13 +150,13 @@ static wf_status print_cosines(struct embedding *e, wf_error *error)
     wf_status status = WF_OK;
     enum format format = (enum format)e->a->format;
     int64_t n = e->lines, rows = format == FORMAT_NPY || n < COSINE_ROWS ? n : COSINE_ROWS;
-    float *out = rows == 0 || n < INT64_MAX / 8 / rows ? wf_alloc((size_t)(rows * n) * sizeof *out) : NULL;
+    wf_real *out = rows == 0 || n < INT64_MAX / 8 / rows ? wf_alloc((size_t)(rows * n) * sizeof *out) : NULL;
     if (!out && n > 0)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the cosines of %lld lines%s", (long long)n,
                             format == FORMAT_NPY ? ": --format text and json need less" : "");
     for (int64_t i = 0; i < n && status == WF_OK; i += COSINE_ROWS) {
         int64_t count = n - i < COSINE_ROWS ? n - i : COSINE_ROWS;
-        float *block = format == FORMAT_NPY ? out + i * n : out;
+        wf_real *block = format == FORMAT_NPY ? out + i * n : out;
         display_show(&e->display, (double)i / (double)n, false, "%lld/%lld lines compared", (long long)i, (long long)n);
         if ((status = wf_cosines(e->vector, n, e->width, i, count, block, error)) != WF_OK)
             break;

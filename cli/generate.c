@@ -29,7 +29,7 @@ static wf_status encode(const struct wf_run *run, const char *prompt, struct wf_
     if (status != WF_OK)
         wf_error_prefix(error, "the prompt");
     else if (unknown > 0)
-        fprintf(stderr, "weft: warning: unknown tokens in the prompt: %" PRId64 " of %" PRId64 "; they are not printed\n", unknown,
+        fprintf(stderr, "%s: warning: unknown tokens in the prompt: %" PRId64 " of %" PRId64 "; they are not printed\n", program(), unknown,
                 ids->count);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `weft`: finds the sub-command. */
+/* The command: finds the sub-command. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "cli.h"
+
+#include <weft/main.h>
 
 struct command {
     const char *name, *summary;
@@ -45,12 +47,12 @@ void print_version(void)
 }
 
 /* A full disk or a closed pipe behind standard output must not pass for success. */
-static void check_output(void)
+static int checked(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
-        return;
-    fputs("weft: standard output can't be written\n", stderr);
-    _exit(EXIT_FAILED);
+        return code;
+    fprintf(stderr, "%s: standard output can't be written\n", program());
+    return EXIT_FAILED;
 }
 
 /* At the end of a parallel region libgomp's threads spin for milliseconds before they sleep. Where another program has one of the
@@ -76,7 +78,8 @@ static int help(const char *group, const struct command *commands, FILE *to)
 /* Runs the command that argv[1] names, or prints help or the version; returns the exit code. */
 static int dispatch(const char *group, const struct command *commands, int argc, char **argv)
 {
-    static char name[64], option[] = "--help";
+    static char option[] = "--help";
+    char name[PROGRAM_SIZE + 32]; /* "weft tokenizer train" */
     const char *names[MOST_COMMANDS];
     int count = 0;
     if (argc < 2)
@@ -98,18 +101,20 @@ static int dispatch(const char *group, const struct command *commands, int argc,
             continue;
         snprintf(name, sizeof name, "%s %s", group, c->name);
         argv[1] = name;
-        return c->run ? c->run(argc - 1, argv + 1) : dispatch("weft tokenizer", of_tokenizers, argc - 1, argv + 1);
+        return c->run ? c->run(argc - 1, argv + 1) : dispatch(name, of_tokenizers, argc - 1, argv + 1);
     }
     const char *near = wf_nearest(argv[1], names, count);
     return near ? fail_usage("unknown command '%s %s'; did you mean %s?", group, argv[1], near)
                 : fail_usage("unknown command '%s %s'; %s --help lists them", group, argv[1], group);
 }
 
-int main(int argc, char **argv)
+int wf_main(int argc, char **argv)
 {
+    if (argc < 1)
+        return EXIT_USAGE;
     limit_spinning(argv);
-    atexit(check_output);
+    set_program(argv[0]);
     catch_signals();
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
-    return dispatch("weft", all, argc, argv);
+    return checked(dispatch(program(), all, argc, argv));
 }

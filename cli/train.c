@@ -209,7 +209,7 @@ static void show_event(void *progress, const struct wf_event *e)
         display_line(&p->display, "step %lld  validation loss %.4f  best %.4f", (long long)e->step, e->loss, e->best);
         break;
     case WF_EVENT_WARNING:
-        display_line(&p->display, "weft: warning: %s", e->text);
+        display_line(&p->display, "%s: warning: %s", program(), e->text);
         break;
     case WF_EVENT_END:
         display_clear(&p->display);

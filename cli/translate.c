@@ -50,10 +50,10 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
     char part[WF_NUMBER_SIZE], all[WF_NUMBER_SIZE];
     report_truncated(c->truncated, c->lines, max_length);
     if (c->unknown > 0)
-        fprintf(stderr, "weft: unknown tokens: %s of %s token%s of the source\n", wf_text_count(c->unknown, part),
+        fprintf(stderr, "%s: unknown tokens: %s of %s token%s of the source\n", program(), wf_text_count(c->unknown, part),
                 wf_text_count(c->tokens, all), plural(c->tokens));
     if (c->unfinished > 0)
-        fprintf(stderr, "weft: %s of %s translation%s reached the maximum length\n", wf_text_count(c->unfinished, part),
+        fprintf(stderr, "%s: %s of %s translation%s reached the maximum length\n", program(), wf_text_count(c->unfinished, part),
                 wf_text_count(c->lines, all), plural(c->lines));
 }
 

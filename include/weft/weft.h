@@ -42,5 +42,7 @@
 /* report */
 #include <weft/attention_map.h>
 #include <weft/plot.h>
+/* cli */
+#include <weft/main.h>
 
 #endif

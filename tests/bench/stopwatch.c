@@ -11,24 +11,46 @@
 #include "check_weft.h"
 #include "config_test.h"
 
-#include "stopwatch.h"
+#include <weft/internal/stopwatch.h>
 
 START_TEST(cases_have_models)
 {
     ck_assert_int_ge(wf_bench_count(), 8);
     ck_assert_ptr_null(wf_bench_at(-1));
     ck_assert_ptr_null(wf_bench_at(wf_bench_count()));
-    ck_assert_ptr_null(wf_bench_find("nanogpt"));
     for (int i = 0; i < wf_bench_count(); i++) {
         const struct wf_bench_case *c = wf_bench_at(i);
         struct wf_config config;
-        ck_assert_ptr_eq(wf_bench_find(c->name), c);
+        struct wf_bench_case found;
+        ck_ok(wf_bench_find(c->name, &found, error));
+        ck_assert(found.preset == c->preset && found.batch == c->batch && found.generate == c->generate);
         ck_ok(wf_bench_config(c, 0.1, &config, error));
         ck_assert_double_eq(real_key(&config, "dropout"), 0.1);
         ck_assert_int_eq(key_of(&config, "vocab_size"), c->vocab_size);
         ck_assert(c->generate || c->length <= (c->pairs ? key_of(&config, "max_length") : key_of(&config, "context")));
         ck_assert(c->shortest >= 0 && c->shortest <= c->length);
     }
+}
+END_TEST
+
+START_TEST(presets_are_cases)
+{
+    struct wf_bench_case c;
+    struct wf_config config;
+    ck_ok(wf_bench_find("gpt2", &c, error)); /* 480 rows in 40 parts */
+    ck_assert(c.batch == 12 && c.length == 1024 && c.vocab_size == 50257 && !c.generate && !c.pairs);
+    ck_ok(wf_bench_find("transformer-big", &c, error));
+    ck_assert(c.batch == 32 && c.length == 32 && c.vocab_size == 37000 && c.pairs);
+    ck_ok(wf_bench_config(&c, 0, &config, error));
+    ck_ok(wf_bench_find("generate-char-rms", &c, error));
+    ck_assert(c.batch == 1 && c.length == 256 && c.vocab_size == 65 && c.generate);
+    struct wf_bench_result r;
+    const struct wf_bench_options o = {.seconds = 0.01, .steps = 1, .seed = 1};
+    ck_ok(wf_bench_run("generate-char-rms", &o, &r, error));
+    ck_assert_int_eq(r.tokens, 256);
+    wf_error error = {0};
+    ck_assert_int_eq(wf_bench_find("generate-seq2seq-tiny", &c, &error), WF_ERR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "seq2seq-tiny is not a language model"));
 }
 END_TEST
 
@@ -100,7 +122,9 @@ START_TEST(training_and_generation)
     r = run("seq2seq-postnorm", 0);
     ck_assert_int_eq(r.parameters, 1182696);
     ck_assert_int_eq(r.tokens, 20);
-    ck_assert_int_eq(wf_bench_find("transformer-base")->vocab_size, 37000);
+    struct wf_bench_case base;
+    ck_ok(wf_bench_find("transformer-base", &base, error));
+    ck_assert_int_eq(base.vocab_size, 37000);
 }
 END_TEST
 
@@ -129,4 +153,4 @@ START_TEST(errors)
 }
 END_TEST
 
-WF_TEST_MAIN("bench", cases_have_models, training_and_generation, errors)
+WF_TEST_MAIN("bench", cases_have_models, presets_are_cases, training_and_generation, errors)

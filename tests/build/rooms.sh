@@ -19,6 +19,7 @@ may()
     infer) echo core autograd io text data score nn models ;;
     train) echo core autograd io text data score nn optim models infer ;;
     report) echo core autograd io text data score nn optim models infer train ;;
+    cli) echo core autograd io text data score nn optim models infer train report ;;
     esac
 }
 

@@ -18,7 +18,7 @@
 #include <weft/runtime.h>
 #include <weft/seq2seq.h>
 
-#include "stopwatch.h"
+#include <weft/internal/stopwatch.h>
 
 static const struct wf_bench_case cases[] = {
     {"char-rms", "char-rms", "16 x 256, vocabulary 70, 1 layer of 64", 16, 256, 70, false, false},
@@ -53,12 +53,58 @@ const struct wf_bench_case *wf_bench_at(int index)
     return index >= 0 && index < CASES ? &cases[index] : NULL;
 }
 
-const struct wf_bench_case *wf_bench_find(const char *name)
+static wf_status unknown_case(const char *name, wf_error *error)
 {
+    enum { MOST = 256 };
+    const char *names[MOST];
+    char text[WF_QUOTE_SIZE];
+    const struct wf_preset *p;
+    int count = 0;
+    for (; count < CASES; count++)
+        names[count] = cases[count].name;
+    for (int i = 0; count < MOST && (p = wf_preset_at(i)); i++)
+        names[count++] = p->name;
+    const char *near = wf_nearest(name, names, count);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
+                        near ? near : "`weft bench --help` lists the cases", near ? "?" : "");
+}
+
+wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error)
+{
+    enum { TYPES = 65, PAIRS = 32, GENERATED = 256 };
+    const bool generate = strncmp(name, "generate-", 9) == 0;
+    const struct wf_preset *preset = NULL;
+    struct wf_config config;
     for (int i = 0; i < CASES; i++)
-        if (strcmp(cases[i].name, name) == 0)
-            return &cases[i];
-    return NULL;
+        if (strcmp(cases[i].name, name) == 0) {
+            *out = cases[i];
+            return WF_OK;
+        }
+    for (int i = 0; !preset && wf_preset_at(i); i++)
+        preset = strcmp(wf_preset_at(i)->name, name + (generate ? 9 : 0)) == 0 ? wf_preset_at(i) : NULL;
+    if (!preset || wf_config_preset(&config, preset->name, NULL) != WF_OK)
+        return unknown_case(name, error);
+    const struct wf_model_shape shape = wf_config_shape(&config);
+    const bool pairs = wf_config_kind(&config) == WF_MODEL_PAIRS;
+    const int64_t batch = config.training.batch / config.training.accumulate, context = shape.context;
+    if (generate && wf_config_kind(&config) != WF_MODEL_LANGUAGE)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: it generates no text", preset->name);
+    *out = (struct wf_bench_case){.name = name,
+                                  .preset = preset->name,
+                                  .purpose = preset->purpose,
+                                  .batch = generate    ? 1
+                                           : pairs     ? PAIRS
+                                           : batch > 0 ? batch
+                                                       : 1,
+                                  .length = generate && context > GENERATED ? GENERATED
+                                            : pairs && context > PAIRS      ? PAIRS
+                                                                            : context,
+                                  .vocab_size = shape.vocab_size > 0 ? shape.vocab_size : TYPES,
+                                  .generate = generate,
+                                  .decoupled = true,
+                                  .pairs = pairs,
+                                  .of_preset = true};
+    return WF_OK;
 }
 
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error)
@@ -66,7 +112,9 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
     if (wf_config_preset(config, c->preset, error) != WF_OK)
         return error ? error->code : WF_ERR_ARGUMENT;
     char rate[32], activation[16];
-    wf_status status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
+    wf_status status = WF_OK;
+    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate)) /* a family may have none */
+        status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
     wf_config_set_vocab(config, c->vocab_size, c->pairs && !wf_config_shape(config).shared_tokenizer ? c->vocab_size : 0);
     if (!c->pairs)
         config->training.batch = c->batch;
@@ -80,7 +128,7 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
 /* --- a case that runs ---------------------------------------------------------------------------------------------- */
 
 struct bench {
-    const struct wf_bench_case *c;
+    struct wf_bench_case c;
     const struct wf_bench_options *options;
     struct wf_config config;
     wf_model *model;
@@ -105,7 +153,7 @@ static double now_ms(void)
 
 static wf_tensor *loss_of(struct bench *b)
 {
-    const struct wf_bench_case *c = b->c;
+    const struct wf_bench_case *c = &b->c;
     if (c->pairs)
         return wf_pairs_loss(b->model, b->tape, &b->pairs, .label_smoothing = c->label_smoothing);
     wf_tensor *x = wf_ids(b->tape, b->x, c->batch, c->length);
@@ -125,7 +173,7 @@ static wf_status train_once(struct bench *b, wf_error *error)
 
 static wf_status generate_once(struct bench *b, wf_error *error)
 {
-    const struct wf_generate_options o = {.sampler = {.greedy = true}, .max_tokens = b->c->length};
+    const struct wf_generate_options o = {.sampler = {.greedy = true}, .max_tokens = b->c.length};
     int64_t count;
     return wf_generate_with(b->model, b->tape, b->x, 1, &o, b->y, &count, error);
 }
@@ -139,7 +187,7 @@ static void random_ids(wf_rng *rng, int64_t n, int64_t types, int32_t *ids)
 /* Rows of one length each, or pairs packed end to end. */
 static wf_status make_batch(struct bench *b, wf_error *error)
 {
-    const struct wf_bench_case *c = b->c;
+    const struct wf_bench_case *c = &b->c;
     int64_t n = c->batch * c->length;
     b->x = wf_alloc_zero((size_t)n, sizeof *b->x);
     b->y = wf_alloc_zero((size_t)n, sizeof *b->y);
@@ -172,14 +220,14 @@ static wf_status make_batch(struct bench *b, wf_error *error)
 
 static wf_status setup(struct bench *b, wf_error *error)
 {
-    wf_status status = wf_bench_config(b->c, b->options->dropout, &b->config, error);
+    wf_status status = wf_bench_config(&b->c, b->options->dropout, &b->config, error);
     if (status != WF_OK || !(b->model = wf_model_new(&b->config, error)) || !(b->tape = wf_tape_new(error)))
         return status != WF_OK ? status : error ? error->code : WF_ERR_MEMORY;
     wf_registry *registry = wf_model_registry(b->model);
     status = wf_registry_build(registry, b->options->seed, error);
-    if (status == WF_OK && !b->c->generate)
-        status = wf_adam_init(&b->optimizer, registry, error, .lr = 1e-4, .weight_decay = b->c->decoupled ? 0.01 : 0,
-                              .decoupled = b->c->decoupled);
+    if (status == WF_OK && !b->c.generate)
+        status = wf_adam_init(&b->optimizer, registry, error, .lr = 1e-4, .weight_decay = b->c.decoupled ? 0.01 : 0,
+                              .decoupled = b->c.decoupled);
     return status == WF_OK ? make_batch(b, error) : status;
 }
 
@@ -193,7 +241,7 @@ static wf_status measure(struct bench *b, wf_error *error)
         if (!wf_grow(&b->sample, &b->room, i + 1, sizeof *b->sample))
             return wf_error_set(error, WF_ERR_MEMORY, "no memory for the times of %lld steps", (long long)i + 1);
         double begin = now_ms();
-        wf_status status = b->c->generate ? generate_once(b, error) : train_once(b, error);
+        wf_status status = b->c.generate ? generate_once(b, error) : train_once(b, error);
         if (status != WF_OK)
             return status;
         if (i >= 0)
@@ -212,7 +260,7 @@ static int compare(const void *a, const void *b)
 
 static int64_t tokens(const struct bench *b)
 {
-    return b->c->pairs ? b->source_offsets[b->c->batch] + b->target_offsets[b->c->batch] : b->c->batch * b->c->length;
+    return b->c.pairs ? b->source_offsets[b->c.batch] + b->target_offsets[b->c.batch] : b->c.batch * b->c.length;
 }
 
 /* The decoder's keys and values of cross-attention are made of the source's tokens. */
@@ -220,8 +268,8 @@ static double pair_operations(const struct bench *b)
 {
     struct wf_model_shape c = wf_config_shape(&b->config);
     double d = (double)c.width, encoder = (double)c.encoder_layers, decoder = (double)c.layers, ffn = (double)c.ffn_weights;
-    double source = b->source_offsets[b->c->batch], target = b->target_offsets[b->c->batch], scores = 0;
-    for (int64_t i = 0; i < b->c->batch; i++) {
+    double source = b->source_offsets[b->c.batch], target = b->target_offsets[b->c.batch], scores = 0;
+    for (int64_t i = 0; i < b->c.batch; i++) {
         double s = b->source_offsets[i + 1] - b->source_offsets[i], t = b->target_offsets[i + 1] - b->target_offsets[i];
         scores += encoder * s * s + decoder * (t * t + t * s);
     }
@@ -236,10 +284,12 @@ static double operations(const struct bench *b)
     struct wf_model_shape c = wf_config_shape(&b->config);
     double d = (double)c.width, layers = (double)c.layers;
     double matrices = layers * (2 * d * d + 2 * d * (double)c.kv_width + (double)c.ffn_weights) + d * (double)c.vocab_size;
-    double rows = (double)b->c->batch, T = (double)b->c->length;
-    if (b->c->pairs)
-        return pair_operations(b);
-    if (b->c->generate)
+    double rows = (double)b->c.batch, T = (double)b->c.length;
+    if (b->c.of_preset) /* of any family, whose matrices are not known here */
+        matrices = (double)wf_registry_parameters(wf_model_registry(b->model));
+    if (b->c.pairs)
+        return b->c.of_preset ? 1e-9 * 6 * matrices * (double)tokens(b) / 2 : pair_operations(b);
+    if (b->c.generate)
         return 1e-9 * 2 * matrices * T; /* what each token sees is small beside it */
     return 1e-9 * (6 * matrices * rows * T + 12 * rows * T * T * d * layers);
 }
@@ -273,7 +323,7 @@ static void peak_reset(void)
 static void report(struct bench *b, struct wf_bench_result *r)
 {
     qsort(b->sample, (size_t)b->samples, sizeof *b->sample, compare);
-    *r = (struct wf_bench_result){.name = b->c->name,
+    *r = (struct wf_bench_result){.name = b->c.name,
                                   .parameters = wf_registry_parameters(wf_model_registry(b->model)),
                                   .tokens = tokens(b),
                                   .steps = b->samples,
@@ -290,16 +340,9 @@ static void report(struct bench *b, struct wf_bench_result *r)
 
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result, wf_error *error)
 {
-    struct bench b = {.c = wf_bench_find(name), .options = options};
-    if (!b.c) {
-        const char *names[CASES];
-        char text[WF_QUOTE_SIZE];
-        for (int i = 0; i < CASES; i++)
-            names[i] = cases[i].name;
-        const char *near = wf_nearest(name, names, CASES);
-        return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
-                            near ? near : "`weft bench --help` lists the cases", near ? "?" : "");
-    }
+    struct bench b = {.options = options};
+    if (wf_bench_find(name, &b.c, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
     peak_reset();
     wf_status status = setup(&b, error);
     if (status == WF_OK)

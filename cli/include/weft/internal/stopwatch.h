@@ -21,10 +21,14 @@ struct wf_bench_case {
     bool pairs;
     int64_t shortest; /* lengths are drawn from shortest .. length instead; 0: all are alike */
     double label_smoothing;
+    bool of_preset; /* made of a preset: operations are counted as if all parameters were matrices */
 };
 int wf_bench_count(void);
 const struct wf_bench_case *wf_bench_at(int index);
-const struct wf_bench_case *wf_bench_find(const char *name); /* NULL: there is none */
+/* The case of that name, or what `weft bench` makes of a preset's name, or of "generate-" and a preset's: a micro-batch as the preset
+ * trains, at its context, and 65 tokens where it does not say how many; pairs of 32 + 32. The strings of *out are those of `name` and of
+ * the preset. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
+wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error) WF_CHECKED;
 /* The configuration of a case's model, with the dropout given: what the preset says, and the case's sizes. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
 
@@ -49,7 +53,7 @@ struct wf_bench_result {
     int threads;
     const char *isa;
 };
-/* Runs a case. An unknown name is WF_ERR_ARGUMENT with the nearest one. */
+/* Runs a case; the name as for wf_bench_find. */
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result,
                        wf_error *error) WF_CHECKED;
 /* A result as one line of JSON, an object without a newline: the keys case, parameters, tokens, ms, ms_min, ms_max, gflops,

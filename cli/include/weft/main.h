@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The whole command `weft` as one function, for programs with models of their own. */
+#ifndef WEFT_MAIN_H
+#define WEFT_MAIN_H
+
+#include <weft/base.h>
+
+WF_BEGIN_DECLS
+
+/* Runs the command line as `weft` does: `PROGRAM train MODEL --train FILE --out RUN`, generate, translate, evaluate, attention, plot, bench
+ * and all others, for the families of the zoo and those registered with wf_family_register. Returns the exit code: 0 done, 1 failed, 2
+ * wrong usage, 130 and 143 stopped by Ctrl-C or SIGTERM. Messages and help name the program as argv[0] does.
+ *
+ * Unlike all other functions of the library it acts for the whole process: it writes to standard output and standard error, catches SIGINT,
+ * SIGTERM, SIGHUP and SIGALRM, ignores SIGXFSZ, ends the process at a second Ctrl-C, and initializes the library (--threads). The first
+ * call starts the program once more by /proc/self/exe with GOMP_SPINCOUNT in its environment, unless that or OMP_WAIT_POLICY is set:
+ * libgomp reads them only at its start. So call it first in main, after wf_family_register, and from one thread. */
+WF_API int wf_main(int argc, char **argv);
+
+WF_END_DECLS
+
+#endif
