@@ -175,7 +175,7 @@ def shapes_of(c):
     return s
 
 def weight(case, name, shape):
-    """Matrices in +-1/sqrt(columns), gains 1 +- 1/4, biases +-1/4. As golden_fill() in tests/golden/golden.h."""
+    """Matrices in +-1/sqrt(columns), gains 1 +- 1/4, biases +-1/4. As golden_fill() in tests/models/golden_model.h."""
     key = f'{case}/{name}'
     if len(shape) == 2:
         return R.real(key, shape, 1.0 / math.sqrt(shape[1]))

@@ -5,8 +5,7 @@
 #include <weft/encoder.h>
 #include <weft/optim.h>
 
-#include "../config_test.h"
-#include "../golden/golden.h"
+#include "golden_model.h"
 
 enum { ROWS = 3, TOKENS = 7, N = ROWS * TOKENS, STEPS = 6, VOCAB = 11, LAYERS = 2 };
 static const int32_t lengths[ROWS] = {7, 2, 5};
@@ -40,7 +39,6 @@ struct subject {
 static void make(struct subject *s, const struct subject_case *c)
 {
     struct wf_config config;
-    wf_error e = {0};
     ck_ok(wf_config_preset(&config, "encoder-attention", error));
     set_key(&config, "vocab_size", c->vocab), set_key(&config, "d_model", c->d), set_key(&config, "heads", c->heads),
         set_key(&config, "d_ff", c->d_ff), set_key(&config, "layers", c->layers);
@@ -49,12 +47,7 @@ static void make(struct subject *s, const struct subject_case *c)
     set_key(&config, "bias", !c->no_bias), set_key(&config, "scale_embeddings", !c->unscaled),
         set_key(&config, "activation", c->activation), set_key(&config, "dropout", 0);
     *s = (struct subject){.c = c, .file = golden_open("encoder")};
-    s->model = wf_model_new(&config, &e);
-    s->tape = wf_tape_new(&e);
-    ck_assert_msg(s->model && s->tape, "%s", e.message);
-    s->registry = wf_model_registry(s->model);
-    ck_ok(wf_registry_build(s->registry, 1, error));
-    golden_fill(s->registry, c->name);
+    golden_model(&config, c->name, &s->model, &s->registry, &s->tape);
 }
 
 static void drop(struct subject *s)

@@ -6,11 +6,9 @@
  * difference d of two tensors E (s.d)^2 = |d|^2, so the root of the mean of (s.d)^2 over the 32 estimates |d|; the mean has a relative
  * deviation of sqrt(2/32) = 1/4, and a norm twice what is allowed passes in about one of a million cases. bench/parity.py compares
  * every element, with PyTorch at hand. */
-#include <weft/models.h>
 #include <weft/optim.h>
 
-#include "../config_test.h"
-#include "../golden/golden.h"
+#include "golden_model.h"
 
 enum { SIGNS = 32, SAMPLE = 2048, STEPS = 20 };
 
@@ -34,16 +32,10 @@ static struct subject make(const char *name, int64_t rows, int32_t types)
 {
     struct subject s = {.name = name, .file = golden_open(name), .rows = rows, .types = types};
     struct wf_config config;
-    wf_error e = {0};
     ck_ok(wf_config_preset(&config, name, error));
     set_key(&config, "vocab_size", types);
     s.columns = key_of(&config, "context");
-    s.model = wf_model_new(&config, &e);
-    s.tape = wf_tape_new(&e);
-    ck_assert_msg(s.model && s.tape, "%s", e.message);
-    s.registry = wf_model_registry(s.model);
-    ck_ok(wf_registry_build(s.registry, 1, error));
-    golden_fill(s.registry, name);
+    golden_model(&config, name, &s.model, &s.registry, &s.tape);
     s.x = malloc((size_t)(rows * s.columns) * sizeof *s.x);
     s.y = malloc((size_t)(rows * s.columns) * sizeof *s.y);
     return s;

@@ -5,8 +5,7 @@
 #include <weft/optim.h>
 #include <weft/seq2seq.h>
 
-#include "../config_test.h"
-#include "../golden/golden.h"
+#include "golden_model.h"
 
 enum { D = 12, HEADS = 3, FF = 20, PAIRS = 5, STEPS = 20, LONGEST = 8 };
 
@@ -60,14 +59,8 @@ static struct wf_config config_of(const struct subject_case *c)
 static void make(struct subject *s, const struct subject_case *c)
 {
     struct wf_config config = config_of(c);
-    wf_error e = {0};
     *s = (struct subject){.c = c, .file = golden_open("seq2seq")};
-    s->model = wf_model_new(&config, &e);
-    s->tape = wf_tape_new(&e);
-    ck_assert_msg(s->model && s->tape, "%s", e.message);
-    s->registry = wf_model_registry(s->model);
-    ck_ok(wf_registry_build(s->registry, 1, error));
-    golden_fill(s->registry, c->name);
+    golden_model(&config, c->name, &s->model, &s->registry, &s->tape);
 }
 
 static void drop(struct subject *s)
