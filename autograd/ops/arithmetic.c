@@ -2,17 +2,6 @@
 /* Broadcasting arithmetic. The engine sums gradients over the dimensions along which an operand was repeated. */
 #include "common.h"
 
-static wf_status binary_shape(wf_call *c)
-{
-    if (wf_want_reals(c, 2) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    wf_shape a = wf_array_shape(&c->in[0]), b = wf_array_shape(&c->in[1]), out;
-    if (!wf_shape_broadcast(&a, &b, &out))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the shapes do not broadcast: aligned at the last dimension, sizes must be equal or 1");
-    c->out[0] = wf_call_shape(WF_REAL, &out);
-    return WF_OK;
-}
-
 static wf_array temp_like_out(wf_call *c)
 {
     wf_shape shape = wf_array_shape(&c->out[0]);
@@ -30,14 +19,14 @@ static wf_array temp_like_out(wf_call *c)
              {"long", {{3, 701}, {701}}, {0, right}}, {"six dims", {{2, 1, 2, 1, 2, 3}, {1, 2, 1, 2, 2, 1}}, {0, right}})
 
 /* An op by the kernel of its name, and its constructor. `right`: how the cases fill operand 1. */
-#define BINARY(op, constructor, cost, right, ...)                                                                                          \
+#define BINARY(kernels, op, constructor, cost, right, ...)                                                                                 \
     static wf_status op##_forward(wf_call *c)                                                                                              \
     {                                                                                                                                      \
-        wf_map_binary(wf_kernel->op, &c->in[0], &c->in[1], &c->out[0], cost);                                                              \
+        wf_map_binary((kernels)->op, &c->in[0], &c->in[1], &c->out[0], cost);                                                              \
         return WF_OK;                                                                                                                      \
     }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
-                              .shape = binary_shape,                                                                                       \
+                              .shape = wf_broadcast_shape,                                                                                 \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
                               .cases = BINARY_CASES(right),                                                                                \
@@ -55,7 +44,7 @@ static wf_status add_backward(wf_call *c)
             wf_grad_give(c, i, &c->dout[0]);
     return WF_OK;
 }
-BINARY(add, wf_add, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
+BINARY(wf_kernel, add, wf_add, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* sub: y = a - b, so da = dy and db = -dy. */
 static wf_status sub_backward(wf_call *c)
@@ -69,7 +58,7 @@ static wf_status sub_backward(wf_call *c)
     }
     return WF_OK;
 }
-BINARY(sub, wf_subtract, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
+BINARY(wf_kernel, sub, wf_subtract, 0.1, WF_FILL_NORMAL, .reads = WF_READS_NOTHING)
 
 /* mul: y = a b, so da = b dy and db = a dy. */
 static wf_status mul_backward(wf_call *c)
@@ -82,7 +71,7 @@ static wf_status mul_backward(wf_call *c)
         }
     return WF_OK;
 }
-BINARY(mul, wf_mul, 0.1, WF_FILL_NORMAL, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
+BINARY(wf_kernel, mul, wf_mul, 0.1, WF_FILL_NORMAL, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
 
 /* div: y = a / b, so da = dy / b and db = -a dy / b^2 = -y da: a need not be kept. */
 static void minus_product(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx)
@@ -106,7 +95,32 @@ static wf_status div_backward(wf_call *c)
     return WF_OK;
 }
 
-BINARY(div, wf_div, 0.15, WF_FILL_POSITIVE, .reads = WF_READS_INPUT(1) | WF_READS_OUTPUT(0))
+BINARY(wf_kernel, div, wf_div, 0.15, WF_FILL_POSITIVE, .reads = WF_READS_INPUT(1) | WF_READS_OUTPUT(0))
+
+/* maximum, minimum: dy goes to the operand that won, half to each at a tie, and to both where one is a NaN. */
+static wf_status extreme_backward(wf_call *c, wf_map_kernel *grad)
+{
+    wf_status status = WF_OK;
+    for (int i = 0; i < 2 && status == WF_OK; i++)
+        if (c->need[i]) {
+            wf_array g = temp_like_out(c);
+            status = wf_map(grad, NULL, 3, (const wf_array *const[]){&c->in[i], &c->in[1 - i], &c->dout[0]}, &g, 0.15);
+            wf_grad_give(c, i, &g);
+        }
+    return status;
+}
+
+static wf_status maximum_backward(wf_call *c)
+{
+    return extreme_backward(c, wf_kernel->internal->maximum_grad);
+}
+BINARY(wf_kernel->internal, maximum, wf_maximum, 0.1, WF_FILL_APART, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
+
+static wf_status minimum_backward(wf_call *c)
+{
+    return extreme_backward(c, wf_kernel->internal->minimum_grad);
+}
+BINARY(wf_kernel->internal, minimum, wf_minimum, 0.1, WF_FILL_APART, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1))
 
 /* affine: y = s x + t, so dx = s dy. */
 struct affine {
@@ -157,4 +171,89 @@ wf_tensor *wf_scale(wf_tensor *x, double scale)
 wf_tensor *wf_neg(wf_tensor *x)
 {
     return wf_affine(x, -1, 0);
+}
+
+wf_tensor *wf_add_constant(wf_tensor *x, double c)
+{
+    return wf_affine(x, 1, c);
+}
+
+wf_tensor *wf_constant_minus(double c, wf_tensor *x)
+{
+    return wf_affine(x, -1, c);
+}
+
+/* div_constant: y = x / c, so dx = dy / c. A product with 1 / c would round twice. */
+struct constant {
+    double value;
+};
+
+static void divide_by(const wf_call *c, const wf_array *x, const wf_array *y)
+{
+    wf_real value = (wf_real)((const struct constant *)c->attr)->value;
+    wf_array scalar = wf_array_contiguous(&value, WF_REAL, &(wf_shape){0});
+    wf_map_binary(wf_kernel->div, x, &scalar, y, 0.15);
+}
+
+static wf_status div_constant_forward(wf_call *c)
+{
+    divide_by(c, &c->in[0], &c->out[0]);
+    return WF_OK;
+}
+
+static wf_status div_constant_backward(wf_call *c)
+{
+    wf_array dx = wf_grad_new(c, 0);
+    divide_by(c, &c->dout[0], &dx);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+#define CONSTANT(x) ATTR(struct constant, x)
+const wf_op wf_op_div_constant = {.name = "div_constant",
+                                  .attr_size = sizeof(struct constant),
+                                  .reads = WF_READS_NOTHING,
+                                  .shape = wf_same_shape,
+                                  .forward = div_constant_forward,
+                                  .backward = div_constant_backward,
+                                  .cases = WF_CASES({"three", {{2, 3, 5}}, CONSTANT(3)}, {"scalar", {{-2}}, CONSTANT(-0.1)},
+                                                    {"empty", {{2, -1}}, CONSTANT(3)}, {"odd", {{13, 17}}, CONSTANT(7)})};
+
+wf_tensor *wf_div_constant(wf_tensor *x, double c)
+{
+    return wf_apply(&wf_op_div_constant, &(struct constant){c}, 1, &x);
+}
+
+/* constant_over: y = c / x, so dx = -c dy / x^2 = -y dy / x. */
+static wf_status constant_over_forward(wf_call *c)
+{
+    wf_real value = (wf_real)((const struct constant *)c->attr)->value;
+    wf_array scalar = wf_array_contiguous(&value, WF_REAL, &(wf_shape){0});
+    wf_map_binary(wf_kernel->div, &scalar, &c->in[0], &c->out[0], 0.15);
+    return WF_OK;
+}
+
+static wf_status constant_over_backward(wf_call *c)
+{
+    wf_array dx = wf_grad_new(c, 0);
+    wf_map_binary(wf_kernel->div, &c->out[0], &c->in[0], &dx, 0.15);
+    wf_map_grad(minus_product, &dx, &c->dout[0], &dx, 0.15);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+const wf_op wf_op_constant_over = {
+    .name = "constant_over",
+    .attr_size = sizeof(struct constant),
+    .reads = WF_READS_INPUT(0) | WF_READS_OUTPUT(0),
+    .shape = wf_same_shape,
+    .forward = constant_over_forward,
+    .backward = constant_over_backward,
+    .cases = WF_CASES({"three", {{2, 3, 5}}, {WF_FILL_POSITIVE}, CONSTANT(3)}, {"scalar", {{-2}}, {WF_FILL_POSITIVE}, CONSTANT(-0.1)},
+                      {"zero", {{3}}, {WF_FILL_POSITIVE}, CONSTANT(0)}, {"empty", {{2, -1}}, {WF_FILL_POSITIVE}, CONSTANT(3)},
+                      {"odd", {{13, 17}}, {WF_FILL_POSITIVE}, CONSTANT(7)})};
+
+wf_tensor *wf_constant_over(double c, wf_tensor *x)
+{
+    return wf_apply(&wf_op_constant_over, &(struct constant){c}, 1, &x);
 }

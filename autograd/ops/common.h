@@ -26,6 +26,8 @@ wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 wf_status wf_same_shape(wf_call *c);
 /* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
 int wf_want_dim(wf_call *c, int i, int dim);
+/* Another: two real operands, and a result of the shape that they broadcast to. */
+wf_status wf_broadcast_shape(wf_call *c);
 /* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number
  * of those that do. Fails with the first bad one's index and value. */
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted);

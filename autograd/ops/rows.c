@@ -48,6 +48,17 @@ int wf_want_dim(wf_call *c, int i, int dim)
     return -1;
 }
 
+wf_status wf_broadcast_shape(wf_call *c)
+{
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    wf_shape a = wf_array_shape(&c->in[0]), b = wf_array_shape(&c->in[1]), out;
+    if (!wf_shape_broadcast(&a, &b, &out))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the shapes do not broadcast: aligned at the last dimension, sizes must be equal or 1");
+    c->out[0] = wf_call_shape(WF_REAL, &out);
+    return WF_OK;
+}
+
 wf_array wf_matrix_of(wf_call *c, const wf_array *a)
 {
     int64_t rows = 1;

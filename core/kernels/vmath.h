@@ -89,11 +89,9 @@ V_INLINE vr v_power_of_2(vr n)
     return (vr)((vu)(n + v_set((wf_real)V_MAGIC + V_BIAS)) << V_MANTISSA);
 }
 
-/* e^x for a little below V_EXP_MIN to V_EXP_MAX; denormal results are right, NaN stays. */
-V_INLINE vr v_exp_bounded(vr x)
+/* e 2^n for a whole n and e near 1; denormal results are right. */
+V_INLINE vr v_times_power_of_2(vr e, vr n)
 {
-    vr n;
-    vr e = v_exp_reduced(x, &n) + 1;
 #if defined(WF_ISA_AVX512)
     return V_OP(scalef)(e, n);
 #else
@@ -102,6 +100,14 @@ V_INLINE vr v_exp_bounded(vr x)
     vr half = v_fma(n, v_set((wf_real)0.5), magic) - magic;
     return e * v_power_of_2(half) * v_power_of_2(n - half);
 #endif
+}
+
+/* e^x for a little below V_EXP_MIN to V_EXP_MAX; denormal results are right, NaN stays. */
+V_INLINE vr v_exp_bounded(vr x)
+{
+    vr n;
+    vr e = v_exp_reduced(x, &n) + 1;
+    return v_times_power_of_2(e, n);
 }
 
 /* e^x: 0 from -inf on, infinity for large x, NaN for NaN. v_exp_low: for x <= V_EXP_MAX only. */
@@ -127,20 +133,26 @@ V_INLINE vr v_exp2_low(vr x)
     return (vr)((vu)p + ((vu)shifted << V_MANTISSA)); /* unsigned: what overflows is NaN's */
 }
 
-/* ln x as fdlibm does it: x = 2^n (1 + f), s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 poly(s^2)).
- * NaN below 0, -inf at 0, right for denormals. */
-V_INLINE vr v_log(vr x)
+/* x = 2^n (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for x >= 0, denormals too; returns f. */
+V_INLINE vr v_log_reduced(vr x, vr *n)
 {
-    vr zero = v_set(0), least = v_set((wf_real)V_LEAST_NORMAL);
+    vr least = v_set((wf_real)V_LEAST_NORMAL);
     vr scaled = v_if_less(x, least, x * v_set((wf_real)((v_ulane)1 << V_MANTISSA)), x);
-    vr bump = v_if_less(x, least, v_set(V_MANTISSA), zero);
+    vr bump = v_if_less(x, least, v_set(V_MANTISSA), v_set(0));
     /* The bits of sqrt(1/2) make the cut between two binades. */
     const v_ulane cut = sizeof(wf_real) == 4 ? 0x3f3504f3u : (v_ulane)0x3fe6a09e667f3bcdu;
     vu bits = (vu)scaled - cut, whole = (vu)v_seti((v_lane)(((v_ulane) ~(v_ulane)0) << V_MANTISSA));
     /* n + 2 V_BIAS >= 0: a logical shift, which every instruction set has, and the magic number make it a wf_real. */
     vu up = (bits + ((v_ulane)2 * V_BIAS << V_MANTISSA)) >> V_MANTISSA;
-    vr n = (vr)(up + (vu)v_set((wf_real)V_MAGIC)) - v_set((wf_real)V_MAGIC + 2 * V_BIAS) - bump;
-    vr f = (vr)((vu)scaled - (bits & whole)) - 1;
+    *n = (vr)(up + (vu)v_set((wf_real)V_MAGIC)) - v_set((wf_real)V_MAGIC + 2 * V_BIAS) - bump;
+    return (vr)((vu)scaled - (bits & whole)) - 1;
+}
+
+/* ln x as fdlibm does it: x = 2^n (1 + f), s = f / (2 + f), ln(1 + f) = f - f^2/2 + s (f^2/2 + s^2 poly(s^2)).
+ * NaN below 0, -inf at 0, right for denormals. */
+V_INLINE vr v_log(vr x)
+{
+    vr zero = v_set(0), n, f = v_log_reduced(x, &n);
     vr s = f / (f + 2), z = s * s;
     vr half = f * f * (wf_real)0.5;
     vr low = v_fma(s, v_fma(z, V_POLY(z, v_log_poly), half), n * v_set((wf_real)V_LN2_LOW));

@@ -130,9 +130,9 @@ static wf_tensor *any_view(wf_tensor *x)
 
 static wf_tensor *function_of(wf_tensor *x)
 {
-    static wf_tensor *(*const functions[])(wf_tensor *) = {wf_neg,  wf_exp,     wf_log,       wf_sqrt,        wf_tanh,       wf_sigmoid,
-                                                           wf_relu, wf_gelu,    wf_gelu_tanh, wf_silu,        wf_contiguous, wf_sum,
-                                                           wf_mean, wf_softmax, wf_detach,    wf_retain_grad, wf_keep};
+    static wf_tensor *(*const functions[])(wf_tensor *) = {
+        wf_neg,        wf_exp, wf_log,  wf_sqrt,    wf_tanh,   wf_sigmoid,     wf_relu, wf_gelu, wf_gelu_tanh, wf_silu,
+        wf_contiguous, wf_sum, wf_mean, wf_softmax, wf_detach, wf_retain_grad, wf_keep, wf_abs,  wf_square};
     return functions[below((int64_t)(sizeof functions / sizeof *functions))](x);
 }
 
@@ -149,6 +149,37 @@ static wf_tensor *any_indexing(wf_tensor *a, wf_tensor *m, wf_tensor *b, wf_tens
         return wf_scatter_add(a, any_dim(), ids, below(2) ? a : b);
     default:
         return wf_embedding(m, ids);
+    }
+}
+
+static wf_tensor *with_constants(wf_tensor *a, wf_tensor *b)
+{
+    const double p = any_number(1);
+    switch (below(12)) {
+    case 0:
+        return wf_maximum(a, b);
+    case 1:
+        return wf_minimum(a, b);
+    case 2:
+        return wf_pow(a, b);
+    case 3:
+        return wf_pow_constant(a, below(2) ? (double)below(7) - 3 : p);
+    case 4:
+        return wf_clamp(a, p, any_number(2));
+    case 5:
+        return wf_softplus(a, p);
+    case 6:
+        return wf_leaky_relu(a, p);
+    case 7:
+        return wf_elu(a, p);
+    case 8:
+        return wf_add_constant(a, p);
+    case 9:
+        return wf_constant_minus(p, a);
+    case 10:
+        return wf_div_constant(a, p);
+    default:
+        return wf_constant_over(p, a);
     }
 }
 
@@ -180,7 +211,7 @@ static wf_tensor *any_op(void)
     wf_tensor *a = below(50) ? real() : any(), *b = below(50) ? like(a, false) : any(), *c = below(50) ? like(a, false) : any();
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
-    switch (below(27)) {
+    switch (below(28)) {
     case 0:
         return wf_add(a, b);
     case 1:
@@ -233,6 +264,8 @@ static wf_tensor *any_op(void)
         return any_view(a);
     case 25:
         return any_checkpoint(a);
+    case 26:
+        return with_constants(a, b);
     default:
         return below(3) == 0 ? mistaken_call(parts) : make((int)below(9));
     }

@@ -2,6 +2,7 @@
 /* The ops of random graphs: each chooses operands that fit among the tensors so far. See random_graphs.h. */
 #include "random_graphs_choose.h"
 
+#include <math.h>
 #include <string.h>
 
 wf_tensor *graph_any(struct graph *g)
@@ -35,7 +36,7 @@ static wf_tensor *function(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
     double least, most;
-    switch (below(g, 12)) {
+    switch (below(g, 18)) {
     case 0:
         return wf_affine(x, 0.1 * (double)(below(g, 41) - 20), 0.1 * (double)(below(g, 41) - 20));
     case 1:
@@ -58,9 +59,47 @@ static wf_tensor *function(struct graph *g)
         return wf_gelu_tanh(x);
     case 10:
         return wf_silu(x);
+    case 11:
+        return wf_square(x);
+    case 12:
+        return wf_softplus(x, 0.5 + 0.25 * (double)below(g, 8));
+    case 13:
+        return wf_pow_constant(positive(x), 0.25 * (double)(below(g, 13) - 6));
+    case 14:
+        return wf_pow(positive(x), wf_tanh(beside(g, x)));
+    case 15:
+        return wf_div_constant(wf_constant_minus(1.5, x), 3);
+    case 16:
+        return wf_constant_over(0.5, wf_add_constant(wf_square(x), 0.7));
     default:
         graph_magnitudes(g, x, &least, &most);
         return wf_relu(least > 1e-3 ? x : positive(x));
+    }
+}
+
+/* Functions that bend at 0, and at ties: not where a moved leaf could cross. */
+static wf_tensor *bent(struct graph *g)
+{
+    wf_tensor *x = graph_any(g), *y = beside(g, x);
+    double least, most;
+    switch (below(g, 6)) {
+    case 0:
+        graph_magnitudes(g, x, &least, &most);
+        return wf_abs(least > 1e-3 ? x : wf_neg(positive(x)));
+    case 1:
+        graph_magnitudes(g, x, &least, &most);
+        return wf_leaky_relu(least > 1e-3 ? x : wf_neg(positive(x)), 0.25);
+    case 2:
+        graph_magnitudes(g, x, &least, &most);
+        return wf_elu(least > 1e-3 ? x : wf_neg(positive(x)), 0.75);
+    case 3:
+        graph_magnitudes(g, wf_add_constant(x, -0.5), &least, &most);
+        return wf_clamp(least > 1e-3 ? x : wf_add_constant(positive(x), 0.5), 0.5, INFINITY);
+    default:
+        graph_magnitudes(g, wf_subtract(x, y), &least, &most);
+        if (least <= 1e-3)
+            y = wf_neg(positive(y)), x = positive(x);
+        return below(g, 2) ? wf_maximum(x, y) : wf_minimum(x, y);
     }
 }
 
@@ -250,6 +289,7 @@ static const struct {
     int often;
 } ops[] = {{"arithmetic", arithmetic, 12},
            {"function", function, 12},
+           {"bent", bent, 4},
            {"reshape", reshape, 4},
            {"expand", expand, 3},
            {"transpose", transpose, 3},

@@ -18,6 +18,18 @@ WF_API wf_tensor *wf_div(wf_tensor *a, wf_tensor *b);
 WF_API wf_tensor *wf_affine(wf_tensor *x, double scale, double shift); /* scale x + shift */
 WF_API wf_tensor *wf_scale(wf_tensor *x, double scale);
 WF_API wf_tensor *wf_neg(wf_tensor *x);
+/* The greater, and the smaller, of two elements; NaN if one is NaN. A tie gives half of the gradient to each. */
+WF_API wf_tensor *wf_maximum(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_minimum(wf_tensor *a, wf_tensor *b);
+/* a^b with the special values of C's pow: a^0 = 1, 0^0 too, and a negative base takes whole exponents (else NaN). The gradient of a is
+ * b a^(b-1), 0 where b = 0; that of b is a^b ln a: NaN at a negative base, 0 where a = 0 and b >= 0. */
+WF_API wf_tensor *wf_pow(wf_tensor *a, wf_tensor *b);
+/* With one number: x + c, c - x, x / c, c / x, x^c; c x is wf_scale, x - c is x + (-c). */
+WF_API wf_tensor *wf_add_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_constant_minus(double c, wf_tensor *x);
+WF_API wf_tensor *wf_div_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_constant_over(double c, wf_tensor *x);
+WF_API wf_tensor *wf_pow_constant(wf_tensor *x, double c); /* any real c; x^0.5 and x^-0.5 are made of sqrt */
 
 /* --- element-wise functions, any shape ---------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_exp(wf_tensor *x);
@@ -29,6 +41,15 @@ WF_API wf_tensor *wf_relu(wf_tensor *x);
 WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
 WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2 */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
+WF_API wf_tensor *wf_square(wf_tensor *x);
+WF_API wf_tensor *wf_abs(wf_tensor *x); /* gradient at 0: 0 */
+/* min(max(x, low), high); -INFINITY or INFINITY for no bound. A NaN stays. The gradient is 1 from low to high, both included, else 0.
+ * WF_ERR_ARGUMENT unless low <= high. */
+WF_API wf_tensor *wf_clamp(wf_tensor *x, double low, double high);
+/* ln(1 + e^(beta x)) / beta, without overflow and without a threshold; beta > 0, usually 1. */
+WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
+WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
+WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
 
 /* --- views: no copy, unless a reshape needs one -------------------------------------------------------------------- */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */

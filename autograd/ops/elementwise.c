@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of an element with constants: an op is two kernels and a check of its constants. */
+#include <math.h>
+
+#include "common.h"
+
+/* Constants of a function, in the order in which its kernels expect them. */
+struct constants {
+    double p[2];
+};
+
+static wf_status run(const wf_call *c, wf_map_kernel *f, int inputs, const wf_array *const in[], const wf_array *out, double cost)
+{
+    const struct constants *a = c->attr;
+    const wf_real p[2] = {(wf_real)a->p[0], (wf_real)a->p[1]};
+    return wf_map(f, p, inputs, in, out, cost);
+}
+
+#define CASE(what, dims, how, ...)                                                                                                         \
+    {                                                                                                                                      \
+        what, {dims}, {how}, ATTR(struct constants, {__VA_ARGS__})                                                                         \
+    }
+#define DIMS(...) __VA_ARGS__
+/* ...: the constants of the cases, to which `more` adds one. */
+#define ELEMENTWISE(op, how, cost, grad_cost, more, ...)                                                                                   \
+    static wf_status op##_forward(wf_call *c)                                                                                              \
+    {                                                                                                                                      \
+        return run(c, wf_kernel->internal->op, 1, (const wf_array *const[]){&c->in[0]}, &c->out[0], cost);                                 \
+    }                                                                                                                                      \
+    static wf_status op##_backward(wf_call *c)                                                                                             \
+    {                                                                                                                                      \
+        wf_array dx = wf_grad_new(c, 0);                                                                                                   \
+        wf_status status = run(c, wf_kernel->internal->op##_grad, 2, (const wf_array *const[]){&c->in[0], &c->dout[0]}, &dx, grad_cost);   \
+        wf_grad_give(c, 0, &dx);                                                                                                           \
+        return status;                                                                                                                     \
+    }                                                                                                                                      \
+    const wf_op wf_op_##op = {                                                                                                             \
+        .name = #op,                                                                                                                       \
+        .attr_size = sizeof(struct constants),                                                                                             \
+        .reads = WF_READS_INPUT(0),                                                                                                        \
+        .shape = op##_shape,                                                                                                               \
+        .forward = op##_forward,                                                                                                           \
+        .backward = op##_backward,                                                                                                         \
+        .cases = WF_CASES(CASE("matrix", DIMS({3, 5}), how, __VA_ARGS__), CASE("scalar", DIMS({-2}), how, __VA_ARGS__),                    \
+                          CASE("one", DIMS({1, 1}), how, __VA_ARGS__), CASE("empty", DIMS({2, -1, 3}), how, __VA_ARGS__),                  \
+                          CASE("odd", DIMS({13, 17}), how, __VA_ARGS__), CASE("six dims", DIMS({2, 1, 3, 1, 2, 3}), how, __VA_ARGS__),     \
+                          CASE("long", DIMS({1031}), how, __VA_ARGS__), more)};                                                            \
+    static wf_tensor *apply_##op(wf_tensor *x, double p0, double p1)                                                                       \
+    {                                                                                                                                      \
+        return wf_apply(&wf_op_##op, &(struct constants){{p0, p1}}, 1, &x);                                                                \
+    }
+
+/* A constant that must be a number, and greater than `least`. */
+static wf_status want_constant(wf_call *c, const char *name, double least)
+{
+    double p = ((const struct constants *)c->attr)->p[0];
+    if (isnan(p))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "%s is NaN", name);
+    if (!(p > least))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "%s = %g must be greater than %g", name, p, least);
+    return wf_same_shape(c);
+}
+
+/* abs: y' = sign(x), 0 at 0. */
+#define abs_shape wf_same_shape
+ELEMENTWISE(abs, WF_FILL_APART, 0.08, 0.12, CASE("positive", DIMS({4}), WF_FILL_POSITIVE, 0), 0)
+
+wf_tensor *wf_abs(wf_tensor *x)
+{
+    return apply_abs(x, 0, 0);
+}
+
+/* clamp: y' = 1 where low <= x <= high, else 0. */
+static wf_status clamp_shape(wf_call *c)
+{
+    const double *p = ((const struct constants *)c->attr)->p;
+    if (!(p[0] <= p[1]))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "low = %g must be at most high = %g; -INFINITY or INFINITY for no bound", p[0], p[1]);
+    return wf_same_shape(c);
+}
+ELEMENTWISE(clamp, WF_FILL_APART, 0.1, 0.12, CASE("no bound below", DIMS({4, 5}), WF_FILL_APART, -INFINITY, 0.33), -0.73, 0.44)
+
+wf_tensor *wf_clamp(wf_tensor *x, double low, double high)
+{
+    return apply_clamp(x, low, high);
+}
+
+/* softplus: y = ln(1 + e^(b x)) / b, y' = 1 / (1 + e^(-b x)). */
+static wf_status softplus_shape(wf_call *c)
+{
+    return want_constant(c, "beta", 0);
+}
+ELEMENTWISE(softplus, WF_FILL_NORMAL, 0.5, 0.3, CASE("steep", DIMS({4, 5}), WF_FILL_NORMAL, 30), 1)
+
+wf_tensor *wf_softplus(wf_tensor *x, double beta)
+{
+    return apply_softplus(x, beta, 0);
+}
+
+/* leaky_relu: y' = 1 where x > 0, else the slope. */
+static wf_status leaky_relu_shape(wf_call *c)
+{
+    return want_constant(c, "slope", -INFINITY);
+}
+ELEMENTWISE(leaky_relu, WF_FILL_NORMAL, 0.1, 0.12, CASE("falling", DIMS({4, 5}), WF_FILL_NORMAL, -2), 0.1)
+
+wf_tensor *wf_leaky_relu(wf_tensor *x, double slope)
+{
+    return apply_leaky_relu(x, slope, 0);
+}
+
+/* elu: y' = 1 where x > 0, else alpha e^x. */
+static wf_status elu_shape(wf_call *c)
+{
+    return want_constant(c, "alpha", -INFINITY);
+}
+ELEMENTWISE(elu, WF_FILL_NORMAL, 0.3, 0.3, CASE("half", DIMS({4, 5}), WF_FILL_NORMAL, 0.5), 1)
+
+wf_tensor *wf_elu(wf_tensor *x, double alpha)
+{
+    return apply_elu(x, alpha, 0);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of an element with constants, and of two elements. Where they bend they take PyTorch's side. */
+#include "vmath.h"
+
+/* y[i] = f(constants, in[0][i]) and dx[i] = f(constants, in[0][i], dy[i]), in[1] = dy. */
+#define MAP_1(name)                                                                                                                        \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *x, wf_real *y)                                    \
+    {                                                                                                                                      \
+        v_put(y + i, name##_of(p, v_get(x + i, count)), count);                                                                            \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
+    {                                                                                                                                      \
+        const wf_real *x = in[0];                                                                                                          \
+        V_LOOP(n, name##_part, ctx, x, y);                                                                                                 \
+    }
+#define MAP_2(name)                                                                                                                        \
+    V_INLINE void name##_part(int64_t i, int64_t count, const wf_real *p, const wf_real *x, const wf_real *dy, wf_real *y)                 \
+    {                                                                                                                                      \
+        v_put(y + i, name##_of(p, v_get(x + i, count), v_get(dy + i, count)), count);                                                      \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)                                                \
+    {                                                                                                                                      \
+        const wf_real *x = in[0], *dy = in[1];                                                                                             \
+        V_LOOP(n, name##_part, ctx, x, dy, y);                                                                                             \
+    }
+
+V_INLINE vr abs_of(const wf_real *p, vr x)
+{
+    (void)p;
+    return v_abs(x);
+}
+MAP_1(abs)
+
+/* dy sign(x): 0 at 0 and at a NaN. */
+V_INLINE vr abs_grad_of(const wf_real *p, vr x, vr dy)
+{
+    (void)p;
+    vr signed_dy = (vr)((vi)dy ^ ((vi)x & v_seti(V_SIGN)));
+    return v_if_less(v_set(0), v_abs(x), signed_dy, v_set(0));
+}
+MAP_2(abs_grad)
+
+V_INLINE vr clamp_of(const wf_real *p, vr x)
+{
+    return v_min(v_set(p[1]), v_max(v_set(p[0]), x)); /* x second: a NaN stays */
+}
+MAP_1(clamp)
+
+V_INLINE vr clamp_grad_of(const wf_real *p, vr x, vr dy)
+{
+    return v_if_less_equal(v_set(p[0]), x, v_if_less_equal(x, v_set(p[1]), dy, v_set(0)), v_set(0));
+}
+MAP_2(clamp_grad)
+
+/* ln(1 + t) for 0 <= t <= 1: what 1 + t rounds off is put back. */
+V_INLINE vr log_1_plus(vr t)
+{
+    vr u = t + 1;
+    return v_log(u) + (t - (u - 1)) / u;
+}
+
+/* ln(1 + e^z) / beta with z = beta x, as max(z, 0) + ln(1 + e^-|z|): nothing overflows, nothing is cut off. */
+V_INLINE vr softplus_of(const wf_real *p, vr x)
+{
+    vr z = x * p[0];
+    return (v_max(v_set(0), z) + log_1_plus(v_exp(-v_abs(z)))) / p[0];
+}
+MAP_1(softplus)
+
+V_INLINE vr softplus_grad_of(const wf_real *p, vr x, vr dy)
+{
+    return dy * v_sigmoid(x * p[0]);
+}
+MAP_2(softplus_grad)
+
+V_INLINE vr leaky_relu_of(const wf_real *p, vr x)
+{
+    return v_if_less(v_set(0), x, x, x * p[0]);
+}
+MAP_1(leaky_relu)
+
+V_INLINE vr leaky_relu_grad_of(const wf_real *p, vr x, vr dy)
+{
+    return v_if_less(v_set(0), x, dy, dy * p[0]);
+}
+MAP_2(leaky_relu_grad)
+
+/* x where it is positive, else alpha (e^x - 1), without cancellation near 0. From -2 V_TANH_MAX on e^x - 1 is -1. */
+V_INLINE vr elu_of(const wf_real *p, vr x)
+{
+    vr n, r = v_exp_reduced(v_max(v_set(-2 * (wf_real)V_TANH_MAX), v_min(v_set(0), x)), &n), power = v_power_of_2(n);
+    return v_if_less(v_set(0), x, x, v_fma(r, power, power - 1) * p[0]);
+}
+MAP_1(elu)
+
+V_INLINE vr elu_grad_of(const wf_real *p, vr x, vr dy)
+{
+    return v_if_less_equal(x, v_set(0), dy * (v_exp_low(v_min(v_set(0), x)) * p[0]), dy);
+}
+MAP_2(elu_grad)
+
+/* --- two operands ---------------------------------------------------------------------------------------------------- */
+
+/* x + y is a NaN where either is; v_max and v_min would take the second. */
+V_INLINE vr maximum_of(vr x, vr y)
+{
+    return v_select((x != x) | (y != y), x + y, v_max(x, y));
+}
+
+V_INLINE vr minimum_of(vr x, vr y)
+{
+    return v_select((x != x) | (y != y), x + y, v_min(x, y));
+}
+
+#define EXTREME(name, loses)                                                                                                               \
+    V_INLINE void name##_both(int64_t i, int64_t count, const wf_real *a, const wf_real *b, wf_real *c)                                    \
+    {                                                                                                                                      \
+        v_put(c + i, name##_of(v_get(a + i, count), v_get(b + i, count)), count);                                                          \
+    }                                                                                                                                      \
+    V_INLINE void name##_one(int64_t i, int64_t count, const wf_real *a, vr one, wf_real *c)                                               \
+    {                                                                                                                                      \
+        v_put(c + i, name##_of(v_get(a + i, count), one), count);                                                                          \
+    }                                                                                                                                      \
+    void WF_KERNEL(name)(int64_t n, const wf_real *a, int sa, const wf_real *b, int sb, wf_real *c)                                        \
+    {                                                                                                                                      \
+        if (sa && sb)                                                                                                                      \
+            V_LOOP(n, name##_both, a, b, c);                                                                                               \
+        else if (n > 0 && sa)                                                                                                              \
+            V_LOOP(n, name##_one, a, v_set(*b), c);                                                                                        \
+        else if (n > 0 && sb)                                                                                                              \
+            V_LOOP(n, name##_one, b, v_set(*a), c);                                                                                        \
+        else if (n > 0)                                                                                                                    \
+            WF_KERNEL(fill)(n, name##_of(v_set(*a), v_set(*b))[0], c);                                                                     \
+    }                                                                                                                                      \
+    V_INLINE void name##_grad_part(int64_t i, int64_t count, const wf_real *a, const wf_real *b, const wf_real *dy, wf_real *da)           \
+    {                                                                                                                                      \
+        vr x = v_get(a + i, count), y = v_get(b + i, count), g = v_get(dy + i, count);                                                     \
+        vr won = v_select(x == y, g * (wf_real)0.5, g);                                                                                    \
+        v_put(da + i, v_select(x loses y, v_set(0), won), count);                                                                          \
+    }                                                                                                                                      \
+    void WF_KERNEL(name##_grad)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *da)                                        \
+    {                                                                                                                                      \
+        (void)ctx;                                                                                                                         \
+        const wf_real *a = in[0], *b = in[1], *dy = in[2];                                                                                 \
+        V_LOOP(n, name##_grad_part, a, b, dy, da);                                                                                         \
+    }
+
+EXTREME(maximum, <)
+EXTREME(minimum, >)

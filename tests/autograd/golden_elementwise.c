@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise ops against PyTorch at edge values: values and gradients. */
+#include "golden_ops.h"
+
+#define ONE(name, ...)                                                                                                                     \
+    static wf_tensor *name(wf_tensor *const x[])                                                                                           \
+    {                                                                                                                                      \
+        return __VA_ARGS__;                                                                                                                \
+    }
+ONE(absolute, wf_abs(x[0]))
+ONE(square, wf_square(x[0]))
+ONE(clamp, wf_clamp(x[0], -1, 1.5))
+ONE(clamp_low, wf_clamp(x[0], 0.5, INFINITY))
+ONE(clamp_high, wf_clamp(x[0], -INFINITY, -0.5))
+ONE(clamp_one, wf_clamp(x[0], 1, 1))
+ONE(softplus, wf_softplus(x[0], 1))
+ONE(softplus_steep, wf_softplus(x[0], 4))
+ONE(leaky_relu, wf_leaky_relu(x[0], 0.25))
+ONE(elu, wf_elu(x[0], 0.75))
+ONE(pow_zero, wf_pow_constant(x[0], 0))
+ONE(pow_one, wf_pow_constant(x[0], 1))
+ONE(pow_two, wf_pow_constant(x[0], 2))
+ONE(pow_three, wf_pow_constant(x[0], 3))
+ONE(pow_five, wf_pow_constant(x[0], 5))
+ONE(pow_half, wf_pow_constant(x[0], 0.5))
+ONE(pow_minus_half, wf_pow_constant(x[0], -0.5))
+ONE(pow_minus_one, wf_pow_constant(x[0], -1))
+ONE(pow_minus_two, wf_pow_constant(x[0], -2))
+ONE(pow_minus_three, wf_pow_constant(x[0], -3))
+ONE(pow_other, wf_pow_constant(x[0], 2.25))
+ONE(add_constant, wf_add_constant(x[0], 2.5))
+ONE(constant_minus, wf_constant_minus(2.5, x[0]))
+ONE(div_constant, wf_div_constant(x[0], 3))
+ONE(constant_over, wf_constant_over(3, x[0]))
+ONE(maximum, wf_maximum(x[0], x[1]))
+ONE(minimum, wf_minimum(x[0], x[1]))
+ONE(power, wf_pow(x[0], x[1]))
+
+START_TEST(against_pytorch)
+{
+    static const struct golden_case cases[] = {{"abs", absolute},
+                                               {"square", square},
+                                               {"clamp", clamp},
+                                               {"clamp_low", clamp_low},
+                                               {"clamp_high", clamp_high},
+                                               {"clamp_one", clamp_one},
+                                               {"softplus", softplus},
+                                               {"softplus_steep", softplus_steep},
+                                               {"leaky_relu", leaky_relu},
+                                               {"elu", elu},
+                                               {"pow_zero", pow_zero},
+                                               {"pow_one", pow_one},
+                                               {"pow_two", pow_two},
+                                               {"pow_three", pow_three},
+                                               {"pow_five", pow_five},
+                                               {"pow_half", pow_half},
+                                               {"pow_minus_half", pow_minus_half},
+                                               {"pow_minus_one", pow_minus_one},
+                                               {"pow_minus_two", pow_minus_two},
+                                               {"pow_minus_three", pow_minus_three},
+                                               {"pow_other", pow_other},
+                                               {"add_constant", add_constant},
+                                               {"constant_minus", constant_minus},
+                                               {"div_constant", div_constant},
+                                               {"constant_over", constant_over},
+                                               {"maximum", maximum},
+                                               {"minimum", minimum},
+                                               {"maximum_outer", maximum},
+                                               {"minimum_empty", minimum},
+                                               {"pow", power},
+                                               {"pow_outer", power},
+                                               {"pow_empty", power}};
+    golden_run_all("ops_elementwise", cases, sizeof cases / sizeof *cases);
+}
+END_TEST
+
+START_TEST(errors)
+{
+    static const char *const words[] = {"clamp(left [2,3]): low = 2 must be at most high = 1",
+                                        "clamp(left [2,3]): low = nan must be at most high",
+                                        "softplus(left [2,3]): beta = 0 must be greater than 0",
+                                        "softplus(left [2,3]): beta is NaN",
+                                        "pow_constant(left [2,3]): the exponent is NaN",
+                                        "maximum(left [2,3], input [4]): the shapes do not broadcast",
+                                        "pow(left [2,3], none): operand 2 is NULL",
+                                        "abs(ids [1,2]): operand 1 has dtype I32",
+                                        "leaky_relu(left [2,3]): slope is NaN"};
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
+        wf_tape_reset(t, WF_GRADIENTS);
+        wf_tensor *a = wf_name(normal(t, 1, WF_SHAPE(2, 3)), "left"), *b = normal(t, 2, WF_SHAPE(4)),
+                  *ids = wf_ids(t, (int32_t[]){0, 1}, 1, 2);
+        wf_tensor *const y[] = {i == 0   ? wf_clamp(a, 2, 1)
+                                : i == 1 ? wf_clamp(a, NAN, 1)
+                                : i == 2 ? wf_softplus(a, 0)
+                                : i == 3 ? wf_softplus(a, NAN)
+                                : i == 4 ? wf_pow_constant(a, NAN)
+                                : i == 5 ? wf_maximum(a, b)
+                                : i == 6 ? wf_pow(a, NULL)
+                                : i == 7 ? wf_abs(ids)
+                                         : wf_leaky_relu(a, NAN)};
+        expect_error(y[0], i == 5 ? WF_ERR_SHAPE : WF_ERR_ARGUMENT, words[i]);
+    }
+    wf_tape_free(t);
+}
+END_TEST
+
+/* Rows alone, and any number of threads. */
+START_TEST(bits)
+{
+    enum { ROWS = 300, D = 70 };
+    wf_real *first = NULL;
+    for (int run = 0; run < 4; run++) {
+        static const int threads[] = {1, 2, 5, 1};
+        ck_ok(wf_init(error, .threads = threads[run]));
+        wf_tape *t = tape_in(WF_INFER);
+        wf_tensor *x = normal(t, 1, WF_SHAPE(ROWS, D)), *row = wf_slice(normal(t, 2, WF_SHAPE(ROWS, D)), 0, 0, 1);
+        if (run == 3)
+            x = wf_slice(x, 0, 17, 1);
+        wf_tensor *y = wf_softplus(wf_maximum(wf_square(x), row), 2);
+        y = wf_pow(y, wf_clamp(wf_abs(row), 0.25, INFINITY));
+        y = wf_elu(wf_leaky_relu(wf_pow_constant(y, 1.25), 0.1), 2);
+        wf_real *got = value_of(y);
+        if (!first)
+            first = got;
+        else
+            ck_assert(memcmp(got, first + (run == 3 ? 17 * D : 0), (size_t)(run == 3 ? 1 : ROWS) * D * sizeof *got) == 0);
+        if (got != first)
+            free(got);
+        wf_tape_free(t);
+    }
+    free(first);
+}
+END_TEST
+
+WF_TEST_MAIN("element-wise ops", against_pytorch, errors, bits)

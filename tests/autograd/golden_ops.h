@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Single ops against PyTorch at edge values: the files that tests/golden/make_ops.py wrote. */
+#ifndef TESTS_GOLDEN_OPS_H
+#define TESTS_GOLDEN_OPS_H
+
+#include "../golden/golden.h"
+
+#include <weft/ops.h>
+
+#include "ops_tools.h"
+
+struct golden_case {
+    const char *name;
+    wf_tensor *(*function)(wf_tensor *const operand[]);
+};
+
+/* The key of a part of the case and what the file has there, or NULL. */
+static inline const struct wf_safetensors_entry *golden_find(const wf_safetensors *file, const char *name, const char *part, char key[96])
+{
+    snprintf(key, 96, "%s/%s", name, part);
+    return wf_safetensors_find(file, key);
+}
+
+/* Each element: NaN where the reference is, its infinities, and else within a relative error. Denormal numbers may be 0. */
+static inline void golden_same(const wf_safetensors *file, const char *key, const wf_array *a)
+{
+    const double bound = sizeof(wf_real) == 8 ? 1e-13 : 2e-6, least = sizeof(wf_real) == 8 ? 1e-307 : 1e-37;
+    int64_t n = wf_array_count(a);
+    double *want = golden_read(file, key, n), *have = golden_elements(a);
+    for (int64_t i = 0; i < n; i++) {
+        bool same = isnan(want[i]) ? isnan(have[i]) : want[i] == have[i] || fabs(have[i] - want[i]) <= bound * fabs(want[i]) + least;
+        ck_assert_msg(same, "%s[%lld] is %.17g, not %.17g", key, (long long)i, have[i], want[i]);
+    }
+    free(want);
+    free(have);
+}
+
+/* The operands as they are, or each as a transposed view of a transposed copy. */
+static inline void golden_run(const wf_safetensors *file, const struct golden_case *g, bool views)
+{
+    wf_tape *tape = tape_in(WF_GRADIENTS);
+    wf_tensor *leaf[4], *operand[4];
+    const struct wf_safetensors_entry *entry;
+    char key[96], part[8];
+    int n = 0;
+    for (; snprintf(part, sizeof part, "%d", n), (entry = golden_find(file, g->name, part, key)) != NULL; n++) {
+        int64_t count = wf_shape_count(&entry->shape);
+        double *x = golden_read(file, key, count);
+        wf_real *r = malloc((size_t)(count + 1) * sizeof *r);
+        for (int64_t i = 0; i < count; i++)
+            r[i] = (wf_real)x[i];
+        leaf[n] = operand[n] = wf_input(tape, r, &entry->shape, true);
+        if (views && entry->shape.ndim > 0) /* another order in memory */
+            operand[n] = wf_transpose(wf_scale(wf_transpose(leaf[n], 0, -1), 1), 0, -1);
+        free(x);
+        free(r);
+    }
+    ck_assert_msg(n > 0, "%s is not in the file", g->name);
+    wf_tensor *y = wf_keep(g->function(operand));
+    wf_array view;
+    ck_assert_msg((entry = golden_find(file, g->name, "out", key)) != NULL, "%s", key);
+    wf_shape shape = wf_shape_of(y);
+    ck_assert_msg(wf_view(y, &view) == WF_OK, "%s: %s", g->name, trouble(y));
+    ck_assert_msg(wf_shape_equal(&shape, &entry->shape), "%s has another shape", g->name);
+    golden_same(file, key, &view);
+    if (golden_find(file, g->name, "dy", key)) {
+        double *x = golden_read(file, key, wf_shape_count(&shape));
+        wf_tensor *dy = wf_zeros(tape, &shape);
+        ck_assert(wf_view(dy, &view) == WF_OK);
+        for (int64_t i = 0; i < wf_shape_count(&shape); i++)
+            ((wf_real *)view.data)[i] = (wf_real)x[i];
+        free(x);
+        ck_assert_msg(wf_backward(y, .gradient = dy) == WF_OK, "%s: %s", g->name, trouble(y));
+        for (int i = 0; i < n; i++) {
+            snprintf(part, sizeof part, "d.%d", i);
+            if (!golden_find(file, g->name, part, key))
+                continue;
+            ck_assert_msg(wf_grad(leaf[i], &view) == WF_OK, "%s: no gradient", key);
+            golden_same(file, key, &view);
+        }
+    }
+    wf_tape_free(tape);
+}
+
+static inline void golden_run_all(const char *name, const struct golden_case *cases, size_t count)
+{
+    static const char *const isas[] = {"avx512", "avx2", "base"};
+    wf_safetensors *file = golden_open(name);
+    for (int s = 0; s < 3; s++) {
+        if (!wf_isa_supported(isas[s]))
+            continue;
+        ck_ok(wf_init(error));
+        ck_ok(wf_isa_use(isas[s], error));
+        for (size_t i = 0; i < count; i++)
+            for (int views = 0; views < 2; views++)
+                golden_run(file, &cases[i], views);
+    }
+    wf_safetensors_close(file);
+}
+
+#endif

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""Writes tests/golden/torch/ops_*.safetensors: what PyTorch computes for single ops at edge values (infinities, NaN, signed zeros, ties,
+empty tensors), values and gradients. tests/autograd/golden_*.c read them; no test runs Python. Run by hand, with the CPU build of PyTorch
+2.13 (pip install torch==2.13.0 safetensors numpy):
+
+    python tests/golden/make_ops.py [elementwise]
+
+A case NAME has its operands NAME/0, NAME/1, ..., the result NAME/out, a gradient NAME/dy of the result, and the operands' gradients
+NAME/d.0, ... Everything is computed in float64 from numbers that float holds."""
+import math, pathlib, sys
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.numpy import save_file
+import torch_reference as R
+
+OUT = pathlib.Path(__file__).parent / 'torch'
+torch.set_num_threads(1)
+inf, nan = math.inf, math.nan
+
+def save(name, tensors):
+    arrays = {k: np.ascontiguousarray(v.detach().numpy()) for k, v in tensors.items()}
+    save_file(arrays, OUT / f'{name}.safetensors', metadata={'made_by': 'tests/golden/make_ops.py', 'torch': torch.__version__})
+    print(f'{name}: {len(arrays)} tensors, {sum(a.nbytes for a in arrays.values())} bytes')
+
+def values(x):
+    """A tensor of numbers that float holds."""
+    return torch.tensor(x, dtype=torch.float32).to(torch.float64)
+
+def case(out, name, fn, *operands):
+    """One case; operands of dtype float64 get gradients."""
+    given = [x.clone().requires_grad_() if x.dtype == torch.float64 else x for x in operands]
+    y = fn(*given)
+    for i, x in enumerate(given):
+        out[f'{name}/{i}'] = x
+    out[f'{name}/out'] = y
+    if not y.requires_grad:
+        return
+    dy = R.real(f'{name}/dy', tuple(y.shape)) if y.numel() else torch.zeros(y.shape, dtype=torch.float64)
+    y.backward(dy)
+    out[f'{name}/dy'] = dy
+    for i, x in enumerate(given):
+        if x.requires_grad:
+            out[f'{name}/d.{i}'] = x.grad
+
+EDGES = [-inf, -1e3, -40.5, -20.5, -3, -1.5, -1, -0.5, -1e-7, -0.0, 0, 1e-7, 0.5, 1, 1.5, 3, 20.5, 40.5, 1e3, inf, nan]
+
+# --- elementwise -------------------------------------------------------------------------------------------------------
+
+def elementwise():
+    out, x = {}, values(EDGES)
+    case(out, 'abs', torch.abs, x)
+    case(out, 'square', torch.square, x)
+    case(out, 'clamp', lambda x: torch.clamp(x, -1, 1.5), x)
+    case(out, 'clamp_low', lambda x: torch.clamp(x, min=0.5), x)
+    case(out, 'clamp_high', lambda x: torch.clamp(x, max=-0.5), x)
+    case(out, 'clamp_one', lambda x: torch.clamp(x, 1, 1), x)
+    # no threshold: PyTorch's linear part begins behind all of these numbers
+    case(out, 'softplus', lambda x: F.softplus(x, threshold=700), values([v for v in EDGES if abs(v) != 1e3]))
+    case(out, 'softplus_steep', lambda x: F.softplus(x, beta=4, threshold=700), values([v for v in EDGES if abs(v) != 1e3]))
+    case(out, 'leaky_relu', lambda x: F.leaky_relu(x, 0.25), x)
+    case(out, 'elu', lambda x: F.elu(x, 0.75), values([v for v in EDGES if abs(v) != 1e-7])) # PyTorch cancels there
+    for name, p in dict(zero=0, one=1, two=2, three=3, five=5, half=0.5, minus_half=-0.5, minus_one=-1, minus_two=-2, minus_three=-3, other=2.25).items():
+        case(out, f'pow_{name}', lambda x: torch.pow(x, p), x)
+    case(out, 'add_constant', lambda x: x + 2.5, x)
+    case(out, 'constant_minus', lambda x: 2.5 - x, x)
+    case(out, 'div_constant', lambda x: x / 3, x)
+    case(out, 'constant_over', lambda x: 3 / x, x)
+    a, b = torch.meshgrid(x, x, indexing='ij')
+    case(out, 'maximum', torch.maximum, a.contiguous(), b.contiguous())
+    case(out, 'minimum', torch.minimum, a.contiguous(), b.contiguous())
+    case(out, 'maximum_outer', torch.maximum, values([[1], [2], [3]]), values([1, 2, 3, 2]))
+    case(out, 'minimum_empty', torch.minimum, values(np.zeros((0, 3))), values([1, 2, 3]))
+    bases, powers = values([-inf, -3, -1, -0.5, -0.0, 0, 0.5, 1, 3, inf, nan]), values([-inf, -3, -2, -1.5, -1, -0.0, 0, 0.5, 1, 2, 3, 4.25, inf, nan])
+    a, b = torch.meshgrid(bases, powers, indexing='ij')
+    case(out, 'pow', torch.pow, a.contiguous(), b.contiguous())
+    case(out, 'pow_outer', torch.pow, R.real('pow_outer/0', (5, 1)).abs() + 0.25, 3 * R.real('pow_outer/1', (7,)))
+    case(out, 'pow_empty', torch.pow, values(np.zeros((0, 3))), values([1, 2, 3]))
+    save('ops_elementwise', out)
+
+if __name__ == '__main__':
+    for name in sys.argv[1:] or ['elementwise']:
+        globals()[name]()
