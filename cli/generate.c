@@ -11,7 +11,7 @@ struct arguments {
     const char *prompt;
     int64_t max_tokens, top_k, seed; /* -1: as the run says */
     double temperature, top_p;
-    bool greedy;
+    bool greedy, no_cache;
 };
 
 static bool print(void *unused, const char *text, int64_t length)
@@ -69,6 +69,7 @@ static wf_status generate(void *arguments, wf_error *error)
                         .seed = (uint64_t)a->seed},
             .max_tokens = a->max_tokens >= 0 ? a->max_tokens : c->generation.max_tokens,
         };
+        o.no_cache = a->no_cache;
         status = wf_generate_text(run.model, run.tokenizer, tape, ids.id, ids.count, &o, print, NULL, error);
         fputc('\n', stdout);
         if (status == WF_OK && interrupted(NULL))
@@ -91,6 +92,7 @@ int run_generate(int argc, char **argv)
         {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
         {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
         {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},
+        {"no-cache", NULL, "compute each token from the whole context, to compare: the text is the same", .flag = &a.no_cache},
         {"seed", "N", "random seed (default 1)", .number = &a.seed, .low = 0, .high = INT64_MAX},
         RUN_ROWS(a.on),
         {0},

@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Programs with families of their own, examples/llama.c and examples/translator.c, are compiled against the installed library and go
+# through the whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a
+# beam, attention maps, bench.
+. "$(dirname "$0")/../build/common.sh"
+install_weft
+story=$root/tests/golden/story.txt
+cd "$tmp"
+
+for name in llama translator; do
+    # shellcheck disable=SC2046,SC2086
+    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -lm -o $name ||
+        { wrong "examples/$name.c does not compile"; finish; }
+    [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
+done
+
+# run COMMAND...: must succeed; its output is in out, what it says in err
+run()
+{
+    "$@" >out 2>err || wrong "exit code $?: $*: $(tail -1 err)"
+}
+
+# survives PROGRAM MODEL FILES: a training that is killed and resumed ends with the bytes of one that is not.
+survives()
+{
+    common="--steps 40 --set save_every=1 --set valid_every=15 --set dropout=0.1"
+    # shellcheck disable=SC2086
+    run ./"$1" train "$2" --train "$3" --valid "$3" --out "$1.straight" $common
+    # shellcheck disable=SC2086
+    ./"$1" train "$2" --train "$3" --valid "$3" --out "$1.killed" $common >out 2>err &
+    process=$!
+    tries=0
+    while [ ! -f "$1.killed/state.safetensors" ] && [ $tries -lt 300 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    kill -9 $process 2>/dev/null || true
+    wait $process 2>/dev/null || true
+    # shellcheck disable=SC2086
+    run ./"$1" train "$2" --train "$3" --valid "$3" --out "$1.killed" $common --resume
+    cmp "$1.straight/model.safetensors" "$1.killed/model.safetensors" || wrong "$1: the weights of a resumed training differ"
+    cmp "$1.straight/best.safetensors" "$1.killed/best.safetensors" || wrong "$1: the best weights of a resumed training differ"
+}
+
+run ./llama models
+grep -q '^llama-small  *llama  *[0-9]' out || wrong 'models does not list llama-small'
+run ./llama models llama-small
+grep -q 'rope_base=10000' out || wrong 'models llama-small does not list the key rope_base'
+run ./llama train --help
+grep -q 'Keys of the family llama' out || wrong 'train --help does not list the keys of llama'
+
+survives llama llama-small "$story"
+run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3
+mv out cached
+[ "$(wc -m <cached)" -ge 100 ] || wrong "generated only: $(cat cached)"
+run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3 --no-cache
+cmp cached out || wrong 'the text generated without the cache differs'
+run ./llama evaluate llama.straight --data "$story" --json
+grep -q '"bits_per_character"' out || wrong "evaluate: $(cat out)"
+run ./llama attention llama.straight --text 'a few words' --out map.json
+grep -q '"kind": *"decoder"' map.json || wrong 'attention wrote no map'
+run ./llama attention llama.straight --text 'a few words' --layer 2 --head 1 --out map.html
+run ./llama bench llama-small generate-llama-small --seconds 0.01 --steps 1 --json
+grep -c '"case":"[a-z-]*llama-small"' out >count || true
+[ "$(cat count)" = 2 ] || wrong "bench: $(cat out)"
+run ./llama inspect llama.straight
+grep -q 'blocks.3.attn.qkv.weight' out || wrong 'inspect does not list the weights'
+
+# Mistakes are named, by the program's name; the command of the zoo says what a run of another family needs.
+./llama train llama-smal --train "$story" --out x 2>err && wrong 'an unknown model was trained'
+grep -q '^llama: .*did you mean llama-small' err || wrong "the unknown model: $(tail -1 err)"
+./llama train llama-small --train "$story" --out x --set heads=3 2>err && wrong 'heads=3 was taken'
+grep -q '^llama: .*d_model (128) must be a multiple of heads (3)' err || wrong "heads=3: $(tail -1 err)"
+"$build/cli/weft" generate llama.straight 2>err && wrong 'weft opened a run of a family that it does not know'
+grep -q 'unknown family "llama": .*use the program that registers it' err || wrong "the unknown family: $(tail -1 err)"
+
+printf 'the cat sleeps\nthe dog runs\nthe river is deep\na cat runs\nthe dog is deep\na river sleeps\n' >s.en
+printf 'die Katze schläft\nder Hund läuft\nder Fluss ist tief\neine Katze läuft\nder Hund ist tief\nein Fluss schläft\n' >s.de
+survives translator rotary-tiny s.en,s.de
+run ./translator train rotary-tiny --train s.en,s.de --valid s.en,s.de --out learned
+for beam in 1 4; do
+    ./translator translate learned --beam $beam <s.en >out 2>err || wrong "translate: $(tail -1 err)"
+    cmp s.de out || wrong "beam $beam: not what was learned: $(head -2 out)"
+done
+run ./translator evaluate learned --data s.en,s.de --json
+grep -q '"bleu": *100' out || wrong "evaluate: $(cat out)"
+for kind in encoder decoder cross; do
+    run ./translator attention learned --source 'the river is deep' --kind $kind --out $kind.json
+    grep -q "\"kind\": *\"$kind\"" $kind.json || wrong "attention wrote no map of kind $kind"
+done
+finish
