@@ -35,6 +35,11 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
 /* Operand i, ids in 0 .. limit-1, contiguous; data NULL on an error. */
 wf_array wf_ids_below(wf_call *c, int i, int64_t limit);
 
+/* Another: one real operand, and a result without one of its dimensions, or with size 1 there. */
+wf_status wf_reduced_shape(wf_call *c, int dim, bool keep);
+/* The shape of a without a dimension, or with size 1 there. */
+wf_shape wf_shape_without(const wf_array *a, int dim, bool keep);
+
 /* --- operands as rows (data NULL without memory) -------------------------------------------------------------------- */
 
 /* a [..., d] as [rows, d] under any two strides, or a contiguous copy when its strides do not allow that; ndim 1: one row. */

@@ -59,6 +59,27 @@ wf_status wf_broadcast_shape(wf_call *c)
     return WF_OK;
 }
 
+wf_shape wf_shape_without(const wf_array *a, int dim, bool keep)
+{
+    wf_shape shape = {.ndim = a->ndim - !keep};
+    for (int d = 0, to = 0; d < a->ndim; d++)
+        if (d != dim || keep)
+            shape.dim[to++] = d == dim ? 1 : a->dim[d];
+    return shape;
+}
+
+wf_status wf_reduced_shape(wf_call *c, int dim, bool keep)
+{
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    int d = wf_want_dim(c, 0, dim);
+    if (d < 0)
+        return WF_ERR_SHAPE;
+    wf_shape shape = wf_shape_without(&c->in[0], d, keep);
+    c->out[0] = wf_call_shape(WF_REAL, &shape);
+    return WF_OK;
+}
+
 wf_array wf_matrix_of(wf_call *c, const wf_array *a)
 {
     int64_t rows = 1;

@@ -14,18 +14,8 @@ static int dim_of(wf_call *c)
 
 static wf_status sum_shape(wf_call *c)
 {
-    if (wf_want(c, 0, WF_REAL) != WF_OK)
-        return WF_ERR_ARGUMENT;
     const struct sum_attr *a = c->attr;
-    int dim = dim_of(c);
-    if (dim < 0)
-        return WF_ERR_SHAPE;
-    wf_shape shape = {.ndim = c->in[0].ndim - !a->keep};
-    for (int d = 0, to = 0; d < c->in[0].ndim; d++)
-        if (d != dim || a->keep)
-            shape.dim[to++] = d == dim ? 1 : c->in[0].dim[d];
-    c->out[0] = wf_call_shape(WF_REAL, &shape);
-    return WF_OK;
+    return wf_reduced_shape(c, a->dim, a->keep);
 }
 
 static wf_status sum_forward(wf_call *c)

@@ -176,3 +176,35 @@ void WF_KERNEL(rms_norm_grad)(int64_t rows, int64_t d, const wf_real *x, const w
         V_LOOP(d, rms_grad_dx, x, gain, r, dy, dx + i * d, add, mean_hx);
     }
 }
+
+/* y = x / max(|x|, eps); the squares are added up in double, so that no row is too long. */
+V_INLINE void scale_part(int64_t j, int64_t count, const wf_real *x, vr scale, wf_real *y)
+{
+    v_put(y + j, v_get(x + j, count) * scale, count);
+}
+
+void WF_KERNEL(l2_normalize)(int64_t rows, int64_t d, const wf_real *x, wf_real eps, wf_real *y, wf_real *length)
+{
+    for (int64_t i = 0; i < rows; i++, x += d, y += d) {
+        double norm = __builtin_sqrt(WF_KERNEL(sum_squares)(d, x));
+        V_LOOP(d, scale_part, x, v_set((wf_real)(1 / (norm > (double)eps || norm != norm ? norm : (double)eps))), y);
+        if (length)
+            length[i] = (wf_real)norm;
+    }
+}
+
+V_INLINE void normalize_grad_part(int64_t j, int64_t count, const wf_real *y, const wf_real *dy, vr dot, vr scale, wf_real *dx)
+{
+    v_put(dx + j, v_fnma(v_get(y + j, count), dot, v_get(dy + j, count)) * scale, count);
+}
+
+/* dx = (dy - y sum(y dy)) / length where the row is longer than eps, else dy / eps. */
+void WF_KERNEL(l2_normalize_grad)(int64_t rows, int64_t d, const wf_real *y, const wf_real *length, wf_real eps, const wf_real *dy,
+                                  wf_real *dx)
+{
+    for (int64_t i = 0; i < rows; i++, y += d, dy += d, dx += d) {
+        bool cut = length[i] < eps;
+        vr dot = v_set(cut ? 0 : (wf_real)WF_KERNEL(dot)(d, y, dy));
+        V_LOOP(d, normalize_grad_part, y, dy, dot, v_set(1 / (cut ? eps : length[i])), dx);
+    }
+}

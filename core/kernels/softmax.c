@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax and cross-entropy over rows. Sums of float rows are carried to double every BLOCK registers: vocabularies are long. */
+/* Softmax, its logarithm and cross-entropy over rows. Sums of float rows are carried to double every BLOCK registers: vocabularies are
+ * long. */
 #include "vmath.h"
 
 #define BLOCK 64
@@ -140,5 +141,84 @@ void WF_KERNEL(cross_entropy)(int64_t rows, int64_t v, const wf_real *logits, co
             V_LOOP(v, scale_part, s, t, d);
             d[target[i]] -= scale * (1 - smoothing);
         }
+    }
+}
+
+/* The greatest value m of a row, and e^(x - m) added up; log sum = m + log of it. Where nothing is above -inf, m is 0. */
+V_INLINE wf_real row_log_sum(int64_t d, const wf_real *x, double *log_sum)
+{
+    wf_real m = row_max(d, x, NULL);
+    if (m == -V_INF)
+        m = 0;
+    *log_sum = __builtin_log(row_exp(d, x, m, NULL));
+    return m;
+}
+
+void WF_KERNEL(logsumexp)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
+{
+    for (int64_t i = 0; i < rows; i++, x += d) {
+        double log_sum;
+        wf_real m = row_log_sum(d, x, &log_sum);
+        y[i] = (wf_real)((double)m + log_sum);
+        if (m != V_INF)
+            continue;
+        y[i] = m; /* inf - inf is no NaN here, unless there is one */
+        for (int64_t j = 0; j < d; j++)
+            if (x[j] != x[j])
+                y[i] = x[j];
+    }
+}
+
+V_INLINE void logsumexp_grad_part(int64_t j, int64_t count, vr y, vr dy, const wf_real *x, wf_real *dx)
+{
+    v_put(dx + j, v_exp_low(v_get(x + j, count) - y) * dy, count);
+}
+
+void WF_KERNEL(logsumexp_grad)(int64_t rows, int64_t d, const wf_real *x, const wf_real *y, const wf_real *dy, wf_real *dx)
+{
+    for (int64_t i = 0; i < rows; i++, x += d, dx += d)
+        V_LOOP(d, logsumexp_grad_part, v_set(y[i] == -V_INF ? 0 : y[i]), v_set(dy[i]), x, dx);
+}
+
+V_INLINE void log_softmax_part(int64_t j, int64_t count, vr m, vr log_sum, const wf_real *x, wf_real *y)
+{
+    v_put(y + j, v_get(x + j, count) - m - log_sum, count);
+}
+
+void WF_KERNEL(log_softmax)(int64_t rows, int64_t d, const wf_real *x, wf_real *y)
+{
+    for (int64_t i = 0; i < rows; i++, x += d, y += d) {
+        double log_sum;
+        wf_real m = row_log_sum(d, x, &log_sum);
+        V_LOOP(d, log_softmax_part, v_set(m), v_set(log_sum == -__builtin_inf() ? 0 : (wf_real)log_sum), x, y);
+    }
+}
+
+V_INLINE void sum_part(int64_t j, int64_t count, vr *sum, const wf_real *x)
+{
+    *sum += v_get(x + j, count);
+}
+
+V_INLINE void log_softmax_grad_part(int64_t j, int64_t count, vr sum, const wf_real *y, const wf_real *dy, wf_real *dx)
+{
+    v_put(dx + j, v_fnma(v_exp_low(v_get(y + j, count)), sum, v_get(dy + j, count)), count);
+}
+
+void WF_KERNEL(log_softmax_grad)(int64_t rows, int64_t d, const wf_real *y, const wf_real *dy, wf_real *dx)
+{
+    for (int64_t i = 0; i < rows; i++, y += d, dy += d, dx += d) {
+        if (d > 0 && y[0] == -V_INF && row_max(d, y, NULL) == -V_INF) {
+            WF_KERNEL(fill)(d, 0, dx);
+            continue;
+        }
+        vd total = {0};
+        for (int64_t begin = 0; begin < d; begin += BLOCK * V_N) {
+            int64_t length = begin + BLOCK * V_N < d ? BLOCK * V_N : d - begin;
+            vr sum = {0};
+            V_LOOP(length, sum_part, &sum, dy + begin);
+            for (int half = 0; half < V_HALVES; half++)
+                total += v_widen(sum, half);
+        }
+        V_LOOP(d, log_softmax_grad_part, v_set((wf_real)v_sum_d(total)), y, dy, dx);
     }
 }

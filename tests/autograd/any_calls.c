@@ -183,6 +183,28 @@ static wf_tensor *with_constants(wf_tensor *a, wf_tensor *b)
     }
 }
 
+static wf_tensor *any_reduction(wf_tensor *a, wf_tensor *b, wf_tensor *c)
+{
+    switch (below(8)) {
+    case 0:
+        return wf_logsumexp(a, any_dim(), below(2));
+    case 1:
+        return wf_log_softmax(a, any_dim());
+    case 2:
+        return wf_cumsum(a, any_dim());
+    case 3:
+        return wf_scan(a, b, below(2) ? NULL : c, any_dim());
+    case 4:
+        return wf_l2_normalize(a, any_number(1e-12));
+    case 5:
+        return wf_cosine_similarity(a, b, any_number(1e-8));
+    case 6:
+        return wf_sum_dim(a, any_dim(), below(2));
+    default:
+        return wf_mean_dim(a, any_dim(), below(2));
+    }
+}
+
 static wf_tensor *any_op(void);
 
 /* Its random numbers start where `ctx` says, so that backward repeats the calls; their operands may be others by then. */
@@ -241,7 +263,7 @@ static wf_tensor *any_op(void)
     case 13:
         return wf_expand_to(a, seldom(200) ? NULL : seldom(4) ? &s : below(2) ? WF_SHAPE(2, 3, -1, 6) : WF_SHAPE(2, -1, -1));
     case 14:
-        return below(2) ? wf_sum_dim(a, any_dim(), below(2)) : wf_mean_dim(a, any_dim(), below(2));
+        return any_reduction(a, b, c);
     case 15:
         return wf_matmul(a, seldom(3) ? b : wf_transpose(a, -1, -2));
     case 16:

@@ -126,6 +126,12 @@ START_TEST(null_operands)
     ck_null(wf_dropout(none, 0.1));
     ck_null(wf_linear(none, none, none));
     ck_null(wf_embedding(none, none));
+    ck_null(wf_logsumexp(none, 0, false));
+    ck_null(wf_log_softmax(none, 0));
+    ck_null(wf_cumsum(none, 0));
+    ck_null(wf_scan(none, none, none, 0));
+    ck_null(wf_l2_normalize(none, 1e-12));
+    ck_null(wf_cosine_similarity(none, none, 1e-12));
     ck_null(wf_index_select(none, 0, none));
     ck_null(wf_index_add(none, 0, none, none));
     ck_null(wf_gather(none, 0, none));

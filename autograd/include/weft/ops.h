@@ -100,12 +100,29 @@ WF_API wf_tensor *wf_gather(wf_tensor *x, int dim, wf_tensor *ids);
 /* x with elements added: source has the shape of the ids; of dim 1: y[i][ids[i][j][k]][k] += source[i][j][k]. */
 WF_API wf_tensor *wf_scatter_add(wf_tensor *x, int dim, wf_tensor *ids, wf_tensor *source);
 
+/* --- over a dimension; negative dims count from the end ------------------------------------------------------------ */
+/* log sum e^x over dim, which keeps size 1 if `keep`. Nothing overflows; where all x are -inf, and of nothing, -inf with zero gradient. */
+WF_API wf_tensor *wf_logsumexp(wf_tensor *x, int dim, bool keep);
+/* x - logsumexp of x over dim, the logarithm of softmax. Where all x are -inf: -inf, with zero gradient. */
+WF_API wf_tensor *wf_log_softmax(wf_tensor *x, int dim);
+/* y_t = x_1 + ... + x_t along dim, in this order and added up in double. */
+WF_API wf_tensor *wf_cumsum(wf_tensor *x, int dim);
+/* h_t = a_t h_(t-1) + b_t along dim, element by element: the recurrence of linear attention and state-space models (Martin and Cundy 2018;
+ * Gu and Dao 2023). a, b and the result have one shape; the initial state h_0 has it without dim, and is 0 if NULL. Serial over dim, so
+ * that the bits depend on no threads; in parallel over the rest, fastest where dim is not the last. */
+WF_API wf_tensor *wf_scan(wf_tensor *a, wf_tensor *b, wf_tensor *initial, int dim);
+
 /* --- over the last dimension --------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_softmax(wf_tensor *x); /* a row of -inf gives zeros */
 /* Ba et al. 2016: (x - mean) / sqrt(var + eps) * gain + bias; gain, bias [D], either may be NULL. */
 WF_API wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double eps);
 /* Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * gain; gain [D] or NULL. */
 WF_API wf_tensor *wf_rms_norm(wf_tensor *x, wf_tensor *gain, double eps);
+/* Rows of length 1: x / max(|x|, eps), as torch.nn.functional.normalize, whose eps is 1e-12. */
+WF_API wf_tensor *wf_l2_normalize(wf_tensor *x, double eps);
+/* The cosine of rows, [...]: sum of l2_normalize(a, eps) l2_normalize(b, eps); a, b [..., D] broadcast. All pairs of two batches [N, D]:
+ * wf_matmul(wf_l2_normalize(a, eps), wf_transpose(wf_l2_normalize(b, eps), 0, 1)). */
+WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 /* In WF_TRAIN each element is 0 with probability p (in steps of 1/65536) and else divided by 1 - p; in other modes x
