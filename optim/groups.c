@@ -82,6 +82,35 @@ wf_status wf_optimizer_group_with(struct wf_optimizer *opt, const char *pattern,
     return wf_error_set(error, status, "the group \"%s\": %s", pattern, failure.message);
 }
 
+/* Whether the parameter is one that match is true for. */
+static bool is_matched(const struct wf_optimizer_part *part, int i, wf_parameter_match match, void *ctx)
+{
+    char name[NAME];
+    return !wf_registry_is_buffer(part->registry, i) && match(ctx, name_in(part, i, name), wf_registry_at(part->registry, i));
+}
+
+wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, wf_error *error)
+{
+    int64_t found = 0;
+    if (!match || !opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_only: %s",
+                            match ? "the optimiser is not initialised: call wf_adamw_init or the like first" : "match is NULL");
+    if (opt->step > 0)
+        return wf_error_set(error, WF_ERR_STATE, "wf_optimizer_only: the optimiser has done %lld updates: call it right after the init",
+                            (long long)opt->step);
+    for (int64_t k = 0; k < opt->parts; k++)
+        for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++)
+            found += is_matched(&opt->part[k], i, match, ctx);
+    if (found == 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_only: no parameter of the optimiser matches");
+    for (int64_t k = 0; k < opt->parts; k++) {
+        for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++)
+            opt->part[k].parameter[i].skipped = !is_matched(&opt->part[k], i, match, ctx);
+        drop_moments(&opt->part[k]);
+    }
+    return make_moments(opt, error);
+}
+
 void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt)
 {
     for (int64_t k = 0; k < opt->parts; k++)

@@ -46,6 +46,7 @@ const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
 /* Room for the moments of parameters that are trained or wanted and have none. */
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
+void drop_moments(struct wf_optimizer_part *part);
 
 /* clip.c: sum plus the squares of all gradients, without the factor. */
 double add_squares(wf_grads *grads, double sum);

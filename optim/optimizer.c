@@ -27,6 +27,19 @@ static wf_status check_settings(const struct wf_optimizer *opt, wf_error *error)
 
 /* --- registries ---------------------------------------------------------------------------------------------------- */
 
+void drop_moments(struct wf_optimizer_part *part)
+{
+    for (int k = 0; k < MOMENTS; k++) {
+        wf_free(part->moment[k]);
+        part->moment[k] = NULL;
+    }
+    part->size = 0;
+    for (int i = 0; part->parameter && i < wf_registry_count(part->registry); i++) {
+        part->parameter[i].place = -1;
+        part->parameter[i].wanted = false;
+    }
+}
+
 static void free_part(struct wf_optimizer_part *part)
 {
     for (int k = 0; k < MOMENTS; k++)
@@ -114,7 +127,8 @@ static int64_t to_make(const struct wf_optimizer_part *part, int i)
 {
     const struct wf_optimizer_parameter *p = &part->parameter[i];
     const struct wf_parameter_info *info = info_of(part, i);
-    return p->place < 0 && (p->wanted || !info->frozen) ? (wf_array_count(&info->value) + 15) / 16 * 16 : 0; /* whole cache lines */
+    return p->place < 0 && !p->skipped && (p->wanted || !info->frozen) ? (wf_array_count(&info->value) + 15) / 16 * 16
+                                                                       : 0; /* whole cache lines */
 }
 
 static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_error *error)
@@ -193,7 +207,7 @@ static void count_updates(const struct wf_optimizer *opt, struct wf_optimizer_pa
     double factor[2] = {0};
     for (int i = 0; i < grads->parameters; i++) {
         struct wf_optimizer_parameter *p = &part->parameter[i];
-        if (!grads->valid[i] || info_of(part, i)->frozen)
+        if (!grads->valid[i] || p->skipped || info_of(part, i)->frozen)
             continue;
         p->updates++;
         if (p->updates != known && opt->rule->factors)
@@ -215,7 +229,7 @@ static void update_block(void *ctx, int64_t i)
     const struct run *r = ctx;
     const struct wf_grads_block *b = &r->grads->block[i];
     const struct wf_parameter_info *info = info_of(r->part, b->parameter);
-    if (!r->grads->valid[b->parameter] || info->frozen)
+    if (!r->grads->valid[b->parameter] || r->part->parameter[b->parameter].skipped || info->frozen)
         return;
     struct update u = {.opt = r->opt,
                        .p = &r->part->parameter[b->parameter],
@@ -226,6 +240,18 @@ static void update_block(void *ctx, int64_t i)
     for (int k = 0; k < r->moments; k++)
         u.moment[k] = r->part->moment[k] + u.p->place + b->at;
     r->opt->rule->update(&u);
+}
+
+/* Those that it has used; another optimiser's stay, with what clipping left to be multiplied with. */
+static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads)
+{
+    bool shared = false;
+    for (int i = 0; i < grads->parameters; i++)
+        shared |= part->parameter[i].skipped;
+    if (!shared)
+        wf_grads_zero(grads);
+    for (int i = 0; shared && i < grads->parameters; i++)
+        grads->valid[i] = grads->valid[i] && part->parameter[i].skipped;
 }
 
 wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
@@ -245,7 +271,7 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         struct run run = {opt, &opt->part[k], grads, opt->rule->moments_used(opt)};
         count_updates(opt, &opt->part[k]);
         wf_parallel(grads->blocks, 0.5 * (double)grads->count, update_block, &run);
-        wf_grads_zero(grads);
+        zero_gradients(&opt->part[k], grads);
         grads->updates++;
     }
     return WF_OK;

@@ -89,7 +89,8 @@ static bool find(const struct wf_optimizer *opt, const char *name, int64_t *part
     for (int64_t j = 0; j < opt->parts; j++) {
         size_t skip = strlen(opt->part[j].prefix);
         wf_tensor *p = strncmp(name, opt->part[j].prefix, skip) == 0 ? wf_registry_find(opt->part[j].registry, name + skip) : NULL;
-        if (!p || wf_registry_is_buffer(opt->part[j].registry, wf_parameter_info(p)->index))
+        if (!p || wf_registry_is_buffer(opt->part[j].registry, wf_parameter_info(p)->index) ||
+            opt->part[j].parameter[wf_parameter_info(p)->index].skipped)
             continue;
         *part = j;
         *index = wf_parameter_info(p)->index;
@@ -118,7 +119,8 @@ static bool is_known(const struct reading *r, const char *name)
 static bool is_read(const struct reading *r, int64_t j, int i)
 {
     const wf_registry *registry = r->opt->part[j].registry;
-    return !wf_registry_is_buffer(registry, i) && (!wf_parameter_info(wf_registry_at(registry, i))->frozen || r->updates[j][i] > 0);
+    return !wf_registry_is_buffer(registry, i) && !r->opt->part[j].parameter[i].skipped &&
+           (!wf_parameter_info(wf_registry_at(registry, i))->frozen || r->updates[j][i] > 0);
 }
 
 static wf_status compare(const struct reading *r, wf_error *error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One optimiser over several registries, groups of parameters, and moments of trained parameters only. */
 #include <malloc.h>
+#include <unistd.h>
 
 #include "optim_test.h"
 
@@ -260,5 +261,96 @@ START_TEST(frozen_parameters_have_no_moments)
 }
 END_TEST
 
-WF_TEST_MAIN("groups", groups_change_what_is_asked, groups_are_checked, two_registries_are_as_one, what_is_refused, without_memory,
-             frozen_parameters_have_no_moments)
+static bool wants(void *matrix, const char *name, const wf_tensor *p)
+{
+    (void)name;
+    return (wf_ndim(p) == 2) == *(bool *)matrix;
+}
+
+/* Two optimisers share a registry: each parameter has the bits that its optimiser gives it alone, clipped by the norm of all. */
+START_TEST(two_optimizers_share_a_registry)
+{
+    bool matrices = true, others = false;
+    struct rig shared = start("adamw"), sgd = start("adamw"), adam = start("adamw");
+    struct wf_optimizer a, b, whole_sgd, whole_adam;
+    ck_ok(wf_sgd_init(&a, shared.registry, error, .momentum = 0.9));
+    ck_ok(wf_adamw_init(&b, shared.registry, error, .weight_decay = 0.1));
+    ck_ok(wf_sgd_init(&whole_sgd, sgd.registry, error, .momentum = 0.9));
+    ck_ok(wf_adamw_init(&whole_adam, adam.registry, error, .weight_decay = 0.1));
+    ck_ok(wf_optimizer_only(&a, wants, &matrices, error));
+    ck_ok(wf_optimizer_only(&b, wants, &others, error));
+    ck_assert(a.part[0].size < whole_sgd.part[0].size && b.part[0].size < whole_adam.part[0].size);
+    for (int t = 0; t < STEPS; t++) {
+        gradients(&shared, t, 7);
+        gradients(&sgd, t, 7);
+        gradients(&adam, t, 7);
+        ck_ok(wf_clip_norm(wf_registry_grads(shared.registry), 0.5, NULL, error));
+        ck_ok(wf_optimizer_step(&a, error));
+        wf_array view;
+        ck_assert(wf_grad(wf_registry_at(shared.registry, 1), &view) == WF_OK || t > 0); /* b's is still there */
+        ck_ok(wf_optimizer_step(&b, error));
+        ck_assert(wf_grad_norm(wf_registry_grads(shared.registry)) == 0);
+        ck_assert_int_eq(clipped(&whole_sgd, &sgd, 0.5), WF_OK);
+        ck_assert_int_eq(clipped(&whole_adam, &adam, 0.5), WF_OK);
+    }
+    for (int i = 0; i < PARAMETERS; i++)
+        ck_assert_int_eq(memcmp(value(shared.registry, declared[i].name), value((i == 1 ? &adam : &sgd)->registry, declared[i].name),
+                                (size_t)wf_shape_count(&declared[i].shape) * sizeof(wf_real)),
+                         0);
+    wf_error e = {0};
+    ck_assert_int_eq(wf_optimizer_only(&a, wants, &others, &e), WF_ERR_STATE);
+    ck_assert_msg(strstr(e.message, "right after the init") != NULL, "%s", e.message);
+    wf_optimizer_free(&a);
+    wf_optimizer_free(&b);
+    wf_optimizer_free(&whole_sgd);
+    wf_optimizer_free(&whole_adam);
+    rig_close(&shared);
+    rig_close(&sgd);
+    rig_close(&adam);
+}
+END_TEST
+
+static bool none(void *ctx, const char *name, const wf_tensor *p)
+{
+    (void)ctx, (void)name, (void)p;
+    return false;
+}
+
+/* The state of one that leaves parameters out holds nothing of them, and is refused by one that does not. */
+START_TEST(left_out_parameters_have_no_state)
+{
+    bool matrices = true;
+    struct rig r = start("adamw");
+    struct wf_optimizer part, whole;
+    wf_error e = {0};
+    ck_ok(wf_adamw_init(&part, r.registry, error));
+    ck_ok(wf_adamw_init(&whole, r.registry, error));
+    ck_assert_int_eq(wf_optimizer_only(&part, none, NULL, &e), WF_ERR_ARGUMENT);
+    ck_assert_int_eq(wf_optimizer_only(&part, NULL, NULL, NULL), WF_ERR_ARGUMENT);
+    ck_assert(!part.part[0].parameter[0].skipped);
+    ck_ok(wf_optimizer_only(&part, wants, &matrices, error));
+    gradients(&r, 0, 7);
+    ck_ok(wf_optimizer_step(&part, error));
+    char path[] = "/tmp/weft-only-XXXXXX";
+    ck_assert_int_ge(mkstemp(path), 0);
+    for (int i = 0; i < 2; i++) {
+        wf_safetensors_writer *w = wf_safetensors_writer_new();
+        wf_optimizer_save(i ? &whole : &part, w, "o.");
+        ck_ok(wf_safetensors_commit(w, path, error));
+        e = (wf_error){0};
+        wf_safetensors *file = wf_safetensors_open(path, &e);
+        ck_assert(file && (wf_safetensors_find(file, "o.m.b") != NULL) == i && wf_safetensors_find(file, "o.m.w"));
+        ck_ok(wf_optimizer_load(i ? &whole : &part, file, "o.", error));
+        ck_assert_int_eq(wf_optimizer_load(i ? &part : &whole, file, "o.", &e), WF_ERR_FORMAT);
+        ck_assert_msg(strstr(e.message, i ? "unexpected" : "missing") && strstr(e.message, "o.m.b"), "%s", e.message);
+        wf_safetensors_close(file);
+    }
+    unlink(path);
+    wf_optimizer_free(&part);
+    wf_optimizer_free(&whole);
+    rig_close(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("groups", two_optimizers_share_a_registry, left_out_parameters_have_no_state, groups_change_what_is_asked, groups_are_checked,
+             two_registries_are_as_one, what_is_refused, without_memory, frozen_parameters_have_no_moments)

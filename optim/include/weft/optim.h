@@ -62,6 +62,7 @@ struct wf_optimizer_parameter {
     int64_t place; /* of its moments, elements; -1: none */
     bool wanted;   /* has moments, or shall have some */
     double factor[2];
+    bool skipped; /* another optimiser updates it: wf_optimizer_only */
 };
 struct wf_optimizer_part {
     wf_registry *registry;
@@ -141,6 +142,11 @@ WF_API wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter
     wf_optimizer_group_with(opt, pattern,                                                                                                  \
                             WF_GIVEN(struct wf_group_options, .weight_decay = WF_UNCHANGED, .lr_scale = WF_UNCHANGED, __VA_ARGS__), error)
 #endif
+/* Leaves parameters to other optimisers: of the registries that it has now, it updates only those for which match(ctx, name, parameter) is
+ * true, and its step uses up no other gradients. For matrices with one optimiser and the rest with another: each has all registries, one
+ * with a match of wf_ndim(parameter) >= 2, the other with its opposite; the gradients are clipped before the first of them steps. Called
+ * right after the init. WF_ERR_STATE after an update or a load; WF_ERR_ARGUMENT where no parameter matches; nothing has changed then. */
+WF_API wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, wf_error *error) WF_CHECKED;
 /* No weight decay for biases, gains and other vectors, whose other settings stay as they are. */
 WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 
