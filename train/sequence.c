@@ -16,7 +16,7 @@ struct sequence {
     struct wf_corpus corpus;
     struct wf_crops crops;
     struct wf_masking masking; /* encoders */
-    /* Of a micro-batch, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
+    /* Of a part, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
      */
     int32_t *ids, *targets, *places;
 };
@@ -65,12 +65,12 @@ static wf_status tell(struct trainer *t)
     return unknown_tell(t, "validation text", c->valid.unknown, c->valid.ids.count);
 }
 
-/* Micro-batch `micro` of a batch: its first row, and how many. */
-static int64_t rows_of(const struct trainer *t, int64_t micro, int64_t *first)
+/* Part `part` of a batch: its first row, and how many. */
+static int64_t rows_of(const struct trainer *t, int64_t part, int64_t *first)
 {
     int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
-    *first = batch * micro / parts;
-    return batch * (micro + 1) / parts - *first;
+    *first = batch * part / parts;
+    return batch * (part + 1) / parts - *first;
 }
 
 static void end(struct trainer *t)
@@ -89,25 +89,32 @@ static wf_status open_language(struct trainer *t, bool resuming)
 }
 
 /* A crop is a function of the step and its row: there is nothing to take. */
-static wf_status next_language(struct trainer *t)
+static wf_status next_language(void *trainer, int64_t step, double *weight, wf_error *error)
 {
-    t->step_tokens = t->config.training.batch * ((const struct sequence *)t->data)->crops.context;
+    const struct trainer *t = trainer;
+    (void)step, (void)error;
+    *weight = (double)(t->config.training.batch * ((const struct sequence *)t->data)->crops.context);
     return WF_OK;
 }
 
-static wf_tensor *forward_language(struct trainer *t, int64_t micro, wf_tensor **plain)
+static wf_tensor *loss_language(void *trainer, struct wf_fit_part *p)
 {
+    struct trainer *t = trainer;
     struct sequence *s = t->data;
-    int64_t context = s->crops.context, first, rows = rows_of(t, micro, &first);
-    wf_crops_fill(&s->crops, t->step, first, rows, s->ids, s->targets);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first, .exact = true);
-    return wf_model_loss(t->model, wf_ids(t->tape, s->ids, rows, context), wf_ids(t->tape, s->targets, rows, context),
-                         .label_smoothing = t->config.training.label_smoothing, .normalizer = (double)t->step_tokens, .plain = plain);
+    int64_t context = s->crops.context, first, rows = rows_of(t, p->part, &first);
+    wf_crops_fill(&s->crops, p->step, first, rows, s->ids, s->targets);
+    wf_tape_first_row(p->tape, (uint64_t)first);
+    return wf_model_loss(t->model, wf_ids(p->tape, s->ids, rows, context), wf_ids(p->tape, s->targets, rows, context),
+                         .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight, .plain = &p->shown);
 }
 
-static wf_status evaluate_language(struct trainer *t, struct wf_evaluation *out)
+static wf_status validate_language(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
-    return wf_model_evaluate(t->model, t->tape, ((struct sequence *)t->data)->corpus.valid.ids, t->valid_limit, out, t->error);
+    const struct trainer *t = trainer;
+    struct wf_evaluation e;
+    wf_status status = wf_model_evaluate(t->model, tape, ((struct sequence *)t->data)->corpus.valid.ids, t->valid_limit, &e, error);
+    value[LOSS] = e.loss;
+    return status;
 }
 
 static bool append(void *ctx, const char *text, int64_t length)
@@ -117,8 +124,10 @@ static bool append(void *ctx, const char *text, int64_t length)
 
 /* The validation text's beginning and how the model continues it. The draw is the same each time: what changes between two samples is the
  * model. */
-static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *error)
+static wf_status sample(void *trainer, wf_tape *tape, const char **out, wf_error *error)
 {
+    struct trainer *t = trainer;
+    struct wf_string *text = &t->sample;
     enum { PROMPT = 16, TOKENS = 128 };
     const struct wf_generation *g = &t->config.generation;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
@@ -127,18 +136,20 @@ static wf_status sample(struct trainer *t, struct wf_string *text, wf_error *err
     int32_t prompt[PROMPT];
     int64_t count = valid.count < PROMPT ? valid.count : PROMPT;
     wf_id_view_copy(valid, 0, count, prompt);
-    wf_status status = wf_generate_text(t->model, t->tokenizer, t->tape, prompt, count, &o, append, text, error);
+    wf_string_cut(text, 0);
+    wf_status status = wf_generate_text(t->model, t->tokenizer, tape, prompt, count, &o, append, text, error);
+    for (int64_t i = 0; i < text->length; i++) /* a byte of a byte-level vocabulary; C strings have no place for it */
+        text->data[i] = text->data[i] ? text->data[i] : ' ';
+    *out = text->data;
     return status == WF_OK && text->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a sample") : status;
 }
 
-const struct task language_task = {.size = sizeof(struct sequence),
-                                   .open = open_language,
-                                   .tell = tell,
-                                   .next = next_language,
-                                   .forward = forward_language,
-                                   .evaluate = evaluate_language,
-                                   .sample = sample,
-                                   .free = end};
+const struct task language_task = {
+    .size = sizeof(struct sequence),
+    .open = open_language,
+    .tell = tell,
+    .free = end,
+    .fit = {.name = "language", .next = next_language, .loss = loss_language, .validate = validate_language, .sample = sample}};
 
 /* --- encoders ------------------------------------------------------------------------------------------------------ */
 
@@ -170,46 +181,52 @@ static wf_status open_masked(struct trainer *t, bool resuming)
     return WF_OK;
 }
 
-/* The ids of a micro-batch and what is hidden in it. */
-static int64_t hide(const struct trainer *t, int64_t micro, int64_t *first, int64_t *rows)
+/* The ids of a part and what is hidden in it. */
+static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t *first, int64_t *rows)
 {
     struct sequence *s = t->data;
-    *rows = rows_of(t, micro, first);
-    wf_crops_fill(&s->crops, t->step, *first, *rows, s->ids, NULL);
-    return wf_masking_hide(&s->masking, t->step, *first, *rows, s->crops.context, s->ids, s->places, s->targets);
+    *rows = rows_of(t, part, first);
+    wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
+    return wf_masking_hide(&s->masking, step, *first, *rows, s->crops.context, s->ids, s->places, s->targets);
 }
 
 /* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
  * update. */
-static wf_status next_masked(struct trainer *t)
+static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
-    t->step_tokens = 0;
-    for (int64_t micro = 0, first, rows; micro < t->config.training.accumulate; micro++)
-        t->step_tokens += hide(t, micro, &first, &rows);
+    const struct trainer *t = trainer;
+    int64_t chosen = 0;
+    (void)error;
+    for (int64_t part = 0, first, rows; part < t->config.training.accumulate; part++)
+        chosen += hide(t, step, part, &first, &rows);
+    *weight = (double)chosen;
     return WF_OK;
 }
 
-static wf_tensor *forward_masked(struct trainer *t, int64_t micro, wf_tensor **plain)
+static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
 {
+    struct trainer *t = trainer;
     struct sequence *s = t->data;
-    int64_t first, rows, count = hide(t, micro, &first, &rows);
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .first_row = (uint64_t)first, .exact = true);
+    int64_t first, rows, count = hide(t, p->step, p->part, &first, &rows);
+    wf_tape_first_row(p->tape, (uint64_t)first);
     /* A batch without any has a loss of 0, and gradients. */
-    return wf_encoder_loss(t->model, wf_ids(t->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
-                           .label_smoothing = t->config.training.label_smoothing,
-                           .normalizer = t->step_tokens > 0 ? (double)t->step_tokens : 1, .plain = plain);
+    return wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
+                           .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,
+                           .plain = &p->shown);
 }
 
-static wf_status evaluate_masked(struct trainer *t, struct wf_evaluation *out)
+static wf_status validate_masked(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
+    const struct trainer *t = trainer;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
-    return wf_evaluate_masked(t->model, t->tokenizer, t->tape, valid, t->valid_limit, out, t->error);
+    struct wf_evaluation e;
+    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, tape, valid, t->valid_limit, &e, error);
+    value[LOSS] = e.loss;
+    return status;
 }
 
 const struct task masked_task = {.size = sizeof(struct sequence),
                                  .open = open_masked,
                                  .tell = tell,
-                                 .next = next_masked,
-                                 .forward = forward_masked,
-                                 .evaluate = evaluate_masked,
-                                 .free = end};
+                                 .free = end,
+                                 .fit = {.name = "masked", .next = next_masked, .loss = loss_masked, .validate = validate_masked}};

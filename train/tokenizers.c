@@ -120,7 +120,7 @@ static wf_status tell(struct trainer *t, const char *whose, int64_t asked, const
         return WF_OK;
     snprintf(text, sizeof text, "the %s has %s entries, not %s: the training text yields no more", whose, wf_text_count(entries, has),
              wf_text_count(asked, wanted));
-    return report(t, WF_EVENT_WARNING, 0, text);
+    return report(&t->fit, WF_EVENT_WARNING, text);
 }
 
 wf_status tokenizers_tell(struct trainer *t)
@@ -138,5 +138,5 @@ wf_status unknown_tell(struct trainer *t, const char *whose, int64_t unknown, in
     if (unknown == 0)
         return WF_OK;
     snprintf(text, sizeof text, "%s: %s", whose, wf_unknown_describe(unknown, tokens, some, sizeof some));
-    return report(t, WF_EVENT_WARNING, 0, text);
+    return report(&t->fit, WF_EVENT_WARNING, text);
 }

@@ -15,6 +15,7 @@ struct translation {
     wf_pair_batches *batches;
     struct wf_pairs pairs; /* of the update that is being made */
     int64_t epoch, index;  /* and its place */
+    int64_t step;          /* and the update; -1: none */
 };
 
 static wf_status check(const struct trainer *t)
@@ -62,6 +63,7 @@ static wf_status open(struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
     struct translation *d = t->data;
+    d->step = -1;
     if (check(t) || tokenizers_open(t, resuming))
         return t->error->code;
     const struct wf_training *c = &t->config.training;
@@ -110,62 +112,72 @@ static wf_status tell(struct trainer *t)
     return d->valid ? tell_one(t, "validation", d->valid) : WF_OK;
 }
 
-static wf_status next(struct trainer *t)
+static wf_status next(void *trainer, int64_t step, double *weight, wf_error *error)
 {
-    struct translation *d = t->data;
+    struct translation *d = ((struct trainer *)trainer)->data;
     wf_pair_batches_place(d->batches, &d->epoch, &d->index);
-    wf_status status = wf_pair_batches_next(d->batches, &d->pairs, t->error);
+    d->step = step;
+    wf_status status = wf_pair_batches_next(d->batches, &d->pairs, error);
     if (status != WF_OK)
         return status;
-    t->step_tokens = d->pairs.target_offsets[d->pairs.count] - d->pairs.target_offsets[0];
+    *weight = d->pairs.target_offsets[d->pairs.count] - d->pairs.target_offsets[0];
     return WF_OK;
 }
 
-static wf_tensor *forward(struct trainer *t, int64_t micro, wf_tensor **plain)
+static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
 {
+    struct trainer *t = trainer;
     struct translation *d = t->data;
     struct wf_pairs part = d->pairs;
-    if (t->config.training.accumulate > 1)
-        wf_pair_batches_part(d->batches, micro, t->config.training.accumulate, &part);
+    if (p->parts > 1)
+        wf_pair_batches_part(d->batches, p->part, p->parts, &part);
     if (part.count == 0)
         return NULL;
-    wf_tape_reset(t->tape, WF_TRAIN, .seed = t->options->seed, .step = (uint64_t)t->step, .exact = true);
-    return wf_pairs_loss(t->model, t->tape, &part, .label_smoothing = t->config.training.label_smoothing,
-                         .normalizer = (double)t->step_tokens, .plain = plain);
+    return wf_pairs_loss(t->model, p->tape, &part, .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight,
+                         .plain = &p->shown);
 }
 
-static wf_status evaluate(struct trainer *t, struct wf_evaluation *out)
+static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
+    struct trainer *t = trainer;
     struct translation *d = t->data;
-    return wf_evaluate_pairs(t->model, t->tape, d->valid, t->config.training.label_smoothing, t->valid_limit, out, t->error);
+    double smoothing = t->config.training.label_smoothing;
+    struct wf_evaluation e;
+    wf_status status = wf_evaluate_pairs(t->model, tape, d->valid, smoothing, t->valid_limit, &e, error);
+    value[LOSS] = e.loss;
+    if (smoothing > 0)
+        value[SMOOTHED] = e.smoothed;
+    return status;
 }
 
 /* --- the place in the data: of the next batch ---------------------------------------------------------------------- */
 
-static void put(const struct trainer *t, wf_safetensors_writer *w)
+static void put(void *trainer, int64_t step, wf_fit_state *state)
 {
-    const struct translation *d = t->data;
+    const struct translation *d = ((const struct trainer *)trainer)->data;
     int64_t epoch = d->epoch, index = d->index;
-    if (!t->dropped)
+    if (step != d->step)
         wf_pair_batches_place(d->batches, &epoch, &index);
-    state_put_number(w, "epoch", epoch);
-    state_put_number(w, "batch_index", index);
+    wf_fit_put_int(state, "epoch", epoch);
+    wf_fit_put_int(state, "batch_index", index);
 }
 
-static wf_status get(struct trainer *t, const wf_safetensors *file, const char *path)
+static wf_status get(void *trainer, int64_t step, const wf_fit_state *state, wf_error *error)
 {
+    struct trainer *t = trainer;
     struct translation *d = t->data;
     int64_t epoch = 0, index = 0;
-    if (state_get_number(file, path, "epoch", &epoch, t->error) || state_get_number(file, path, "batch_index", &index, t->error))
-        return t->error->code;
+    (void)step;
+    if (wf_fit_get_int(state, "epoch", &epoch, error) || wf_fit_get_int(state, "batch_index", &index, error))
+        return error->code;
     if (t->new_batches && index > 0) { /* there is no such place among the new ones */
         epoch++;
         index = 0;
-        wf_string_format(&t->change, "; epoch %lld begins", (long long)epoch + 1);
+        wf_string_format(&t->fit.change, "; epoch %lld begins", (long long)epoch + 1);
     }
-    if (wf_pair_batches_seek(d->batches, epoch, index, t->error))
-        wf_error_prefix(t->error, "%s", path);
-    return t->error->code;
+    if (wf_pair_batches_seek(d->batches, epoch, index, error))
+        wf_error_prefix(error, "%s", state->path);
+    return error->code;
 }
 
 static void end(struct trainer *t)
@@ -176,12 +188,9 @@ static void end(struct trainer *t)
     wf_bitext_close(d->valid);
 }
 
-const struct task translation_task = {.size = sizeof(struct translation),
-                                      .open = open,
-                                      .tell = tell,
-                                      .next = next,
-                                      .forward = forward,
-                                      .evaluate = evaluate,
-                                      .put = put,
-                                      .get = get,
-                                      .free = end};
+const struct task translation_task = {
+    .size = sizeof(struct translation),
+    .open = open,
+    .tell = tell,
+    .free = end,
+    .fit = {.name = "translation", .next = next, .loss = loss, .validate = validate, .put = put, .get = get}};

@@ -38,6 +38,7 @@
 #include <weft/run.h>
 #include <weft/translate.h>
 /* train */
+#include <weft/fit.h>
 #include <weft/train.h>
 /* report */
 #include <weft/attention_map.h>

@@ -12,22 +12,10 @@
 
 #include <weft/bitext.h>
 #include <weft/config.h>
+#include <weft/fit.h>
 
 WF_BEGIN_DECLS
 
-enum wf_event_kind {
-    WF_EVENT_PREPARE, /* progress of tokenizer training and encoding, a few times a second: text, done, total */
-    WF_EVENT_DATA,    /* translation: text has the numbers of training or validation pairs used and skipped, with the reasons */
-    WF_EVENT_CHANGE,  /* resume: text lists the settings that differ from now on */
-    WF_EVENT_START,   /* training begins: parameters, tokens, and for a resume the step that it resumes from */
-    WF_EVENT_STEP,    /* after each update */
-    WF_EVENT_VALID,   /* after a validation */
-    WF_EVENT_SAVE,    /* after a save */
-    WF_EVENT_WARNING, /* text: a warning, for example a resume on another instruction set */
-    WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
-    WF_EVENT_SAMPLE   /* after a validation of a language model: text is a sample, the beginning of the validation text continued by the
-                         model */
-};
 struct wf_event {
     enum wf_event_kind kind;
     int64_t step, steps; /* updates done, and in total */

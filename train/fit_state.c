@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* state.safetensors: everything that a resume needs to go on bit for bit. Tensors: model.NAME, the optimisers' (adam.m.NAME, adam.v.NAME,
+ * adam.updates.NAME, adam.step), the task's; the rest is in the file's map of strings. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/internal/run_folder.h>
+#include <weft/internal/runtime.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+#include <weft/runtime.h>
+
+#include "loop.h"
+
+#define FORMAT "3"
+
+void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    wf_safetensors_put_metadata(w, key, text);
+}
+
+static void put_double(wf_safetensors_writer *w, const char *key, double value)
+{
+    char text[WF_NUMBER_SIZE];
+    if (isfinite(value))
+        wf_safetensors_put_metadata(w, key, wf_text_double(value, text));
+}
+
+const char *registry_prefix(const struct fit *f, int registry, const char *before, char text[PREFIX])
+{
+    const char *name = f->o.registry[registry].name;
+    snprintf(text, PREFIX, "%s%s%s", before, name ? name : "", name ? "." : "");
+    return text;
+}
+
+static const char *optimizer_prefix(const struct fit *f, int optimizer, char text[PREFIX])
+{
+    const char *name = f->o.optimizer[optimizer].name;
+    snprintf(text, PREFIX, "%s.", name ? name : "optimizer");
+    return text;
+}
+
+/* The name of the metric that decides, where it is another than that of states which do not say it. */
+static const char *decides(const struct fit *f)
+{
+    return f->task.metrics > 0 ? f->task.metric[f->task.best].name : "loss";
+}
+
+static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
+{
+    const struct {
+        const char *key, *value;
+    } made[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}};
+    wf_safetensors_put_metadata(w, "format", FORMAT);
+    wf_safetensors_put_metadata(w, "weft", wf_version());
+    if (f->owner->any)
+        wf_safetensors_put_metadata(w, "task", f->task.name);
+    state_put_number(w, "step", f->step);
+    state_put_number(w, "seed", (int64_t)f->o.seed);
+    state_put_number(w, "stale", f->stale);
+    if (f->owes_validation)
+        state_put_number(w, "owes_validation", 1);
+    if (strcmp(decides(f), "loss") != 0)
+        wf_safetensors_put_metadata(w, "best_by", decides(f));
+    put_double(w, "best", f->best);
+    put_double(w, "loss", f->loss[0]);
+    for (int i = 1; i < f->turns; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "loss.%d", i);
+        put_double(w, key, f->loss[i]);
+    }
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        wf_safetensors_put_metadata(w, made[i].key, made[i].value);
+}
+
+wf_status state_save(struct fit *f)
+{
+    char prefix[PREFIX], *path = wf_run_path(f->o.out, STATE_FILE, f->error);
+    if (!path)
+        return WF_ERR_MEMORY;
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    put_numbers(f, w);
+    f->owner->put(f, w);
+    /* The place of the next batch; after an update that was dropped, that of its batch. */
+    if (f->task.put)
+        f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
+    for (int i = 0; i < f->o.registries; i++)
+        wf_registry_save(f->o.registry[i].registry, w, registry_prefix(f, i, "model.", prefix));
+    for (int i = 0; i < f->o.optimizers; i++)
+        wf_optimizer_save(f->o.optimizer[i].optimizer, w, optimizer_prefix(f, i, prefix));
+    if (f->error->code)
+        wf_safetensors_discard(w);
+    else
+        f->saved = wf_safetensors_commit(w, path, f->error) == WF_OK;
+    wf_free(path);
+    if (f->saved)
+        f->on_disk = f->step;
+    return f->error->code;
+}
+
+/* --- the task's place ---------------------------------------------------------------------------------------------- */
+
+static const char *full_name(const wf_fit_state *state, const char *name, char text[256])
+{
+    snprintf(text, 256, "%s%s", state->prefix, name);
+    return text;
+}
+
+void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value)
+{
+    char key[256];
+    state_put_number(state->writer, full_name(state, name, key), value);
+}
+
+void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array)
+{
+    char key[256];
+    wf_safetensors_put(state->writer, full_name(state, name, key), array);
+}
+
+wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error)
+{
+    char key[256];
+    return state_get_number(state->file, state->path, full_name(state, name, key), value, error);
+}
+
+wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, wf_dtype dtype, void *out, int64_t count, wf_error *error)
+{
+    char key[256];
+    return wf_safetensors_read(state->file, full_name(state, name, key), dtype, out, count, error);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error)
+{
+    const char *text = wf_safetensors_metadata(file, key);
+    char *end = NULL;
+    if (text)
+        *out = strtoll(text, &end, 10);
+    if (!text || end == text || *end)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the state has no valid '%s': it is not the state of a Weft run", path, key);
+    return WF_OK;
+}
+
+static wf_status get_double(const wf_safetensors *file, const char *path, const char *key, double *out, wf_error *error)
+{
+    const char *text = wf_safetensors_metadata(file, key);
+    *out = NAN;
+    if (text && !wf_text_to_double(text, out))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: '%s' is not a number", path, key);
+    return WF_OK;
+}
+
+void state_close(struct state *s)
+{
+    wf_safetensors_close(s->file);
+    wf_free(s->path);
+}
+
+wf_status state_open(struct state *s, const char *folder, wf_error *error)
+{
+    *s = (struct state){.path = wf_run_path(folder, STATE_FILE, error)};
+    if (!s->path || !(s->file = wf_safetensors_open(s->path, error)))
+        return error->code;
+    const char *format = wf_safetensors_metadata(s->file, "format");
+    if (format && (strcmp(format, FORMAT) == 0 || strcmp(format, "2") == 0)) /* 2: adam.steps by index, which wf_optimizer_load reads */
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the state's format is %s, this program reads %s", s->path, format ? format : "unknown",
+                        FORMAT);
+}
+
+/* The models of the zoo compare their configuration. */
+static wf_status same_task(struct fit *f, const struct state *s)
+{
+    const char *was = wf_safetensors_metadata(s->file, "task"), *model = wf_safetensors_metadata(s->file, "model");
+    if (!f->owner->any || (was && strcmp(was, f->task.name) == 0))
+        return WF_OK;
+    return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s is of the training '%s', not of '%s': choose another folder", s->path,
+                        was     ? was
+                        : model ? model
+                                : "of another program",
+                        f->task.name);
+}
+
+/* The bits go on as they were only with the same kernels. */
+static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
+{
+    const struct {
+        const char *key, *now;
+    } part[] = {{"isa", wf_isa()}, {"blas", wf_blas()}, {"gemm", wf_gemm_mode()}, {"weft", wf_version()}};
+    for (int i = 0; i < 4 && !f->error->code; i++) {
+        const char *was = wf_safetensors_metadata(file, part[i].key);
+        char text[256];
+        if (was && strcmp(was, part[i].now) == 0)
+            continue;
+        snprintf(text, sizeof text,
+                 "the run was made with %s %s and resumes with %s: the results may differ slightly from an uninterrupted run", part[i].key,
+                 was ? was : "unknown", part[i].now);
+        report(f, WF_EVENT_WARNING, text);
+    }
+    return f->error->code;
+}
+
+static wf_status get_losses(struct fit *f, const struct state *s)
+{
+    if (get_double(s->file, s->path, "best", &f->best, f->error) || get_double(s->file, s->path, "loss", &f->loss[0], f->error))
+        return f->error->code;
+    for (int i = 1; i < f->turns; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "loss.%d", i);
+        if (get_double(s->file, s->path, key, &f->loss[i], f->error))
+            return f->error->code;
+    }
+    return WF_OK;
+}
+
+/* Weights, moments, and the task's place. */
+static wf_status get_tensors(struct fit *f, const struct state *s)
+{
+    char prefix[PREFIX];
+    for (int i = 0; i < f->o.registries; i++)
+        if (wf_registry_load(f->o.registry[i].registry, s->file, registry_prefix(f, i, "model.", prefix), f->error)) {
+            wf_error_prefix(f->error, "%s", s->path);
+            return f->error->code;
+        }
+    wf_error why = {0};
+    const wf_fit_state state = {.prefix = f->owner->state_prefix, .path = s->path, .file = s->file};
+    wf_status status = f->task.get ? f->task.get(f->o.ctx, f->step, &state, &why) : WF_OK;
+    if (status != WF_OK)
+        return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's get failed without a message");
+    for (int i = 0; i < f->o.optimizers; i++)
+        if (wf_optimizer_load(f->o.optimizer[i].optimizer, s->file, optimizer_prefix(f, i, prefix), f->error))
+            return f->error->code;
+    return WF_OK;
+}
+
+static wf_status load(struct fit *f, const struct state *s)
+{
+    if (same_task(f, s) || f->owner->get(f, s->file, s->path) || state_get_number(s->file, s->path, "step", &f->step, f->error) ||
+        state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s))
+        return f->error->code;
+    const char *by = wf_safetensors_metadata(s->file, "best_by");
+    if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0)
+        f->new_validation = true;
+    if (f->new_validation) { /* the best was of another part of the text, or of another metric */
+        f->best = NAN;
+        f->stale = 0;
+    }
+    if (f->step > f->o.steps)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                            "%s has trained %" PRId64 " step%s already, more than --steps %" PRId64 ": give a higher number", f->o.out,
+                            f->step, f->step == 1 ? "" : "s", f->o.steps);
+    if (f->step < 0 || f->stale < 0)
+        return wf_error_set(f->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " are out of range", s->path, f->step,
+                            f->stale);
+    if (get_tensors(f, s))
+        return f->error->code;
+    f->owes_validation = f->task.validate && wf_safetensors_metadata(s->file, "owes_validation");
+    f->on_disk = f->step;
+    f->saved = true;
+    return warn_of_change(f, s->file);
+}
+
+wf_status state_load(struct fit *f)
+{
+    struct state s;
+    if (state_open(&s, f->o.out, f->error) == WF_OK && load(f, &s) != WF_OK)
+        f->step = 0; /* nothing of the run was taken over */
+    state_close(&s);
+    return f->error->code;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Any training: the caller brings data and a loss, wf_fit brings the loop: gradient accumulation, clipping, learning rates, validation,
+ * the best weights, early stop, checkpoints, metrics, Ctrl-C, and a resume to the same bytes.
+ *
+ *   static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+ *   {
+ *       struct digits *d = ctx;
+ *       wf_tensor *logits = digits_forward(d, p->tape, p->step, p->part);
+ *       return wf_cross_entropy(logits, digits_labels(d, p->tape), .normalizer = p->weight);
+ *   }
+ *   ...
+ *   const struct wf_task task = {WF_TASK_ABI, .name = "digits", .next = next, .loss = loss};
+ *   const struct wf_fit_options options = {.out = "runs/digits", .steps = 1000, .resume = true, .ctx = &d,
+ *                                          .registry = &(struct wf_fit_registry){.registry = registry}, .registries = 1,
+ *                                          .optimizer = &(struct wf_fit_optimizer){.optimizer = &adam}, .optimizers = 1};
+ *   if (wf_fit(&task, &options, NULL, &error) != WF_OK) ...
+ *
+ * Files: every file of the run's folder is written under a temporary name, synced and renamed. A save is complete once state.safetensors is
+ * renamed: it holds the weights of all registries, the optimisers' moments, the step, the task's place in its data, the best value and
+ * patience. model.safetensors follows it, then checkpoints/step-00000100.safetensors; best.safetensors has the weights of the best
+ * validation. docs/files.md describes them, and each line of metrics.jsonl. After a crash at most the updates since the last save are lost,
+ * and the resumed training gives the same bytes as an uninterrupted one. */
+#ifndef WEFT_FIT_H
+#define WEFT_FIT_H
+
+#include <weft/optim.h>
+#include <weft/registry.h>
+
+WF_BEGIN_DECLS
+
+enum wf_event_kind {
+    WF_EVENT_PREPARE, /* wf_train: progress of tokenizer training and encoding, a few times a second: text, done, total */
+    WF_EVENT_DATA,    /* wf_train, translation: text has the numbers of training or validation pairs used and skipped, with the reasons */
+    WF_EVENT_CHANGE,  /* resume: text lists the settings that differ from now on */
+    WF_EVENT_START,   /* training begins: parameters, and for a resume the step that it resumes from */
+    WF_EVENT_STEP,    /* after each update */
+    WF_EVENT_VALID,   /* after a validation */
+    WF_EVENT_SAVE,    /* after a save */
+    WF_EVENT_WARNING, /* text: a warning, for example a resume on another instruction set */
+    WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
+    WF_EVENT_SAMPLE   /* after a validation, where the task has samples: text is one. wf_train: of a language model, the beginning of the
+                         validation text continued by the model */
+};
+
+/* --- the task ------------------------------------------------------------------------------------------------------ */
+
+enum { WF_FIT_TURNS = 8, WF_FIT_REPORTS = 8, WF_FIT_METRICS = 16, WF_FIT_OPTIMIZERS = 16, WF_FIT_REGISTRIES = 16 }; /* at most */
+
+/* A part of an update whose loss is wanted. */
+struct wf_fit_part {
+    wf_tape *tape;       /* reset, WF_TRAIN */
+    int64_t step;        /* updates done before this one: 0, 1, 2, ... */
+    int turn;            /* 0, but for a task with several turns */
+    int64_t part, parts; /* part 0 .. parts-1 of the batch; parts is .accumulate of the options */
+    double weight;       /* of the whole batch, as `next` gave it: what the loss of each part is divided by */
+    /* May be set by `loss`, scalars that are divided by the weight too: */
+    wf_tensor *shown;                  /* what is logged as the loss instead of what is minimised: without label smoothing, penalties */
+    wf_tensor *report[WF_FIT_REPORTS]; /* other numbers of the update, in the order of the task's `reports` */
+};
+/* A number that a validation measures. */
+struct wf_metric {
+    const char *name; /* "loss", "accuracy" */
+    bool higher;      /* a higher value is better */
+    const char *tag;  /* its name in metrics.jsonl and TensorBoard; NULL: NAME/valid */
+};
+typedef struct wf_fit_state wf_fit_state;
+
+/* What is trained. All functions get .ctx of the options. A callback that fails returns a status with a message in *error; of a pass that
+ * failed, return wf_tape_status(tape, error). Zero is the default of each member. */
+struct wf_task {
+    size_t abi;       /* WF_TASK_ABI */
+    const char *name; /* of the training; the state keeps it, and a resume compares it */
+    const char *unit; /* what a batch's weight counts, in the plural: "tokens", "images"; NULL: "rows" */
+    /* Several turns within an update, each with its losses and its optimisers, one after the other, as a GAN has: the names of the turns
+     * end with NULL. NULL: one turn. An update whose second turn has begun is finished before a cancellation counts. */
+    const char *const *turns;
+    const char *const *reports; /* names of the numbers in wf_fit_part.report, ends with NULL; logged as NAME/train */
+    /* What `validate` measures. metric[best] decides what is best, what patience counts, and when best.safetensors is written. */
+    const struct wf_metric *metric;
+    int metrics, best;
+
+    /* Chooses the batch of update `step` (0, 1, ...) and says its weight: what the parts' losses are divided by, such as its rows or its
+     * predicted tokens; finite, not negative, and known before any forward. A batch that is a function of `step` needs no more for a
+     * resume; else see `put`. Not called again for an update that is repeated. */
+    wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
+    /* The forward of one part of that batch -> the loss [], divided by part->weight, so that the parts' losses add up to the batch's:
+     * wf_cross_entropy(..., .normalizer = part->weight). NULL: an empty part. May be called again for a part, and gives the same then.
+     *
+     * wf_fit has reset the tape with the seed and the step, so that dropout is the same after a resume. Each part draws other masks; with
+     * wf_tape_first_row(part->tape, ROW), the number of the part's first row in the batch, parts have the masks of the whole batch. */
+    wf_tensor *(*loss)(void *ctx, struct wf_fit_part *part);
+    /* Fills value[metrics], which are NaN before; one that stays NaN was not measured now, which metric[best] must be. Resets the tape as
+     * it needs (WF_INFER). NULL: no validation. */
+    wf_status (*validate)(void *ctx, wf_tape *tape, double *value, wf_error *error);
+    /* A text that the model makes now, for people to look at; it stays valid until the next call. The same weights should give the same.
+     * NULL: none. */
+    wf_status (*sample)(void *ctx, wf_tape *tape, const char **text, wf_error *error);
+    /* The place in the data, for tasks whose batches depend on more than the step: put saves, and get restores, what next(step) needs to
+     * give the batch that it would have given. If an update is cancelled, `step` is that of the last `next`: then the place is that before
+     * it. Both NULL: nothing. */
+    void (*put)(void *ctx, int64_t step, wf_fit_state *state);
+    wf_status (*get)(void *ctx, int64_t step, const wf_fit_state *state, wf_error *error);
+};
+#define WF_TASK_ABI sizeof(struct wf_task)
+
+/* For put and get. Names are the task's own. An array is read when the state is written, shortly after put; get copies `count` elements as
+ * wf_safetensors_read does. What is missing is WF_ERR_FORMAT. */
+WF_API void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value);
+WF_API void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array);
+WF_API wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error) WF_CHECKED;
+WF_API wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, wf_dtype dtype, void *out, int64_t count,
+                                  wf_error *error) WF_CHECKED;
+
+/* --- the training -------------------------------------------------------------------------------------------------- */
+
+/* A registry, built or loaded, whose weights are saved. Its parameters are called NAME.PARAMETER in the run's files. */
+struct wf_fit_registry {
+    const char *name; /* NULL: parameters have their own names; for a single registry */
+    wf_registry *registry;
+};
+/* An optimiser of registries that are listed, initialised with wf_adamw_init or the like. Several may share a turn: each then updates
+ * registries, or parameters (wf_optimizer_only), of its own. */
+struct wf_fit_optimizer {
+    const char *name; /* its moments are NAME.* in the state; NULL: "optimizer", for a single one. Not "model", not "task" */
+    struct wf_optimizer *optimizer;
+    int turn; /* the turn after whose losses it steps */
+    struct wf_schedule
+        schedule; /* its learning rate; .steps 0: those of the training. .peak 0: optimizer->lr stays as the program sets it */
+};
+
+/* A number of a line of metrics.jsonl. */
+struct wf_fit_number {
+    const char *tag;
+    double value;
+};
+struct wf_fit_event {
+    enum wf_event_kind kind;
+    int64_t step, steps; /* updates done, and in total */
+    double loss;         /* of the last update, as logged: of turn 0; NaN before the first. losses: of each turn */
+    const double *losses;
+    const double *value; /* [metrics] of the last validation; NaN: none */
+    double best;         /* the best value so far of the metric that decides; NaN before the first */
+    bool improved;       /* WF_EVENT_VALID: this validation's is the best */
+    double lr;           /* of the first optimiser, in the last update */
+    double grad_norm;    /* of turn 0, before clipping */
+    double per_second;   /* WF_EVENT_STEP: weight per second; else 0 */
+    int64_t parameters;  /* of all registries */
+    double seconds;      /* since wf_fit was called */
+    const char *text;    /* may be NULL */
+    /* What metrics.jsonl says of this event, by the names that it has there: WF_EVENT_STEP, WF_EVENT_VALID. */
+    const struct wf_fit_number *number;
+    int numbers;
+};
+
+struct wf_fit_options {
+    const char *out; /* the run's folder; created if it does not exist */
+    const struct wf_fit_registry *registry;
+    int registries;
+    const struct wf_fit_optimizer *optimizer;
+    int optimizers;
+    int64_t steps;      /* updates in total, also of a resumed run */
+    int64_t accumulate; /* parts of a batch; 0: 1 */
+    double clip;        /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
+    /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule. NULL: the schedules. */
+    double (*rate)(void *ctx, int optimizer, int64_t step);
+    int64_t save_every, valid_every; /* updates; 0: only at the end */
+    int64_t log_every;               /* updates between two lines of metrics.jsonl; 0: 10. The first and the last have one always */
+    int64_t keep;                    /* number of latest checkpoints kept; 0: none */
+    int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
+    int64_t patience;                /* stops after this many validations without improvement; 0: never */
+    uint64_t seed;                   /* of dropout; a resume must have the same */
+    bool resume;                     /* resumes the run in `out`; without a run there, starts a new one with a warning */
+    /* Settings of the program, as "width=64 data=digits.bin", separated by blanks, which the state keeps. On a resume a difference in
+     * `settings` is reported with WF_EVENT_CHANGE; one in `fixed`, for what the weights and the data depend on, is refused by name. */
+    const char *settings, *fixed;
+    void (*event)(void *ctx, const struct wf_fit_event *event); /* may be NULL */
+    /* Called before each op of an update or a validation. If it returns true, the unfinished update is dropped, the state after the last
+     * finished one is saved, and wf_fit returns WF_ERR_CANCELLED. Must be cheap: it may read a flag that a signal handler sets. May be
+     * NULL. */
+    bool (*cancelled)(void *ctx);
+    void *ctx; /* for all functions of the options and the task */
+};
+struct wf_fit_result {
+    int64_t step;      /* updates done */
+    double loss, best; /* as in wf_fit_event; NaN if there is none */
+    double value[WF_FIT_METRICS];
+};
+/* Trains until `steps` updates are done. *result (may be NULL) is also set after an error. Nothing of the caller's is freed; the registries
+ * and the optimisers have the state of the last update.
+ *
+ * WF_ERR_ARGUMENT: a member of the task or the options that is missing or out of its range, by name; on a resume another task, seed,
+ * `fixed`, or fewer steps than are done. WF_ERR_STATE: a registry that is not built. WF_ERR_EXISTS: `out` holds a run's state and .resume
+ * is not set. WF_ERR_BUSY: another process trains in the folder. WF_ERR_FORMAT: the state is damaged, or of other parameters.
+ * WF_ERR_NUMERIC: a loss, gradient or weight that is not finite: the message names the step and the first tensor that is not finite (found
+ * by repeating the update with checks), and nothing of that update is saved. WF_ERR_CANCELLED: see .cancelled. */
+WF_API wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result,
+                        wf_error *error) WF_CHECKED;
+
+WF_END_DECLS
+
+#endif

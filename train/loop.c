@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* The training loop: from the folder to the end. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/internal/run_folder.h>
+#include <weft/internal/runtime.h>
+#include <weft/memory.h>
+
+#include "loop.h"
+
+/* --- getting ready ------------------------------------------------------------------------------------------------- */
+
+void fit_init(struct fit *f, wf_error *error)
+{
+    f->error = error;
+    f->on_disk = -1;
+    f->best = f->per_second = NAN;
+    for (int i = 0; i < WF_FIT_TURNS; i++)
+        f->loss[i] = f->minimized[i] = NAN;
+    for (int i = 0; i < WF_FIT_REPORTS; i++)
+        f->report[i] = NAN;
+    for (int i = 0; i < WF_FIT_METRICS; i++)
+        f->value[i] = NAN;
+    clock_gettime(CLOCK_MONOTONIC, &f->start);
+}
+
+bool fit_cancelled(void *fit)
+{
+    const struct fit *f = fit;
+    return !f->committed && f->o.cancelled && f->o.cancelled(f->o.ctx);
+}
+
+bool fit_resumes(const struct fit *f)
+{
+    return wf_run_has(f->o.out, STATE_FILE);
+}
+
+static wf_status sweep(struct fit *f, const char *folder)
+{
+    char *path = wf_run_path(f->o.out, folder, f->error);
+    if (path && wf_folder_exists(path))
+        (void)!wf_file_sweep(path, NULL, f->error);
+    wf_free(path);
+    return f->error->code;
+}
+
+static wf_status nothing_to_resume(struct fit *f)
+{
+    char text[600];
+    snprintf(text, sizeof text, "nothing to resume in %.500s: starting a new run", f->o.out);
+    return report(f, WF_EVENT_WARNING, text);
+}
+
+wf_status fit_enter(struct fit *f)
+{
+    const char *out = f->o.out;
+    char *path = wf_folder_make(out, f->error) == WF_OK ? wf_run_path(out, ".weft-lock", f->error) : NULL;
+    f->lock = path ? wf_lock_take(path, f->error) : NULL;
+    wf_free(path);
+    if (f->error->code == WF_ERR_BUSY)
+        wf_error_prefix(f->error, "%s is being trained by another process", out);
+    if (f->lock && fit_resumes(f) && !f->o.resume)
+        return wf_error_set(f->error, WF_ERR_EXISTS, "%s holds a run already: add --resume to continue it, or choose another --out", out);
+    if (f->error->code || sweep(f, "") || sweep(f, NEW_FILES) || sweep(f, "checkpoints"))
+        return f->error->code;
+    return f->o.resume && !fit_resumes(f) ? nothing_to_resume(f) : WF_OK;
+}
+
+wf_status fit_prepare(struct fit *f)
+{
+    for (f->turns = 0; f->task.turns && f->task.turns[f->turns];)
+        f->turns++;
+    f->turns = f->turns > 0 ? f->turns : 1;
+    for (f->reports = 0; f->task.reports && f->task.reports[f->reports];)
+        f->reports++;
+    f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
+    f->o.log_every = f->o.log_every > 0 ? f->o.log_every : 10;
+    curves_of(f);
+    if (!f->tape && !(f->tape = wf_tape_new(f->error)))
+        return f->error->code;
+    wf_tape_cancel(f->tape, fit_cancelled, f);
+    return WF_OK;
+}
+
+wf_status fit_take(struct fit *f)
+{
+    return fit_resumes(f) ? state_load(f) : set_others_aside(f);
+}
+
+/* --- saves and validations ----------------------------------------------------------------------------------------- */
+
+static bool due(int64_t every, int64_t step)
+{
+    return every > 0 && step > 0 && step % every == 0;
+}
+
+/* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
+ * broken run are at the same steps as an unbroken one's. */
+static wf_status save(struct fit *f)
+{
+    bool whole = f->step >= f->o.steps || f->early || due(f->o.save_every, f->step);
+    if (refuse_bad_weights(f) || (!f->saved && state_save(f)) || weights_save(f, "model.safetensors") || (whole && checkpoint_save(f)))
+        return f->error->code;
+    return report(f, WF_EVENT_SAVE, NULL);
+}
+
+static wf_status measure(struct fit *f)
+{
+    wf_error why = {0};
+    double value[WF_FIT_METRICS];
+    for (int i = 0; i < WF_FIT_METRICS; i++)
+        value[i] = NAN;
+    wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
+    if (status != WF_OK) {
+        if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED)
+            status = WF_ERR_CANCELLED;
+        return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's validate failed without a message");
+    }
+    memcpy(f->value, value, sizeof value);
+    return WF_OK;
+}
+
+static wf_status validate(struct fit *f)
+{
+    f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
+    f->saved = false;          /* best and stale are part of the state */
+    if (refuse_bad_weights(f) || measure(f))
+        return f->error->code;
+    const struct wf_metric *by = &f->task.metric[f->task.best];
+    double value = f->value[f->task.best];
+    if (!isfinite(value))
+        return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the validation %s is %g, though all weights are finite; %s",
+                            f->step, by->name, value, numeric_advice(f));
+    f->improved = by->higher ? !(value <= f->best) : !(value >= f->best); /* the first, too: best is NaN before it */
+    f->stale = f->improved ? 0 : f->stale + 1;
+    if (f->improved)
+        f->best = value;
+    f->owes_validation = false;
+    f->early = f->o.patience > 0 && f->stale >= f->o.patience;
+    if ((f->improved && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL))
+        return f->error->code;
+    return report_sample(f);
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------------------ */
+
+static wf_status one_step(struct fit *f)
+{
+    struct timespec begin;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (fit_update(f))
+        return f->error->code;
+    f->per_second = f->weight / seconds_since(&begin);
+    if (report(f, WF_EVENT_STEP, NULL))
+        return f->error->code;
+    bool last = f->step >= f->o.steps;
+    if (f->task.validate && (last || due(f->o.valid_every, f->step)) && validate(f))
+        return f->error->code;
+    return !last && !f->early && due(f->o.save_every, f->step) ? save(f) : WF_OK;
+}
+
+static const char *stopped_early(const struct fit *f, char text[160])
+{
+    snprintf(text, 160, "stopped early: the validation %.64s no longer %s", f->task.metric[f->task.best].name,
+             f->task.metric[f->task.best].higher ? "rises" : "falls");
+    return text;
+}
+
+static wf_status loop(struct fit *f)
+{
+    int64_t steps = f->o.steps;
+    char text[160];
+    f->early = f->o.patience > 0 && f->stale >= f->o.patience;
+    wf_status status = f->owes_validation ? validate(f) : WF_OK;
+    while (status == WF_OK && f->step < steps && !f->early)
+        status = fit_cancelled(f) ? WF_ERR_CANCELLED : one_step(f);
+    if (status != WF_OK && status != WF_ERR_CANCELLED)
+        return status;
+    wf_error_clear(f->error);
+    if (save(f) || report(f, WF_EVENT_END,
+                          status == WF_ERR_CANCELLED ? "interrupted; --resume continues from here"
+                          : f->step >= steps         ? "trained to the end"
+                                                     : stopped_early(f, text)))
+        return f->error->code;
+    if (status == WF_ERR_CANCELLED)
+        wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; --resume continues from there", f->step, steps);
+    return status;
+}
+
+/* A run that can't be written, on a full disk say, is not lost. */
+static wf_status what_now(struct fit *f, wf_status status)
+{
+    if (status != WF_ERR_IO)
+        return status;
+    wf_error failure = *f->error;
+    wf_error_clear(f->error);
+    if (f->on_disk >= 0)
+        return wf_error_set(f->error, status, "%s; after fixing this, --resume continues from step %" PRId64, failure.message, f->on_disk);
+    return wf_error_set(f->error, status, "%s; fix this and start again: nothing has been saved yet", failure.message);
+}
+
+wf_status fit_begin(struct fit *f)
+{
+    bool resuming = f->on_disk >= 0;
+    if ((f->change.length && what_now(f, state_save(f))) || metrics_open(f, resuming) ||
+        (f->change.length && report(f, WF_EVENT_CHANGE, f->change.data)))
+        return f->error->code;
+    return WF_OK;
+}
+
+wf_status fit_run(struct fit *f)
+{
+    /* What was killed between the state and its checkpoint lacks the checkpoint. */
+    if (f->on_disk >= 0 && due(f->o.save_every, f->step) && !checkpoint_exists(f) && checkpoint_save(f))
+        return f->error->code;
+    return what_now(f, loop(f));
+}
+
+void fit_free(struct fit *f)
+{
+    metrics_close(f);
+    wf_tape_free(f->tape);
+    wf_lock_release(f->lock);
+    wf_string_free(&f->change);
+}
+
+/* --- wf_fit -------------------------------------------------------------------------------------------------------- */
+
+static void describe(const struct fit *f, wf_safetensors_writer *w)
+{
+    wf_safetensors_put_metadata(w, "format", "pt");
+    wf_safetensors_put_metadata(w, "task", f->task.name);
+}
+
+static void put(struct fit *f, wf_safetensors_writer *w)
+{
+    wf_safetensors_put_metadata(w, "settings", f->o.settings ? f->o.settings : "");
+    wf_safetensors_put_metadata(w, "fixed", f->o.fixed ? f->o.fixed : "");
+}
+
+static wf_status get(struct fit *f, const wf_safetensors *file, const char *path)
+{
+    const char *seed = wf_safetensors_metadata(file, "seed");
+    char now[32];
+    snprintf(now, sizeof now, "%" PRId64, (int64_t)f->o.seed);
+    if (seed && strcmp(seed, now) != 0)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%s was trained with seed %s, the resume asks for %" PRIu64, path, seed, f->o.seed);
+    return settings_compare(f, file, path);
+}
+
+static const struct fit_owner anybody = {true, put, get, describe, "task.", "minimized"};
+
+wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result, wf_error *error)
+{
+    wf_error failure = {0};
+    struct fit f = {.owner = &anybody};
+    fit_init(&f, &failure);
+    if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
+        memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
+        f.o = *options;
+        if (!fit_prepare(&f) && !fit_enter(&f) && !fit_take(&f) && !fit_begin(&f) && !report(&f, WF_EVENT_START, NULL))
+            fit_run(&f);
+    }
+    if (result) {
+        *result = (struct wf_fit_result){.step = f.step, .loss = f.loss[0], .best = f.best};
+        memcpy(result->value, f.value, sizeof f.value);
+    }
+    fit_free(&f);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
+}

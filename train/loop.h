@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the loop share: wf_fit, of which wf_train is made. */
+#ifndef WEFT_TRAIN_LOOP_H
+#define WEFT_TRAIN_LOOP_H
+
+#include <time.h>
+
+#include <weft/events.h>
+#include <weft/fit.h>
+#include <weft/internal/files.h>
+#include <weft/internal/jsonl.h>
+#include <weft/internal/string.h>
+
+/* What a number of a line is read from. */
+struct curve {
+    enum wf_event_kind kind;
+    char tag[96];
+    const double *value; /* one that is not finite is left out */
+};
+enum { CURVES = 3 * WF_FIT_TURNS + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
+
+/* A whole number of a line. */
+struct count {
+    const char *key;
+    int64_t value;
+};
+
+struct fit;
+/* What a caller inside this room adds to the files of a run. */
+struct fit_owner {
+    bool any; /* a task of any program, known by its name */
+    /* Into the state; the first error is f->error. And from it, before anything of the state is taken over. */
+    void (*put)(struct fit *f, wf_safetensors_writer *w);
+    wf_status (*get)(struct fit *f, const wf_safetensors *file, const char *path);
+    void (*describe)(const struct fit *f, wf_safetensors_writer *w); /* into every file of weights */
+    const char *state_prefix;                                        /* of the task's names in the state */
+    const char *minimized_tag;                                       /* of the loss that is minimised, where another is shown; NULL: none */
+};
+
+/* The first error wins: f->error->code is the status, and a function that fails has set it. Functions are therefore chained with ||, and
+ * the code is returned once. */
+struct fit {
+    struct wf_task task;
+    struct wf_fit_options o;
+    const struct fit_owner *owner;
+    wf_lock *lock;
+    wf_tape *tape;
+    wf_jsonl *metrics;
+    wf_events *events; /* NULL in a library without protobuf-c */
+    struct timespec start;
+    wf_error *error;
+    int turns, reports;
+    bool committed; /* an optimiser has changed weights for an update that is not finished: it is finished before it is cancelled */
+    struct curve curve[CURVES];
+    int curves;
+    struct wf_fit_number number[CURVES];
+    char best_tag[64]; /* what the decision is by, for messages */
+
+    /* of the last update and the last validation; NaN where there is none */
+    double loss[WF_FIT_TURNS], minimized[WF_FIT_TURNS], grad_norm[WF_FIT_TURNS]; /* before clipping */
+    double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
+    double weight, per_second;
+    bool improved, shows; /* shows: a part's loss is shown without what is minimised besides */
+
+    /* what a resume restores */
+    int64_t step;            /* updates done */
+    double best;             /* NaN: no validation yet */
+    int64_t stale;           /* validations since the best */
+    bool owes_validation;    /* that of this step was due and is not done */
+    struct wf_string change; /* what the resume changes, for people; empty: nothing */
+    bool new_validation;     /* the state's best value is of another text */
+    bool early;              /* patience has run out */
+    bool dropped;            /* the update after this step was begun and cancelled: the place in the data is that of its batch */
+    bool saved;              /* the state on disk is that of this step */
+    int64_t on_disk;         /* the step of the state on disk; -1: there is none */
+};
+
+/* loop.c, in this order: */
+void fit_init(struct fit *f, wf_error *error); /* f is zeroed */
+wf_status fit_enter(struct fit *f);            /* takes the folder; with .resume and without a state, a warning */
+bool fit_resumes(const struct fit *f);         /* whether the folder, which was entered, holds a state */
+wf_status fit_prepare(struct fit *f);          /* once task and options are complete and checked */
+wf_status fit_take(struct fit *f);             /* loads the state, or sets what the training would replace aside */
+wf_status fit_begin(struct fit *f);            /* what the resume changes is saved; opens the logs */
+wf_status fit_run(struct fit *f);              /* to the end */
+void fit_free(struct fit *f);
+bool fit_cancelled(void *fit); /* by the caller; never amid an update whose optimisers have begun */
+
+/* check.c */
+wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);
+
+/* update.c: one update, and what to say when a number goes bad. */
+wf_status fit_update(struct fit *f);
+/* Weights that are not finite replace nothing: not the state, and not what was best. */
+wf_status refuse_bad_weights(struct fit *f);
+const char *numeric_advice(const struct fit *f);
+
+/* fit_state.c: state.safetensors, which alone is enough to go on. */
+#define STATE_FILE "state.safetensors"
+struct wf_fit_state {
+    const char *prefix, *path;
+    wf_safetensors_writer *writer;
+    const wf_safetensors *file;
+};
+wf_status state_save(struct fit *f);
+wf_status state_load(struct fit *f);
+void state_put_number(wf_safetensors_writer *w, const char *key, int64_t value);
+wf_status state_get_number(const wf_safetensors *file, const char *path, const char *key, int64_t *out, wf_error *error);
+/* A state that is open for reading. */
+struct state {
+    char *path;
+    wf_safetensors *file;
+};
+wf_status state_open(struct state *s, const char *folder, wf_error *error);
+void state_close(struct state *s);
+
+/* settings.c: differences of .settings and .fixed from those of the state. */
+wf_status settings_compare(struct fit *f, const wf_safetensors *file, const char *path);
+
+/* files.c: the other files of the run. */
+wf_status weights_save(struct fit *f, const char *name);
+wf_status checkpoint_save(struct fit *f);    /* and drops those beyond `keep` */
+bool checkpoint_exists(const struct fit *f); /* that of this step */
+/* What a new training would replace gets another name, which a warning says. */
+wf_status set_others_aside(struct fit *f);
+/* `name`, a file or a folder of the run's, gets another name, where it is there (wf_file_set_aside); the warning says why. */
+#define NEW_FILES ".weft-new" /* a folder of the run's for files that are compared with those that are there */
+#define WOULD_REPLACE "the training would replace what is in its folder"
+wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why);
+/* How the names of a registry's parameters begin in a file of weights: "" or "NAME."; in the state after "model.". */
+enum { PREFIX = 96 };
+const char *registry_prefix(const struct fit *f, int registry, const char *before, char text[PREFIX]);
+
+/* metrics.c: a line of metrics.jsonl, its numbers in the event file, and a call of the user's event(). */
+wf_status metrics_open(struct fit *f, bool resuming);
+void metrics_close(struct fit *f);
+void curves_of(struct fit *f); /* which numbers there are, and their names */
+wf_status report(struct fit *f, enum wf_event_kind kind, const char *text);
+wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts);
+wf_status report_sample(struct fit *f); /* what the model makes now, where the task has samples */
+double seconds_since(const struct timespec *start);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* config.json and the tokenizers of a run. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <weft/internal/reason.h>
+#include <weft/memory.h>
+
+#include "trainer.h"
+
+/* They are written into a folder inside the run's, then compared with what is there. */
+static wf_status place(struct trainer *t, const char *folder, const char *name, const char *known)
+{
+    wf_status status = WF_OK;
+    char *from = wf_run_path(folder, name, t->error), *to = wf_run_path(t->options->out, name, t->error);
+    if (from && to && wf_file_exists(from)) {
+        if (!wf_file_same(from, to) && !(known && wf_file_same(known, to)))
+            status = set_aside(&t->fit, name, NULL, WOULD_REPLACE);
+        if (status == WF_OK && rename(from, to) != 0)
+            wf_error_set(t->error, WF_ERR_IO, "%s: cannot be replaced: %s", to, wf_reason(errno));
+    }
+    wf_free(from);
+    wf_free(to);
+    return t->error->code;
+}
+
+wf_status run_files_save(struct trainer *t, bool resuming)
+{
+    static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
+    enum { NAMES = sizeof names / sizeof *names };
+    struct wf_config was;
+    char *folder = wf_run_path(t->options->out, NEW_FILES, t->error),
+         *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
+         *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
+    bool fine = !t->error->code && wf_folder_make(folder, t->error) == WF_OK;
+    for (int i = 0; i < NAMES && fine; i++) { /* of a killed process */
+        char *path = wf_run_path(folder, names[i], t->error);
+        fine = path && wf_file_remove(path, t->error) == WF_OK;
+        wf_free(path);
+    }
+    fine = fine && wf_config_save(&t->config, config, t->error) == WF_OK &&
+           wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
+    /* A resume replaces the run's own configuration, not one that was edited. */
+    if (fine && resuming)
+        fine = wf_train_config(t->options->out, &was, NULL, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;
+    for (int i = 0; i < NAMES && fine; i++)
+        fine = place(t, folder, names[i], resuming && i == 0 ? known : NULL) == WF_OK;
+    if (fine) {
+        unlink(known);
+        rmdir(folder);
+    }
+    wf_free(folder);
+    wf_free(config);
+    wf_free(known);
+    return t->error->code;
+}

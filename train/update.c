@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* One update: batch, forwards, backwards, optimisers, turn by turn; and what to say when a number goes bad. */
+#include <inttypes.h>
+#include <math.h>
+
+#include <weft/internal/kernels.h>
+
+#include "loop.h"
+
+/* --- numbers that are not finite ----------------------------------------------------------------------------------- */
+
+/* The first parameter whose value, or gradient, is not finite, with its registry's name; NULL if all are fine. */
+static const char *first_bad(const struct fit *f, bool gradient, char text[], size_t size)
+{
+    for (int k = 0; k < f->o.registries; k++)
+        for (int i = 0; i < wf_registry_count(f->o.registry[k].registry); i++) {
+            const wf_tensor *p = wf_registry_at(f->o.registry[k].registry, i);
+            const struct wf_parameter_info *info = wf_parameter_info(p);
+            const wf_real *x = !gradient ? info->value.data : info->grads ? wf_grads_at(info->grads, p) : NULL;
+            char prefix[PREFIX];
+            if (!x || wf_kernel->find_nonfinite(wf_array_count(&info->value), x) < 0)
+                continue;
+            snprintf(text, size, "%s%s", registry_prefix(f, k, "", prefix), info->name);
+            return text;
+        }
+    return NULL;
+}
+
+/* What to do where numbers are not finite. */
+const char *numeric_advice(const struct fit *f)
+{
+    return f->on_disk >= 0 ? "this step was not saved; --resume with a lower lr, or with clip, continues from the last save"
+                           : "this step was not saved; lower lr, or set clip";
+}
+
+wf_status refuse_bad_weights(struct fit *f)
+{
+    char name[512];
+    if (!first_bad(f, false, name, sizeof name))
+        return WF_OK;
+    return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": the parameter %s is not finite after the update; %s", f->step, name,
+                        numeric_advice(f));
+}
+
+/* The loss of a part, on the tape; NULL: an empty part. */
+static wf_tensor *forward(struct fit *f, struct wf_fit_part *p, int turn, int64_t part)
+{
+    *p = (struct wf_fit_part){.tape = f->tape, .step = f->step, .turn = turn, .part = part, .parts = f->o.accumulate, .weight = f->weight};
+    /* Rows of different parts are different rows, also where the task does not number them. */
+    wf_tape_reset(f->tape, WF_TRAIN, .seed = f->o.seed, .step = (uint64_t)(f->step * f->turns + turn), .first_row = (uint64_t)part << 32,
+                  .exact = true);
+    return f->task.loss(f->o.ctx, p);
+}
+
+/* Runs the turn again with a look at every result, and names the first tensor that is not finite. The weights are as they were: no
+ * optimiser of this turn has stepped. */
+static wf_status explain(struct fit *f, int turn, const char *what)
+{
+    const char *advice = numeric_advice(f);
+    char name[512], gradient_name[512];
+    if (first_bad(f, false, name, sizeof name))
+        return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the parameter %s was bad before this step: %s",
+                            f->step + 1, what, name, advice);
+    const char *gradient = first_bad(f, true, gradient_name, sizeof gradient_name);
+    wf_tape_check_finite(f->tape, true);
+    for (int64_t part = 0; part < f->o.accumulate; part++) {
+        double value;
+        struct wf_fit_part p;
+        wf_tensor *loss = forward(f, &p, turn, part);
+        if (loss && wf_item(loss, &value) == WF_ERR_NUMERIC)
+            wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
+                         wf_tape_error(f->tape)->message, advice);
+    }
+    wf_tape_check_finite(f->tape, false);
+    return wf_error_set(f->error, WF_ERR_NUMERIC,
+                        "step %" PRId64 ": %s is not finite; the forward pass is, and the first bad gradient is that of %s: %s",
+                        f->step + 1, what, gradient ? gradient : "an inner tensor", advice);
+}
+
+/* What an op or the optimiser says, with the step. */
+static wf_status failed(struct fit *f, const wf_error *why)
+{
+    return wf_error_set(f->error, why->code != WF_OK ? why->code : WF_ERR_STATE, "step %" PRId64 ": %s", f->step + 1, why->message);
+}
+
+/* --- one update ---------------------------------------------------------------------------------------------------- */
+
+static wf_status take_batch(struct fit *f)
+{
+    wf_error why = {0};
+    double weight = 0;
+    wf_status status = f->task.next(f->o.ctx, f->step, &weight, &why);
+    if (status != WF_OK)
+        return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's next failed without a message");
+    if (!(weight >= 0 && isfinite(weight)))
+        return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                            "step %" PRId64 ": the task's next gave the batch a weight of %g: the number of its rows or tokens is wanted",
+                            f->step + 1, weight);
+    f->weight = weight;
+    return WF_OK;
+}
+
+/* Adds a scalar that `loss` has set to its sum. */
+static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
+{
+    double value = 0;
+    if (!x)
+        return WF_OK;
+    if (wf_item(x, &value))
+        return failed(f, wf_tape_error(f->tape));
+    *sum += value;
+    return WF_OK;
+}
+
+/* Losses and gradients of one part. */
+static wf_status run_part(struct fit *f, int turn, int64_t part)
+{
+    struct wf_fit_part p;
+    wf_tensor *loss = forward(f, &p, turn, part);
+    double shown = 0, minimized = 0;
+    if (!loss && wf_tape_error(f->tape)->code != WF_OK)
+        return failed(f, wf_tape_error(f->tape));
+    if (!loss)
+        return WF_OK;
+    if (wf_tape_of(loss) != f->tape)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT, "step %" PRId64 ": the task's loss is on another tape than part->tape", f->step + 1);
+    if (add(f, loss, &minimized) || add(f, p.shown ? p.shown : loss, &shown))
+        return f->error->code;
+    if (!isfinite(shown) || !isfinite(minimized))
+        return explain(f, turn, "the loss");
+    for (int i = 0; i < f->reports; i++)
+        if (add(f, p.report[i], &f->report[i]))
+            return f->error->code;
+    if (wf_backward(loss))
+        return failed(f, wf_tape_error(f->tape));
+    f->shows |= p.shown != NULL;
+    f->loss[turn] += shown;
+    f->minimized[turn] += minimized;
+    return WF_OK;
+}
+
+/* The gradients that the optimisers of a turn use: each once. */
+static int grads_of(const struct fit *f, int turn, wf_grads *grads[WF_FIT_REGISTRIES])
+{
+    int count = 0;
+    for (int k = 0; k < f->o.registries; k++) {
+        bool used = false;
+        for (int i = 0; i < f->o.optimizers && !used; i++)
+            for (int64_t j = 0; j < f->o.optimizer[i].optimizer->parts && f->o.optimizer[i].turn == turn; j++)
+                used |= f->o.optimizer[i].optimizer->part[j].registry == f->o.registry[k].registry;
+        if (used)
+            grads[count++] = wf_registry_grads(f->o.registry[k].registry);
+    }
+    return count;
+}
+
+static void set_rate(struct fit *f, int i)
+{
+    const struct wf_fit_optimizer *o = &f->o.optimizer[i];
+    struct wf_schedule schedule = o->schedule;
+    schedule.steps = schedule.steps > 0 ? schedule.steps : f->o.steps;
+    if (f->o.rate)
+        o->optimizer->lr = f->o.rate(f->o.ctx, i, f->step);
+    else if (schedule.peak > 0)
+        o->optimizer->lr = wf_schedule_lr(&schedule, f->step);
+    f->lr[i] = o->optimizer->lr;
+}
+
+/* Clipping, and the optimisers of a turn. */
+static wf_status step(struct fit *f, int turn)
+{
+    wf_grads *grads[WF_FIT_REGISTRIES];
+    int count = grads_of(f, turn, grads);
+    wf_error why = {0};
+    wf_status status = wf_clip_norm_of(grads, count, f->o.clip, &f->grad_norm[turn], &why);
+    for (int i = 0; i < f->o.optimizers && status == WF_OK; i++)
+        if (f->o.optimizer[i].turn == turn) {
+            set_rate(f, i);
+            status = wf_optimizer_step(f->o.optimizer[i].optimizer, &why);
+            f->committed = true;
+        }
+    if (status == WF_OK)
+        return WF_OK;
+    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm") : failed(f, &why);
+}
+
+static wf_status run_turn(struct fit *f, int turn)
+{
+    /* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
+    for (int k = 0; k < f->o.registries; k++)
+        if (wf_registry_grads(f->o.registry[k].registry))
+            wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
+    f->loss[turn] = f->minimized[turn] = 0;
+    f->shows = false;
+    for (int64_t part = 0; part < f->o.accumulate; part++)
+        if (run_part(f, turn, part))
+            return f->error->code;
+    if (!f->shows) /* it is the loss */
+        f->minimized[turn] = NAN;
+    return step(f, turn);
+}
+
+static wf_status run_turns(struct fit *f)
+{
+    for (int i = 0; i < f->reports; i++)
+        f->report[i] = 0;
+    for (int turn = 0; turn < f->turns; turn++)
+        if (run_turn(f, turn))
+            return f->error->code;
+    return WF_OK;
+}
+
+wf_status fit_update(struct fit *f)
+{
+    f->dropped = true; /* unless it comes to its end */
+    if (take_batch(f))
+        return f->error->code;
+    double loss[WF_FIT_TURNS];
+    for (int i = 0; i < f->turns; i++)
+        loss[i] = f->loss[i];
+    wf_status status = run_turns(f);
+    f->committed = false;
+    for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */
+        f->loss[i] = loss[i];
+    if (status != WF_OK)
+        return status;
+    f->step++;
+    f->dropped = f->saved = false;
+    return WF_OK;
+}
