@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* What wf_fit refuses, by name: tasks and options that can't be, runs of others; and numbers that go bad. */
+#include "stranger.h"
+
+static wf_error refusal;
+static const char *refused(const struct wf_task *task, const struct wf_fit_options *o, wf_status code)
+{
+    struct wf_fit_result result;
+    refusal = (wf_error){0};
+    ck_assert_msg(wf_fit(task, o, &result, &refusal) == code && result.step == 0, "%s: %s", wf_status_name(refusal.code), refusal.message);
+    return refusal.message;
+}
+#define ck_says(message, text) ck_assert_msg(strstr(message, text) != NULL, "'%s' is missing in: %s", text, message)
+
+START_TEST(tasks_are_checked)
+{
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    ck_says(refused(NULL, &o, WF_ERR_ARGUMENT), "the task is NULL");
+    ck_says(refused(&vit_task, NULL, WF_ERR_ARGUMENT), "the options are NULL");
+    ck_assert_int_eq(wf_fit(NULL, NULL, NULL, NULL), WF_ERR_ARGUMENT);
+    static const char *const twice[] = {"one", "one", NULL}, *const blank[] = {"a b", NULL};
+    static const struct wf_metric same[] = {{"loss"}, {"loss"}};
+    const struct {
+        size_t at; /* the member that is set */
+        size_t bytes;
+        const void *value;
+        const char *says;
+    } bad[] = {
+#define MEMBER(member, type, ...) offsetof(struct wf_task, member), sizeof(type), &(type){__VA_ARGS__}
+        {MEMBER(abi, size_t, 0), "set .abi = WF_TASK_ABI"},
+        {MEMBER(abi, size_t, sizeof(struct wf_task) + 8), "set .abi = WF_TASK_ABI"},
+        {MEMBER(name, const char *, NULL), "task 0 is called NULL"},
+        {MEMBER(name, const char *, "a.b"), "without blanks, dots"},
+        {MEMBER(name, const char *, "\xff"), "\\xff"},
+        {MEMBER(unit, const char *, "per second"), "unit 0 is called \"per second\""},
+        {MEMBER(next, void *, NULL), "the task has no next"},
+        {MEMBER(loss, void *, NULL), "the task has no loss"},
+        {MEMBER(metrics, int, 0), "a validate and 0 metrics"},
+        {MEMBER(metric, void *, NULL), "metrics at NULL"},
+        {MEMBER(metrics, int, 1000), "1000 metrics"},
+        {MEMBER(metric, const struct wf_metric *, same), "two metrics are called 'loss'"},
+        {MEMBER(best, int, 2), "best is 2, not in 0 to 1"},
+        {MEMBER(best, int, -1), "best is -1"},
+        {MEMBER(turns, const char *const *, twice), "two turns 'one'"},
+        {MEMBER(reports, const char *const *, blank), "reports 0 is called \"a b\""},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct wf_task task = vit_task;
+        memcpy((char *)&task + bad[i].at, bad[i].value, bad[i].bytes);
+        ck_says(refused(&task, &o, WF_ERR_ARGUMENT), bad[i].says);
+    }
+    ck_assert(!wf_file_exists(in_folder("run/.weft-lock")) && !wf_folder_exists(in_folder("run"))); /* nothing was begun */
+    study_close(s);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    struct study *s = study_open(0), *other = study_open(0);
+    wf_registry *unbuilt = wf_registry_new(NULL);
+    struct wf_optimizer none = {0};
+    const struct wf_fit_options good = study_options(s, in_folder("run"));
+    const struct wf_fit_registry r = {"body", s->body}, h = {"head", s->head};
+    const struct wf_fit_optimizer a = {"adam", &s->adam}, g = {"sgd", &s->sgd};
+    struct wf_fit_registry registry[2] = {r, h};
+    struct wf_fit_optimizer optimizer[2] = {a, g};
+    struct wf_fit_options o = good;
+#define REFUSED(change, says)                                                                                                              \
+    do {                                                                                                                                   \
+        registry[0] = r, registry[1] = h, optimizer[0] = a, optimizer[1] = g;                                                              \
+        o = good, o.registry = registry, o.optimizer = optimizer;                                                                          \
+        change;                                                                                                                            \
+        ck_says(refused(&vit_task, &o, WF_ERR_ARGUMENT), says);                                                                            \
+    } while (0)
+    REFUSED(o.out = NULL, "give .out");
+    REFUSED(o.out = "", "give .out");
+    REFUSED(o.steps = 0, "steps is 0");
+    REFUSED(o.steps = -5, "steps is -5");
+    REFUSED(o.accumulate = -1, "accumulate is -1");
+    REFUSED(o.keep = -1, "keep is -1");
+    REFUSED(o.clip = -1, "clip is -1");
+    REFUSED(o.clip = NAN, "clip is nan");
+    REFUSED(o.patience = 2; o.valid_every = 0, "patience=2 counts validations");
+    REFUSED(o.registries = 0, "there is no registry");
+    REFUSED(o.registry = NULL, "there is no registry");
+    REFUSED(o.registries = 1000, "registries is 1000");
+    REFUSED(registry[1].registry = NULL, "registry 1 is NULL");
+    REFUSED(registry[1].name = NULL, "registry 1 is called NULL");
+    REFUSED(registry[1].name = "a.b", "registry 1 is called \"a.b\"");
+    REFUSED(registry[1].name = "body", "registries 0 and 1");
+    REFUSED(registry[1].registry = s->body, "registries 0 and 1");
+    REFUSED(o.registries = 1, "optimizer 1 updates a registry that .registry does not list");
+    REFUSED(o.optimizers = 0, "there is no optimiser");
+    REFUSED(o.optimizer = NULL, "there is no optimiser");
+    REFUSED(optimizer[0].optimizer = NULL, "optimizer 0 is NULL");
+    REFUSED(optimizer[0].optimizer = &none, "optimizer 0 is not initialised");
+    REFUSED(optimizer[0].name = NULL, "optimizer 0 is called NULL");
+    REFUSED(optimizer[0].name = "model", "'model'");
+    REFUSED(optimizer[1].name = "adam", "optimizers 0 and 1");
+    REFUSED(optimizer[1].turn = 1, "turns are 0 to 0");
+    REFUSED(optimizer[1].optimizer = &other->adam, "optimizer 1 updates a registry");
+    ck_ok(wf_optimizer_add(&s->sgd, s->body, "body.", error));
+    REFUSED((void)0, "both update patch.weight in turn 0");
+    o = good;
+    registry[0].registry = unbuilt;
+    ck_says(refused(&vit_task, &(struct wf_fit_options){.out = "x", .steps = 1, .registry = registry, .registries = 1}, WF_ERR_STATE),
+            "not built");
+    struct wf_task blind = vit_task;
+    blind.validate = NULL;
+    o.patience = 3;
+    ck_says(refused(&blind, &o, WF_ERR_ARGUMENT), "the task has no validate");
+    wf_registry_free(unbuilt);
+    study_close(other);
+    study_close(s);
+}
+END_TEST
+
+/* A run of 20 steps in "run". */
+static void make_run(void)
+{
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    o.steps = 20;
+    o.settings = "lr=0.005 note=first";
+    o.fixed = "data=digits width=16";
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    study_close(s);
+}
+
+START_TEST(a_resume_changes_what_it_may)
+{
+    make_run();
+    struct study *s = study_open(0);
+    struct wf_fit_options good = study_options(s, in_folder("run")), o;
+    good.steps = 22;
+    good.settings = "lr=0.005 note=first";
+    good.fixed = "data=digits  width=16\n";
+    good.resume = true;
+#define RESUME(change, code, says)                                                                                                         \
+    do {                                                                                                                                   \
+        o = good;                                                                                                                          \
+        change;                                                                                                                            \
+        ck_says(refused(&task, &o, code), says);                                                                                           \
+    } while (0)
+    struct wf_task task = vit_task;
+    RESUME(o.resume = false, WF_ERR_EXISTS, "holds a run already");
+    RESUME(o.seed = 6, WF_ERR_ARGUMENT, "was trained with seed 5, the resume asks for 6");
+    RESUME(o.steps = 10, WF_ERR_ARGUMENT, "has trained 20 steps already");
+    RESUME(o.fixed = "data=letters width=16", WF_ERR_ARGUMENT, "was trained with data = digits: a resume cannot change it to letters");
+    RESUME(o.fixed = "data=digits width=16 depth=2", WF_ERR_ARGUMENT, "depth = nothing: a resume cannot change it to 2");
+    RESUME(o.fixed = NULL, WF_ERR_ARGUMENT, "a resume cannot change it to nothing");
+    task.name = "cnn";
+    RESUME((void)0, WF_ERR_ARGUMENT, "is of the training 'vit', not of 'cnn'");
+    task.name = "vit";
+    o = good;
+    o.settings = "lr=0.001 more=1";
+    ck_ok(wf_fit(&task, &o, NULL, error));
+    ck_assert_str_eq(s->text, "resuming with lr 0.001 instead of 0.005, more 1 instead of nothing, note nothing instead of first");
+    ck_assert(s->first_step == 21 && s->last_step == 22);
+    s->text[0] = 0;
+    o.steps = 23;
+    ck_ok(wf_fit(&task, &o, NULL, error)); /* they are the run's now */
+    ck_assert_str_eq(s->text, "");
+    study_close(s);
+}
+END_TEST
+
+/* Other parameters than those of the state: named, and the run stays. */
+START_TEST(other_parameters_are_refused)
+{
+    make_run();
+    struct study *s = study_open(0);
+    wf_registry_free(s->head);
+    s->head = wf_registry_new(NULL);
+    wf_optimizer_free(&s->sgd);
+    wf_linear_init(wf_sub(wf_root(s->head), "out"), &s->out, WIDTH, CLASSES + 1);
+    ck_ok(wf_registry_build(s->head, 2, error));
+    ck_ok(wf_sgd_init(&s->sgd, s->head, error));
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    o.fixed = "data=digits width=16";
+    o.resume = true;
+    const char *message = refused(&vit_task, &o, WF_ERR_FORMAT);
+    ck_says(message, "with another shape: model.head.out.weight [4,16] instead of [5,16]");
+    study_close(s);
+    s = study_open(0);
+    o = study_options(s, in_folder("run"));
+    o.fixed = "data=digits width=16";
+    o.resume = true;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    study_close(s);
+}
+END_TEST
+
+START_TEST(another_program_in_the_folder)
+{
+    struct study *s = study_open(0);
+    wf_error e = {0};
+    ck_ok(wf_folder_make(in_folder("run"), error));
+    wf_lock *lock = wf_lock_take(in_folder("run/.weft-lock"), &e);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    ck_says(refused(&vit_task, &o, WF_ERR_BUSY), "is being trained by another process");
+    wf_lock_release(lock);
+    /* what lies there and would be replaced goes aside */
+    ck_ok(wf_file_save(in_folder("run/model.safetensors"), "mine", 4, error));
+    o.steps = 2;
+    o.resume = true;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    ck_assert_int_eq(s->count[WF_EVENT_WARNING], 2); /* nothing to resume; what was set aside */
+    ck_says(s->warning, "model.previous-1.safetensors");
+    assert_file_is(in_folder("run/model.previous-1.safetensors"), "mine", 4);
+    study_close(s);
+}
+END_TEST
+
+/* The zoo's run is none of a task, nor the other way round. */
+START_TEST(runs_of_the_zoo_are_others)
+{
+    FILE *f = fopen(in_folder("text.txt"), "w");
+    for (int i = 0; i < 400; i++)
+        fprintf(f, "line %d of the text\n", i * 37 % 101);
+    fclose(f);
+    const char *files[1] = {in_folder("text.txt")};
+    struct wf_train_options zoo = {.out = in_folder("zoo"), .train = files, .train_files = 1};
+    ck_ok(wf_config_preset(&zoo.config, "char-rms", error));
+    zoo.config.training.steps = 1;
+    ck_ok(wf_train(&zoo, NULL, error));
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("zoo"));
+    o.resume = true;
+    ck_says(refused(&vit_task, &o, WF_ERR_ARGUMENT), "is of the training 'char-rms', not of 'vit'");
+    make_run();
+    zoo.out = in_folder("run");
+    zoo.resume = true;
+    wf_error e = {0};
+    ck_assert(wf_train(&zoo, NULL, &e) != WF_OK);
+    ck_says(e.message, "it is not the state of a Weft run");
+    study_close(s);
+}
+END_TEST
+
+/* --- numbers and callbacks that go bad ------------------------------------------------------------------------------- */
+
+START_TEST(a_nan_is_named)
+{
+    for (int gradient = 0; gradient < 2; gradient++) {
+        struct study *s = study_open(0.1);
+        struct wf_fit_options o = study_options(s, in_folder(gradient ? "b" : "a"));
+        wf_error e = {0};
+        s->bad_at = 9;
+        s->bad_gradient = gradient;
+        o.accumulate = 2;
+        ck_assert_int_eq(wf_fit(&vit_task, &o, NULL, &e), WF_ERR_NUMERIC);
+        ck_says(e.message, "step 9: ");
+        ck_says(e.message, gradient ? "the gradient's norm is not finite" : "the loss is not finite; the first bad tensor");
+        ck_says(e.message, gradient ? "the first bad gradient is that of body.patch.weight" : "log");
+        ck_says(e.message, "continues from the last save");
+        study_close(s);
+        s = study_open(0.1); /* the state is that of step 7 */
+        o = study_options(s, in_folder(gradient ? "b" : "a"));
+        o.resume = true;
+        o.accumulate = 2;
+        ck_ok(wf_fit(&vit_task, &o, NULL, error));
+        ck_assert_int_eq(s->first_step, 8);
+        study_close(s);
+    }
+}
+END_TEST
+
+START_TEST(bad_weights_replace_nothing)
+{
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    wf_error e = {0};
+    struct wf_fit_result result;
+    s->sgd.lr = 1e300;
+    o.clip = 0;
+    o.steps = o.save_every = o.valid_every = 1;
+    ck_assert_int_eq(wf_fit(&vit_task, &o, &result, &e), WF_ERR_NUMERIC);
+    ck_says(e.message, "step 1: the parameter head.out.");
+    ck_assert(!wf_file_exists(in_folder("run/state.safetensors")) && !wf_file_exists(in_folder("run/best.safetensors")));
+    study_close(s);
+}
+END_TEST
+
+static double weight_of_batch;
+static wf_status what_next;
+static wf_status bad_next(void *ctx, int64_t step, double *weight, wf_error *error)
+{
+    wf_status status = next_batch(ctx, step, weight, error);
+    *weight = weight_of_batch;
+    return status == WF_OK ? what_next : status;
+}
+
+static int kind_of_loss;
+static wf_tape *foreign;
+static wf_tensor *bad_loss(void *ctx, struct wf_fit_part *p)
+{
+    if (kind_of_loss == 0) /* not a scalar */
+        return wf_linear_forward(&((struct study *)ctx)->out, wf_zeros(p->tape, WF_SHAPE(2, WIDTH)));
+    if (kind_of_loss == 1) /* no op of the model's: an error of an op */
+        return wf_matmul(wf_name(wf_zeros(p->tape, WF_SHAPE(2, 3)), "odd"), wf_zeros(p->tape, WF_SHAPE(2, 3)));
+    if (kind_of_loss == 2) { /* on another tape */
+        wf_tape_reset(foreign, WF_TRAIN);
+        return wf_zeros(foreign, &(wf_shape){0});
+    }
+    return NULL; /* an empty part */
+}
+
+static wf_status bad_validate(void *ctx, wf_tape *tape, double *value, wf_error *error)
+{
+    (void)ctx, (void)tape, (void)error;
+    value[0] = 1; /* and not the accuracy, which decides */
+    return WF_OK;
+}
+
+START_TEST(callbacks_that_fail)
+{
+    struct study *s = study_open(0);
+    struct wf_task task = vit_task;
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    o.steps = 2;
+    task.next = bad_next;
+    const double weights[] = {-1, NAN, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        weight_of_batch = weights[i];
+        ck_says(refused(&task, &o, WF_ERR_ARGUMENT), "next gave the batch a weight of");
+    }
+    what_next = WF_ERR_IO;
+    ck_says(refused(&task, &o, WF_ERR_IO), "the task's next failed without a message; fix this and start again");
+    task = vit_task;
+    task.loss = bad_loss;
+    ck_says(refused(&task, &o, WF_ERR_SHAPE), "step 1: ");
+    kind_of_loss = 1;
+    ck_says(refused(&task, &o, WF_ERR_SHAPE), "odd");
+    kind_of_loss = 2;
+    foreign = wf_tape_new(NULL);
+    ck_says(refused(&task, &o, WF_ERR_ARGUMENT), "is on another tape than part->tape");
+    wf_tape_free(foreign);
+    kind_of_loss = 3;
+    ck_ok(wf_fit(&task, &o, NULL, error)); /* nothing to learn */
+    ck_assert(s->last_loss == 0);
+    task = vit_task;
+    task.validate = bad_validate;
+    o.out = in_folder("other");
+    wf_error e = {0};
+    ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_NUMERIC);
+    ck_says(e.message, "the validation accuracy is nan");
+    study_close(s);
+}
+END_TEST
+
+WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
+             another_program_in_the_folder, runs_of_the_zoo_are_others, a_nan_is_named, bad_weights_replace_nothing, callbacks_that_fail)

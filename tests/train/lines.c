@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* docs/files.md describes each member of each line that a training writes into metrics.jsonl, and the files and metadata of a run. */
+#include <dirent.h>
+
+#include <weft/internal/json.h>
+
+#include "stranger.h"
+
+static char *manual(void)
+{
+    char path[600];
+    const char *root = getenv("WEFT_SOURCE_ROOT");
+    snprintf(path, sizeof path, "%s/docs/files.md", root ? root : ".");
+    return text_of(path);
+}
+
+/* Whether the text between two places has `word`, in backquotes. */
+static bool has_word(const char *from, const char *to, const char *format, const char *a, const char *b)
+{
+    char word[200];
+    int n = snprintf(word, sizeof word, format, a, b);
+    for (const char *p = from; (p = strstr(p, word)) && p < to; p += n)
+        return true;
+    return false;
+}
+
+/* A member as it is, or with NAME or UNIT in place of what a program chose. */
+static bool is_described(const char *row, const char *end, const char *key)
+{
+    char before[100];
+    const char *slash = strchr(key, '/'), *rate = strstr(key, "_per_second");
+    if (has_word(row, end, "`%s`%s", key, ""))
+        return true;
+    snprintf(before, sizeof before, "%.*s", slash ? (int)(slash - key) : 0, key);
+    return rate ? has_word(row, end, "`UNIT_per_second`%s%s", "", "")
+                : slash && (has_word(row, end, "`NAME%s`%s", slash, "") || has_word(row, end, "`%s/NAME`%s", before, ""));
+}
+
+static int check_lines(const char *run, const char *doc)
+{
+    char path[600];
+    int count = 0;
+    wf_error bad = {0};
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    char *text = text_of(path), *rest = text;
+    for (char *line; (line = strsep(&rest, "\n")) && line[0]; count++) {
+        json_t *event = wf_json_parse(line, (int64_t)strlen(line), "line", &bad), *value;
+        ck_assert_msg(event != NULL, "%s", bad.message);
+        const char *kind = json_string_value(json_object_get(event, "event")), *key;
+        char begin[64];
+        ck_assert(kind && json_is_integer(json_object_get(event, "step")) && json_is_real(json_object_get(event, "seconds")));
+        snprintf(begin, sizeof begin, "\n| `%s` |", kind);
+        const char *row = strstr(doc, begin);
+        ck_assert_msg(row != NULL, "docs/files.md has no row for the event '%s'", kind);
+        json_object_foreach(event, key,
+                            value) if (strcmp(key, "event") && strcmp(key, "step") && strcmp(key, "seconds") && strcmp(key, "text"))
+            ck_assert_msg(is_described(row, strchr(row + 1, '\n'), key), "docs/files.md: event '%s' lacks the member '%s'", kind, key);
+        json_decref(event);
+    }
+    wf_free(text);
+    return count;
+}
+
+/* Each file of the run's folder, and each name of its state's metadata. */
+static void check_files(const char *run, const char *doc)
+{
+    const char *end = doc + strlen(doc), *key, *value;
+    DIR *folder = opendir(run);
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        bool events = strncmp(e->d_name, "events.out.tfevents.", 20) == 0, weights = strcmp(e->d_name, "checkpoints") == 0;
+        ck_assert_msg(!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || events || weights ||
+                          has_word(doc, end, "`%s`%s", e->d_name, ""),
+                      "docs/files.md does not know %s", e->d_name);
+    }
+    closedir(folder);
+    char path[600];
+    wf_error bad = {0};
+    snprintf(path, sizeof path, "%s/state.safetensors", run);
+    wf_safetensors *state = wf_safetensors_open(path, &bad);
+    ck_assert_msg(state != NULL, "%s", bad.message);
+    for (int64_t i = 0; wf_safetensors_metadata_at(state, i, &key, &value); i++)
+        ck_assert_msg(has_word(doc, end, "`%s`%s", key, "") || !strncmp(key, "config.", 7) || !strncmp(key, "task.", 5) ||
+                          strstr(key, ".optimizer"),
+                      "docs/files.md does not know %s of the state", key);
+    wf_safetensors_close(state);
+}
+
+static wf_tensor *shown_loss(void *ctx, struct wf_fit_part *p)
+{
+    wf_tensor *loss = loss_of(ctx, p);
+    p->shown = wf_scale(loss, 0.5);
+    p->report[0] = wf_scale(loss, 2);
+    return loss;
+}
+
+START_TEST(tasks_of_programs)
+{
+    char *doc = manual();
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    struct wf_task task = vit_task;
+    task.loss = shown_loss;
+    task.reports = (const char *const[]){"double", NULL};
+    o.steps = 20;
+    o.resume = true; /* a warning */
+    o.settings = "a=1";
+    ck_ok(wf_fit(&task, &o, NULL, error));
+    ck_assert_int_eq(check_lines(o.out, doc), 1 + 3 + 2 + 1);
+    check_files(o.out, doc);
+    o.settings = "a=2";
+    o.steps = 21;
+    ck_ok(wf_fit(&task, &o, NULL, error));
+    ck_assert_int_eq(check_lines(o.out, doc), 7 + 5);
+    char *lines = text_of(in_folder("run/metrics.jsonl"));
+    ck_assert(strstr(lines, "\"loss/train_minimized\":") && strstr(lines, "\"double/train\":") && strstr(lines, "\"change\""));
+    wf_free(lines);
+    study_close(s);
+    wf_free(doc);
+}
+END_TEST
+
+START_TEST(models_of_the_zoo)
+{
+    char *doc = manual();
+    FILE *a = fopen(in_folder("a.txt"), "w"), *b = fopen(in_folder("b.txt"), "w"), *t = fopen(in_folder("text.txt"), "w");
+    for (int i = 0; i < 300; i++) {
+        fprintf(a, "line %d of text\n", i * 37 % 11);
+        fprintf(b, "Zeile %d\n", i * 37 % 11);
+        fprintf(t, "line %d of the text, again and again\n", i * 37 % 101);
+    }
+    fclose(a), fclose(b), fclose(t);
+    static const char *const presets[] = {"char-rms", "encoder-attention", "seq2seq-tiny"};
+    for (int i = 0; i < 3; i++) {
+        const char *files[2] = {in_folder(i < 2 ? "text.txt" : "a.txt"), in_folder("b.txt")};
+        struct wf_train_options o = {.out = in_folder(presets[i]), .train = files, .train_files = 1 + (i == 2), .seed = 1};
+        o.valid = i == 2 ? files : NULL;
+        o.valid_files = i == 2 ? 2 : 0;
+        ck_ok(wf_config_preset(&o.config, presets[i], error));
+        ck_ok(wf_config_set(&o.config, "label_smoothing", "0.1", error));
+        if (i == 1)
+            ck_ok(wf_config_set(&o.config, "context", "32", error));
+        o.config.training.steps = 3;
+        ck_ok(wf_train(&o, NULL, error));
+        ck_assert_int_ge(check_lines(o.out, doc), 5);
+        check_files(o.out, doc);
+    }
+    wf_free(doc);
+}
+END_TEST
+
+WF_TEST_MAIN("lines", tasks_of_programs, models_of_the_zoo)

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* A program from outside that trains a model of its own with wf_fit: a vision transformer on small images that lie in arrays of its own,
+ * its body and its head in two registries with an optimiser each. */
+#ifndef TESTS_STRANGER_H
+#define TESTS_STRANGER_H
+
+#include <math.h>
+
+#include <weft/weft.h>
+
+#include "io/io_test.h"
+
+enum { IMAGES = 256, VALID = 64, SIDE = 8, PIXELS = SIDE * SIDE, PATCHES = 4, PATCH = 16, WIDTH = 16, CLASSES = 4, BATCH = 16, BLOCKS = 2 };
+
+struct block {
+    struct wf_layer_norm norm1, norm2;
+    struct wf_mha attention;
+    struct wf_ffn ffn;
+};
+struct study {
+    wf_registry *body, *head;
+    struct wf_linear patch, out;
+    struct wf_positions positions;
+    struct block block[BLOCKS];
+    struct wf_optimizer sgd, adam;
+    wf_real image[IMAGES + VALID][PIXELS];
+    int32_t label[IMAGES + VALID];
+
+    /* the data's place: a walk over the images whose next step depends on the one before */
+    int64_t place, before, taken; /* of the next batch; before the last `next`; its update, -1: none */
+    int64_t row[BATCH];
+    double dropout;
+
+    /* what a test asks for */
+    int64_t cancel_at, asked, kill_at, bad_at;
+    bool bad_gradient;
+    /* what it saw */
+    int count[WF_EVENT_SAMPLE + 1];
+    int64_t first_step, last_step, bests;
+    double first_loss, last_loss, last_lr, accuracy;
+    char text[512], end[128], warning[512];
+};
+
+/* --- the model ------------------------------------------------------------------------------------------------------- */
+
+static inline void vit_init(struct study *s)
+{
+    wf_scope b = wf_root(s->body);
+    wf_linear_init(wf_sub(b, "patch"), &s->patch, PATCH, WIDTH);
+    wf_positions_init(wf_sub(b, "positions"), &s->positions, PATCHES, WIDTH, .learned = true);
+    for (int i = 0; i < BLOCKS; i++) {
+        wf_scope at = wf_sub_at(b, "blocks", i);
+        wf_layer_norm_init(wf_sub(at, "norm1"), &s->block[i].norm1, WIDTH);
+        wf_mha_init(wf_sub(at, "attention"), &s->block[i].attention, WIDTH, 2, .residual_dropout = s->dropout);
+        wf_layer_norm_init(wf_sub(at, "norm2"), &s->block[i].norm2, WIDTH);
+        wf_ffn_init(wf_sub(at, "ffn"), &s->block[i].ffn, WIDTH, 2 * WIDTH, .activation = WF_GELU, .residual_dropout = s->dropout);
+    }
+    wf_linear_init(wf_sub(wf_root(s->head), "out"), &s->out, WIDTH, CLASSES);
+}
+
+/* images [B, PIXELS] -> logits [B, CLASSES] */
+static inline wf_tensor *vit_forward(const struct study *s, wf_tensor *images)
+{
+    wf_tensor *x = wf_linear_forward(&s->patch, wf_reshape(images, wf_dim(images, 0), PATCHES, PATCH)); /* [B, PATCHES, WIDTH] */
+    x = wf_positions_forward(&s->positions, x, NULL);
+    for (int i = 0; i < BLOCKS; i++) {
+        const struct block *b = &s->block[i];
+        x = wf_mha_forward(&b->attention, wf_layer_norm_forward(&b->norm1, x), .residual = x);
+        x = wf_ffn_forward(&b->ffn, wf_layer_norm_forward(&b->norm2, x), .residual = x);
+    }
+    return wf_linear_forward(&s->out, wf_mean_dim(x, 1, false));
+}
+
+/* --- the task -------------------------------------------------------------------------------------------------------- */
+
+static inline wf_status next_batch(void *ctx, int64_t step, double *weight, wf_error *error)
+{
+    struct study *s = ctx;
+    (void)error;
+    s->before = s->place;
+    s->taken = step;
+    for (int i = 0; i < BATCH; i++) {
+        s->place = (s->place * 5 + 3) % 1048573;
+        s->row[i] = s->place % IMAGES;
+    }
+    *weight = BATCH;
+    return WF_OK;
+}
+
+/* Rows of the arrays as tensors. */
+static inline wf_tensor *images_of(const struct study *s, wf_tape *tape, const int64_t *row, int64_t rows, wf_tensor **labels)
+{
+    wf_real image[BATCH][PIXELS];
+    int32_t label[BATCH];
+    for (int64_t i = 0; i < rows; i++) {
+        memcpy(image[i], s->image[row[i]], sizeof image[i]);
+        label[i] = s->label[row[i]];
+    }
+    *labels = wf_ids_of(tape, label, &(wf_shape){1, {rows}});
+    return wf_input(tape, image[0], &(wf_shape){2, {rows, PIXELS}}, false);
+}
+
+static inline wf_tensor *loss_of(void *ctx, struct wf_fit_part *p)
+{
+    struct study *s = ctx;
+    wf_tensor *labels;
+    int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
+    if (s->kill_at > 0 && p->step + 1 == s->kill_at)
+        raise(SIGKILL);
+    wf_tape_first_row(p->tape, (uint64_t)first);
+    wf_tensor *images = images_of(s, p->tape, s->row + first, rows, &labels), *logits = vit_forward(s, images);
+    if (s->bad_at > 0 && p->step + 1 == s->bad_at)
+        logits = s->bad_gradient ? wf_sqrt(wf_name(wf_scale(logits, 0), "flattened")) : wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
+    return s->bad_gradient && s->bad_at == p->step + 1 ? wf_scale(wf_sum(logits), 1 / p->weight)
+                                                       : wf_cross_entropy(logits, labels, .normalizer = p->weight);
+}
+
+static inline wf_status validate_vit(void *ctx, wf_tape *tape, double *value, wf_error *error)
+{
+    const struct study *s = ctx;
+    double sum = 0, right = 0;
+    for (int64_t first = IMAGES; first < IMAGES + VALID; first += BATCH) {
+        int64_t row[BATCH];
+        wf_real logit[BATCH][CLASSES];
+        double loss;
+        wf_tensor *labels;
+        for (int i = 0; i < BATCH; i++)
+            row[i] = first + i;
+        wf_tape_reset(tape, WF_INFER);
+        wf_tensor *images = images_of(s, tape, row, BATCH, &labels), *logits = vit_forward(s, images);
+        if (wf_item(wf_cross_entropy(logits, labels), &loss) || wf_read(logits, logit[0], BATCH * CLASSES))
+            return wf_tape_status(tape, error);
+        sum += loss * BATCH;
+        for (int i = 0; i < BATCH; i++) {
+            int best = 0;
+            for (int c = 1; c < CLASSES; c++)
+                best = logit[i][c] > logit[i][best] ? c : best;
+            right += best == s->label[row[i]];
+        }
+    }
+    value[0] = sum / VALID;
+    value[1] = right / VALID;
+    return WF_OK;
+}
+
+static inline void put_place(void *ctx, int64_t step, wf_fit_state *state)
+{
+    const struct study *s = ctx;
+    wf_fit_put_int(state, "place", step == s->taken ? s->before : s->place);
+}
+
+static inline wf_status get_place(void *ctx, int64_t step, const wf_fit_state *state, wf_error *error)
+{
+    struct study *s = ctx;
+    (void)step;
+    s->taken = -1;
+    return wf_fit_get_int(state, "place", &s->place, error);
+}
+
+static const struct wf_metric vit_metrics[] = {{"loss"}, {"accuracy", .higher = true}};
+static const struct wf_task vit_task = {.abi = WF_TASK_ABI,
+                                        .name = "vit",
+                                        .unit = "images",
+                                        .metric = vit_metrics,
+                                        .metrics = 2,
+                                        .best = 1,
+                                        .next = next_batch,
+                                        .loss = loss_of,
+                                        .validate = validate_vit,
+                                        .put = put_place,
+                                        .get = get_place};
+
+/* --- the program ----------------------------------------------------------------------------------------------------- */
+
+static inline void see(void *ctx, const struct wf_fit_event *e)
+{
+    struct study *s = ctx;
+    s->count[e->kind]++;
+    s->last_step = e->step;
+    if (e->kind == WF_EVENT_STEP) {
+        if (s->count[e->kind] == 1) {
+            s->first_loss = e->loss;
+            s->first_step = e->step;
+        }
+        s->last_loss = e->loss;
+        s->last_lr = e->lr;
+    }
+    if (e->kind == WF_EVENT_VALID) {
+        s->accuracy = e->value[1];
+        s->bests += e->improved;
+    }
+    if (e->kind == WF_EVENT_CHANGE)
+        snprintf(s->text, sizeof s->text, "%s", e->text);
+    if (e->kind == WF_EVENT_END)
+        snprintf(s->end, sizeof s->end, "%s", e->text);
+    if (e->kind == WF_EVENT_WARNING)
+        snprintf(s->warning, sizeof s->warning, "%s", e->text);
+}
+
+static inline bool is_cancelled(void *ctx)
+{
+    struct study *s = ctx;
+    s->asked++;
+    return s->cancel_at > 0 && s->asked >= s->cancel_at;
+}
+
+/* A program as it is when it has just been started. */
+static inline struct study *study_open(double dropout)
+{
+    struct study *s = calloc(1, sizeof *s);
+    s->place = 1;
+    s->taken = -1;
+    s->dropout = dropout;
+    ck_ok(wf_init(error, .threads = 2));
+    for (int i = 0; i < IMAGES + VALID; i++) {
+        s->label[i] = i * 7 % CLASSES;
+        wf_fill_normal(s->image[i], PIXELS, 0, 0.7, 3, (uint64_t)i);
+        for (int k = 0; k < PATCH; k++) /* a class lights a part of each patch */
+            s->image[i][k / 4 * PATCH + s->label[i] * 4 + k % 4] += 1;
+    }
+    s->body = wf_registry_new(NULL);
+    s->head = wf_registry_new(NULL);
+    vit_init(s);
+    ck_ok(wf_registry_build(s->body, 1, error));
+    ck_ok(wf_registry_build(s->head, 2, error));
+    ck_ok(wf_adamw_init(&s->adam, s->body, error, .weight_decay = 0.01));
+    ck_ok(wf_sgd_init(&s->sgd, s->head, error, .lr = 0.05, .momentum = 0.9));
+    return s;
+}
+
+static inline void study_close(struct study *s)
+{
+    wf_optimizer_free(&s->adam);
+    wf_optimizer_free(&s->sgd);
+    wf_registry_free(s->body);
+    wf_registry_free(s->head);
+    free(s);
+}
+
+/* The pointers of the lists live until the next call. */
+static inline struct wf_fit_options study_options(struct study *s, const char *out)
+{
+    static struct wf_fit_registry registry[2];
+    static struct wf_fit_optimizer optimizer[2];
+    registry[0] = (struct wf_fit_registry){"body", s->body};
+    registry[1] = (struct wf_fit_registry){"head", s->head};
+    optimizer[0] =
+        (struct wf_fit_optimizer){"adam", &s->adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .min = 5e-4, .warmup = 4}};
+    optimizer[1] = (struct wf_fit_optimizer){"sgd", &s->sgd};
+    return (struct wf_fit_options){.out = out,
+                                   .registry = registry,
+                                   .registries = 2,
+                                   .optimizer = optimizer,
+                                   .optimizers = 2,
+                                   .steps = 60,
+                                   .clip = 1,
+                                   .save_every = 7,
+                                   .valid_every = 10,
+                                   .keep = 2,
+                                   .seed = 5,
+                                   .event = see,
+                                   .cancelled = is_cancelled,
+                                   .ctx = s};
+}
+
+static inline bool same_file(const char *a, const char *b)
+{
+    wf_error error = {0};
+    int64_t n, m;
+    char *x = wf_file_load(a, INT64_C(1) << 30, &n, &error), *y = wf_file_load(b, INT64_C(1) << 30, &m, &error);
+    bool same = x && y && n == m && memcmp(x, y, (size_t)n) == 0;
+    wf_free(x);
+    wf_free(y);
+    return same;
+}
+
+static inline void assert_same_runs(const char *a, const char *b)
+{
+    static const char *const names[] = {"state", "model", "best"};
+    for (int i = 0; i < 3; i++) {
+        char x[600], y[600];
+        snprintf(x, sizeof x, "%s/%s.safetensors", a, names[i]);
+        snprintf(y, sizeof y, "%s/%s.safetensors", b, names[i]);
+        ck_assert_msg(same_file(x, y), "%s and %s differ", x, y);
+    }
+}
+
+/* The text of a file of a run. */
+static inline char *text_of(const char *path)
+{
+    wf_error error = {0};
+    char *text = wf_file_load(path, 1 << 24, NULL, &error);
+    ck_assert_msg(text != NULL, "%s", error.message);
+    return text;
+}
+
+#endif
