@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/parameter.h>
 #include <weft/internal/stale.h>
 
 #include "engine.h"
@@ -112,13 +113,19 @@ static void forget_registry(wf_tape *tape, uint64_t registry)
             tape->slots[i].leaf->needs_grad = false;
 }
 
+static uint64_t updates_of(const struct parameter *p)
+{
+    return (p->own ? p->own->updates : 0) + (p->info.use ? p->info.use->updates : 0);
+}
+
 /* Records made so far have read other values of the leaf than the ones it has now, if there was an update. */
 static void note_update(const wf_tape *tape, wf_tensor *leaf)
 {
     struct parameter *p = (struct parameter *)leaf;
-    if (!p->own || p->updates == p->own->updates)
+    const uint64_t updates = updates_of(p);
+    if (p->updates == updates)
         return;
-    p->updates = p->own->updates;
+    p->updates = updates;
     p->changed_at = tape->events;
 }
 
@@ -167,7 +174,7 @@ wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
     leaf->info = &copy->info;
     leaf->needs_grad = grads != NULL;
     copy->own = parameter->info->grads;
-    copy->updates = copy->own ? copy->own->updates : 0;
+    copy->updates = updates_of(copy);
     copy->changed_at = 0;
     *slot = (struct leaf_slot){parameter, leaf, tape->generation};
     return leaf;

@@ -210,23 +210,56 @@ wf_status wf_item(const wf_tensor *x, double *value)
     return WF_OK;
 }
 
-wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
+/* OK when `count` elements of x, of a dtype that the call reads, can be copied to `out`. */
+static wf_status copyable(const wf_tensor *x, const char *call, bool right_dtype, const char *wanted, const void *out, int64_t count)
 {
-    wf_status status = readable(x, "wf_read");
+    wf_status status = readable(x, call);
     if (status != WF_OK)
         return status;
-    if (wf_array_count(&x->a) != count || x->a.dtype != WF_REAL) {
-        wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "wf_read: '%s' has %lld elements of dtype %s, but count is %lld real elements",
-                     wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count);
+    if (wf_array_count(&x->a) != count || !right_dtype) {
+        wf_tape_fail(wf_tape_of(x), WF_ERR_SHAPE, "%s: '%s' has %lld elements of dtype %s, but count is %lld %s elements", call,
+                     wf_name_of(x), (long long)wf_array_count(&x->a), wf_dtype_name(x->a.dtype), (long long)count, wanted);
         return WF_ERR_SHAPE;
     }
     if (!out && count > 0) {
-        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_read: the place for '%s' is NULL", wf_name_of(x));
+        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "%s: the place for '%s' is NULL", call, wf_name_of(x));
         return WF_ERR_ARGUMENT;
     }
+    return WF_OK;
+}
+
+static void copy_out(const wf_tensor *x, void *out)
+{
     wf_shape shape = wf_array_shape(&x->a);
-    wf_array to = wf_array_contiguous(out, WF_REAL, &shape);
+    wf_array to = wf_array_contiguous(out, x->a.dtype, &shape);
     wf_array_copy(&to, &x->a);
+}
+
+wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count)
+{
+    wf_status status = copyable(x, "wf_read", wf_dtype_of(x) == WF_REAL, "real", out, count);
+    if (status == WF_OK && count > 0)
+        copy_out(x, out);
+    return status;
+}
+
+wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count)
+{
+    const wf_dtype dtype = wf_dtype_of(x);
+    wf_status status = copyable(x, "wf_read_ids", dtype == WF_I32 || dtype == WF_BOOL, "i32 or bool", out, count);
+    if (status != WF_OK || count == 0)
+        return status;
+    if (dtype == WF_I32) {
+        copy_out(x, out);
+        return WF_OK;
+    }
+    /* In the last quarter of *out first: each number is written over bools that were read. */
+    unsigned char *bools = (unsigned char *)out + 3 * count;
+    copy_out(x, bools);
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t value = bools[i] != 0;
+        memcpy((unsigned char *)out + 4 * i, &value, sizeof value);
+    }
     return WF_OK;
 }
 

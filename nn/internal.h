@@ -5,6 +5,7 @@
 
 #include <weft/internal/arena.h>
 #include <weft/internal/name_table.h>
+#include <weft/internal/parameter.h>
 #include <weft/memory.h>
 #include <weft/nn.h>
 
@@ -37,6 +38,7 @@ struct wf_registry {
     uint64_t number; /* wf_parameter_info.registry */
     wf_real *values;
     wf_grads *grads;
+    struct wf_values_use *use;
     void *spare; /* a tensor for a parameter that memory was lacking for */
     bool (*cancelled)(void *ctx);
     void *cancelled_ctx;

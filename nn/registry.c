@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
-#include <weft/internal/parameter.h>
 #include <weft/internal/runtime.h>
 #include <weft/random.h>
 
@@ -24,15 +23,18 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
     wf_registry *registry = wf_alloc_zero(1, sizeof *registry);
     if (registry)
         registry->arena = wf_arena_new();
-    if (registry && registry->arena)
+    if (registry && registry->arena) {
         registry->spare = wf_arena_get(registry->arena, wf_parameter_size());
-    if (!registry || !registry->spare) {
+        registry->use = wf_arena_get(registry->arena, sizeof *registry->use);
+    }
+    if (!registry || !registry->spare || !registry->use) {
         if (registry)
             wf_arena_free(registry->arena);
         wf_free(registry);
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a registry");
         return NULL;
     }
+    *registry->use = (struct wf_values_use){0};
     static _Atomic uint64_t registries;
     registry->number = ++registries;
     return registry;
@@ -123,8 +125,11 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
 {
     wf_registry *registry = scope.registry;
     options = options ? options : &(struct wf_parameter_options){0};
-    struct wf_parameter_info info = {
-        .name = join(registry, scope.path, name, ""), .registry = registry->number, .index = registry->count, .offset = registry->slab};
+    struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""),
+                                     .registry = registry->number,
+                                     .index = registry->count,
+                                     .offset = registry->slab,
+                                     .use = registry->use};
     void *memory = wf_arena_get(registry->arena, wf_parameter_size());
     /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
     if (!memory) {

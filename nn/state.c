@@ -48,6 +48,7 @@ static void table_free(struct rule_table *t)
 {
     wf_name_table_free(&t->names);
     wf_free(t->next);
+    *t = (struct rule_table){0};
 }
 
 static wf_status table_make(struct rule_table *t, const struct wf_load_options *o, wf_error *error)
@@ -105,6 +106,7 @@ struct reading {
     const wf_safetensors *file;
     const struct wf_load_options *options;
     struct rule_table rules;
+    bool *left_out; /* [parameters]: the file has none of its tensors, and need not */
 };
 
 /* By the first rule whose first tensor is there, else by the first rule. */
@@ -153,7 +155,11 @@ static void compare_one(const struct entry *e, const struct reading *r, bool *us
     struct sources s;
     find_sources(e, r, &s);
     wf_shape share = share_of(e, s.count);
-    for (int i = 0; i < s.count; i++) {
+    int present = 0;
+    for (int i = 0; i < s.count; i++)
+        present += wf_safetensors_find(r->file, s.name[i]) != NULL;
+    r->left_out[e->info.index] = present == 0 && r->options->allow_missing;
+    for (int i = 0; i < s.count && !r->left_out[e->info.index]; i++) {
         const struct wf_safetensors_entry *found = wf_safetensors_find(r->file, s.name[i]);
         if (!found) {
             wf_name_list_add(missing, s.name[i], "");
@@ -189,6 +195,18 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
         wf_name_list_add(&unexpected, has, "");
     }
     wf_free(used);
+    bool any = false;
+    for (int i = 0; i < registry->count; i++) {
+        any = any || (!registry->entry[i].buffer && !r->left_out[i]);
+        if (r->left_out[i] && !registry->values)
+            return wf_error_set(
+                error, WF_ERR_STATE,
+                "the weights lack '%s', which has no value to keep: call wf_registry_build before a load with .allow_missing",
+                registry->entry[i].info.name);
+    }
+    if (o->allow_missing && !any && registry->count > 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: the file has none of its parameters, such as '%s%s'",
+                            o->prefix ? o->prefix : "", registry->entry[0].info.name);
     if (missing.count + unexpected.count + shaped.count == 0)
         return WF_OK;
     char text[1000] = "";
@@ -231,18 +249,25 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
     struct reading r = {.file = file, .options = options};
     wf_status status = check_options(file, options, error);
-    if (status == WF_OK)
-        status = table_make(&r.rules, options, error);
+    if (status != WF_OK)
+        return status;
+    r.left_out = wf_alloc_zero((size_t)registry->count + 1, sizeof *r.left_out);
+    if (!r.left_out)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of %d parameters", registry->count);
+    status = table_make(&r.rules, options, error);
     if (status == WF_OK)
         status = compare(registry, &r, error);
     if (status == WF_OK && !registry->values)
         status = registry_allocate(registry, error);
     for (int i = 0; status == WF_OK && i < registry->count; i++)
-        if (!registry->entry[i].buffer)
+        if (!registry->entry[i].buffer && !r.left_out[i])
             status = read_one(&registry->entry[i], &r, registry->values, error);
+    registry->use->updates++;
+    for (int i = 0; status == WF_OK && options->missing && i < registry->count; i++)
+        if (r.left_out[i])
+            options->missing(options->missing_ctx, registry->entry[i].info.name);
     table_free(&r.rules);
-    if (registry->grads)
-        registry->grads->updates++;
+    wf_free(r.left_out);
     return status;
 }
 

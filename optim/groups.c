@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/pattern.h>
+
 #include "internal.h"
 
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME])
@@ -17,32 +19,10 @@ struct wf_group_options wf_group_defaults(void)
     return (struct wf_group_options){.weight_decay = WF_UNCHANGED, .lr_scale = WF_UNCHANGED};
 }
 
-/* A '*' stands for any characters: after a mismatch the last one takes one more. */
-static bool matches(const char *pattern, const char *name)
-{
-    const char *star = NULL, *from = NULL;
-    while (*name)
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    while (*pattern == '*')
-        pattern++;
-    return !*pattern;
-}
-
 static bool has_name(void *pattern, const char *name, const wf_tensor *parameter)
 {
     (void)parameter;
-    return matches(pattern, name);
+    return wf_pattern_matches(pattern, name);
 }
 
 wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, const struct wf_group_options *options,

@@ -176,4 +176,51 @@ START_TEST(the_first_rule_counts)
 }
 END_TEST
 
-WF_TEST_MAIN("nn/load", the_first_rule_counts, tensors_are_stacked, what_does_not_fit_is_listed, an_uneven_stack)
+static void note(void *ctx, const char *name)
+{
+    strcat(strcat(ctx, name), " ");
+}
+
+/* What the file lacks keeps its value and is named; the rest is as strict as ever. */
+START_TEST(missing_ones_keep_their_values)
+{
+    char names[200] = "";
+    struct wf_load_options some = options;
+    some.allow_missing = true;
+    some.missing = note;
+    some.missing_ctx = names;
+    wf_registry *r = declare();
+    wf_error problem = {0};
+    ck_assert_int_eq(load_by(r, &some, good, 6, &problem), WF_ERR_STATE);
+    ck_assert_msg(strstr(problem.message, "the weights lack 'norm.weight', which has no value to keep: call wf_registry_build"), "%s",
+                  problem.message);
+    ck_ok(wf_registry_build(r, 1, error));
+    const wf_real kept[3] = {9, 10, 11};
+    ck_ok(wf_parameter_set(wf_registry_find(r, "norm.weight"), kept, 3, error));
+    struct tensor held[GOOD];
+    int count = 0;
+    for (int i = 0; i < GOOD; i++)
+        if (strcmp(good[i].name, "m.own") != 0 && strcmp(good[i].name, "m.x.norm.w") != 0)
+            held[count++] = good[i];
+    ck_ok(load_by(r, &some, held, count, error));
+    ck_assert_str_eq(names, "norm.weight own ");
+    ck_values(r, "blocks.10.qkv.weight", 18, 28);
+    ck_values(r, "norm.weight", 3, 9);
+    ck_values(r, "own", 1, 0);
+
+    names[0] = 0;
+    problem = (wf_error){0};
+    ck_assert_int_eq(load_by(r, &some, good + 1, 5, &problem), WF_ERR_FORMAT); /* one of three tensors of blocks.10 */
+    ck_assert_msg(strstr(problem.message, "2 missing: m.x.layer.10.q, m.x.layer.10.v"), "%s", problem.message);
+    problem = (wf_error){0};
+    ck_assert_int_eq(load_by(r, &some, good + GOOD - 1, 1, &problem), WF_ERR_FORMAT);
+    ck_assert_msg(strstr(problem.message, "none of its parameters, such as 'm.blocks.9.qkv.weight'"), "%s", problem.message);
+    ck_assert_str_eq(names, "");
+    some.missing = NULL;
+    ck_ok(load_by(r, &some, held, count, error));
+    wf_registry_free(r);
+}
+END_TEST
+
+WF_TEST_MAIN("nn/load", missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, what_does_not_fit_is_listed,
+             an_uneven_stack)

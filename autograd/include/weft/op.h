@@ -153,13 +153,14 @@ struct wf_grads {
                          would read the new ones is refused */
 };
 struct wf_parameter_info {
-    const char *name;  /* outlives the parameter */
-    wf_array value;    /* contiguous */
-    int index;         /* in its registry, and in wf_grads.place and .valid */
-    int64_t offset;    /* in wf_registry_values, elements; a multiple of 16 */
-    bool frozen;       /* needs no gradient */
-    wf_grads *grads;   /* the default slab; NULL: no gradients */
-    uint64_t registry; /* number of the registry: no other of this process has it, before or after */
+    const char *name;          /* outlives the parameter */
+    wf_array value;            /* contiguous */
+    int index;                 /* in its registry, and in wf_grads.place and .valid */
+    int64_t offset;            /* in wf_registry_values, elements; a multiple of 16 */
+    bool frozen;               /* needs no gradient */
+    wf_grads *grads;           /* the default slab; NULL: no gradients */
+    uint64_t registry;         /* number of the registry: no other of this process has it, before or after */
+    struct wf_values_use *use; /* of the engine: who reads the values and how often they were replaced; may be NULL */
 };
 WF_API const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter); /* NULL if it is none */
 /* A parameter's gradient, contiguous in its shape, to read or to change: valid until the next backward or wf_registry_gradients. NULL where

@@ -146,6 +146,8 @@ WF_API const char *wf_name_of(const wf_tensor *x); /* the given name, or that of
  * row-major. */
 WF_API wf_status wf_item(const wf_tensor *x, double *value) WF_CHECKED;               /* a tensor of one element */
 WF_API wf_status wf_read(const wf_tensor *x, wf_real *out, int64_t count) WF_CHECKED; /* count must be its size */
+/* The same for WF_I32, and for WF_BOOL as 0 and 1. */
+WF_API wf_status wf_read_ids(const wf_tensor *x, int32_t *out, int64_t count) WF_CHECKED;
 /* A strided view of the value, valid until the next reset, rewind or backward, or until x is released. */
 WF_API wf_status wf_view(const wf_tensor *x, wf_array *view) WF_CHECKED;
 

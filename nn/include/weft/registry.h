@@ -108,6 +108,11 @@ struct wf_load_options {
     const struct wf_load_rule *rule;
     int rules;
     const char *const *ignored; /* names that may be present and are not read, ends with NULL; "pooler.*" is a prefix */
+    /* A parameter of which the file holds no tensor keeps its value: build the registry first. A file that holds none of them, and a
+     * parameter of which it holds some of several tensors, are errors still. */
+    bool allow_missing;
+    void (*missing)(void *ctx, const char *name); /* called for each of them after the load, in the order of declaration; may be NULL */
+    void *missing_ctx;
 };
 /* wf_registry_load for such a file, equally strict. */
 WF_API wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options,
@@ -134,11 +139,25 @@ WF_API bool wf_registry_is_buffer(const wf_registry *registry, int index);      
  * goes on as it began: call wf_tape_reset, and wf_grads_zero, after it. A parameter of another registry is
  * an error of this registry. */
 WF_API void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen);
+/* The same for all parameters whose names fit a pattern, in which each '*' stands for any characters: all but the head of a model,
+ *
+ *   wf_registry_freeze_matching(registry, "*", true, &error), wf_registry_freeze_matching(registry, "head.*", false, &error)
+ *
+ * WF_ERR_ARGUMENT: no parameter has such a name. Buffers stay frozen. */
+WF_API wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern, bool frozen, wf_error *error) WF_CHECKED;
+
+/* Replaces a parameter's values by count = its size values, row-major. Ops that are called later read the new ones. A backward over ops
+ * that have read the old ones is refused, by the op's and the parameter's names: set values before a pass or after its backward.
+ * WF_ERR_ARGUMENT: no parameter, another count, or NULL; WF_ERR_STATE: not built or loaded yet. */
+WF_API wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error) WF_CHECKED;
 
 /* The slab of values, at the offsets of wf_parameter_info; NULL before build. */
 WF_API wf_real *wf_registry_values(const wf_registry *registry);
 WF_API int64_t wf_registry_slab(const wf_registry *registry);    /* its elements, gaps included */
 WF_API wf_grads *wf_registry_grads(const wf_registry *registry); /* NULL without gradients */
+/* The gradients since the last step or zero are forgotten: before a pass whose gradients shall not be added to them. A registry without
+ * gradients is allowed. */
+WF_API void wf_registry_zero_grads(wf_registry *registry);
 /* Separate gradients, of the parameters that are trained now, for another thread's tape; NULL with *error. Free with wf_grads_free. */
 WF_API wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error);
 WF_API void wf_grads_free(wf_grads *grads);

@@ -5,6 +5,11 @@
 
 #include <weft/op.h>
 
+/* Of a registry's values, shared by all its parameters. */
+struct wf_values_use {
+    uint64_t updates; /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
+};
+
 size_t wf_parameter_size(void); /* bytes of a parameter's tensor */
 wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
 
