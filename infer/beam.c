@@ -16,7 +16,6 @@ static void *get(struct search *s, size_t count, size_t size)
 wf_status search_make(struct search *s, wf_error *error)
 {
     size_t rows = (size_t)(s->batch * s->beam);
-    int64_t width = wf_model_shape_of(s->model)->kv_width;
     s->arena = wf_arena_new();
     s->kv = get(s, (size_t)s->layers, sizeof *s->kv);
     s->nodes = get(s, rows * (size_t)s->limit, sizeof *s->nodes);
@@ -34,6 +33,9 @@ wf_status search_make(struct search *s, wf_error *error)
     if (s->failed)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory to translate %lld sentences at a time with a beam of %lld: take fewer",
                             (long long)s->batch, (long long)s->beam);
+    if (s->next)
+        return s->next->cache(s->next->ctx, &s->cache, s->beam, s->prompt_length + s->limit, error);
+    int64_t width = wf_model_shape_of(s->model)->kv_width;
     return wf_cache_init(&s->cache, (int)s->layers, s->batch * s->beam, s->limit, width, width, error);
 }
 
@@ -154,14 +156,15 @@ static wf_status follow(struct search *s, int64_t rows, wf_error *error)
     return same ? WF_OK : wf_cache_select(&s->cache, s->from, rows, error);
 }
 
-/* One row a sentence, of nothing but BOS. */
+/* One row a sentence, of nothing but BOS, or of a prompt. */
 static wf_status begin(struct search *s, int64_t count, wf_error *error)
 {
     s->source_offsets[0] = s->row_offsets[0] = 0;
     int64_t nodes = 0;
     for (int64_t i = 0; i < count; i++) {
         struct sentence *t = &s->sentence[i];
-        memcpy(s->source + s->source_offsets[i], t->ids, (size_t)t->length * sizeof *s->source);
+        if (t->length > 0)
+            memcpy(s->source + s->source_offsets[i], t->ids, (size_t)t->length * sizeof *s->source);
         s->source_offsets[i + 1] = s->source_offsets[i] + t->length;
         s->row_offsets[i + 1] = (int32_t)i + 1;
         t->rows = 1;
@@ -180,6 +183,20 @@ static wf_status begin(struct search *s, int64_t count, wf_error *error)
     return wf_cache_select(&s->cache, s->from, count, error);
 }
 
+/* The logits of the rows' next tokens, [rows,types]; `step` counts from 1. */
+static wf_tensor *next_logits(struct search *s, int64_t rows, int32_t step, int64_t count)
+{
+    wf_tensor *ids = s->next && step == 1 ? wf_ids(s->tape, s->prompt, 1, s->prompt_length) : wf_ids(s->tape, s->id, rows, 1);
+    wf_tensor *logits = s->next ? s->next->next(s->next->ctx, ids, &s->cache)
+                                : wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count);
+    wf_shape shape = logits ? wf_shape_of(logits) : (wf_shape){0}, wanted = {2, {rows, s->types}};
+    char text[96];
+    if (logits && (wf_is_poison(logits) || wf_shape_equal(&shape, &wanted)))
+        return wf_contiguous(logits);
+    return wf_tape_fail(s->tape, WF_ERR_SHAPE, "next returned logits %s, not [%lld,%lld]",
+                        logits ? wf_shape_text(&shape, text, sizeof text) : "NULL", (long long)rows, (long long)s->types);
+}
+
 wf_status search_batch(struct search *s, int64_t count, wf_error *error)
 {
     wf_tape *tape = s->tape;
@@ -187,23 +204,26 @@ wf_status search_batch(struct search *s, int64_t count, wf_error *error)
     if (status != WF_OK)
         return status;
     wf_tape_reset(tape, WF_INFER);
-    wf_tensor *memory = wf_model_encode(s->model, tape, s->source, s->source_offsets, count); /* [M,d] */
-    wf_model_memory(s->model, memory, s->kv);
+    if (s->model) {
+        wf_tensor *memory = wf_model_encode(s->model, tape, s->source, s->source_offsets, count); /* [M,d] */
+        wf_model_memory(s->model, memory, s->kv);
+    }
     wf_tape_mark mark = wf_tape_here(tape);
     int64_t rows = count;
     for (int32_t length = 1; rows > 0; length++) {
         wf_array logits; /* [rows,types] */
-        wf_tensor *ids = wf_ids(tape, s->id, rows, 1);
-        if (wf_view(wf_contiguous(wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count)), &logits) !=
-            WF_OK)
+        if (wf_view(next_logits(s, rows, length, count), &logits) != WF_OK)
             return wf_tape_status(tape, error);
+        if (s->next && s->cache.length[0] != s->prompt_length + length - 1)
+            return wf_error_set(error, WF_ERR_STATE, "next did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance",
+                                s->cache.length[0], (long long)s->prompt_length + length - 1);
         if (top_continuations(logits.data, rows, s->types, s->total, s->most, s->candidate) >= 0)
             return wf_error_set(error, WF_ERR_NUMERIC,
                                 "the model's logits are not finite: the weights are damaged, or the training diverged");
         wf_tape_rewind(tape, mark, NULL);
         rows = step_batch(s, count, length);
         if (s->cancelled && s->cancelled(s->ctx))
-            return wf_error_set(error, WF_ERR_CANCELLED, "the translation was cancelled");
+            return wf_error_set(error, WF_ERR_CANCELLED, "the %s was cancelled", s->next ? "search" : "translation");
         if (rows > 0 && (status = follow(s, rows, error)) != WF_OK)
             return status;
     }

@@ -4,8 +4,11 @@
 
 #include <weft/generate.h>
 #include <weft/memory.h>
+#include <weft/search.h>
 
 #include <weft/internal/family.h>
+
+#include "search.h"
 
 struct window {
     struct wf_cache cache;
@@ -30,21 +33,42 @@ static void push(struct window *w, bool cache, int32_t id)
     w->ids[w->count++] = id;
 }
 
-static wf_status run(const wf_model *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
+/* The logits of what follows the window. */
+static wf_status next_logits(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache, wf_error *error)
+{
+    const int64_t fresh = w->count - w->cached;
+    wf_tensor *logits = model->next(model->ctx, wf_ids(tape, w->ids + w->cached, 1, fresh), cache);
+    wf_shape wanted = {2, {1, model->vocab_size}};
+    if (!logits)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "next returned NULL, not logits");
+    wf_shape shape = wf_shape_of(logits);
+    if (!wf_is_poison(logits) && !wf_shape_equal(&shape, &wanted)) {
+        char text[96];
+        return wf_error_set(error, WF_ERR_SHAPE, "next returned logits %s, not [1,%lld]", wf_shape_text(&shape, text, sizeof text),
+                            (long long)model->vocab_size);
+    }
+    if (wf_read(logits, w->logits, model->vocab_size) != WF_OK)
+        return wf_tape_status(tape, error);
+    if (cache && cache->length[0] != w->count)
+        return wf_error_set(error, WF_ERR_STATE, "next did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance",
+                            cache->length[0], (long long)w->count);
+    return WF_OK;
+}
+
+static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
                      int32_t *out, int64_t *count, wf_error *error)
 {
-    int64_t entries = wf_model_shape_of(model)->vocab_size;
+    struct wf_cache *cache = w->cache.layer ? &w->cache : NULL;
     wf_tape_reset(tape, WF_INFER);
     wf_tape_mark mark = wf_tape_here(tape);
     while (*count < o->max_tokens) {
-        wf_tensor *ids = wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached);
-        if (wf_read(wf_model_next(model, ids, o->no_cache ? NULL : &w->cache), w->logits, entries) != WF_OK)
-            return wf_tape_status(tape, error);
-        wf_tape_rewind(tape, mark, NULL);
-        if (!o->no_cache)
-            w->cached = w->count;
         int32_t id;
-        wf_status status = wf_sample(&o->sampler, w->logits, entries, (uint64_t)(place + *count), w->order, &id, error);
+        wf_status status = next_logits(model, tape, w, cache, error);
+        wf_tape_rewind(tape, mark, NULL);
+        if (cache)
+            w->cached = w->count;
+        if (status == WF_OK)
+            status = wf_sample(&o->sampler, w->logits, model->vocab_size, (uint64_t)(place + *count), w->order, &id, error);
         if (status != WF_OK)
             return status;
         if (o->end && id == *o->end)
@@ -54,42 +78,50 @@ static wf_status run(const wf_model *model, wf_tape *tape, struct window *w, int
         ++*count;
         if (o->token && !o->token(o->ctx, id))
             break;
-        push(w, !o->no_cache, id);
+        push(w, cache != NULL, id);
     }
     return WF_OK;
 }
 
-wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
+/* A prompt that can be continued. */
+wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error)
+{
+    if (!model || !model->next)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model to generate with: set struct wf_next's .next");
+    if (model->vocab_size < 1 || model->vocab_size > INT32_MAX || model->context < 1 || model->context > INT32_MAX)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size = %lld or context = %lld is out of range: 1 to 2147483647",
+                            (long long)model->vocab_size, (long long)model->context);
+    if (!prompt || length < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
+    if (max_tokens < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_tokens: %lld is out of range: at least 0", (long long)max_tokens);
+    for (int64_t i = 0; i < length; i++) /* the embedding would see only those that are in the context */
+        if (prompt[i] < 0 || prompt[i] >= model->vocab_size)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
+                                (long long)i, (long long)model->vocab_size);
+    return WF_OK;
+}
+
+wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                            const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error)
 {
-    const struct wf_model_shape *c = wf_model_shape_of(model);
     *count = 0;
-    if (model->family->kind != WF_MODEL_LANGUAGE)
-        return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: it cannot continue a text", model->config.model);
-    if (length < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the prompt is empty: give at least one token to continue");
-    if (options->max_tokens < 0)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "max_tokens: %lld is out of range: at least 0", (long long)options->max_tokens);
-    for (int64_t i = 0; i < length; i++) /* the embedding would see only those that are in the context */
-        if (prompt[i] < 0 || prompt[i] >= c->vocab_size)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "id %d at %lld of the prompt is not in the vocabulary of %lld", prompt[i],
-                                (long long)i, (long long)c->vocab_size);
-    struct wf_generate_options o = *options;
-    o.no_cache = o.no_cache || model->family->no_cache;
-    int64_t first = length > c->context ? length - c->context : 0;
-    struct window w = {.ids = wf_alloc((size_t)c->context * sizeof *w.ids),
-                       .order = wf_alloc((size_t)c->vocab_size * sizeof *w.order),
-                       .logits = wf_alloc((size_t)c->vocab_size * sizeof *w.logits),
+    if (check_prompt(model, prompt, length, options->max_tokens, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    int64_t first = length > model->context ? length - model->context : 0;
+    struct window w = {.ids = wf_alloc((size_t)model->context * sizeof *w.ids),
+                       .order = wf_alloc((size_t)model->vocab_size * sizeof *w.order),
+                       .logits = wf_alloc((size_t)model->vocab_size * sizeof *w.logits),
                        .count = length - first,
-                       .context = c->context};
+                       .context = model->context};
     wf_status status = WF_OK;
     if (!w.ids || !w.order || !w.logits)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
-    else if (!o.no_cache)
-        status = wf_model_cache(model, &w.cache, 1, error);
+    else if (model->cache && !options->no_cache)
+        status = model->cache(model->ctx, &w.cache, 1, model->context, error);
     if (status == WF_OK) {
         memcpy(w.ids, prompt + first, (size_t)w.count * sizeof *w.ids);
-        status = run(model, tape, &w, length, &o, out, count, error);
+        status = run(model, tape, &w, length, options, out, count, error);
     }
     /* The record points into the cache, which goes now. */
     wf_tape_reset(tape, WF_INFER);
@@ -99,6 +131,41 @@ wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *
     wf_free(w.logits);
     return status;
 }
+
+/* --- language models ----------------------------------------------------------------------------------------------- */
+
+static wf_tensor *model_next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
+{
+    return wf_model_next(ctx, ids, cache);
+}
+
+static wf_status model_cache(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    (void)capacity; /* at most the context, which wf_model_cache has room for */
+    return wf_model_cache(ctx, cache, rows, error);
+}
+
+struct wf_next wf_next_of(const wf_model *model)
+{
+    const struct wf_model_shape *c = wf_model_shape_of(model);
+    return (struct wf_next){.next = model_next,
+                            .cache = model->family->no_cache || model->family->kind != WF_MODEL_LANGUAGE ? NULL : model_cache,
+                            .ctx = (void *)model,
+                            .vocab_size = c->vocab_size,
+                            .context = c->context};
+}
+
+wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
+                           const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error)
+{
+    *count = 0;
+    if (model->family->kind != WF_MODEL_LANGUAGE)
+        return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: it cannot continue a text", model->config.model);
+    const struct wf_next next = wf_next_of(model);
+    return wf_generate_next(&next, tape, prompt, length, options, out, count, error);
+}
+
+/* --- text ---------------------------------------------------------------------------------------------------------- */
 
 struct writer {
     wf_decoder *decoder;

@@ -16,6 +16,9 @@ struct candidate {
  * probabilities (a NaN, an infinity, nothing finite), or -1. most <= types. */
 int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, const double *total, int64_t most, struct candidate *out);
 
+/* --- generate.c ---------------------------------------------------------------------------------------------------- */
+wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error) WF_CHECKED;
+
 /* --- beam.c -------------------------------------------------------------------------------------------------------- */
 /* A token of a hypothesis and where the one before it stands in the sentence's trellis, -1 before the first. */
 struct node {
@@ -39,7 +42,10 @@ struct sentence {
 
 /* Everything that batches of sentences need, made once for all of them. */
 struct search {
-    const wf_model *model;
+    const wf_model *model;      /* translates sentences; or: */
+    const struct wf_next *next; /* continues one prompt, a batch of one sentence */
+    const int32_t *prompt;
+    int64_t prompt_length;
     wf_tape *tape;
     int64_t beam, n_best, batch, types;
     int64_t picks, most;               /* continuations that a step looks at: of a sentence, and of a row */

@@ -36,6 +36,7 @@
 #include <weft/embed.h>
 #include <weft/generate.h>
 #include <weft/run.h>
+#include <weft/search.h>
 #include <weft/translate.h>
 /* train */
 #include <weft/fit.h>

@@ -4,6 +4,7 @@
 #ifndef WEFT_TRANSLATE_H
 #define WEFT_TRANSLATE_H
 
+#include <weft/search.h>
 #include <weft/seq2seq.h>
 #include <weft/tokenizer.h>
 
@@ -21,12 +22,6 @@ struct wf_translate_options {
     void *ctx;
     /* Called after each batch with the number of finished sentences (for wf_translator_lines: of lines that are not empty). May be NULL. */
     void (*progress)(void *ctx, int64_t done, int64_t count);
-};
-struct wf_hypothesis {
-    const int32_t *ids; /* without BOS and EOS */
-    int64_t length;
-    double score, log_probability;
-    bool finished; /* ended by EOS, not by the maximum length */
 };
 /* Translations of `count` sentences, n_best each: hypothesis[i * n_best + k], best first, finished ones before those that
  * reached the maximum length. If a tiny vocabulary allows fewer, the rest has log_probability -infinity. Free it with
