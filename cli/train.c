@@ -206,7 +206,11 @@ static void show_event(void *progress, const struct wf_event *e)
         step(p, e);
         break;
     case WF_EVENT_VALID:
-        display_line(&p->display, "step %lld  validation loss %.4f  best %.4f", (long long)e->step, e->loss, e->best);
+        if (isnan(e->bleu))
+            display_line(&p->display, "step %lld  validation loss %.4f  best %.4f", (long long)e->step, e->loss, e->best);
+        else
+            display_line(&p->display, "step %lld  validation loss %.4f  BLEU %.2f  chrF %.2f  best %.4f", (long long)e->step, e->loss,
+                         e->bleu, e->chrf, e->best);
         break;
     case WF_EVENT_WARNING:
         display_line(&p->display, "%s: warning: %s", program(), e->text);

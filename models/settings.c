@@ -18,6 +18,7 @@
 static const char *const schedules[] = {"constant", "cosine", "inverse_sqrt", NULL};
 static const char *const tokenizers[] = {"char", "word", "bpe", "byte-bpe", "wordpiece", NULL};
 static const char *const costs[] = {"both", "side", NULL};
+static const char *const measures[] = {"loss", "bleu", "chrf", NULL};
 
 /* clang-format off */
 static const struct wf_key training[] = {
@@ -45,6 +46,8 @@ static const struct wf_key training[] = {
     NUMBER(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
     NUMBER(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
     NUMBER(patience, "0", 0, MANY, "stop after this many validations in a row without improvement; 0: never"),
+    WORD(best_by, "loss", measures, "what the best weights and patience go by; bleu and chrf translate all of the validation text each time", KINDS(PAIRS)),
+    WF_BOOL_KEY(struct wf_training, valid_scores, "false", "translate the validation text at each validation for its BLEU and chrF, also with best_by=loss", KINDS(PAIRS)),
 };
 
 #undef NUMBER

@@ -25,6 +25,8 @@ static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind
                              .train_pairs = t->train_pairs,
                              .valid_pairs = t->valid_pairs,
                              .seconds = seconds_since(&f->start),
+                             .bleu = valid ? f->value[BLEU] : NAN,
+                             .chrf = valid ? f->value[CHRF] : NAN,
                              .survey = t->survey,
                              .text = text,
                              .masked = wf_config_kind(&t->config) == WF_MODEL_ENCODER};

@@ -16,10 +16,11 @@ struct task {
     wf_status (*tell)(struct trainer *t);
     void (*free)(struct trainer *t); /* what the struct holds */
     /* The functions, with the trainer as their context. A batch's weight are the tokens that it predicts; validate fills value[LOSS] and
-     * value[SMOOTHED] over about t->valid_limit tokens of the validation text. */
+     * value[SMOOTHED] over about t->valid_limit tokens of the validation text, and of translation value[BLEU] and value[CHRF] where
+     * t->scores. */
     struct wf_task fit;
 };
-enum { LOSS, SMOOTHED, METRICS };
+enum { LOSS, SMOOTHED, BLEU, CHRF, METRICS };
 extern const struct task language_task, translation_task, masked_task;
 
 #endif

@@ -80,7 +80,11 @@ static wf_status prepare(struct trainer *t)
     t->metric[LOSS] = (struct wf_metric){.name = "loss"};
     t->metric[SMOOTHED] = (struct wf_metric){.name = "smoothed", .tag = "loss/valid_smoothed"};
     f->task.metric = t->metric;
+    t->metric[BLEU] = (struct wf_metric){.name = "BLEU", .higher = true, .tag = "bleu/valid"};
+    t->metric[CHRF] = (struct wf_metric){.name = "chrF", .higher = true, .tag = "chrf/valid"};
     f->task.metrics = METRICS;
+    f->task.best = c->best_by == WF_BEST_BLEU ? BLEU : c->best_by == WF_BEST_CHRF ? CHRF : LOSS;
+    t->scores = c->valid_scores || c->best_by != WF_BEST_LOSS;
     if (!t->validates)
         f->task.validate = NULL;
     return fit_prepare(f);

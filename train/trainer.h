@@ -33,8 +33,8 @@ struct trainer {
     bool made;                                  /* the tokenizers, from the texts */
     uint64_t train_hash, valid_hash;            /* a resume must see the same texts */
     int64_t train_tokens, valid_tokens, train_pairs, valid_pairs;
-    bool validates;
-    int64_t valid_limit; /* tokens of the validation text that are validated on, evenly spread; 0: all */
+    bool validates, scores; /* scores: by BLEU and chrF too */
+    int64_t valid_limit;    /* tokens of the validation text that are validated on, evenly spread; 0: all */
 
     /* of a resume */
     bool new_batches;   /* the batches of pairs are cut in another way than before the resume */

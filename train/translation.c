@@ -30,6 +30,12 @@ static wf_status check(const struct trainer *t)
     if (o->valid_files == 0 && t->config.training.patience > 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "patience=%lld needs validations: give --valid SOURCE,TARGET, or set patience=0",
                             (long long)t->config.training.patience);
+    if (o->valid_files == 0 && (t->config.training.best_by != WF_BEST_LOSS || t->config.training.valid_scores))
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s needs a text to translate: give --valid SOURCE,TARGET, or set %s",
+                            t->config.training.best_by == WF_BEST_LOSS   ? "valid_scores=true"
+                            : t->config.training.best_by == WF_BEST_BLEU ? "best_by=bleu"
+                                                                         : "best_by=chrf",
+                            t->config.training.best_by == WF_BEST_LOSS ? "valid_scores=false" : "best_by=loss");
     if (o->source_tokenizer && wf_config_shape(&t->config).shared_tokenizer)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s shares one tokenizer between source and target: give one, or set shared=false",
                             t->config.model);
@@ -137,6 +143,20 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
                          .plain = &p->shown);
 }
 
+/* By the whole text, as `weft evaluate` does it: all lines, the run's beam width and length penalty. */
+static wf_status measure_scores(struct trainer *t, double *value, wf_error *error)
+{
+    const struct wf_run run = {.config = t->config, .tokenizer = t->tokenizer, .source_tokenizer = t->source_tokenizer, .model = t->model};
+    const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = cancelled, .ctx = t}};
+    struct wf_translation_scores scores;
+    wf_status status = wf_evaluate_translation(&run, t->options->valid[0], t->options->valid[1], &o, NULL, NULL, &scores, error);
+    if (status == WF_OK) {
+        value[BLEU] = scores.bleu.score;
+        value[CHRF] = scores.chrf.score;
+    }
+    return status;
+}
+
 static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
     struct trainer *t = trainer;
@@ -147,7 +167,7 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
     value[LOSS] = e.loss;
     if (smoothing > 0)
         value[SMOOTHED] = e.smoothed;
-    return status;
+    return status == WF_OK && t->scores ? measure_scores(t, value, error) : status;
 }
 
 /* --- the place in the data: of the next batch ---------------------------------------------------------------------- */

@@ -14,6 +14,9 @@ enum wf_norm_place { WF_NORM_POST, WF_NORM_PRE };
 /* Size of a batch of pairs in padded tokens: pairs x (longest source + longest target), or pairs x the longer of the two. */
 enum wf_batch_cost { WF_BATCH_BOTH, WF_BATCH_SIDE };
 
+/* What the best weights of a translation model, and patience, go by: the loss, BLEU or chrF of the validation text. */
+enum wf_best_by { WF_BEST_LOSS, WF_BEST_BLEU, WF_BEST_CHRF };
+
 enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 
 /* Hyperparameters of training. */
@@ -34,6 +37,8 @@ struct wf_training {
     int64_t valid_tokens;            /* approximate size of a validation; 0: all tokens; -1: a third of those trained between two
                                         validations, from 100,000 to 1,000,000 */
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
+    enum wf_best_by best_by;         /* pairs: "loss", "bleu", "chrf"; the latter two translate the validation text each time */
+    bool valid_scores;               /* pairs: BLEU and chrF are measured whatever best_by is */
 };
 
 /* The tokenizer that training creates when none is given. */

@@ -22,7 +22,7 @@ struct wf_event {
     double loss;         /* nats per predicted token, without label smoothing. WF_EVENT_STEP: of this update's batch;
                             WF_EVENT_VALID: of the validation text */
     double smoothed;     /* the minimised loss, with label smoothing; NaN without label smoothing */
-    double best;         /* lowest validation loss so far; NaN before the first */
+    double best;         /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first */
     double lr, grad_norm;
     double tokens_per_second; /* predicted tokens: translation, target tokens; encoders, masked tokens */
     int64_t parameters, vocab_size;
@@ -35,6 +35,9 @@ struct wf_event {
     const struct wf_bitext_survey *survey; /* WF_EVENT_DATA */
     const char *text;
     bool masked; /* masked-language modelling */
+    /* WF_EVENT_VALID of translation with best_by=bleu or chrf, or valid_scores: of all lines of the validation text, as
+     * wf_evaluate_translation measures them; else NaN. */
+    double bleu, chrf;
 };
 
 struct wf_train_options {
@@ -68,8 +71,9 @@ struct wf_train_options {
     bool (*cancelled)(void *ctx);
 };
 struct wf_train_result {
-    int64_t step;             /* updates done */
-    double loss, valid, best; /* as in wf_event: of the last update, of the last validation, and the lowest validation loss; NaN if none */
+    int64_t step; /* updates done */
+    double loss, valid,
+        best; /* as in wf_event: of the last update, of the last validation, and the best value of validations; NaN if none */
 };
 /* Trains a model; *result (may be NULL) is also set after an error. Errors: WF_ERR_EXISTS if `out` holds a run's state and .resume is not
  * set; WF_ERR_BUSY if another process trains in the folder; WF_ERR_NUMERIC for a loss or gradient that is not finite: the message names the
