@@ -18,7 +18,7 @@ void wf_tape_erase(wf_tape *tape)
 
 bool check_is_real(const struct check_input *in)
 {
-    return in->fill == WF_FILL_NORMAL || in->fill == WF_FILL_POSITIVE || in->fill == WF_FILL_APART;
+    return in->fill == WF_FILL_NORMAL || in->fill == WF_FILL_POSITIVE || in->fill == WF_FILL_APART || in->fill == WF_FILL_UNIT;
 }
 
 static void fill_input(struct check_input *in, uint64_t seed, int index)
@@ -31,6 +31,9 @@ static void fill_input(struct check_input *in, uint64_t seed, int index)
             break;
         case WF_FILL_POSITIVE:
             in->value[i] = (float)(0.5 + 1.5 * wf_rng_uniform(&rng));
+            break;
+        case WF_FILL_UNIT:
+            in->value[i] = (float)(0.1 + 0.8 * wf_rng_uniform(&rng));
             break;
         case WF_FILL_APART: /* a shuffled grid without 0: neighbours are 0.1 apart */
             in->value[i] = (float)((i % 2 ? -0.1 : 0.1) * (1 + i / 2));

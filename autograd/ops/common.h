@@ -32,6 +32,8 @@ wf_status wf_broadcast_shape(wf_call *c);
  * of those that do. Fails with the first bad one's index and value. */
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted);
 
+/* Writes the place of element i of a row-major array, "[1,0]", nothing for a scalar, and returns text. */
+const char *wf_index_text(const wf_array *a, int64_t i, char *text, size_t size);
 /* Operand i, ids in 0 .. limit-1, contiguous; data NULL on an error. */
 wf_array wf_ids_below(wf_call *c, int i, int64_t limit);
 

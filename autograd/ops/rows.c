@@ -181,6 +181,14 @@ wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x)
     return g.data ? wf_sum_into(c, &g, x, 1, add) : WF_ERR_MEMORY;
 }
 
+const char *wf_index_text(const wf_array *a, int64_t i, char *text, size_t size)
+{
+    wf_shape index = wf_array_shape(a);
+    for (int64_t d = a->ndim - 1; d >= 0; i /= a->dim[d--])
+        index.dim[d] = i % a->dim[d];
+    return a->ndim ? wf_shape_text(&index, text, size) : "";
+}
+
 wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_t limit, const int32_t *ignore, int64_t *counted)
 {
     const int32_t *id = ids->data;
@@ -201,12 +209,9 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     int64_t i = 0;
     while ((uint32_t)id[i] < bound || (ignore && id[i] == *ignore))
         i++;
-    wf_shape index = wf_array_shape(ids);
-    for (int64_t d = ids->ndim - 1, rest = i; d >= 0; rest /= ids->dim[d--])
-        index.dim[d] = rest % ids->dim[d];
     char text[160];
-    return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what,
-                        ids->ndim ? wf_shape_text(&index, text, sizeof text) : "", id[i], (long long)limit - 1);
+    return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what, wf_index_text(ids, i, text, sizeof text), id[i],
+                        (long long)limit - 1);
 }
 
 wf_array wf_ids_below(wf_call *c, int i, int64_t limit)

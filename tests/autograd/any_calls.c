@@ -99,6 +99,21 @@ static wf_tensor *any_loss(wf_tensor *a, wf_tensor *m, wf_tensor *bias, wf_tenso
         .has_ignore = below(2), .ignore = -3, .label_smoothing = any_number(0.1), .normalizer = any_number(0)};
     if (below(2))
         o.plain = &plain;
+    if (seldom(3))
+        o.reduction = (enum wf_reduction)below(5);
+    if (seldom(4))
+        o.class_weights = any();
+    const enum wf_reduction how = (enum wf_reduction)below(5);
+    switch (below(8)) {
+    case 0:
+        return wf_mse(a, like(a, false), how);
+    case 1:
+        return wf_bce_with_logits(a, wf_sigmoid(below(9) ? a : bias), .reduction = how, .positive_weight = below(2) ? NULL : bias);
+    case 2:
+        return wf_kl_div(a, below(9) ? a : bias, .reduction = how, .log_target = below(2));
+    case 3:
+        return wf_kl_normal(a, like(a, false), how);
+    }
     wf_tensor *y =
         below(2) ? wf_cross_entropy_with(a, targets, seldom(50) ? NULL : &o) : wf_linear_cross_entropy_with(a, m, bias, targets, &o);
     if (plain)

@@ -127,6 +127,10 @@ START_TEST(null_operands)
     ck_null(wf_linear(none, none, none));
     ck_null(wf_embedding(none, none));
     ck_null(wf_logsumexp(none, 0, false));
+    ck_null(wf_mse(none, none, WF_REDUCE_MEAN));
+    ck_null(wf_bce_with_logits(none, none));
+    ck_null(wf_kl_div_with(none, none, NULL));
+    ck_null(wf_kl_normal(none, none, WF_REDUCE_SUM));
     ck_null(wf_log_softmax(none, 0));
     ck_null(wf_cumsum(none, 0));
     ck_null(wf_scan(none, none, none, 0));

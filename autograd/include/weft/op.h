@@ -45,7 +45,8 @@ enum wf_fill {
     WF_FILL_APART,    /* away from 0 and from each other, to avoid kinks and ties */
     WF_FILL_IDS,      /* WF_I32 uniform in 0 .. limit-1; no gradient */
     WF_FILL_BOOLS,    /* WF_BOOL; no gradient */
-    WF_FILL_ABSENT    /* NULL */
+    WF_FILL_ABSENT,   /* NULL */
+    WF_FILL_UNIT      /* uniform in [0.1, 0.9], for probabilities */
 };
 struct wf_case {
     const char *what;                       /* for messages; may be NULL */

@@ -207,6 +207,38 @@ WF_API wf_tensor *wf_rope_with(wf_tensor *x, const struct wf_rope_options *optio
 #define wf_rope(x, ...) wf_rope_with(x, &(struct wf_rope_options){__VA_ARGS__})
 #endif
 
+/* --- losses of elements -------------------------------------------------------------------------------------------- */
+/* What becomes of the losses of elements, or of rows for cross-entropy; [] but for WF_REDUCE_NONE. The mean of none is 0. */
+enum wf_reduction {
+    WF_REDUCE_MEAN,
+    WF_REDUCE_SUM,
+    WF_REDUCE_NONE,      /* each, as a tensor */
+    WF_REDUCE_BATCH_MEAN /* the sum divided by the size of the first dimension; not for cross-entropy */
+};
+/* Operands have one shape (wf_expand repeats a smaller one), and all of them have gradients. (x - target)^2: */
+WF_API wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction);
+/* Binary cross-entropy of probabilities sigmoid(x) with targets t in 0 .. 1: -w t log sigmoid(x) - (1 - t) log(1 - sigmoid(x)), without
+ * overflow and without terms that cancel. A target out of range is an error. A term whose factor t or 1 - t is 0 is 0. */
+struct wf_bce_options {
+    enum wf_reduction reduction;
+    wf_tensor *positive_weight; /* w, broadcasts to x: how often a positive counts; NULL: 1 */
+};
+WF_API wf_tensor *wf_bce_with_logits_with(wf_tensor *logits, wf_tensor *targets, const struct wf_bce_options *options);
+/* Kullback-Leibler divergence KL(p || q) of elements, p (log p - log q), from log q and p; with .log_target from log q and log p. 0 where
+ * p = 0. Of distributions take WF_REDUCE_SUM or WF_REDUCE_BATCH_MEAN, for the mean over elements divides by the classes too. */
+struct wf_kl_options {
+    enum wf_reduction reduction;
+    bool log_target;
+};
+WF_API wf_tensor *wf_kl_div_with(wf_tensor *log_q, wf_tensor *target, const struct wf_kl_options *options);
+/* KL(N(m, e^s) || N(0, 1)) of elements, (m^2 + e^s - 1 - s) / 2, from means m and logarithms s of variances (Kingma and Welling 2014);
+ * WF_REDUCE_BATCH_MEAN sums it over the latent dimensions. */
+WF_API wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction);
+#ifndef __cplusplus
+#define wf_bce_with_logits(logits, targets, ...) wf_bce_with_logits_with(logits, targets, &(struct wf_bce_options){__VA_ARGS__})
+#define wf_kl_div(log_q, target, ...) wf_kl_div_with(log_q, target, &(struct wf_kl_options){__VA_ARGS__})
+#endif
+
 /* --- losses -------------------------------------------------------------------------------------------------------- */
 /* Mean cross-entropy in nats over the targets that are not ignored -> []. With label smoothing e the target is
  * (1 - e) one-hot + e / V. The mean over zero targets is 0, with zero gradients. */
@@ -214,9 +246,13 @@ struct wf_cross_entropy_options {
     bool has_ignore; /* ignore targets equal to `ignore` */
     int32_t ignore;
     double label_smoothing;
-    double normalizer; /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
-                          equal those of the large batch. 0: the number of targets here */
-    wf_tensor **plain; /* if not NULL: receives the mean without smoothing, a constant [] */
+    double normalizer;           /* divisor of the sum: with micro-batches the targets of all of them, so that accumulated gradients
+                                    equal those of the large batch. 0: the number of targets here */
+    wf_tensor **plain;           /* if not NULL: receives the loss without smoothing, a constant of the result's shape */
+    enum wf_reduction reduction; /* a sum, or each row's loss in the shape of the targets, 0 of ignored ones: for rows that count
+                                    differently, policy gradients */
+    wf_tensor *class_weights;    /* [V], constants: a target t counts w_t times, and the mean divides by the sum of the w_t; with smoothing
+                                    the part of class j counts w_j times. NULL: 1 */
 };
 /* logits [..., V], targets [...] in 0 .. V-1. */
 WF_API wf_tensor *wf_cross_entropy_with(wf_tensor *logits, wf_tensor *targets, const struct wf_cross_entropy_options *options);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* Losses of elements: squared error, binary cross-entropy of logits, Kullback-Leibler divergences. They are computed in pieces, and added
+ * up where they are: without a reduction there is no array of losses. */
+#include "common.h"
+
+struct loss_attr {
+    enum wf_reduction reduction;
+    bool log_target; /* kl_div */
+};
+
+enum { OPERANDS = 3, BLOCK = 8192, PIECE = 1024 };
+
+/* The loss of an element and its derivatives by each operand. */
+struct kind {
+    wf_map_kernel *value, *slope[OPERANDS];
+};
+
+static wf_status loss_shape(wf_call *c)
+{
+    const struct loss_attr *a = c->attr;
+    if (wf_want_reals(c, 2) != WF_OK || (wf_has(c, 2) && wf_want(c, 2, WF_REAL) != WF_OK))
+        return WF_ERR_ARGUMENT;
+    if ((unsigned)a->reduction > WF_REDUCE_BATCH_MEAN)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "the reduction %d is unknown", (int)a->reduction);
+    wf_shape x = wf_array_shape(&c->in[0]), y = wf_array_shape(&c->in[1]), both;
+    if (!wf_shape_equal(&x, &y))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the first two operands must have the same shape: wf_expand repeats one that is smaller");
+    if (wf_has(c, 2)) {
+        wf_shape weight = wf_array_shape(&c->in[2]);
+        if (!wf_shape_broadcast(&x, &weight, &both) || !wf_shape_equal(&x, &both))
+            return wf_call_fail(c, WF_ERR_SHAPE, "the positive weight does not broadcast to the shape of the logits");
+    }
+    if (a->reduction == WF_REDUCE_BATCH_MEAN && x.ndim < 1)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the mean over a batch takes at least one dimension");
+    c->out[0] = wf_call_shape(WF_REAL, a->reduction == WF_REDUCE_NONE ? &x : &(wf_shape){0});
+    return WF_OK;
+}
+
+/* What the sum of losses is multiplied by. */
+static double scale_of(const wf_call *c)
+{
+    int64_t n = 1;
+    switch (((const struct loss_attr *)c->attr)->reduction) {
+    case WF_REDUCE_MEAN:
+        n = wf_array_count(&c->in[0]);
+        break;
+    case WF_REDUCE_BATCH_MEAN:
+        n = c->in[0].dim[0];
+        break;
+    case WF_REDUCE_SUM:
+    case WF_REDUCE_NONE:
+        break;
+    }
+    return n > 0 ? 1 / (double)n : 0;
+}
+
+struct work {
+    wf_map_kernel *f;
+    const wf_real *in[OPERANDS];
+    wf_real *out;      /* [n], or NULL */
+    double *sum;       /* of each block, or NULL */
+    const wf_real *dy; /* [n]: out is multiplied by it; NULL: by scale */
+    wf_real scale;
+};
+
+static void work_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct work *w = ctx;
+    wf_real piece[PIECE];
+    double sum = 0;
+    for (int64_t i = begin; i < end; i += PIECE) {
+        int64_t n = end - i < PIECE ? end - i : PIECE;
+        const wf_real *in[OPERANDS];
+        for (int k = 0; k < OPERANDS; k++)
+            in[k] = w->in[k] ? w->in[k] + i : NULL;
+        wf_real *y = w->out ? w->out + i : piece;
+        w->f(NULL, n, in, y);
+        if (w->sum)
+            sum += wf_kernel->sum(n, y);
+        else if (w->dy)
+            wf_kernel->mul(n, y, 1, w->dy + i, 1, y);
+        else if (w->scale != 1)
+            wf_kernel->affine(n, w->scale, 0, y, y);
+    }
+    if (w->sum)
+        w->sum[begin / BLOCK] = sum;
+}
+
+/* The operands, contiguous and of one shape. */
+static bool operands_of(wf_call *c, struct work *w)
+{
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!wf_has(c, i))
+            continue;
+        wf_array all = wf_array_expand(&c->in[i], &shape), x = wf_call_contiguous(c, &all);
+        if (!x.data)
+            return false;
+        w->in[i] = x.data;
+    }
+    return true;
+}
+
+static wf_status forward(wf_call *c, const struct kind *kind)
+{
+    struct work w = {.f = kind->value, .scale = 1};
+    int64_t n = wf_array_count(&c->in[0]), blocks = (n + BLOCK - 1) / BLOCK;
+    bool each = ((const struct loss_attr *)c->attr)->reduction == WF_REDUCE_NONE;
+    if (!operands_of(c, &w))
+        return WF_ERR_MEMORY;
+    if (each)
+        w.out = c->out[0].data;
+    else if (!(w.sum = wf_call_temp(c, WF_F64, &(wf_shape){1, {blocks}}).data))
+        return WF_ERR_MEMORY;
+    wf_parallel_ranges(n, BLOCK, 0.5 * (double)n, work_body, &w);
+    if (each)
+        return WF_OK;
+    double sum = 0;
+    for (int64_t i = 0; i < blocks; i++)
+        sum += w.sum[i];
+    *(wf_real *)c->out[0].data = (wf_real)(n > 0 ? sum * scale_of(c) : 0);
+    return WF_OK;
+}
+
+/* l = s sum f(x, t, w), so dx = s dl f_x; without a reduction dx = dl f_x of each element. */
+static wf_status backward(wf_call *c, const struct kind *kind)
+{
+    struct work w = {.scale = 1};
+    wf_shape shape = wf_array_shape(&c->in[0]);
+    if (!operands_of(c, &w))
+        return WF_ERR_MEMORY;
+    wf_array dy = wf_call_contiguous(c, &c->dout[0]);
+    if (!dy.data)
+        return WF_ERR_MEMORY;
+    if (((const struct loss_attr *)c->attr)->reduction == WF_REDUCE_NONE)
+        w.dy = dy.data;
+    else
+        w.scale = (wf_real)(scale_of(c) * (double)*(const wf_real *)dy.data);
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!c->need[i])
+            continue;
+        wf_array g = wf_call_temp(c, WF_REAL, &shape);
+        if (!g.data)
+            return WF_ERR_MEMORY;
+        w.f = kind->slope[i];
+        w.out = g.data;
+        wf_parallel_ranges(wf_array_count(&g), BLOCK, 0.6 * (double)wf_array_count(&g), work_body, &w);
+        wf_grad_give(c, i, &g);
+    }
+    return WF_OK;
+}
+
+#define ONE(fill0, fill1) .fill = {fill0, fill1}
+#define HOW(...) ATTR(struct loss_attr, __VA_ARGS__)
+#define LOSS_CASES(...)                                                                                                                    \
+    WF_CASES({"mean", {{3, 5}, {3, 5}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_MEAN)},                                                            \
+             {"sum", {{2, 3, 4}, {2, 3, 4}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_SUM)},                                                        \
+             {"each", {{3, 7}, {3, 7}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_NONE)},                                                            \
+             {"mean over the batch", {{4, 3}, {4, 3}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_BATCH_MEAN)},                                       \
+             {"scalar", {{-2}, {-2}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_MEAN)},                                                              \
+             {"nothing", {{-1, 3}, {-1, 3}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_MEAN)},                                                       \
+             {"each of nothing", {{-1, 3}, {-1, 3}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_NONE)},                                               \
+             {"several pieces", {{2600}, {2600}}, ONE(__VA_ARGS__), HOW(WF_REDUCE_SUM)})
+
+/* An op by its kinds of elements: `of` is a function of the call. */
+#define ELEMENT_LOSS(op, of, ...)                                                                                                          \
+    static wf_status op##_forward(wf_call *c)                                                                                              \
+    {                                                                                                                                      \
+        struct kind k = of(c);                                                                                                             \
+        return forward(c, &k);                                                                                                             \
+    }                                                                                                                                      \
+    static wf_status op##_backward(wf_call *c)                                                                                             \
+    {                                                                                                                                      \
+        struct kind k = of(c);                                                                                                             \
+        return backward(c, &k);                                                                                                            \
+    }                                                                                                                                      \
+    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .attr_size = sizeof(struct loss_attr),                                                                       \
+                              .shape = loss_shape,                                                                                         \
+                              .forward = op##_forward,                                                                                     \
+                              .backward = op##_backward,                                                                                   \
+                              __VA_ARGS__};
+
+/* --- mse: (x - t)^2, by x 2 (x - t) ----------------------------------------------------------------------------------- */
+
+static struct kind squared(const wf_call *c)
+{
+    (void)c;
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return (struct kind){k->mse, {k->mse_slope, k->mse_slope_target}};
+}
+ELEMENT_LOSS(mse, squared, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
+
+wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction)
+{
+    return wf_apply(&wf_op_mse, &(struct loss_attr){.reduction = reduction}, 2, (wf_tensor *[]){x, target});
+}
+
+/* --- bce_with_logits: -w t log s(x) - (1 - t) log(1 - s(x)) with the sigmoid s: in softplus(x) = log(1 + e^x) it is
+ * w t softplus(-x) + (1 - t) softplus(x); by x (1 - t) s(x) - w t s(-x), by t w softplus(-x) - softplus(x), by w t softplus(-x) --- */
+
+static struct kind binary(const wf_call *c)
+{
+    (void)c;
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return (struct kind){k->bce, {k->bce_slope, k->bce_slope_target, k->bce_slope_weight}};
+}
+
+/* A target outside 0 .. 1 has a loss without a lower bound. */
+static wf_status check_targets(wf_call *c)
+{
+    wf_array t = wf_call_contiguous(c, &c->in[1]);
+    if (!t.data)
+        return WF_ERR_MEMORY;
+    int64_t i = wf_kernel->internal->find_outside_unit(wf_array_count(&t), t.data);
+    char text[160];
+    return i < 0 ? WF_OK
+                 : wf_call_fail(c, WF_ERR_ARGUMENT, "targets%s = %g is not in 0 .. 1", wf_index_text(&t, i, text, sizeof text),
+                                (double)((const wf_real *)t.data)[i]);
+}
+
+static wf_status bce_forward(wf_call *c)
+{
+    struct kind k = binary(c);
+    wf_status status = check_targets(c);
+    return status == WF_OK ? forward(c, &k) : status;
+}
+
+static wf_status bce_backward(wf_call *c)
+{
+    struct kind k = binary(c);
+    return backward(c, &k);
+}
+
+/* The check also gives one tensor as two operands, so all of them hold what a target may. */
+#define PLAIN(...) .inputs = 3, .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_ABSENT}, HOW(__VA_ARGS__)
+#define WEIGHTED(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
+const wf_op wf_op_bce_with_logits = {
+    .name = "bce_with_logits",
+    .attr_size = sizeof(struct loss_attr),
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1) | WF_READS_INPUT(2),
+    .shape = loss_shape,
+    .forward = bce_forward,
+    .backward = bce_backward,
+    .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, PLAIN(WF_REDUCE_MEAN)}, {"sum", {{2, 3, 4}, {2, 3, 4}}, PLAIN(WF_REDUCE_SUM)},
+                      {"each", {{3, 7}, {3, 7}}, PLAIN(WF_REDUCE_NONE)}, {"scalar", {{-2}, {-2}}, PLAIN(WF_REDUCE_MEAN)},
+                      {"nothing", {{-1, 3}, {-1, 3}}, PLAIN(WF_REDUCE_MEAN)}, {"several pieces", {{1100}, {1100}}, PLAIN(WF_REDUCE_NONE)},
+                      {"weighted", {{4, 3}, {4, 3}, {3}}, WEIGHTED(WF_REDUCE_MEAN)},
+                      {"one weight", {{4, 3}, {4, 3}, {-2}}, WEIGHTED(WF_REDUCE_SUM)},
+                      {"weight of each", {{4, 3}, {4, 3}, {4, 3}}, WEIGHTED(WF_REDUCE_NONE)},
+                      {"weight of rows, mean over the batch", {{4, 3}, {4, 3}, {4, 1}}, WEIGHTED(WF_REDUCE_BATCH_MEAN)})};
+
+wf_tensor *wf_bce_with_logits_with(wf_tensor *logits, wf_tensor *targets, const struct wf_bce_options *options)
+{
+    static const struct wf_bce_options none;
+    const struct wf_bce_options *o = options ? options : &none;
+    return wf_apply(&wf_op_bce_with_logits, &(struct loss_attr){.reduction = o->reduction}, 3,
+                    (wf_tensor *[]){logits, targets, o->positive_weight});
+}
+
+/* --- kl_div: p (log p - x), by x -p, by p log p - x + 1; of t = log p: e^t (t - x), by x -e^t, by t e^t (t - x + 1) -------- */
+
+static struct kind divergence(const wf_call *c)
+{
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return ((const struct loss_attr *)c->attr)->log_target ? (struct kind){k->kl_log, {k->kl_log_slope, k->kl_log_slope_target}}
+                                                           : (struct kind){k->kl, {k->kl_slope, k->kl_slope_target}};
+}
+#define PROBABILITIES(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
+#define LOGARITHMS(how) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL}, HOW(how, true)
+ELEMENT_LOSS(kl_div, divergence, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+             .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, PROBABILITIES(WF_REDUCE_MEAN)},
+                               {"sum", {{2, 3, 4}, {2, 3, 4}}, PROBABILITIES(WF_REDUCE_SUM)},
+                               {"each", {{3, 7}, {3, 7}}, PROBABILITIES(WF_REDUCE_NONE)},
+                               {"mean over the batch", {{4, 3}, {4, 3}}, PROBABILITIES(WF_REDUCE_BATCH_MEAN)},
+                               {"log, mean", {{3, 5}, {3, 5}}, LOGARITHMS(WF_REDUCE_MEAN)},
+                               {"log, each", {{3, 7}, {3, 7}}, LOGARITHMS(WF_REDUCE_NONE)},
+                               {"log, mean over the batch", {{2600}, {2600}}, LOGARITHMS(WF_REDUCE_BATCH_MEAN)},
+                               {"nothing", {{-1, 3}, {-1, 3}}, PROBABILITIES(WF_REDUCE_BATCH_MEAN)}))
+
+wf_tensor *wf_kl_div_with(wf_tensor *log_q, wf_tensor *target, const struct wf_kl_options *options)
+{
+    static const struct wf_kl_options none;
+    const struct wf_kl_options *o = options ? options : &none;
+    return wf_apply(&wf_op_kl_div, &(struct loss_attr){o->reduction, o->log_target}, 2, (wf_tensor *[]){log_q, target});
+}
+
+/* --- kl_normal: (m^2 + e^s - 1 - s) / 2, by m m, by s (e^s - 1) / 2 ---------------------------------------------------- */
+
+static struct kind from_standard(const wf_call *c)
+{
+    (void)c;
+    const struct wf_internal_kernels *k = wf_kernel->internal;
+    return (struct kind){k->kl_normal, {k->kl_normal_slope, k->kl_normal_slope_variance}};
+}
+ELEMENT_LOSS(kl_normal, from_standard, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
+
+wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction)
+{
+    return wf_apply(&wf_op_kl_normal, &(struct loss_attr){.reduction = reduction}, 2, (wf_tensor *[]){mean, log_variance});
+}
