@@ -3,6 +3,7 @@
 # Every block of C in README.md, CONTRIBUTING.md and docs/*.md compiles, against the installed library. What follows the
 # word c says how:
 #   ```c program    a whole program: compiled and linked without warnings, then run; it must exit with 0
+#   ```c command    the same, for a program that has wf_main: run with the argument models
 #   ```c part       functions and declarations: compiled after `#include <weft/weft.h>`
 #   ```c body       statements, compiled inside a function
 # A block that is marked otherwise, or not at all, is an error.
@@ -40,14 +41,14 @@ for source in "$tmp"/example*.c; do
     warnings='-std=gnu11 -Wall -Wextra -Werror -Wno-unused'
     # shellcheck disable=SC2046,SC2086
     case $kind in
-    program)
+    program | command)
         if ! $cc $sanitize $warnings "$source" $(flags --cflags --libs weft) -lm -o "$tmp/program"; then
             wrong "$place: the program does not compile"
-        elif ! (cd "$tmp" && ./program >"$tmp/out" 2>&1); then
+        elif ! (cd "$tmp" && ./program $([ "$kind" = program ] || echo models) >"$tmp/out" 2>&1); then
             wrong "$place: the program fails: $(tail -3 "$tmp/out")"
         fi ;;
     part | body) $cc $warnings -fsyntax-only $(flags --cflags weft) "$source" || wrong "$place: the example does not compile" ;;
-    *) wrong "$place: a block of C is marked program, part or body, not '$kind'" ;;
+    *) wrong "$place: a block of C is marked program, command, part or body, not '$kind'" ;;
     esac
 done
 [ "$found" -gt 0 ] || wrong 'no example was found'
