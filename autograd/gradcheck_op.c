@@ -4,6 +4,7 @@
 
 #include <weft/internal/ops_all.h>
 #include <weft/memory.h>
+#include <weft/ops.h>
 
 #include "gradcheck.h"
 
@@ -11,7 +12,8 @@ static wf_tensor *apply_op(void *ctx, wf_tape *tape, wf_tensor *const in[])
 {
     (void)tape;
     const struct applied *a = ctx;
-    return wf_apply(a->op, a->attr, a->inputs, in);
+    wf_tensor *y = wf_apply(a->op, a->attr, a->inputs, in);
+    return wf_dtype_of(y) == WF_REAL ? y : wf_to_real(y);
 }
 
 /* Dims of a case's input: up to the first 0; -1 is a size of 0; -2 first is a scalar. False when there are none. */
@@ -54,7 +56,7 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
 {
     long index = op->cases.count > 0 && c >= op->cases.list && c < op->cases.list + op->cases.count ? (long)(c - op->cases.list) : -1;
     snprintf(s->what, sizeof s->what, "%s, case %ld%s%s", op->name, index, c->what ? " " : "", c->what ? c->what : "");
-    s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .error = error};
+    s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .constant = !op->backward, .error = error};
     set_up(&s->k, c);
     s->applied = (struct applied){op, c->attr, s->k.inputs};
     wf_status status = check_begin(&s->k, options);
@@ -65,7 +67,7 @@ wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct w
 {
     struct case_check s;
     wf_status status = begin_case(&s, op, c, options, error);
-    if (status == WF_OK)
+    if (status == WF_OK && op->backward)
         status = check_numeric(&s.k);
     if (status == WF_OK)
         status = check_all_situations(&s.k);
@@ -90,7 +92,7 @@ wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out
     wf_status status = begin_case(&s, op, c, NULL, error);
     int64_t n = k->results;
     for (int i = 0; i < k->inputs; i++)
-        n += check_is_real(&k->in[i]) ? k->in[i].count : 0;
+        n += check_is_real(&k->in[i]) && !k->constant ? k->in[i].count : 0;
     *count = 0;
     *out = status == WF_OK ? wf_alloc_zero((size_t)n + 1, sizeof **out) : NULL;
     if (status == WF_OK && !*out)
@@ -99,7 +101,7 @@ wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out
         for (int64_t j = 0; j < k->results; j++)
             (*out)[(*count)++] = k->result[j];
         for (int i = 0; i < k->inputs; i++)
-            for (int64_t j = 0; check_is_real(&k->in[i]) && j < k->in[i].count; j++)
+            for (int64_t j = 0; check_is_real(&k->in[i]) && !k->constant && j < k->in[i].count; j++)
                 (*out)[(*count)++] = k->in[i].grad[j];
     }
     check_end(&s.k);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weft/compute.h>
 #include <weft/internal/parameter.h>
 #include <weft/internal/shape.h>
 
@@ -74,6 +75,14 @@ wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape)
     wf_tensor *x = make(tape, WF_REAL, shape, "zeros");
     if (x->kind != TENSOR_POISON)
         memset(x->a.data, 0, (size_t)wf_array_count(&x->a) * sizeof(wf_real));
+    return x;
+}
+
+wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value)
+{
+    wf_tensor *x = make(tape, WF_REAL, shape, "full");
+    if (x->kind != TENSOR_POISON)
+        wf_kernel->fill(wf_array_count(&x->a), (wf_real)value, x->a.data);
     return x;
 }
 

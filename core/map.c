@@ -9,7 +9,8 @@ enum {
 
 struct map {
     int inputs;
-    wf_map_kernel *any; /* one of the four, or none: scale x + shift */
+    wf_map_any_kernel *typed; /* one of the five, or none: scale x + shift */
+    wf_map_kernel *any;
     const void *ctx;
     wf_unary_kernel *unary;
     wf_binary_kernel *binary;
@@ -17,48 +18,69 @@ struct map {
     wf_real scale, shift;
     bool broadcasts; /* the kernel takes steps of 0 */
     bool gathers;
-    const wf_real *in[WF_MAP_INPUTS];
-    wf_real *out;
-    int ndim; /* merged dimensions, the innermost first */
+    const char *in[WF_MAP_INPUTS];
+    char *out;
+    int64_t size[WF_MAP_INPUTS], out_size; /* of an element */
+    int ndim;                              /* merged dimensions, the innermost first */
     int64_t dim[WF_MAX_DIMS];
     int64_t stride[WF_MAP_INPUTS][WF_MAX_DIMS];
     int64_t pieces; /* of the innermost dimension */
 };
 
-static void call_kernel(const struct map *m, int64_t n, const wf_real *const in[], const int step[2], wf_real *out)
+static void call_kernel(const struct map *m, int64_t n, const char *const in[], const int step[2], char *to)
 {
-    if (m->any)
-        m->any(m->ctx, n, in, out);
+    const wf_real *const *x = (const wf_real *const *)in;
+    wf_real *out = (wf_real *)to;
+    if (m->typed)
+        m->typed(m->ctx, n, (const void *const *)in, to);
+    else if (m->any)
+        m->any(m->ctx, n, x, out);
     else if (m->binary)
-        m->binary(n, in[0], step[0], in[1], step[1], out);
+        m->binary(n, x[0], step[0], x[1], step[1], out);
     else if (m->grad)
-        m->grad(n, in[0], in[1], out);
+        m->grad(n, x[0], x[1], out);
     else if (m->unary)
-        m->unary(n, in[0], out);
+        m->unary(n, x[0], out);
     else
-        wf_kernel->affine(n, m->scale, m->shift, in[0], out);
+        wf_kernel->affine(n, m->scale, m->shift, x[0], out);
 }
 
-static void call_gathering(const struct map *m, int64_t n, const wf_real *const in[], wf_real *out)
+#define GATHER_AS(type)                                                                                                                    \
+    for (int64_t i = 0; i < n; i++)                                                                                                        \
+        ((type *)to)[i] = ((const type *)from)[i * stride];
+
+/* n elements at a distance, side by side. */
+static void gather(int64_t n, int64_t size, const char *from, int64_t stride, void *to)
 {
-    wf_real buffer[WF_MAP_INPUTS][GATHER];
+    if (size == 8)
+        GATHER_AS(uint64_t)
+    else if (size == 4)
+        GATHER_AS(uint32_t)
+    else if (size == 2)
+        GATHER_AS(uint16_t)
+    else
+        GATHER_AS(uint8_t)
+}
+
+static void call_gathering(const struct map *m, int64_t n, const char *const in[], char *out)
+{
+    double buffer[WF_MAP_INPUTS][GATHER]; /* no element is larger */
     for (int64_t done = 0; done < n; done += GATHER) {
         int64_t now = n - done < GATHER ? n - done : GATHER;
-        const wf_real *from[WF_MAP_INPUTS];
+        const char *from[WF_MAP_INPUTS];
         int step[WF_MAP_INPUTS] = {1, 1, 1, 1};
         for (int k = 0; k < m->inputs; k++) {
             int64_t stride = m->stride[k][0];
-            const wf_real *x = in[k] + done * stride;
-            from[k] = x;
+            from[k] = in[k] + done * stride * m->size[k];
             if (stride == 0 && m->broadcasts) {
                 step[k] = 0;
             } else if (stride != 1) {
-                for (int64_t i = 0; i < now; i++)
-                    buffer[k][i] = x[i * stride];
-                from[k] = buffer[k];
+                if (stride != 0 || done == 0)
+                    gather(now, m->size[k], from[k], stride, buffer[k]);
+                from[k] = (const char *)buffer[k];
             }
         }
-        call_kernel(m, now, from, step, out + done);
+        call_kernel(m, now, from, step, out + done * m->out_size);
     }
 }
 
@@ -76,10 +98,10 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
     int step[2] = {(int)m->stride[0][0], (int)m->stride[1][0]};
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t from = piece * PIECE, n = inner - from < PIECE ? inner - from : PIECE;
-        const wf_real *in[WF_MAP_INPUTS] = {NULL};
+        const char *in[WF_MAP_INPUTS] = {NULL};
         for (int k = 0; k < m->inputs; k++)
-            in[k] = m->in[k] + offset[k] + from * m->stride[k][0];
-        wf_real *out = m->out + row * inner + from;
+            in[k] = m->in[k] + (offset[k] + from * m->stride[k][0]) * m->size[k];
+        char *out = m->out + (row * inner + from) * m->out_size;
         if (m->gathers)
             call_gathering(m, n, in, out);
         else
@@ -146,8 +168,10 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
     bool flat = true;
     m->inputs = inputs;
     m->out = out->data;
+    m->out_size = (int64_t)wf_dtype_size(out->dtype);
     for (int k = 0; k < inputs; k++) {
         m->in[k] = x[k]->data;
+        m->size[k] = (int64_t)wf_dtype_size(x[k]->dtype);
         m->stride[k][0] = 1;
         flat = flat && is_like(x[k], out);
     }
@@ -176,19 +200,29 @@ static bool fits(const wf_array *x, const wf_array *out)
     return wf_shape_broadcast(&from, &to, &both) && wf_shape_equal(&both, &to);
 }
 
-wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out, double cost)
+/* The checks of a map and the map; real: all must be WF_REAL. */
+static wf_status run_checked(struct map *m, bool real, int inputs, const wf_array *const in[], const wf_array *out, double cost)
 {
-    if (!f || inputs < 1 || inputs > WF_MAP_INPUTS || out->dtype != WF_REAL || !wf_array_is_contiguous(out))
+    if ((!m->any && !m->typed) || inputs < 1 || inputs > WF_MAP_INPUTS || (real && out->dtype != WF_REAL) || !wf_array_is_contiguous(out))
         return WF_ERR_ARGUMENT;
     for (int k = 0; k < inputs; k++) {
-        if (in[k]->dtype != WF_REAL)
+        if (real && in[k]->dtype != WF_REAL)
             return WF_ERR_ARGUMENT;
         if (!fits(in[k], out))
             return WF_ERR_SHAPE;
     }
-    struct map m = {.any = f, .ctx = ctx};
-    run(&m, inputs, in, out, cost);
+    run(m, inputs, in, out, cost);
     return out->data ? WF_OK : WF_ERR_MEMORY;
+}
+
+wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out, double cost)
+{
+    return run_checked(&(struct map){.any = f, .ctx = ctx}, true, inputs, in, out, cost);
+}
+
+wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out, double cost)
+{
+    return run_checked(&(struct map){.typed = f, .ctx = ctx}, false, inputs, in, out, cost);
 }
 
 void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost)

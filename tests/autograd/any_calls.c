@@ -220,6 +220,26 @@ static wf_tensor *any_reduction(wf_tensor *a, wf_tensor *b, wf_tensor *c)
     }
 }
 
+static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
+{
+    static wf_tensor *(*const compare[])(wf_tensor *, wf_tensor *) = {wf_eq, wf_ne, wf_lt, wf_le, wf_gt, wf_ge, wf_and, wf_or};
+    static wf_tensor *(*const constant[])(wf_tensor *, double) = {wf_eq_constant, wf_ne_constant, wf_lt_constant,
+                                                                  wf_le_constant, wf_gt_constant, wf_ge_constant};
+    wf_tensor *c = seldom(9) ? any() : below(2) ? constant[below(6)](a, any_number(0)) : compare[seldom(20) ? below(8) : below(6)](a, b);
+    switch (below(6)) {
+    case 0:
+        return c;
+    case 1:
+        return wf_to_real(below(2) ? c : wf_not(c));
+    case 2:
+        return wf_masked_fill(a, c, any_number(1));
+    case 3:
+        return wf_where(wf_and(c, below(3) ? c : any()), a, b);
+    default:
+        return wf_where(c, a, b);
+    }
+}
+
 static wf_tensor *any_op(void);
 
 /* Its random numbers start where `ctx` says, so that backward repeats the calls; their operands may be others by then. */
@@ -248,7 +268,7 @@ static wf_tensor *any_op(void)
     wf_tensor *a = below(50) ? real() : any(), *b = below(50) ? like(a, false) : any(), *c = below(50) ? like(a, false) : any();
     wf_tensor *m = below(50) ? like(a, true) : b, *ids = pool[4 + below(3)], *parts[12] = {a, b, c, a, b, c, a, b, NULL};
     wf_shape s = any_shape();
-    switch (below(28)) {
+    switch (below(29)) {
     case 0:
         return wf_add(a, b);
     case 1:
@@ -303,6 +323,8 @@ static wf_tensor *any_op(void)
         return any_checkpoint(a);
     case 26:
         return with_constants(a, b);
+    case 27:
+        return any_choice(a, b);
     default:
         return below(3) == 0 ? mistaken_call(parts) : make((int)below(9));
     }

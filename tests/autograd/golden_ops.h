@@ -21,12 +21,47 @@ static inline const struct wf_safetensors_entry *golden_find(const wf_safetensor
     return wf_safetensors_find(file, key);
 }
 
+/* What the file has, of any dtype that ops take, as doubles. */
+static inline double *golden_numbers(const wf_safetensors *file, const struct wf_safetensors_entry *e)
+{
+    if (e->dtype == WF_F64)
+        return golden_read(file, e->name, e->count);
+    double *x = malloc((size_t)(e->count + 1) * sizeof *x);
+    int32_t *raw = malloc((size_t)(e->count + 1) * sizeof *raw);
+    ck_ok(wf_safetensors_read(file, e->name, e->dtype, raw, e->count, error));
+    for (int64_t i = 0; i < e->count; i++)
+        x[i] = e->dtype == WF_BOOL ? ((const bool *)raw)[i] : raw[i];
+    free(raw);
+    return x;
+}
+
+static inline wf_tensor *golden_operand(wf_tape *tape, const wf_safetensors *file, const struct wf_safetensors_entry *e)
+{
+    double *x = golden_numbers(file, e);
+    void *data = malloc((size_t)(e->count + 1) * sizeof(double));
+    for (int64_t i = 0; i < e->count; i++)
+        if (e->dtype == WF_BOOL)
+            ((bool *)data)[i] = x[i] != 0;
+        else if (e->dtype == WF_I32)
+            ((int32_t *)data)[i] = (int32_t)x[i];
+        else
+            ((wf_real *)data)[i] = (wf_real)x[i];
+    wf_tensor *t = e->dtype == WF_BOOL  ? wf_bools(tape, data, &e->shape)
+                   : e->dtype == WF_I32 ? wf_ids_of(tape, data, &e->shape)
+                                        : wf_input(tape, data, &e->shape, true);
+    free(x);
+    free(data);
+    return t;
+}
+
 /* Each element: NaN where the reference is, its infinities, and else within a relative error. Denormal numbers may be 0. */
 static inline void golden_same(const wf_safetensors *file, const char *key, const wf_array *a)
 {
     const double bound = sizeof(wf_real) == 8 ? 1e-13 : 2e-6, least = sizeof(wf_real) == 8 ? 1e-307 : 1e-37;
+    const struct wf_safetensors_entry *entry = wf_safetensors_find(file, key);
     int64_t n = wf_array_count(a);
-    double *want = golden_read(file, key, n), *have = golden_elements(a);
+    double *want = golden_numbers(file, entry), *have = golden_elements(a);
+    ck_assert_int_eq(n, entry->count);
     for (int64_t i = 0; i < n; i++) {
         bool same = isnan(want[i]) ? isnan(have[i]) : want[i] == have[i] || fabs(have[i] - want[i]) <= bound * fabs(want[i]) + least;
         ck_assert_msg(same, "%s[%lld] is %.17g, not %.17g", key, (long long)i, have[i], want[i]);
@@ -44,22 +79,19 @@ static inline void golden_run(const wf_safetensors *file, const struct golden_ca
     char key[96], part[8];
     int n = 0;
     for (; snprintf(part, sizeof part, "%d", n), (entry = golden_find(file, g->name, part, key)) != NULL; n++) {
-        int64_t count = wf_shape_count(&entry->shape);
-        double *x = golden_read(file, key, count);
-        wf_real *r = malloc((size_t)(count + 1) * sizeof *r);
-        for (int64_t i = 0; i < count; i++)
-            r[i] = (wf_real)x[i];
-        leaf[n] = operand[n] = wf_input(tape, r, &entry->shape, true);
+        leaf[n] = operand[n] = golden_operand(tape, file, entry);
         if (views && entry->shape.ndim > 0) /* another order in memory */
-            operand[n] = wf_transpose(wf_scale(wf_transpose(leaf[n], 0, -1), 1), 0, -1);
-        free(x);
-        free(r);
+            operand[n] = wf_transpose(wf_contiguous(wf_transpose(leaf[n], 0, -1)), 0, -1);
     }
     ck_assert_msg(n > 0, "%s is not in the file", g->name);
     wf_tensor *y = wf_keep(g->function(operand));
     wf_array view;
     ck_assert_msg((entry = golden_find(file, g->name, "out", key)) != NULL, "%s", key);
     wf_shape shape = wf_shape_of(y);
+    static const wf_dtype plain[] = {WF_BOOL, WF_I32};
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg((wf_dtype_of(y) == plain[i]) == (entry->dtype == plain[i]), "%s has another dtype", g->name);
+    y = wf_to_real(y);
     ck_assert_msg(wf_view(y, &view) == WF_OK, "%s: %s", g->name, trouble(y));
     ck_assert_msg(wf_shape_equal(&shape, &entry->shape), "%s has another shape", g->name);
     golden_same(file, key, &view);

@@ -103,6 +103,14 @@ static wf_tensor *bent(struct graph *g)
     }
 }
 
+/* The choice is the base point's. */
+static wf_tensor *where(struct graph *g)
+{
+    wf_tensor *a = graph_any(g), *b = beside(g, a);
+    wf_tensor *choice = wf_gt_constant(graph_fixed(g, below(g, 2) ? a : b), 0.1 * (double)(below(g, 11) - 5));
+    return below(g, 2) ? wf_where(choice, a, b) : wf_where(wf_not(choice), b, a);
+}
+
 static wf_tensor *reshape(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
@@ -290,6 +298,7 @@ static const struct {
 } ops[] = {{"arithmetic", arithmetic, 12},
            {"function", function, 12},
            {"bent", bent, 4},
+           {"where", where, 3},
            {"reshape", reshape, 4},
            {"expand", expand, 3},
            {"transpose", transpose, 3},

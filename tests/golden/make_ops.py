@@ -3,7 +3,7 @@
 empty tensors), values and gradients. tests/autograd/golden_*.c read them; no test runs Python. Run by hand, with the CPU build of PyTorch
 2.13 (pip install torch==2.13.0 safetensors numpy):
 
-    python tests/golden/make_ops.py [elementwise]
+    python tests/golden/make_ops.py [elementwise] [compare]
 
 A case NAME has its operands NAME/0, NAME/1, ..., the result NAME/out, a gradient NAME/dy of the result, and the operands' gradients
 NAME/d.0, ... Everything is computed in float64 from numbers that float holds."""
@@ -78,6 +78,38 @@ def elementwise():
     case(out, 'pow_empty', torch.pow, values(np.zeros((0, 3))), values([1, 2, 3]))
     save('ops_elementwise', out)
 
+# --- comparisons and choices -------------------------------------------------------------------------------------------
+
+def compare():
+    out, x = {}, values(EDGES)
+    a, b = (v.contiguous() for v in torch.meshgrid(x, x, indexing='ij'))
+    ids = torch.arange(-3, 4, dtype=torch.int32)
+    yes = torch.tensor([[True, False, True], [False, False, True]])
+    for name in 'eq', 'ne', 'lt', 'le', 'gt', 'ge':
+        f = getattr(torch, name)
+        plain = lambda *x: f(*(v.detach() for v in x))
+        case(out, name, plain, a, b)
+        case(out, f'{name}_outer', plain, x.view(-1, 1), values([-1, 0.5, nan]))
+        case(out, f'{name}_constant', lambda x: f(x.detach(), 0.5), x)
+        case(out, f'{name}_ids', f, ids.view(-1, 1), ids)
+        case(out, f'{name}_ids_constant', lambda x: f(x, 1), ids)
+        case(out, f'{name}_empty', plain, values(np.zeros((0, 3))), values([1, 2, 3]))
+    case(out, 'eq_bools', torch.eq, yes, yes[0])
+    case(out, 'and', torch.logical_and, yes, yes[1])
+    case(out, 'or', torch.logical_or, yes[:, :1].contiguous(), yes[1])
+    case(out, 'not', torch.logical_not, yes)
+    big = values([[1, inf, nan], [-inf, nan, 2]])
+    case(out, 'where', torch.where, yes, big, values([nan, 5, -inf]))
+    case(out, 'where_outer', torch.where, yes[:, :1].contiguous(), values([1, 2, 3]), values(4))
+    case(out, 'where_empty', torch.where, yes[:0], values(np.zeros((0, 3))), values([1, 2, 3]))
+    case(out, 'where_ids', torch.where, ids > 0, ids, torch.tensor(9, dtype=torch.int32))
+    # the branch that is not chosen has a NaN as its value, and an infinite slope
+    case(out, 'where_safe', lambda c, x: torch.where(c, torch.sqrt(x), torch.tensor(0.0, dtype=torch.float64)), values([-1, 0, 4, 9]) > 1, values([-1, 0, 4, 9]))
+    case(out, 'masked_fill', lambda x, m: torch.masked_fill(x, m, -inf), big, yes)
+    case(out, 'to_real', lambda x: x.to(torch.float64), yes)
+    case(out, 'to_real_ids', lambda x: x.to(torch.float64), ids)
+    save('ops_compare', out)
+
 if __name__ == '__main__':
-    for name in sys.argv[1:] or ['elementwise']:
+    for name in sys.argv[1:] or ['elementwise', 'compare']:
         globals()[name]()

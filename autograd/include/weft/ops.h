@@ -51,6 +51,34 @@ WF_API wf_tensor *wf_softplus(wf_tensor *x, double beta);
 WF_API wf_tensor *wf_leaky_relu(wf_tensor *x, double slope); /* x where x > 0, else slope x (Maas et al. 2013) */
 WF_API wf_tensor *wf_elu(wf_tensor *x, double alpha);        /* x where x > 0, else alpha (e^x - 1) (Clevert et al. 2015) */
 
+/* --- comparisons and choices: operands broadcast ------------------------------------------------------------------- */
+/* a == b, a != b, a < b, a <= b, a > b, a >= b as bools, from two tensors of one dtype: reals, ids, and for eq and ne also bools. With a
+ * NaN only ne is true. They have no gradient. */
+WF_API wf_tensor *wf_eq(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_ne(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_lt(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_le(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_gt(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_ge(wf_tensor *a, wf_tensor *b);
+/* The same with one number on the right: wf_ne_constant(ids, padding). Reals are compared with c rounded to wf_real, ids with c itself. */
+WF_API wf_tensor *wf_eq_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_ne_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_lt_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_le_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_gt_constant(wf_tensor *x, double c);
+WF_API wf_tensor *wf_ge_constant(wf_tensor *x, double c);
+/* Of bools. */
+WF_API wf_tensor *wf_and(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_or(wf_tensor *a, wf_tensor *b);
+WF_API wf_tensor *wf_not(wf_tensor *a);
+/* condition ? a : b element by element; condition: bools; a and b of one dtype. An element's gradient goes to the chosen one; the other
+ * gets 0, even if it is NaN or infinite there. */
+WF_API wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b);
+/* x with `value` where mask (bools) is true; the gradient is 0 there. */
+WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
+/* Bools as 0 and 1, ids as numbers; a real tensor itself. It has no gradient. */
+WF_API wf_tensor *wf_to_real(wf_tensor *x);
+
 /* --- views: no copy, unless a reshape needs one -------------------------------------------------------------------- */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
 #ifndef __cplusplus

@@ -120,6 +120,7 @@ WF_API wf_tensor *wf_input(wf_tape *tape, const wf_real *data, const wf_shape *s
 WF_API wf_tensor *wf_bools(wf_tape *tape, const bool *data, const wf_shape *shape);
 /* A real tensor of zeros, without a gradient. */
 WF_API wf_tensor *wf_zeros(wf_tape *tape, const wf_shape *shape);
+WF_API wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value); /* the same of one value; &(wf_shape){0}: a scalar [] */
 /* A tensor over the caller's memory, any dtype and strides, without a copy and without a gradient, for tables and caches. The memory must
  * stay valid and unchanged until the next reset. */
 WF_API wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array);

@@ -55,6 +55,10 @@ typedef void wf_binary_kernel(int64_t n, const wf_real *a, int sa, const wf_real
 typedef void wf_grad_kernel(int64_t n, const wf_real *x, const wf_real *dy, wf_real *dx);
 WF_API wf_status wf_map(wf_map_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
                         double cost) WF_CHECKED;
+/* The same for operands and an out of any dtypes (bools, ids), which f knows. */
+typedef void wf_map_any_kernel(const void *ctx, int64_t n, const void *const in[], void *y);
+WF_API wf_status wf_map_any(wf_map_any_kernel *f, const void *ctx, int inputs, const wf_array *const in[], const wf_array *out,
+                            double cost) WF_CHECKED;
 /* The same for the kernels below: wf_map_unary(wf_kernel->exp, x, out, 0.2). */
 WF_API void wf_map_unary(wf_unary_kernel *f, const wf_array *x, const wf_array *out, double cost);
 WF_API void wf_map_binary(wf_binary_kernel *f, const wf_array *a, const wf_array *b, const wf_array *out, double cost);

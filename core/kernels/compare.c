@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparisons of reals, and choices by bools. The compiler makes the vectors: nothing is rounded here. */
+#include "../simd.h"
+
+#define COMPARE(name, op)                                                                                                                  \
+    void WF_KERNEL(name)(const void *ctx, int64_t n, const void *const in[], void *y)                                                      \
+    {                                                                                                                                      \
+        (void)ctx;                                                                                                                         \
+        const wf_real *restrict a = in[0], *restrict b = in[1];                                                                            \
+        uint8_t *restrict to = y;                                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                                                                    \
+            to[i] = a[i] op b[i];                                                                                                          \
+    }
+COMPARE(compare_eq, ==)
+COMPARE(compare_ne, !=)
+COMPARE(compare_lt, <)
+COMPARE(compare_le, <=)
+COMPARE(compare_gt, >)
+COMPARE(compare_ge, >=)
+
+/* y may be in[1] or in[2]. */
+#define SELECT(name, type)                                                                                                                 \
+    void WF_KERNEL(name)(const void *ctx, int64_t n, const void *const in[], void *y)                                                      \
+    {                                                                                                                                      \
+        (void)ctx;                                                                                                                         \
+        const uint8_t *c = in[0];                                                                                                          \
+        const type *a = in[1], *b = in[2];                                                                                                 \
+        type *to = y;                                                                                                                      \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = c[i] ? a[i] : b[i];                                                   \
+    }
+SELECT(select_1, uint8_t)
+SELECT(select_4, uint32_t)
+SELECT(select_8, uint64_t)
