@@ -51,6 +51,13 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
     m->d_value = o->d_value > 0 ? o->d_value : o->d_key > 0 ? o->d_key : d / m->heads;
     init_rope(scope, m, o);
+    if (o->window < 0 || (o->window > 0 && m->cross))
+        wf_scope_fail(scope, WF_ERR_ARGUMENT,
+                      o->window < 0 ? "window = %lld is negative; 0 stands for none"
+                                    : "window = %lld is for self-attention, not for cross-attention: use wf_attention, or a mask",
+                      (long long)o->window);
+    else
+        m->window = o->window;
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     /* Xavier looks at one matrix of the stack, which has a meaning only if they are alike. */
     if (m->cross) {
@@ -230,10 +237,11 @@ wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struc
     }
     if (call->cache && !through_cache(tape, call->cache, &a))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
-    wf_tensor *y = wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
-                                .starts = call->causal ? a.starts : NULL, .key_lengths = a.key_lengths, .mask = call->mask,
-                                .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
-                                .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
+    wf_tensor *y =
+        wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
+                     .starts = call->causal || m->window > 0 ? a.starts : NULL, .window = m->window, .key_lengths = a.key_lengths,
+                     .mask = call->mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
+                     .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
     for (int i = 0; i < 3; i++)
         wf_release(a.made[i]);
     if (!m->no_output) {

@@ -15,6 +15,7 @@ struct attention_attr {
     int heads, kv_heads;
     double scale, dropout;
     bool causal;
+    int64_t window;                       /* 0: none */
     const int32_t *key_lengths, *starts;  /* [B] */
     const int32_t *q_offsets, *k_offsets; /* [sequences + 1]; NULL: not packed */
     int sequences;
@@ -75,6 +76,8 @@ static wf_status attention_shape(wf_call *c)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "dropout = %g is not in 0 <= p < 1", a->dropout);
     if (!isfinite(a->scale))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "scale = %g is not finite", a->scale);
+    if (a->window < 0)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "window = %lld is negative; 0 stands for none", (long long)a->window);
     wf_status status = WF_OK;
     if (packed) {
         if (a->key_lengths || wf_has(c, MASK) || c->outputs > 1)
@@ -93,8 +96,8 @@ static wf_status attention_shape(wf_call *c)
             if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
                                       (long long)k->dim[1]);
-        if (status == WF_OK && a->starts && !a->causal)
-            status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts say what causal means and need it: set causal, too");
+        if (status == WF_OK && a->starts && !a->causal && a->window == 0)
+            status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts say what causal or a window means: set causal, too, or window");
         for (int64_t b = 0; status == WF_OK && a->starts && b < q->dim[0]; b++)
             if (a->starts[b] < 0 || a->starts[b] > k->dim[1])
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts[%lld] = %d is not in 0 .. %lld", (long long)b, a->starts[b],
@@ -172,9 +175,10 @@ static bool make_plan(wf_call *c, struct plan *p)
     for (int64_t i = 0; i < p->sequences; i++) {
         int64_t t = part_of(a->q_offsets, i, p->queries).count, s = part_of(a->k_offsets, i, p->keys).count;
         p->longest = t > p->longest ? t : p->longest;
-        p->scores += (double)t * (double)s;
+        double each = (double)s * (a->causal ? 0.5 : 1), most = (double)a->window * (a->causal ? 1 : 2) + WF_ATTENTION_QUERIES;
+        p->scores += (double)t * (a->window > 0 && most < each ? most : each);
     }
-    p->scores *= (double)p->heads * (a->causal ? 0.5 : 1);
+    p->scores *= (double)p->heads;
     if (wf_has(c, MASK)) {
         wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}};
         p->mask = wf_array_expand(&c->in[MASK], &full);
@@ -216,7 +220,10 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
         x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
     x.log_sum_head = p->queries;
     x.scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
-    x.first_limit = !a->causal ? WF_ATTENTION_ALL : (a->starts ? a->starts[i] : x.all_keys - x.queries) + 1;
+    /* Query t is at position at + t of the keys. */
+    const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
+    x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
+    x.first_key = window > 0 ? at - window + 1 : -WF_ATTENTION_ALL;
     if (p->mask.data) {
         const int64_t *stride = p->mask.stride;
         x.mask = (const bool *)p->mask.data + i * stride[0] + h * stride[1];
@@ -247,7 +254,7 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
 enum {
     FEW = 8,       /* queries up to which the other layout is faster */
     BLOCKS = 32,   /* forward cuts sequences when there are fewer heads than this ... */
-    SHORTEST = 128 /* ... into pieces not shorter than this, as each packs its keys anew */
+    SHORTEST = 128 /* ... into pieces not shorter than this, or four windows, as each packs its keys anew */
 };
 
 static void forward_block(void *ctx, int64_t block)
@@ -262,7 +269,8 @@ static void forward_block(void *ctx, int64_t block)
         wf_kernel->internal->attention_rows(&a, begin, end);
         return;
     }
-    wf_real *scratch = wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_forward_scratch(a.keys, a.e, a.f) * sizeof *scratch);
+    wf_real *scratch =
+        wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_forward_scratch(wf_attention_span(&a, begin, end), a.e, a.f) * sizeof *scratch);
     if (scratch)
         wf_kernel->internal->attention_forward(&a, begin, end, scratch);
     else
@@ -274,7 +282,8 @@ static wf_status attention_forward(wf_call *c)
     struct plan p;
     if (!make_plan(c, &p))
         return WF_ERR_MEMORY;
-    int64_t heads = p.sequences * p.groups, most = (p.longest + SHORTEST - 1) / SHORTEST;
+    const int64_t window = p.attr->window < p.longest ? p.attr->window : 0, shortest = 4 * window > SHORTEST ? 4 * window : SHORTEST;
+    int64_t heads = p.sequences * p.groups, most = (p.longest + shortest - 1) / shortest;
     p.chunks = heads >= BLOCKS || heads == 0 ? 1 : (BLOCKS + heads - 1) / heads;
     p.chunks = p.chunks > most ? most > 0 ? most : 1 : p.chunks;
     p.chunk = (p.longest + p.chunks * WF_ATTENTION_QUERIES - 1) / (p.chunks * WF_ATTENTION_QUERIES) * WF_ATTENTION_QUERIES;
@@ -356,6 +365,18 @@ const wf_op wf_op_attention = {
         {"lengths, causal", {{3, 4, 6}, {3, 6, 6}, {3, 6, 6}}, A(2, 2, .causal = true, .key_lengths = I32(6, 1, 3))},
         {"starts, causal", {{3, 4, 6}, {3, 7, 6}, {3, 7, 6}}, A(2, 2, .causal = true, .starts = I32(3, 0, 7))},
         {"starts, lengths, causal", {{2, 9, 6}, {2, 40, 6}, {2, 40, 6}}, A(2, 2, .causal = true, .starts = I32(31, 2), .key_lengths = I32(40, 11))},
+        {"window, causal", {{2, 9, 8}, {2, 9, 8}, {2, 9, 8}}, A(2, 2, .causal = true, .window = 3)},
+        {"window", {{2, 9, 8}, {2, 9, 8}, {2, 9, 8}}, A(2, 2, .window = 2)},
+        {"window of one", {{1, 5, 4}, {1, 5, 4}, {1, 5, 6}}, A(1, 1, .window = 1)},
+        {"window, more keys", {{1, 3, 4}, {1, 12, 4}, {1, 12, 4}}, A(1, 1, .window = 4)},
+        {"window, more queries", {{1, 9, 4}, {1, 5, 4}, {1, 5, 4}}, A(1, 1, .causal = true, .window = 2)},
+        {"window, starts", {{2, 4, 6}, {2, 9, 6}, {2, 9, 6}}, A(2, 2, .window = 2, .starts = I32(4, 0))},
+        {"window, starts, lengths, causal", {{2, 4, 6}, {2, 9, 6}, {2, 9, 6}},
+         A(2, 2, .causal = true, .window = 3, .starts = I32(5, 2), .key_lengths = I32(9, 3))},
+        {"window, mask, causal", BOOLS({2, 9, 6}, {2, 9, 6}, {2, 9, 6}, {2, 2, 9, 9}), A(2, 2, .causal = true, .window = 4)},
+        {"window, packed", {{9, 8}, {9, 4}, {9, 4}}, A(4, 2, .window = 2, .q_offsets = I32(0, 4, 4, 9), .k_offsets = I32(0, 4, 4, 9), .sequences = 3)},
+        {"window over the edges of tiles", {{1, 150, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .causal = true, .window = 40)},
+        {"window over the edges of tiles, dropout", {{1, 90, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .window = 30, .dropout = 0.3), .train = true},
         {"mask", BOOLS({2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {2, 2, 9, 11}), A(2, 2)},
         {"mask of keys", BOOLS({3, 4, 6}, {3, 5, 6}, {3, 5, 6}, {3, 1, 1, 5}), A(2, 2)},
         {"mask of pairs, causal", BOOLS({2, 6, 4}, {2, 6, 4}, {2, 6, 4}, {6, 6}), A(2, 2, .causal = true)},
@@ -392,7 +413,8 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
     static const struct wf_attention_options none;
     const struct wf_attention_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){q, k, v});
-    struct attention_attr a = {.heads = o->heads ? o->heads : 1, .scale = o->scale, .dropout = o->dropout, .causal = o->causal};
+    struct attention_attr a = {
+        .heads = o->heads ? o->heads : 1, .scale = o->scale, .dropout = o->dropout, .causal = o->causal, .window = o->window};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
     /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
     const bool batch = !o->q_offsets && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);

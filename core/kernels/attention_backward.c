@@ -13,6 +13,7 @@ struct work {
     const struct wf_attention *a;
     int64_t pe, pf;                  /* e and f in whole registers */
     int64_t keys;                    /* that any query attends to */
+    int64_t packed, written;         /* keys so far: packed, with cleared gradients; and gradients that are done */
     wf_real *k, *v;                  /* packed [keys][e], [keys][f] */
     bool *k_nonfinite, *v_nonfinite; /* a tile of keys holds a value that is not finite */
     wf_real *dk, *dv;                /* [keys][pe], [keys][pf] */
@@ -23,13 +24,13 @@ struct work {
     v_lane *allow;
 };
 
-/* From S and dP: s becomes P', ds becomes dS. */
-V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, int64_t keys, const vr log_sum[QV], const vr d[QV],
-                           const int qv)
+/* From S and dP: s becomes P', ds becomes dS, for keys begin .. end - 1 and registers first .. last - 1. */
+V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end, const vr log_sum[QV],
+                           const vr d[QV], const int first, const int last)
 {
-    for (int64_t i = 0; i < keys; i++)
+    for (int64_t i = begin; i < end; i++)
 #pragma GCC unroll 16
-        for (int j = 0; j < qv; j++) {
+        for (int j = first; j < last; j++) {
             vr *s = (vr *)(w->s + i * QUERIES) + j, *ds = (vr *)(w->ds + i * QUERIES) + j;
             vr p = v_exp2_low(*s - log_sum[j]), dp = *ds;
             if (some)
@@ -46,6 +47,18 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
         }
 }
 
+V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, struct cut cut, int64_t keys, const vr log_sum[QV],
+                           const vr d[QV], const int qv)
+{
+    if (!some) {
+        weights_part(w, false, dropped, guarded, 0, keys, log_sum, d, 0, qv);
+        return;
+    }
+    weights_part(w, true, dropped, guarded, 0, cut.low, log_sum, d, 0, qv / 2);
+    weights_part(w, true, dropped, guarded, cut.low, cut.high, log_sum, d, 0, qv);
+    weights_part(w, true, dropped, guarded, cut.high, keys, log_sum, d, qv / 2, qv);
+}
+
 V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_nonfinite,
                        bool dout_nonfinite, const vr log_sum[QV], const vr d[QV], const int qv)
 {
@@ -54,29 +67,28 @@ V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
     if (which == ALLOWED_NONE)
         return;
     bool k_nonfinite = w->k_nonfinite[k0 / KEYS], nonfinite = q_nonfinite || dout_nonfinite || k_nonfinite || w->v_nonfinite[k0 / KEYS];
-    product_rows(keys, qv, a->e, w->k + k0 * a->e, a->e, w->qt, QUERIES, w->s, QUERIES);
+    const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
+    cut_scores(cut, keys, qv, a->e, w->k + k0 * a->e, w->qt, w->s);
     if (a->dq || a->dk)
-        product_rows(keys, qv, a->f, w->v + k0 * a->f, a->f, w->doutt, QUERIES, w->ds, QUERIES);
+        cut_scores(cut, keys, qv, a->f, w->v + k0 * a->f, w->doutt, w->ds);
     bool some = which == ALLOWED_SOME;
     if (a->threshold) {
         attention_dropout(a, head, q0, rows, k0, keys, w->drop);
         if (some || nonfinite)
-            weights_tile(w, some, true, true, keys, log_sum, d, qv);
+            weights_tile(w, some, true, true, cut, keys, log_sum, d, qv);
         else
-            weights_tile(w, false, true, false, keys, log_sum, d, qv);
+            weights_tile(w, false, true, false, cut, keys, log_sum, d, qv);
     } else if (some || nonfinite) {
-        weights_tile(w, some, false, true, keys, log_sum, d, qv);
+        weights_tile(w, some, false, true, cut, keys, log_sum, d, qv);
     } else {
-        weights_tile(w, false, false, false, keys, log_sum, d, qv);
+        weights_tile(w, false, false, false, cut, keys, log_sum, d, qv);
     }
     if (a->dv)
-        (dout_nonfinite ? masked_rows_add : product_rows_add)(keys, w->pf / V_LANES, rows, w->s, QUERIES, w->dout, w->pf,
-                                                              w->dv + k0 * w->pf, w->pf);
+        cut_rows(dout_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
     if (a->dk)
-        (q_nonfinite ? masked_rows_add : product_rows_add)(keys, w->pe / V_LANES, rows, w->ds, QUERIES, w->q, w->pe, w->dk + k0 * w->pe,
-                                                           w->pe);
+        cut_rows(q_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pe, w->ds, w->q, w->dk + k0 * w->pe);
     if (a->dq)
-        (k_nonfinite ? masked_columns_add : product_columns_add)(a->e, qv, keys, w->k + k0 * a->e, a->e, w->ds, QUERIES, w->dqt, QUERIES);
+        cut_columns(k_nonfinite ? masked_columns_add : product_columns_add, cut, keys, qv, a->e, w->k + k0 * a->e, w->ds, w->dqt);
 }
 
 /* Lane l: the sum of x[l][column] y[l][column], for up to V_LANES rows; 0 beyond. */
@@ -95,10 +107,28 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
+/* Packs the tiles of keys below `end`, which are there from then on: just before their first use, while the caches hold them then. */
+static void prepare_keys(struct work *w, int64_t end)
+{
+    const struct wf_attention *a = w->a;
+    for (int64_t k0 = w->packed, n; k0 < end; k0 += n, w->packed = k0) {
+        n = w->keys - k0 < KEYS ? w->keys - k0 : KEYS;
+        w->k_nonfinite[k0 / KEYS] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w->k + k0 * a->e, a->e);
+        w->v_nonfinite[k0 / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w->v + k0 * a->f, a->f);
+        memset(w->dk + k0 * w->pe, 0, (size_t)(n * w->pe) * sizeof *w->dk);
+        memset(w->dv + k0 * w->pf, 0, (size_t)(n * w->pf) * sizeof *w->dv);
+    }
+}
+
 V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = w->a;
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
+    const wf_real *out = a->out + head * a->f + q0 * a->out_step;
+    wf_real *dq = a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL;
+    fetch_rows(false, rows, a->f, out, a->out_step);
+    if (dq)
+        fetch_rows(true, rows, a->e, dq, a->dq_step);
     bool q_nonfinite = !pack_queries(rows, a->e, q, a->q_step, a->scale * V_LOG2_E, w->qt);
     bool dout_nonfinite = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
     if (a->dk)
@@ -112,34 +142,31 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     }
     memcpy(log_sum, a->log_sum + head * a->log_sum_head + q0, (size_t)rows * sizeof(wf_real));
     for (int j = 0; j * V_LANES < rows; j++)
-        d[j] = row_products(rows - j * V_LANES, a->f, dout + j * V_LANES * a->dout_step, a->dout_step,
-                            a->out + head * a->f + (q0 + j * V_LANES) * a->out_step, a->out_step);
+        d[j] = row_products(rows - j * V_LANES, a->f, dout + j * V_LANES * a->dout_step, a->dout_step, out + j * V_LANES * a->out_step,
+                            a->out_step);
     for (int64_t i = 0; a->dq && i < a->e; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++)
             ((vr *)(w->dqt + i * QUERIES))[j] = v_set(0);
-    int64_t limit = last_limit(a, q0, rows);
-    for (int64_t k0 = 0; k0 < limit; k0 += KEYS)
-        key_tile(w, head, q0, rows, k0, limit - k0 < KEYS ? limit - k0 : KEYS, q_nonfinite, dout_nonfinite, log_sum, d, qv);
+    int64_t limit = wf_attention_end(a, q0, rows);
+    for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
+        keys = tile_keys(k0, limit);
+        key_tile(w, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, log_sum, d, qv);
+    }
     if (a->dq) {
         for (int64_t i = 0; i < a->e; i++)
 #pragma GCC unroll 16
             for (int j = 0; j < qv; j++)
                 ((vr *)(w->dqt + i * QUERIES))[j] *= a->scale;
-        unpack_queries(rows, a->e, w->dqt, a->dq + head * a->e + q0 * a->dq_step, a->dq_step, a->dq_add);
+        unpack_queries(rows, a->e, w->dqt, dq, a->dq_step, a->dq_add);
     }
 }
 
-static void one_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows)
+/* to[row][columns] (+)= scale * from for begin <= row < end; rows from `filled` on have a gradient of 0. */
+static void write_rows(int64_t begin, int64_t end, int64_t filled, int64_t columns, wf_real scale, const wf_real *from, int64_t from_step,
+                       wf_real *to, int64_t to_step, bool add)
 {
-    WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
-}
-
-/* to[rows][columns] (+)= scale * from; rows from `filled` on have a gradient of 0. */
-static void write_rows(int64_t rows, int64_t filled, int64_t columns, wf_real scale, const wf_real *from, int64_t from_step, wf_real *to,
-                       int64_t to_step, bool add)
-{
-    for (int64_t i = 0; i < (add ? filled : rows); i++)
+    for (int64_t i = begin; i < (add && filled < end ? filled : end); i++)
         for (int64_t j = 0; j < columns; j += V_LANES) {
             wf_real *p = to + i * to_step + j;
             vr x = i < filled ? v_load(from + i * from_step + j) * scale : v_set(0);
@@ -147,10 +174,39 @@ static void write_rows(int64_t rows, int64_t filled, int64_t columns, wf_real sc
         }
 }
 
+/* Writes dk and dv of the keys below `end`, which no query that follows attends to. */
+static void finish_keys(struct work *w, int64_t end)
+{
+    const struct wf_attention *a = w->a;
+    if (end <= w->written)
+        return;
+    if (a->dk)
+        write_rows(w->written, end, w->packed, a->e, a->scale, w->dk, w->pe, a->dk, a->dk_step, a->dk_add);
+    if (a->dv)
+        write_rows(w->written, end, w->packed, a->f, 1, w->dv, w->pf, a->dv, a->dv_step, a->dv_add);
+    w->written = end;
+}
+
+static void one_tile(struct work *w, int64_t head, int64_t q0, int64_t rows)
+{
+    const struct wf_attention *a = w->a;
+    const int64_t begin = wf_attention_begin(a, q0 + QUERIES), done = (begin < a->all_keys ? begin : a->all_keys) - w->written;
+    prepare_keys(w, wf_attention_end(a, q0, rows));
+    if (head == a->heads - 1 && done > 0 && done <= 2 * KEYS) { /* for finish_keys */
+        if (a->dk)
+            fetch_rows(true, done, a->e, a->dk + w->written * a->dk_step, a->dk_step);
+        if (a->dv)
+            fetch_rows(true, done, a->f, a->dv + w->written * a->dv_step, a->dv_step);
+    }
+    WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
+    if (head == a->heads - 1)
+        finish_keys(w, begin < a->all_keys ? begin : a->all_keys);
+}
+
 void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratch)
 {
     struct work w = {.a = a};
-    int64_t keys = last_limit(a, 0, a->queries), tiles = (keys + KEYS - 1) / KEYS;
+    int64_t keys = wf_attention_end(a, 0, a->queries), tiles = (keys + KEYS - 1) / KEYS;
     w.pe = (a->e + V_LANES - 1) / V_LANES * V_LANES;
     w.pf = (a->f + V_LANES - 1) / V_LANES * V_LANES;
     w.k_nonfinite = (bool *)take(&scratch, tiles + 1);
@@ -168,18 +224,9 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     w.ds = take(&scratch, KEYS * QUERIES);
     w.drop = take(&scratch, KEYS * QUERIES);
     w.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
-    for (int64_t i = 0; i < tiles; i++) {
-        int64_t k0 = i * KEYS, n = keys - k0 < KEYS ? keys - k0 : KEYS;
-        w.k_nonfinite[i] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w.k + k0 * a->e, a->e);
-        w.v_nonfinite[i] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w.v + k0 * a->f, a->f);
-    }
-    memset(w.dk, 0, (size_t)(keys * w.pe) * sizeof *w.dk);
-    memset(w.dv, 0, (size_t)(keys * w.pf) * sizeof *w.dv);
+    w.keys = keys;
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = 0; q0 < a->queries; q0 += QUERIES)
             one_tile(&w, head, q0, a->queries - q0 < QUERIES ? a->queries - q0 : QUERIES);
-    if (a->dk)
-        write_rows(a->all_keys, keys, a->e, a->scale, w.dk, w.pe, a->dk, a->dk_step, a->dk_add);
-    if (a->dv)
-        write_rows(a->all_keys, keys, a->f, 1, w.dv, w.pf, a->dv, a->dv_step, a->dv_add);
+    finish_keys(&w, a->all_keys);
 }

@@ -11,10 +11,12 @@
 
 struct tile {
     const struct wf_attention *a;
-    const wf_real *k, *v;  /* packed [keys][e], [keys][f] */
-    const bool *nonfinite; /* tile of keys holds a value that is not finite */
-    wf_real *qt, *ot;      /* [e][QUERIES], [f][QUERIES] */
-    wf_real *s, *drop;     /* [KEYS][QUERIES] */
+    int64_t first;       /* key that is packed first, at the beginning of a tile */
+    wf_real *k, *v;      /* packed from there [keys][e], [keys][f] */
+    bool *nonfinite;     /* tile of keys holds a value that is not finite */
+    int64_t packed, end; /* keys so far; all */
+    wf_real *qt, *ot;    /* [e][QUERIES], [f][QUERIES] */
+    wf_real *s, *drop;   /* [KEYS][QUERIES] */
     v_lane *allow;
 };
 
@@ -82,12 +84,12 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     const struct wf_attention *a = t->a;
     wf_real *weights = a->weights + head * a->weights_head + q0 * a->all_keys;
     memset(weights, 0, (size_t)(rows * a->all_keys) * sizeof *weights);
-    for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
-        int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
+    for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
+        keys = tile_keys(k0, limit);
         enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, t->allow);
         if (which == ALLOWED_NONE)
             continue;
-        product_rows(keys, qv, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        product_rows(keys, qv, a->e, t->k + (k0 - t->first) * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
         for (int64_t i = 0; i < keys; i++)
             for (int j = 0; j < qv; j++) {
                 vr *s = (vr *)(t->s + i * QUERIES) + j;
@@ -101,21 +103,23 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
 V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = t->a;
-    int64_t limit = last_limit(a, q0, rows);
+    int64_t limit = wf_attention_end(a, q0, rows);
     vr m[QV], l[QV], factor[QV];
     for (int j = 0; j < qv; j++) {
         m[j] = v_set(-V_INF);
         l[j] = v_set(0);
     }
+    fetch_rows(true, rows, a->f, a->out + head * a->f + q0 * a->out_step, a->out_step);
     bool query_nonfinite = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
     (void)query_nonfinite; /* a query's NaN stays in its lane */
     clear_rows(a->f, t->ot, qv);
-    for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
-        int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
+    for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
+        keys = tile_keys(k0, limit);
         enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, t->allow);
         if (which == ALLOWED_NONE)
             continue;
-        product_rows(keys, qv, a->e, t->k + k0 * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
+        cut_scores(cut, keys, qv, a->e, t->k + (k0 - t->first) * a->e, t->qt, t->s);
         bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, keys, m, l, factor, qv)
                                              : softmax_tile(t->s, NULL, false, keys, m, l, factor, qv);
         if (rescale)
@@ -124,8 +128,8 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
             attention_dropout(a, head, q0, rows, k0, keys, t->drop);
             multiply_rows(keys, t->s, t->drop, QUERIES, qv);
         }
-        (t->nonfinite[k0 / KEYS] ? masked_columns_add : product_columns_add)(a->f, qv, keys, t->v + k0 * a->f, a->f, t->s, QUERIES, t->ot,
-                                                                             QUERIES);
+        cut_columns(t->nonfinite[(k0 - t->first) / KEYS] ? masked_columns_add : product_columns_add, cut, keys, qv, a->f,
+                    t->v + (k0 - t->first) * a->f, t->s, t->ot);
     }
     vr inverse[QV], log_sum[QV];
     for (int j = 0; j < qv; j++) {
@@ -143,30 +147,39 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }
 
-static void one_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
+/* Packs the tiles of keys below `end`, just before their first use. */
+static void prepare_keys(struct tile *t, int64_t end)
 {
+    const struct wf_attention *a = t->a;
+    for (int64_t k0 = t->packed, n; k0 < end; k0 += n, t->packed = k0) {
+        const int64_t at = k0 - t->first;
+        n = t->end - k0 < KEYS ? t->end - k0 : KEYS;
+        pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, t->k + at * a->e, a->e);
+        t->nonfinite[at / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, t->v + at * a->f, a->f);
+    }
+}
+
+static void one_tile(struct tile *t, int64_t head, int64_t q0, int64_t rows)
+{
+    prepare_keys(t, wf_attention_end(t->a, q0, rows));
     WITH_REGISTERS(rows, forward_tile, t, head, q0, rows);
 }
 
 void WF_KERNEL(attention_forward)(const struct wf_attention *a, int64_t begin, int64_t end, wf_real *scratch)
 {
     struct tile t = {.a = a};
-    int64_t keys = last_limit(a, begin, end - begin);
-    bool *nonfinite = (bool *)take(&scratch, keys / KEYS + 1);
-    wf_real *k = take(&scratch, keys * a->e), *v = take(&scratch, keys * a->f);
-    t.k = k;
-    t.v = v;
-    t.nonfinite = nonfinite;
+    const int64_t keys = wf_attention_span(a, begin, end);
+    t.first = wf_attention_begin(a, begin) / KEYS * KEYS;
+    t.packed = t.first;
+    t.end = t.first + keys;
+    t.nonfinite = (bool *)take(&scratch, keys / KEYS + 1);
+    t.k = take(&scratch, keys * a->e);
+    t.v = take(&scratch, keys * a->f);
     t.qt = take(&scratch, a->e * QUERIES);
     t.ot = take(&scratch, a->f * QUERIES);
     t.s = take(&scratch, KEYS * QUERIES);
     t.drop = take(&scratch, KEYS * QUERIES);
     t.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
-    for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
-        int64_t n = keys - k0 < KEYS ? keys - k0 : KEYS;
-        pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, k + k0 * a->e, a->e);
-        nonfinite[k0 / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, v + k0 * a->f, a->f);
-    }
     for (int64_t head = 0; head < a->heads; head++)
         for (int64_t q0 = begin; q0 < end; q0 += QUERIES)
             one_tile(&t, head, q0, end - q0 < QUERIES ? end - q0 : QUERIES);

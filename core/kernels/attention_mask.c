@@ -24,6 +24,20 @@ static void causal_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
     }
 }
 
+/* The same with a window: query t sees s >= first_key + t, too, so that the lanes end at s - first_key - q0. */
+static void window_rows(const struct wf_attention *a, int64_t q0, int64_t k0, int64_t keys, bool combine, v_lane *allow)
+{
+    for (int64_t i = 0; i < keys; i++) {
+        int64_t first = k0 + i - a->first_limit - q0 + 1, end = k0 + i - a->first_key - q0 + 1;
+        first = first < 0 ? 0 : first > QUERIES ? QUERIES : first;
+        end = end < 0 ? 0 : end > QUERIES ? QUERIES : end;
+        for (int j = 0; j < QV; j++) {
+            vi *row = (vi *)(allow + i * QUERIES) + j, may = from_lane(first, j) & ~from_lane(end, j);
+            *row = combine ? *row & may : may;
+        }
+    }
+}
+
 /* Counts what the mask allows among the first `rows` lanes. */
 static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, v_lane *allow)
 {
@@ -51,18 +65,23 @@ static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0,
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow)
 {
-    bool causal = a->first_limit < WF_ATTENTION_ALL && k0 + keys > a->first_limit + q0;
+    const bool behind = k0 < a->first_key + q0 + rows - 1; /* a key lies behind the window of the last query */
+    const bool causal = a->first_limit < WF_ATTENTION_ALL && k0 + keys > a->first_limit + q0;
     if (!a->mask) {
-        if (causal)
+        if (behind)
+            window_rows(a, q0, k0, keys, false, allow);
+        else if (causal)
             causal_rows(a, q0, k0, keys, false, allow);
-        return causal ? ALLOWED_SOME : ALLOWED_ALL;
+        return behind || causal ? ALLOWED_SOME : ALLOWED_ALL;
     }
     int64_t count = mask_rows(a, head, q0, rows, k0, keys, allow);
     if (count == 0)
         return ALLOWED_NONE;
-    if (causal)
+    if (behind)
+        window_rows(a, q0, k0, keys, true, allow);
+    else if (causal)
         causal_rows(a, q0, k0, keys, true, allow);
-    return causal || count < rows * keys ? ALLOWED_SOME : ALLOWED_ALL;
+    return behind || causal || count < rows * keys ? ALLOWED_SOME : ALLOWED_ALL;
 }
 
 /* --- dropout ------------------------------------------------------------------------------------------------------- */

@@ -56,6 +56,8 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
     }
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++) {
+        if (full)
+            __builtin_prefetch(from + (l + QUERIES) * step); /* of the next tile of queries: rows lie pages apart */
         r[l] = full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0);
         note_nonfinite(found, r[l]);
     }
@@ -139,6 +141,7 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
     const int64_t whole = columns / V_LANES * V_LANES, rest = columns - whole;
     for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
         for (int64_t j = 0; j < whole; j += V_LANES) {
+            __builtin_prefetch(from + KEYS * step + j); /* of the next tile of keys */
             vr x = v_load(from + j);
             note_nonfinite(&found, x);
             v_store(to + j, x);
@@ -150,6 +153,18 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
         }
     }
     return all_finite(found);
+}
+
+/* Fetches rows that are read, or written, a little later: rows of a head lie pages apart, which the processor does not foresee. */
+V_INLINE void fetch_rows(bool write, int64_t rows, int64_t columns, const wf_real *p, int64_t step)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j += 64 / (int64_t)sizeof *p) {
+            if (write)
+                __builtin_prefetch(p + i * step + j, 1);
+            else
+                __builtin_prefetch(p + i * step + j, 0);
+        }
 }
 
 #endif

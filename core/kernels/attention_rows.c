@@ -5,8 +5,9 @@
  * tiles of KEYS keys from key 0; terms of weight 0 are exact no-ops there and left out here. */
 #include "attention_pack.h"
 
-/* s[KEYS] = scores of one tile, -inf where nothing may be attended. True if something may. */
-static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, int64_t keys, wf_real *s)
+/* s[KEYS] = scores of one tile, -inf where nothing may be attended, and in front of `first`. True if something may. */
+static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, int64_t first, int64_t keys,
+                        wf_real *s)
 {
     const vr scale = v_set(a->scale * V_LOG2_E);
     for (int64_t i = 0; i < keys; i += V_LANES) {
@@ -37,10 +38,12 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
     }
     for (int64_t i = keys; i < KEYS; i++)
         s[i] = -V_INF;
+    for (int64_t i = 0; i < first; i++)
+        s[i] = -V_INF;
     if (!mask)
         return true;
     bool any = false;
-    for (int64_t i = 0; i < keys; i++) {
+    for (int64_t i = first < 0 ? 0 : first; i < keys; i++) {
         if (mask[i * a->mask_key])
             any = true;
         else
@@ -100,13 +103,13 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
     const wf_real *q = a->q + head * a->e + t * a->q_step;
     wf_real *out = a->out + head * a->f + t * a->out_step;
     const bool *mask = a->mask ? a->mask + head * a->mask_head + t * a->mask_query : NULL;
-    int64_t limit = last_limit(a, t, 1);
+    const int64_t limit = wf_attention_end(a, t, 1), begin = a->first_key + t;
     vr m = v_set(-V_INF), l = v_set(0);
     bool first = true;
     _Alignas(64) wf_real s[KEYS];
-    for (int64_t k0 = 0; k0 < limit; k0 += KEYS) {
+    for (int64_t k0 = begin > 0 ? begin / KEYS * KEYS : 0; k0 < limit; k0 += KEYS) {
         int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
-        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_key : NULL, keys, s))
+        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_key : NULL, begin - k0, keys, s))
             continue;
         vr top = m;
         for (int i = 0; i < KEYS; i += V_LANES)

@@ -152,6 +152,83 @@ static __attribute__((noinline, unused)) void masked_rows_add(int64_t rows, int6
         }
 }
 
+/* Where causality or a window cuts a tile, keys [0, low) are seen by its first HALF_QUERIES queries alone, and [high, keys) by the others
+ * alone. What is left out of the products is masked: its weights are 0, which changes no sum. */
+enum { HALF_QUERIES = QUERIES / 2 };
+struct cut {
+    int64_t low, high;
+};
+V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t rows, int64_t k0, int64_t keys, int qv)
+{
+    const int64_t low = a->first_key + q0 + HALF_QUERIES - k0, high = a->first_limit + q0 + HALF_QUERIES - 1 - k0;
+    struct cut c = {0, keys};
+    if (qv < QV || rows <= HALF_QUERIES)
+        return c;
+    c.low = low <= 0 ? 0 : (low < keys ? low : keys) / 8 * 8;
+    c.high = high >= keys ? keys : high <= c.low ? c.low : (high + 7) / 8 * 8;
+    c.high = c.high < keys ? c.high : keys;
+    return c;
+}
+
+/* c[keys][QUERIES] = a[keys][depth] b[depth][QUERIES], but for what is cut off. */
+V_INLINE void cut_scores(struct cut cut, int64_t keys, int qv, int64_t depth, const wf_real *a, const wf_real *b, wf_real *c)
+{
+    if (cut.low > 0)
+        product_rows(cut.low, qv / 2, depth, a, depth, b, QUERIES, c, QUERIES);
+    if (cut.high > cut.low)
+        product_rows(cut.high - cut.low, qv, depth, a + cut.low * depth, depth, b, QUERIES, c + cut.low * QUERIES, QUERIES);
+    if (keys > cut.high)
+        product_rows(keys - cut.high, qv / 2, depth, a + cut.high * depth, depth, b + HALF_QUERIES, QUERIES,
+                     c + cut.high * QUERIES + HALF_QUERIES, QUERIES);
+}
+
+typedef void add_product(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step, const wf_real *b, int64_t b_step,
+                         wf_real *c, int64_t c_step);
+
+/* c[columns][QUERIES] += a[keys][columns]^T b[keys][QUERIES] */
+V_INLINE void cut_columns(add_product *add, struct cut cut, int64_t keys, int qv, int64_t columns, const wf_real *a, const wf_real *b,
+                          wf_real *c)
+{
+    if (cut.low > 0)
+        add(columns, qv / 2, cut.low, a, columns, b, QUERIES, c, QUERIES);
+    if (cut.high > cut.low)
+        add(columns, qv, cut.high - cut.low, a + cut.low * columns, columns, b + cut.low * QUERIES, QUERIES, c, QUERIES);
+    if (keys > cut.high)
+        add(columns, qv / 2, keys - cut.high, a + cut.high * columns, columns, b + cut.high * QUERIES + HALF_QUERIES, QUERIES,
+            c + HALF_QUERIES, QUERIES);
+}
+
+/* The queries of a tile, begin .. end - 1, that see one of `keys` keys from k0 on; but for the mask. */
+struct seen {
+    int64_t begin, end;
+};
+V_INLINE struct seen seen_by(const struct wf_attention *a, int64_t q0, int64_t rows, int64_t k0, int64_t keys)
+{
+    const int64_t begin = k0 - a->first_limit - q0 + 1, end = k0 + keys - a->first_key - q0;
+    return (struct seen){begin < 0 ? 0 : begin < rows ? begin : rows, end < 0 ? 0 : end < rows ? end : rows};
+}
+
+/* c[keys][step] += s[keys][QUERIES] b[rows][step]: of a few keys at a time with the queries that see them, and at once of all keys that all
+ * queries see. */
+V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q0, int64_t rows, int64_t k0, int64_t keys, int64_t step,
+                       const wf_real *s, const wf_real *b, wf_real *c)
+{
+    enum { FEW = 8 };
+    for (int64_t i = 0, end; i < keys; i = end) {
+        const struct seen few = seen_by(a, q0, rows, k0 + i, FEW);
+        end = i + FEW;
+        for (struct seen more = few; end < keys && more.begin == 0 && more.end == rows;) {
+            more = seen_by(a, q0, rows, k0 + end, FEW);
+            if (more.begin == 0 && more.end == rows)
+                end += FEW;
+        }
+        end = end < keys ? end : keys;
+        if (few.end > few.begin)
+            add(end - i, step / V_LANES, few.end - few.begin, s + i * QUERIES + few.begin, QUERIES, b + few.begin * step, step,
+                c + i * step, step);
+    }
+}
+
 /* attention_mask.c */
 #define attention_allowed WF_KERNEL(attention_allowed)
 #define attention_dropout WF_KERNEL(attention_dropout)
@@ -176,11 +253,11 @@ void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, i
             f(__VA_ARGS__, QV);                                                                                                            \
     } while (0)
 
-/* Keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
-V_INLINE int64_t last_limit(const struct wf_attention *a, int64_t q0, int64_t rows)
+/* The keys of the tile that begins at k0, of those below limit. */
+V_INLINE int64_t tile_keys(int64_t k0, int64_t limit)
 {
-    int64_t limit = a->first_limit >= WF_ATTENTION_ALL ? a->keys : a->first_limit + q0 + rows - 1;
-    return limit < 0 ? 0 : limit < a->keys ? limit : a->keys;
+    int64_t end = k0 / KEYS * KEYS + KEYS;
+    return (end < limit ? end : limit) - k0;
 }
 
 /* Cuts `count` elements off the scratch, in whole cache lines. */

@@ -75,7 +75,7 @@ def shapes(G, E, Fv, bias=True):
     both = {'qkv.weight': (wide, D), 'out.weight': (D, H * Fv)}
     return both | ({'qkv.bias': (wide,), 'out.bias': (D,)} if bias else {})
 
-def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None):
+def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None, keep=False):
     Fv = Fv or E
     def fn(p, i):
         q, k, v = F.linear(i['x'], p['qkv.weight'], p['qkv.bias']).split((H * E, G * E, G * Fv), -1)
@@ -84,17 +84,29 @@ def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None):
         if q.dim() == 2:
             q, k, v = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
         y, w = R.attention(q, k, v, H, G, allowed)
-        out[f'{case}/weights'] = w
+        if keep:
+            out[f'{case}/weights'] = w
         return F.linear(y.view(*i['x'].shape[:-1], -1), p['out.weight'], p['out.bias'])
     run(case, shapes(G, E, Fv), {'x': x}, fn)
 
 causal = R.causal_mask(T, T)
-attend('mha_rope', allowed=causal, turn=lambda x, h: rope(x, h, up(T), frequencies(4)))
+attend('mha_rope', keep=True, allowed=causal, turn=lambda x, h: rope(x, h, up(T), frequencies(4)))
 attend('mha_rope_gptj', G=2, E=6, Fv=3, allowed=causal,
        turn=lambda x, h: rope(x, h, up(T), frequencies(4, 500.0), width=4, interleaved=True))
 offsets = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2, 2])  # the sequence of each row
 attend('mha_rope_packed', G=1, x=(9, D), allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & R.causal_mask(9, 9),
        turn=lambda x, h: rope(x, h, torch.tensor([0, 1, 2, 3, 0, 0, 1, 2, 3]), frequencies(4)))
 attend('mha_rope_ids', allowed=causal, turn=lambda x, h: rope(x, h, torch.tensor([[0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 9, 9, 70000]]), frequencies(4)))
+
+# --- windows: a query at p sees p-W+1 .. p, without causality |p - s| < W --------------------------------------------------
+
+def band(T, W, both=False):
+    distance = torch.arange(T).unsqueeze(1) - torch.arange(T)
+    return (distance.abs() < W) & (both | (distance >= 0))
+
+attend('mha_window', keep=True, allowed=band(T, 3), turn=lambda x, h: rope(x, h, up(T), frequencies(4)))
+attend('mha_window_both', keep=True, G=2, allowed=band(T, 2, True))
+attend('mha_window_long', G=2, E=6, Fv=5, x=(1, 150, D), allowed=band(150, 37))
+attend('mha_window_packed', x=(9, D), allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & band(9, 2))
 
 M.save('attention', out, 'make_attention.py')

@@ -149,6 +149,25 @@ START_TEST(mha_rope_ids)
 }
 END_TEST
 
+START_TEST(mha_window)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = ATTEND("mha_window", &m, WF_SHAPE(2, T, D), .rope = true, .window = 3);
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .causal = true, .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+    r = ATTEND("mha_window_both", &m, WF_SHAPE(2, T, D), .kv_heads = 2, .window = 2);
+    y = wf_mha_forward(&m, r.input[0], .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+    r = ATTEND("mha_window_long", &m, WF_SHAPE(1, 150, D), .kv_heads = 2, .d_key = 6, .d_value = 5, .window = 37);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+    r = ATTEND("mha_window_packed", &m, WF_SHAPE(9, D), .window = 2);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = I32(0, 4, 5, 9), .sequences = 3));
+}
+END_TEST
+
 /* --- refusals ------------------------------------------------------------------------------------------------------- */
 
 static void ck_says(wf_tape *tape, const wf_tensor *y, const char *says)
@@ -166,6 +185,8 @@ START_TEST(options_refused)
         {{.rope = true, .d_key = 5}, "rope needs an even rotary.width in 2 .. d_key = 5, not 5"},
         {{.rope = true, .rotary = {.width = 6}}, "rope needs an even rotary.width in 2 .. d_key = 4, not 6"},
         {{.rope = true, .rotary = {.width = -2}}, "rope needs an even rotary.width in 2 .. d_key = 4, not -2"},
+        {{.window = -3}, "window = -3 is negative; 0 stands for none"},
+        {{.window = 3, .cross = true}, "window = 3 is for self-attention, not for cross-attention: use wf_attention, or a mask"},
         {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -194,4 +215,5 @@ START_TEST(calls_refused)
 }
 END_TEST
 
-WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, options_refused, calls_refused)
+WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, options_refused,
+             calls_refused)

@@ -94,7 +94,9 @@ static const struct wf_mha_options kinds[] = {{0},
                                               {.kv_heads = 2, .no_bias = true},
                                               {.kv_heads = 1, .d_key = 10, .d_value = 7},
                                               {.rope = true},
-                                              {.kv_heads = 2, .d_key = 10, .rope = true, .rotary = {.width = 6, .interleaved = true}}};
+                                              {.kv_heads = 2, .d_key = 10, .rope = true, .rotary = {.width = 6, .interleaved = true}},
+                                              {.kv_heads = 2, .rope = true, .window = 7},
+                                              {.window = 1}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 START_TEST(pieces_equal_the_whole)

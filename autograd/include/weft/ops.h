@@ -170,6 +170,9 @@ WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
  * A query may attend to a key if all of these allow it: `causal` (key s for query t when s <= t + S - T, so that with a cache
  * the last query sees everything), `key_lengths`, `mask` (true = may attend). A row that may attend to nothing gives
  * zeros and has zero gradient. Masked keys never contribute, even if they are NaN.
+ * With `window` = W > 0 a query at position p attends to the keys p-W+1 .. p if causal, else to those with |p - s| < W, where query t is at
+ * position t + S - T of the keys, or at t + starts[b]: a sliding window (Beltagy et al. 2020). Time is that of T W scores and memory O(T),
+ * in backward too; a window that leaves out nothing changes no bit.
  * Packed rows: q [N, H*E] and k, v [M, ...] hold sentences end to end, and offsets [n+1] (0 first, N or M last) say where
  * each begins; sentence i of q attends to sentence i of k. */
 struct wf_attention_options {
@@ -179,13 +182,14 @@ struct wf_attention_options {
     bool causal;
     const int32_t *key_lengths;           /* [B]: keys s < key_lengths[b] only; copied */
     const int32_t *starts;                /* [B], 0 .. S: causal is s <= t + starts[b] in row b, for caches of rows of different lengths;
-                                             copied; NULL: S - T in every row; not with packed rows */
+                                             copied; NULL: S - T in every row; with causal or window, not with packed rows */
     wf_tensor *mask;                      /* bools that broadcast to [B, H, T, S] */
     const int32_t *q_offsets, *k_offsets; /* [n + 1] */
     int sequences;                        /* n of the offsets */
     double dropout;                       /* on the weights, in WF_TRAIN */
     wf_tensor **weights;                  /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
                                              not with packed rows */
+    int64_t window;                       /* 0: none */
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus

@@ -112,6 +112,7 @@ struct wf_mha {
     double dropout, residual_dropout;
     bool cross, no_output, rope;
     struct wf_rotary rotary;
+    int64_t window;
 };
 struct wf_mha_options {
     int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
@@ -124,6 +125,7 @@ struct wf_mha_options {
     double residual_dropout; /* of the result, before .residual is added */
     bool rope;               /* queries and keys are turned by their positions, as by wf_rope; not with .cross */
     struct wf_rotary rotary; /* how, with .rope; frequencies that it points to must live as long as the module */
+    int64_t window;          /* sliding window, as in wf_attention_options: causal, the last `window` keys; 0: none; not with .cross */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {

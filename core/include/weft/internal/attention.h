@@ -25,7 +25,8 @@ struct wf_attention {
     wf_real *log_sum;
     int64_t log_sum_head;
     wf_real scale;
-    int64_t first_limit; /* query t sees keys s < first_limit + t (causal); WF_ATTENTION_ALL without that */
+    int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL without that */
+    int64_t first_key;   /* and s >= first_key + t (window); -WF_ATTENTION_ALL without that */
     const bool *mask;    /* may be NULL; strides may be 0 */
     int64_t mask_head, mask_query, mask_key;
     wf_real *weights; /* [heads][queries][all_keys], may be NULL */
@@ -42,6 +43,26 @@ struct wf_attention {
     bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
+
+/* Where kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin there, and
+ * at multiples of WF_ATTENTION_KEYS behind it: what a tile holds besides is masked, and masked keys are exact no-ops. */
+static inline int64_t wf_attention_begin(const struct wf_attention *a, int64_t q0)
+{
+    int64_t first = a->first_key + q0;
+    return first > 0 ? first / 16 * 16 : 0;
+}
+/* The end of the keys that any of the queries q0 .. q0 + rows - 1 may attend to. */
+static inline int64_t wf_attention_end(const struct wf_attention *a, int64_t q0, int64_t rows)
+{
+    int64_t limit = a->first_limit >= WF_ATTENTION_ALL ? a->keys : a->first_limit + q0 + rows - 1;
+    return limit < 0 ? 0 : limit < a->keys ? limit : a->keys;
+}
+/* The number of keys between them, in whole tiles from key 0 on at the beginning: what the forward kernel packs. */
+static inline int64_t wf_attention_span(const struct wf_attention *a, int64_t begin, int64_t end)
+{
+    int64_t first = wf_attention_begin(a, begin) / WF_ATTENTION_KEYS * WF_ATTENTION_KEYS, last = wf_attention_end(a, begin, end - begin);
+    return last > first ? last - first : 0;
+}
 
 /* Elements of scratch (64-byte aligned) that the kernels take. */
 static inline int64_t wf_attention_pad(int64_t n)
