@@ -52,18 +52,11 @@ V_INLINE vr clamp_grad_of(const wf_real *p, vr x, vr dy)
 }
 MAP_2(clamp_grad)
 
-/* ln(1 + t) for 0 <= t <= 1: what 1 + t rounds off is put back. */
-V_INLINE vr log_1_plus(vr t)
-{
-    vr u = t + 1;
-    return v_log(u) + (t - (u - 1)) / u;
-}
-
 /* ln(1 + e^z) / beta with z = beta x, as max(z, 0) + ln(1 + e^-|z|): nothing overflows, nothing is cut off. */
 V_INLINE vr softplus_of(const wf_real *p, vr x)
 {
     vr z = x * p[0];
-    return (v_max(v_set(0), z) + log_1_plus(v_exp(-v_abs(z)))) / p[0];
+    return (v_max(v_set(0), z) + v_log_1_plus(v_exp(-v_abs(z)))) / p[0];
 }
 MAP_1(softplus)
 

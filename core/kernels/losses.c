@@ -41,10 +41,10 @@ LOSS(mse_slope_target, 2)
 
 /* --- w t softplus(-x) + (1 - t) softplus(x): no terms that cancel, whatever x is ------------------------------------- */
 
-/* softplus(x) = max(x, 0) + ln(1 + e^-|x|), where what 1 + e^-|x| rounds off is put back. *minus: softplus(-x). */
+/* softplus(x) = max(x, 0) + ln(1 + e^-|x|). *minus: softplus(-x). */
 V_INLINE vr softplus(vr x, vr *minus)
 {
-    vr e = v_exp_low(-v_abs(x)), u = e + 1, low = v_log(u) + (e - (u - 1)) / u;
+    vr low = v_log_1_plus(v_exp_low(-v_abs(x)));
     *minus = v_max(v_set(0), -x) + low;
     return v_max(v_set(0), x) + low;
 }

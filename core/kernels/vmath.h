@@ -163,6 +163,13 @@ V_INLINE vr v_log(vr x)
     return v_if_less(x, zero, y, none);
 }
 
+/* ln(1 + t) for 0 <= t <= 1: what 1 + t rounds off is put back. */
+V_INLINE vr v_log_1_plus(vr t)
+{
+    vr u = t + 1;
+    return v_log(u) + (t - (u - 1)) / u;
+}
+
 /* tanh x = (e^2x - 1) / (e^2x + 1), through e^2x - 1 so that small x keep their accuracy. */
 V_INLINE vr v_tanh(vr x)
 {

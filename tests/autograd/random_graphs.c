@@ -221,8 +221,10 @@ START_TEST(finds_wrong_gradients)
             continue;
         for (wrong_input = 0; wrong_input < WF_MAX_INPUTS; wrong_input++) {
             bool real = false;
-            for (int n = 0; n < changed->cases.count; n++)
-                real |= changed->cases.list[n].in[wrong_input][0] != 0 && changed->cases.list[n].fill[wrong_input] < WF_FILL_IDS;
+            for (int n = 0; n < changed->cases.count; n++) {
+                const enum wf_fill fill = changed->cases.list[n].fill[wrong_input];
+                real |= changed->cases.list[n].in[wrong_input][0] != 0 && (fill < WF_FILL_IDS || fill == WF_FILL_UNIT);
+            }
             if (!real)
                 continue;
             static struct outcome o;

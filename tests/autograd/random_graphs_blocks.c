@@ -62,18 +62,20 @@ wf_tensor *graph_losses(struct graph *g)
         return NULL;
     int32_t ignore = below(g, 2) ? -1 : 0;
     bool wanted = !below(g, 3);
-    double smoothing = below(g, 2) ? 0.1 : 0, normalizer = below(g, 3) ? 0 : 7;
+    const enum wf_reduction how = (enum wf_reduction)below(g, 3);
+    double smoothing = below(g, 2) ? 0.1 : 0, normalizer = how != WF_REDUCE_MEAN || below(g, 3) ? 0 : 7;
     wf_shape s = without_last(x);
     if (below(g, 2)) {
         y = wf_cross_entropy(x, ids(g, &s, wf_dim(x, -1), ignore), .has_ignore = ignore != 0, .ignore = ignore,
-                             .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
+                             .label_smoothing = smoothing, .normalizer = normalizer, .reduction = how, .plain = wanted ? &plain : NULL);
     } else {
         wf_tensor *weight = of_dims(g, 2, -1, wf_dim(x, -1), 0),
                   *bias = weight && below(g, 2) ? of_dims(g, 1, wf_dim(weight, 0), 0, 0) : NULL;
         if (!weight)
             return NULL;
         y = wf_linear_cross_entropy(x, weight, bias, ids(g, &s, wf_dim(weight, 0), ignore), .has_ignore = ignore != 0, .ignore = ignore,
-                                    .label_smoothing = smoothing, .normalizer = normalizer, .plain = wanted ? &plain : NULL);
+                                    .label_smoothing = smoothing, .normalizer = normalizer, .reduction = how,
+                                    .plain = wanted ? &plain : NULL);
     }
     if (wanted)
         g->pool[g->pooled++] = graph_fixed(g, plain);

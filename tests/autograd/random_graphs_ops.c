@@ -267,6 +267,83 @@ static wf_tensor *norms(struct graph *g)
     return below(g, 2) ? wf_layer_norm(x, gain, bias, 0.05) : wf_rms_norm(x, gain, 0.05);
 }
 
+static wf_tensor *rope(struct graph *g)
+{
+    wf_tensor *x = ending(g, -1, -1);
+    if (!x || wf_ndim(x) > 3 || wf_dim(x, -1) % 2 != 0 || wf_dim(x, -1) == 0)
+        return NULL;
+    return wf_rope(x, .rotary.interleaved = below(g, 2), .start = below(g, 50));
+}
+
+/* x with at least one dimension, and one of its dimensions. */
+static wf_tensor *with_dim(struct graph *g, int *dim)
+{
+    wf_tensor *x = ending(g, 0, -1);
+    *dim = x ? (int)below(g, 2 * wf_ndim(x)) - wf_ndim(x) : 0;
+    return x;
+}
+
+static wf_tensor *indexing(struct graph *g)
+{
+    int dim;
+    wf_tensor *x = with_dim(g, &dim);
+    if (!x)
+        return NULL;
+    wf_shape s = wf_shape_of(x);
+    const int d = dim < 0 ? dim + s.ndim : dim;
+    const int64_t limit = s.dim[d];
+    s.dim[d] = 1 + below(g, 4);
+    if (limit == 0 || wf_shape_count(&s) > MOST)
+        return NULL;
+    wf_tensor *each = ids(g, &s, limit, 0), *slices = ids(g, WF_SHAPE(s.dim[d]), limit, 0);
+    switch (below(g, 4)) {
+    case 0:
+        return wf_gather(x, dim, each);
+    case 1:
+        return wf_scatter_add(x, dim, each, wf_scale(wf_gather(x, dim, each), 0.5));
+    case 2:
+        return wf_index_add(x, dim, slices, wf_neg(wf_index_select(x, dim, slices)));
+    default:
+        return wf_index_select(x, dim, slices);
+    }
+}
+
+static wf_tensor *over_dimension(struct graph *g)
+{
+    int dim;
+    wf_tensor *x = with_dim(g, &dim);
+    if (!x)
+        return NULL;
+    switch (below(g, 5)) {
+    case 0:
+        return wf_logsumexp(x, dim, below(g, 2));
+    case 1:
+        return wf_log_softmax(x, dim);
+    case 2:
+        return wf_cumsum(x, dim);
+    case 3:
+        return wf_l2_normalize(positive(x), 0.01);
+    default:
+        return wf_scan(wf_tanh(x), wf_scale(x, 0.5), below(g, 2) ? NULL : wf_mean_dim(x, dim, false), dim);
+    }
+}
+
+static wf_tensor *element_losses(struct graph *g)
+{
+    wf_tensor *x = wf_tanh(graph_any(g)), *t = wf_sigmoid(x);
+    const enum wf_reduction how = (enum wf_reduction)below(g, wf_ndim(x) > 0 ? 4 : 3);
+    switch (below(g, 4)) {
+    case 0:
+        return wf_mse(x, t, how);
+    case 1:
+        return wf_bce_with_logits(x, t, .reduction = how, .positive_weight = below(g, 2) ? NULL : wf_exp(wf_mean(x)));
+    case 2:
+        return below(g, 2) ? wf_kl_div(x, t, .reduction = how) : wf_kl_div(t, x, .reduction = how, .log_target = true);
+    default:
+        return wf_kl_normal(x, t, how);
+    }
+}
+
 static wf_tensor *dropout(struct graph *g)
 {
     return wf_dropout(graph_any(g), 0.1 * (double)(1 + below(g, 5)));
@@ -312,6 +389,10 @@ static const struct {
            {"embedding", embedding, 2},
            {"softmax", softmax, 2},
            {"norms", norms, 4},
+           {"rope", rope, 3},
+           {"indexing", indexing, 3},
+           {"over_dimension", over_dimension, 4},
+           {"element_losses", element_losses, 3},
            {"dropout", dropout, 2},
            {"attention", graph_attention, 5},
            {"packed_attention", graph_packed_attention, 3},

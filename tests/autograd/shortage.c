@@ -51,6 +51,35 @@ static wf_tensor *loss(wf_tensor *const in[])
     return wf_linear_cross_entropy(in[0], in[1], in[2], wf_ids_of(wf_tape_of(in[0]), target, &(wf_shape){1, {700}}));
 }
 
+static wf_tensor *rows_of_loss(wf_tensor *const in[])
+{
+    int32_t target[700];
+    for (int i = 0; i < 700; i++)
+        target[i] = i * 7 % 130;
+    wf_tensor *ids = wf_ids_of(wf_tape_of(in[0]), target, &(wf_shape){1, {700}});
+    return wf_linear_cross_entropy(in[0], in[1], in[2], ids, .reduction = WF_REDUCE_NONE);
+}
+
+static wf_tensor *rows_by_id(wf_tensor *const in[])
+{
+    int32_t id[90];
+    for (int i = 0; i < 90; i++)
+        id[i] = i * 7 % 40;
+    wf_tensor *ids = wf_ids_of(wf_tape_of(in[0]), id, &(wf_shape){1, {90}});
+    return wf_index_add(in[0], 1, ids, wf_index_select(in[1], 1, ids));
+}
+
+static wf_tensor *recurrence(wf_tensor *const in[])
+{
+    return wf_scan(wf_tanh(in[0]), wf_log_softmax(wf_transpose(in[1], 0, 1), 0), NULL, 0);
+}
+
+static wf_tensor *elements(wf_tensor *const in[])
+{
+    return wf_add(wf_bce_with_logits(wf_transpose(in[0], 0, 1), wf_sigmoid(in[1]), .positive_weight = in[2]),
+                  wf_logsumexp(in[0], 0, false));
+}
+
 /* In the terms of tests/core/gemm_memory.c: chunks of k in the forward (A packed too) and in the gradient of a weight, slices, in parts;
  * sums of gradients over rows in parts and in any pattern. */
 static const struct pass passes[] = {
@@ -68,6 +97,10 @@ static const struct pass passes[] = {
     {"attention", attend, {{2, 100, 32}, {2, 100, 32}, {2, 100, 32}}},
     {"layer norm", norm, {{3000, 40}, {40}, {40}}},
     {"cross-entropy of a linear layer", loss, {{700, 40}, {130, 40}, {130}}},
+    {"its rows", rows_of_loss, {{700, 40}, {130, 40}, {130}}},
+    {"rows by ids", rows_by_id, {{60, 40}, {60, 40}}},
+    {"a recurrence", recurrence, {{90, 40}, {40, 90}}},
+    {"losses of elements", elements, {{40, 300}, {300, 40}, {40}}},
 };
 
 static wf_real *values;

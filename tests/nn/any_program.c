@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <weft/moe.h>
 #include <weft/optim.h>
 
 enum { POOL = 32, GIVEN = 10, PARAMETERS = 6 };
@@ -24,6 +25,7 @@ static struct model {
     struct wf_rms_norm rms_norm;
     struct wf_dropout dropout;
     struct wf_ffn ffn;
+    struct wf_moe moe;
     struct wf_positions positions;
     struct wf_mha self, cross;
     wf_grads *grads;
@@ -111,6 +113,9 @@ static void declare(struct model *m)
     wf_layer_norm_init(wf_sub(s, "layer_norm"), &m->layer_norm, width(4), .eps = any_number(0), .no_bias = below(2));
     wf_rms_norm_init(wf_sub(s, "rms_norm"), &m->rms_norm, width(4), .eps = any_number(0));
     wf_dropout_init(s, &m->dropout, any_number(0.2));
+    const int experts = seldom(200) ? (int)below(9) - 2 : 1 + (int)below(4);
+    wf_moe_init(wf_sub(s, "moe"), &m->moe, width(4), width(6), experts, .chosen = seldom(200) ? (int)below(9) - 2 : (int)below(2),
+                .activation = (enum wf_activation)small_count((int)below(5)), .raw_weights = below(2));
     wf_ffn_init(wf_sub(s, "ffn"), &m->ffn, width(4), width(6), .activation = (enum wf_activation)small_count((int)below(5)),
                 .no_bias = below(2), .dropout = any_number(0.1), .residual_dropout = any_number(0.1));
     wf_positions_init(wf_sub(s, "positions"), &m->positions, width(7), width(4), .learned = below(2), .init = any_init());
@@ -365,7 +370,8 @@ static wf_tensor *forward(struct model *m)
 {
     const int32_t offsets[] = {0, 2, 5};
     wf_tensor *x = below(2) ? suited(3, 4) : suited(2, 4), *y;
-    switch (below(12)) {
+    struct wf_moe_routing routing;
+    switch (below(13)) {
     case 0:
         return wf_linear_forward(below(2) ? &m->linear : &m->tied, x);
     case 1:
@@ -389,6 +395,9 @@ static wf_tensor *forward(struct model *m)
         y = any();
         wf_release(seldom(50) ? x : NULL);
         return y ? wf_scale(y, 0.5) : any();
+    case 10:
+        y = wf_moe_forward(&m->moe, x, .residual = below(2) ? x : seldom(9) ? any() : NULL, .routing = &routing);
+        return below(2) ? y : wf_moe_balance(&routing, 1);
     default:
         return attend(m);
     }
