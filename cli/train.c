@@ -10,7 +10,7 @@
 
 enum { MOST_SETTINGS = 64 };
 struct arguments {
-    const char *model, *train, *valid, *out, *tokenizer, *config;
+    const char *model, *train, *valid, *out, *tokenizer, *config, *from;
     const char *setting[MOST_SETTINGS];
     int settings;
     int64_t steps, seed, threads;
@@ -30,11 +30,12 @@ static bool take_setting(const char *option, const char *value, void *arguments)
 static wf_status check_setting(const struct arguments *a, const char *key, wf_error *error)
 {
     static const char *const about[] = {"tokenizer", "vocab_size", "source_vocab_size", "min_frequency"};
-    for (size_t i = 0; a->tokenizer && i < sizeof about / sizeof *about; i++)
+    const char *option = a->tokenizer ? "tokenizer" : "from", *given = a->tokenizer ? a->tokenizer : a->from;
+    for (size_t i = 0; given && i < sizeof about / sizeof *about; i++)
         if (strcmp(about[i], key) == 0)
             return wf_error_set(error, WF_ERR_ARGUMENT,
-                                "--set %s says how a tokenizer is made, and --tokenizer %s gives one: leave one of the two out", key,
-                                a->tokenizer);
+                                "--set %s says how a tokenizer is made, and --%s %s gives one: leave one of the two out", key, option,
+                                given);
     return WF_OK;
 }
 
@@ -103,7 +104,16 @@ static wf_status configure_resume(const struct arguments *a, struct wf_config *c
     return status == WF_OK && a->config ? wf_config_load_over(config, a->config, error) : status;
 }
 
-/* A resume starts from what the run was made with, a new run from the model's preset; --config comes on top, then --set. */
+/* A new run: the model's preset, with the architecture of the weights that it starts from, and --config on top of it. */
+static wf_status configure_new(const struct arguments *a, struct wf_config *config, wf_error *error)
+{
+    wf_status status = a->model ? wf_config_preset(config, a->model, error) : a->config ? wf_config_load(config, a->config, error) : WF_OK;
+    if (status == WF_OK && a->from)
+        status = wf_train_from(a->from, config, error);
+    return status == WF_OK && a->config && (a->model || a->from) ? wf_config_load_over(config, a->config, error) : status;
+}
+
+/* A resume starts from what the run was made with; --set comes on top of all. */
 static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
     char *state = wf_format("%s/state.safetensors", a->out);
@@ -111,12 +121,8 @@ static wf_status configure(const struct arguments *a, struct wf_config *config, 
     *seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
     if (status == WF_OK && a->resume && wf_file_exists(state))
         status = configure_resume(a, config, seed, error);
-    else if (status == WF_OK && a->model) {
-        status = wf_config_preset(config, a->model, error);
-        if (status == WF_OK && a->config)
-            status = wf_config_load_over(config, a->config, error);
-    } else if (status == WF_OK)
-        status = wf_config_load(config, a->config, error);
+    else if (status == WF_OK)
+        status = configure_new(a, config, error);
     if (status == WF_OK)
         status = configure_further(a, config, error);
     wf_free(state);
@@ -233,9 +239,14 @@ static wf_status train(void *arguments, wf_error *error)
     char *cache;
     wf_status status = wf_cache_folder(&cache, error);
     struct progress progress = {.first = -1, .loss = NAN};
-    struct wf_train_options o = {
-        .out = a->out, .cache = cache, .resume = a->resume, .event = show_event, .ctx = &progress, .cancelled = interrupted};
-    if (status == WF_OK && !a->model && !a->config)
+    struct wf_train_options o = {.out = a->out,
+                                 .from = a->from,
+                                 .cache = cache,
+                                 .resume = a->resume,
+                                 .event = show_event,
+                                 .ctx = &progress,
+                                 .cancelled = interrupted};
+    if (status == WF_OK && !a->model && !a->config && !a->from)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     if (status == WF_OK)
         status = configure(a, &o.config, &o.seed, error);
@@ -285,6 +296,10 @@ int run_train(int argc, char **argv)
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
+        {"from", "RUN|FILE",
+         "start from the weights of a run, with its architecture and tokenizer and a fresh optimiser, or of a safetensors file; MODEL can "
+         "then be omitted",
+         .text = &a.from},
         {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
          .text = &a.config},
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",

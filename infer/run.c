@@ -29,7 +29,7 @@ bool wf_run_has(const char *folder, const char *name)
 }
 
 /* Weights say which tokenizers they were trained with: two of the same size are told apart. */
-static const char *tokenizer_hash(const wf_tokenizer *tokenizer, char text[32])
+const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32])
 {
     snprintf(text, 32, "%016" PRIx64, wf_tokenizer_hash(tokenizer));
     return text;
@@ -39,9 +39,9 @@ void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer
 {
     char hash[32];
     wf_safetensors_put_metadata(w, "format", "pt"); /* what other readers of the format look for */
-    wf_safetensors_put_metadata(w, "tokenizer_content", tokenizer_hash(tokenizer, hash));
+    wf_safetensors_put_metadata(w, "tokenizer_content", wf_tokenizer_content(tokenizer, hash));
     if (source)
-        wf_safetensors_put_metadata(w, "source_tokenizer_content", tokenizer_hash(source, hash));
+        wf_safetensors_put_metadata(w, "source_tokenizer_content", wf_tokenizer_content(source, hash));
 }
 
 char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME])
@@ -168,7 +168,7 @@ static wf_status same_tokenizer(const wf_safetensors *file, const char *path, co
 {
     const char *was = wf_safetensors_metadata(file, key);
     char now[32];
-    if (!was || !tokenizer || strcmp(was, tokenizer_hash(tokenizer, now)) == 0)
+    if (!was || !tokenizer || strcmp(was, wf_tokenizer_content(tokenizer, now)) == 0)
         return WF_OK;
     return wf_error_set(error, WF_ERR_FORMAT, "%s was trained with another tokenizer than the run's %stokenizer: %s", path, side,
                         named ? "give weights of this run, or restore that tokenizer" : "restore that tokenizer");

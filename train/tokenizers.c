@@ -86,6 +86,8 @@ static wf_status make_all(struct trainer *t)
 static wf_status load(struct trainer *t)
 {
     const struct wf_train_options *o = t->options;
+    if (!o->tokenizer)
+        return origin_tokenizers(t);
     if (wf_tokenizer_load(o->tokenizer, &t->tokenizer, t->error))
         return t->error->code;
     return o->source_tokenizer ? wf_tokenizer_load(o->source_tokenizer, &t->source_tokenizer, t->error) : WF_OK;
@@ -95,15 +97,22 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
 {
     const struct wf_train_options *o = t->options;
     bool pairs = wf_config_kind(&t->config) == WF_MODEL_PAIRS;
-    t->made = !resuming && !o->tokenizer;
+    const char *given = o->tokenizer ? o->tokenizer : t->from.folder;
+    t->made = !resuming && !given;
     if (resuming ? state_tokenizers(t) : t->made ? make_all(t) : load(t))
         return t->error->code;
     if (pairs && !t->source_tokenizer)
         t->source_tokenizer = t->tokenizer;
     if ((resuming && (same_as(t, o->tokenizer, t->tokenizer) || same_as(t, o->source_tokenizer, t->source_tokenizer))) ||
-        (pairs && o->tokenizer && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, o->tokenizer, t->error)))
+        (pairs && given && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, given, t->error)))
         return t->error->code;
-    if (o->tokenizer) { /* config.json says what is, not what would have been made */
+    struct wf_config was;
+    if (resuming && o->from && !o->tokenizer) { /* whose kind was not asked for */
+        if (wf_train_config(o->out, &was, NULL, t->error))
+            return t->error->code;
+        t->config.tokenizer = was.tokenizer;
+    }
+    if (given) { /* config.json says what is, not what would have been made */
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }

@@ -51,7 +51,7 @@ static wf_status build(struct trainer *t, bool resuming)
                       .weight_decay = o->weight_decay))
         return not_begun(t);
     wf_optimizer_decay_matrices_only(&t->optimizer);
-    return WF_OK;
+    return t->from.weights ? origin_load(t) : WF_OK;
 }
 
 static void describe(const struct fit *f, wf_safetensors_writer *w)
@@ -111,8 +111,10 @@ static wf_status run(struct trainer *t)
     if (fit_enter(f))
         return t->error->code;
     bool resuming = fit_resumes(f);
+    if (t->options->from && !resuming && origin_find(t->options->from, &t->from, t->error))
+        return t->error->code;
     if (open_task(t, resuming) || build(t, resuming) || not_begun(t) || prepare(t) || fit_take(f) || run_files_save(t, resuming) ||
-        fit_begin(f) || tokenizers_tell(t) || t->task->tell(t) || report_start(t))
+        fit_begin(f) || origin_tell(t) || tokenizers_tell(t) || t->task->tell(t) || report_start(t))
         return t->error->code;
     return fit_run(f);
 }
@@ -195,5 +197,8 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
         wf_tokenizer_free(t.source_tokenizer);
     wf_tokenizer_free(t.tokenizer);
     wf_string_free(&t.sample);
+    wf_string_free(&t.differs);
+    wf_string_free(&t.fresh);
+    origin_free(&t.from);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

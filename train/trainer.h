@@ -11,6 +11,12 @@
 #include "loop.h"
 #include "task.h"
 
+/* Weights to start from. */
+struct origin {
+    char *weights; /* the file; NULL: none */
+    char *folder;  /* with its config.json and tokenizers; NULL: none lies with it */
+};
+
 struct trainer {
     struct fit fit; /* its context is the trainer */
     const struct wf_train_options *options;
@@ -40,6 +46,11 @@ struct trainer {
     bool new_batches;   /* the batches of pairs are cut in another way than before the resume */
     int64_t kept_limit; /* valid_limit of the state, so that losses stay comparable; -1: none */
 
+    /* of a start from weights */
+    struct origin from;
+    struct wf_string differs, fresh; /* what the configuration has otherwise; names of parameters that the file lacks */
+    int64_t fresh_count;
+
     const struct wf_bitext_survey *survey; /* of the event that is told */
 };
 
@@ -60,6 +71,13 @@ wf_status tokenizers_open(struct trainer *t, bool resuming);
 wf_status tokenizers_tell(struct trainer *t);
 /* Warns of unknown tokens in the text, where there are any. */
 wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int64_t tokens);
+
+/* from.c: .from of the options. */
+wf_status origin_find(const char *from, struct origin *out, wf_error *error);
+void origin_free(struct origin *o);
+wf_status origin_tokenizers(struct trainer *t); /* those that lie with the weights */
+wf_status origin_load(struct trainer *t);       /* into the registry, which is built: what the file lacks stays initialised */
+wf_status origin_tell(struct trainer *t);
 
 /* events.c: the loop's events as those of wf_train. */
 void pass_on(void *trainer, const struct wf_fit_event *e);

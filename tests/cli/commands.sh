@@ -30,7 +30,7 @@ while read -r line; do
     *'train '*--out\ RUN*)
         steps=12
         [ ! -f RUN/config.json ] || cp RUN/config.json config.json
-        case $line in *--resume*) steps=14 ;; *) rm -rf RUN ;; esac
+        case $line in *--resume*) steps=14 ;; *--from*) rm -rf RUN2 ;; *) rm -rf RUN ;; esac
         more="--steps $steps --set save_every=1 --set valid_every=20"
         case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *) more="$more $lm" ;; esac
         ;;

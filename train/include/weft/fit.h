@@ -30,7 +30,8 @@ WF_BEGIN_DECLS
 
 enum wf_event_kind {
     WF_EVENT_PREPARE, /* wf_train: progress of tokenizer training and encoding, a few times a second: text, done, total */
-    WF_EVENT_DATA,    /* wf_train, translation: text has the numbers of training or validation pairs used and skipped, with the reasons */
+    WF_EVENT_DATA,    /* wf_train: text has the numbers of training or validation pairs used and skipped, with the reasons; or, with .from,
+                         where the weights come from */
     WF_EVENT_CHANGE,  /* resume: text lists the settings that differ from now on */
     WF_EVENT_START,   /* training begins: parameters, and for a resume the step that it resumes from */
     WF_EVENT_STEP,    /* after each update */

@@ -32,7 +32,7 @@ struct wf_event {
     int64_t train_pairs, valid_pairs;      /* translation; else 0 */
     double seconds;                        /* since wf_train was called */
     int64_t done, total;                   /* WF_EVENT_PREPARE */
-    const struct wf_bitext_survey *survey; /* WF_EVENT_DATA */
+    const struct wf_bitext_survey *survey; /* WF_EVENT_DATA of translation; else NULL */
     const char *text;
     bool masked; /* masked-language modelling */
     /* WF_EVENT_VALID of translation with best_by=bleu or chrf, or valid_scores: of all lines of the validation text, as
@@ -69,6 +69,12 @@ struct wf_train_options {
      * unfinished update is dropped, the state after the last finished one is saved, and wf_train returns WF_ERR_CANCELLED; a resume gives
      * the same bytes as an uninterrupted run. Must be cheap. May be NULL. */
     bool (*cancelled)(void *ctx);
+    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation: the folder of a run, or a safetensors file with
+     * the names of the model's parameters. Tokenizers are those that lie with the weights (of best.safetensors and checkpoints too, those
+     * of their run); for other files `tokenizer`. Parameters that the file lacks are initialised and named by a warning, and so is an
+     * architecture that differs from that of the weights. WF_ERR_FORMAT: other shapes or tensors of no parameter, by name. The config
+     * should have the architecture of the weights: wf_train_from. With .resume it counts only for a new run. NULL: none. */
+    const char *from;
 };
 struct wf_train_result {
     int64_t step; /* updates done */
@@ -83,6 +89,11 @@ struct wf_train_result {
  * Changing how pairs are batched (the keys batch_...) starts the next epoch. Any other difference from the run, such as another seed, is
  * WF_ERR_ARGUMENT with its name; so is a number of steps below those done. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
+
+/* Gives a configuration the architecture of the weights that .from names, of which a config.json lies with them; training, tokenizer and
+ * generation keep their settings. A configuration without a family (zeroed) becomes that of the weights in all settings.
+ * WF_ERR_ARGUMENT: another family, or no config.json for a configuration without a family. */
+WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 /* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;

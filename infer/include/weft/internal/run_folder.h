@@ -12,6 +12,7 @@ char *wf_run_path(const char *folder, const char *name, wf_error *error); /* wf_
 bool wf_run_has(const char *folder, const char *name);                    /* whether the file is there */
 /* What every file of weights says about itself: the format, and the tokenizers that it was trained with. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
+const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32]); /* as it says it; returns text */
 enum { WF_CHECKPOINT_NAME = 64 };
 char *wf_checkpoint_name(int64_t step, char name[WF_CHECKPOINT_NAME]); /* checkpoints/step-00000100.safetensors; returns name */
 /* The steps of a run's checkpoints, ascending; wf_free. */

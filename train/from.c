@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting from trained weights: where they lie, what they were trained with, and what of the model they lack. */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/file.h>
+#include <weft/internal/string.h>
+#include <weft/memory.h>
+
+#include "trainer.h"
+
+void origin_free(struct origin *o)
+{
+    wf_free(o->folder);
+    wf_free(o->weights);
+    *o = (struct origin){0};
+}
+
+/* The folder with the config.json that belongs to a file of weights: its own, or that of a run's checkpoints. NULL: none. */
+static char *folder_of(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    char *own = slash ? wf_format("%.*s", slash > file ? (int)(slash - file) : 1, file) : wf_strdup(".");
+    if (own && wf_run_has(own, "config.json"))
+        return own;
+    char *last = own ? strrchr(own, '/') : NULL, *above = NULL;
+    if (last && strcmp(last + 1, "checkpoints") == 0)
+        above = wf_format("%.*s", last > own ? (int)(last - own) : 1, own);
+    else if (own && strcmp(own, "checkpoints") == 0)
+        above = wf_strdup(".");
+    wf_free(own);
+    if (above && wf_run_has(above, "config.json"))
+        return above;
+    wf_free(above);
+    return NULL;
+}
+
+wf_status origin_find(const char *from, struct origin *out, wf_error *error)
+{
+    *out = (struct origin){0};
+    bool folder = wf_folder_exists(from);
+    if (!folder && !wf_file_exists(from))
+        return wf_error_set(error, WF_ERR_IO, "%s is missing: --from takes the folder of a run or a safetensors file", from);
+    out->folder = folder ? wf_strdup(from) : folder_of(from);
+    out->weights = folder ? wf_run_path(from, "model.safetensors", error) : wf_strdup(from);
+    wf_status status = WF_OK;
+    if (!out->weights || (folder && !out->folder))
+        status = wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    else if (folder && !wf_run_has(from, "config.json"))
+        status = wf_error_set(error, WF_ERR_IO, "%s has no config.json: --from takes the folder of a run or a safetensors file", from);
+    else if (folder && !wf_file_exists(out->weights))
+        status = wf_error_set(error, WF_ERR_IO, "%s is missing: the run has not been saved yet, or this is not a run folder", out->weights);
+    if (status != WF_OK)
+        origin_free(out);
+    return status;
+}
+
+/* The configuration that lies with the weights. */
+static wf_status read_config(const struct origin *o, struct wf_config *config, wf_error *error)
+{
+    char *path = wf_run_path(o->folder, "config.json", error);
+    wf_status status = path ? wf_config_load(config, path, error) : WF_ERR_MEMORY;
+    wf_free(path);
+    if (status == WF_OK && wf_config_read_only(config))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained: --from takes a run of Weft",
+                            config->model);
+    return status;
+}
+
+wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error)
+{
+    struct origin o;
+    struct wf_config was;
+    wf_error failure = {0};
+    if (!origin_find(from, &o, &failure) && o.folder && !read_config(&o, &was, &failure)) {
+        if (!config->family)
+            *config = was;
+        else if (config->family != was.family)
+            wf_error_set(&failure, WF_ERR_ARGUMENT, "%s holds a model of the family %s, and %s is of the family %s: name a model of %s",
+                         from, wf_config_family(&was), config->model, wf_config_family(config), wf_config_family(&was));
+        memcpy(config->architecture, was.architecture, sizeof config->architecture);
+    } else if (!failure.code && !config->family) {
+        wf_error_set(&failure, WF_ERR_ARGUMENT, "no config.json lies with %s: name the model that it holds the weights of", from);
+    }
+    origin_free(&o);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
+}
+
+/* --- in a training --------------------------------------------------------------------------------------------------- */
+
+wf_status origin_tokenizers(struct trainer *t)
+{
+    struct wf_model_shape shape = wf_config_shape(&t->config);
+    bool two = wf_config_kind(&t->config) == WF_MODEL_PAIRS && !shape.shared_tokenizer;
+    char *path = wf_run_path(t->from.folder, two ? "tokenizer.target.json" : "tokenizer.json", t->error),
+         *source = two ? wf_run_path(t->from.folder, "tokenizer.source.json", t->error) : NULL;
+    if (!t->error->code && !wf_tokenizer_load(path, &t->tokenizer, t->error) && two)
+        (void)!wf_tokenizer_load(source, &t->source_tokenizer, t->error);
+    wf_free(path);
+    wf_free(source);
+    return t->error->code;
+}
+
+/* Ids mean other words with another tokenizer. */
+static wf_status same_tokenizer(struct trainer *t, const wf_safetensors *file)
+{
+    const struct {
+        const char *key;
+        const wf_tokenizer *tokenizer;
+    } part[] = {{"tokenizer_content", t->tokenizer}, {"source_tokenizer_content", t->source_tokenizer}};
+    for (int i = 0; i < 2; i++) {
+        const char *was = wf_safetensors_metadata(file, part[i].key);
+        char now[32];
+        if (was && part[i].tokenizer && strcmp(was, wf_tokenizer_content(part[i].tokenizer, now)) != 0)
+            return wf_error_set(t->error, WF_ERR_ARGUMENT,
+                                "%s was trained with another tokenizer: give that one with --tokenizer, or leave --tokenizer out where it "
+                                "lies with the weights",
+                                t->from.weights);
+    }
+    return WF_OK;
+}
+
+/* What the configuration has otherwise than the weights were trained with; not all of it has a shape. */
+static wf_status compare_architecture(struct trainer *t)
+{
+    struct wf_config was;
+    if (!t->from.folder)
+        return WF_OK;
+    if (read_config(&t->from, &was, t->error))
+        return t->error->code;
+    if (was.family != t->config.family)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s holds a model of the family %s, and %s is of the family %s", t->from.folder,
+                            wf_config_family(&was), t->config.model, wf_config_family(&t->config));
+    struct wf_config_key key;
+    for (int i = 0; wf_config_key_at(&t->config, i, &key); i++) {
+        char before[96], now[96];
+        if (strcmp(key.section, wf_config_family(&was)) != 0 || key.resumable || !wf_config_get(&was, key.name, before, sizeof before) ||
+            !wf_config_get(&t->config, key.name, now, sizeof now) || strcmp(before, now) == 0)
+            continue;
+        wf_string_format(&t->differs, "%s %s %s instead of %s", t->differs.length ? "," : "", key.name, now, before);
+    }
+    return WF_OK;
+}
+
+static void add_fresh(void *trainer, const char *name)
+{
+    struct trainer *t = trainer;
+    t->fresh_count++;
+    wf_string_format(&t->fresh, "%s%s", t->fresh.length ? ", " : "", name);
+}
+
+wf_status origin_load(struct trainer *t)
+{
+    if (compare_architecture(t))
+        return t->error->code;
+    wf_safetensors *file = wf_safetensors_open(t->from.weights, t->error);
+    const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
+    if (file && !same_tokenizer(t, file) && wf_registry_load_with(t->registry, file, &o, t->error))
+        wf_error_prefix(t->error, "%s", t->from.weights);
+    wf_safetensors_close(file);
+    if (!t->error->code && (t->fresh.failed || t->differs.failed))
+        wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a message");
+    return t->error->code;
+}
+
+wf_status origin_tell(struct trainer *t)
+{
+    char text[1000];
+    if (!t->from.weights)
+        return WF_OK;
+    snprintf(text, sizeof text, "starting from the weights in %.900s", t->from.weights);
+    if (report_counts(&t->fit, WF_EVENT_DATA, text, NULL, 0))
+        return t->error->code;
+    if (t->differs.length) {
+        snprintf(text, sizeof text, "they were trained with other settings:%.900s", t->differs.data);
+        if (report(&t->fit, WF_EVENT_WARNING, text))
+            return t->error->code;
+    }
+    if (t->fresh_count == 0)
+        return WF_OK;
+    snprintf(text, sizeof text, "%lld parameter%s not in the file and initialised: %.800s%s", (long long)t->fresh_count,
+             t->fresh_count == 1 ? " is" : "s are", t->fresh.data, t->fresh.length > 800 ? "..." : "");
+    return report(&t->fit, WF_EVENT_WARNING, text);
+}
