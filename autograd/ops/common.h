@@ -57,6 +57,14 @@ bool wf_vector_of(wf_call *c, int i, const wf_real **v);
  * of q, k, v). */
 bool wf_apart(const wf_array *a, const wf_array *b);
 
+/* Brings a dim that counts from the end into 0 .. ndim-1. */
+static inline bool wf_find_dim(int *dim, int ndim)
+{
+    if (*dim < 0)
+        *dim += ndim;
+    return *dim >= 0 && *dim < ndim;
+}
+
 /* Rows of a block of work: a function of d alone. */
 static inline int64_t wf_block_rows(int64_t d)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Views, and the two ops that copy where a view cannot serve: contiguous and concat. A view has no record: gradients that reach
+/* Views, and contiguous, which copies where a view cannot serve. A view has no record: gradients that reach
  * it go into the same place of its base's gradient, so reshape, transpose, slice and split need no backward. expand repeats
  * elements and has one. */
 #include <stdarg.h>
@@ -39,14 +39,6 @@ static bool open_view(const char *op, wf_tensor *x, wf_array *a, wf_tensor **res
                                                x ? "the tensor has no value: a parameter needs wf_registry_build or wf_registry_load first"
                                                  : "the operand is NULL");
     return false;
-}
-
-/* Brings a dim that counts from the end into 0 .. ndim-1. */
-static bool find_dim(int *dim, int ndim)
-{
-    if (*dim < 0)
-        *dim += ndim;
-    return *dim >= 0 && *dim < ndim;
 }
 
 wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape)
@@ -103,10 +95,120 @@ wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1)
     if (!open_view("transpose", x, &a, &result))
         return result;
     int i = dim0, j = dim1;
-    if (!find_dim(&i, a.ndim) || !find_dim(&j, a.ndim))
+    if (!wf_find_dim(&i, a.ndim) || !wf_find_dim(&j, a.ndim))
         return view_fail("transpose", x, "dimensions %d and %d do not both exist", dim0, dim1);
     a = wf_array_transpose(a, i, j);
     return wf_apply_view("transpose", x, &a);
+}
+
+wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order)
+{
+    wf_array a, view;
+    wf_tensor *result;
+    x = with_places(x);
+    if (!open_view("permute", x, &a, &result))
+        return result;
+    if (!order)
+        return view_fail("permute", x, "the order is NULL");
+    char text[96];
+    unsigned seen = 0;
+    view = a;
+    for (int d = 0; order->ndim == a.ndim && d < a.ndim; d++) {
+        int from = order->dim[d] >= -a.ndim && order->dim[d] < a.ndim ? (int)order->dim[d] : a.ndim;
+        if (!wf_find_dim(&from, a.ndim))
+            break;
+        seen |= 1u << from;
+        view.dim[d] = a.dim[from];
+        view.stride[d] = a.stride[from];
+    }
+    if (order->ndim != a.ndim || seen != (1u << a.ndim) - 1)
+        return view_fail("permute", x, "the order %s does not name each of the %d dimensions once", wf_shape_text(order, text, sizeof text),
+                         a.ndim);
+    return wf_apply_view("permute", x, &view);
+}
+
+wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index)
+{
+    wf_array a;
+    wf_tensor *result;
+    x = with_places(x);
+    if (!open_view("select", x, &a, &result))
+        return result;
+    int d = dim;
+    if (!wf_find_dim(&d, a.ndim))
+        return view_fail("select", x, "dimension %d does not exist", dim);
+    int64_t at = index < 0 ? index + a.dim[d] : index;
+    if (at < 0 || at >= a.dim[d])
+        return view_fail("select", x, "index %lld is outside dimension %d, which has size %lld", (long long)index, dim,
+                         (long long)a.dim[d]);
+    if (wf_array_count(&a) > 0)
+        a = wf_array_slice(a, d, at, 1);
+    a.ndim--;
+    for (; d < a.ndim; d++) {
+        a.dim[d] = a.dim[d + 1];
+        a.stride[d] = a.stride[d + 1];
+    }
+    return wf_apply_view("select", x, &a);
+}
+
+wf_tensor *wf_unsqueeze(wf_tensor *x, int dim)
+{
+    wf_array a;
+    wf_tensor *result;
+    x = with_places(x);
+    if (!open_view("unsqueeze", x, &a, &result))
+        return result;
+    int d = dim;
+    if (a.ndim == WF_MAX_DIMS || !wf_find_dim(&d, a.ndim + 1))
+        return view_fail("unsqueeze", x, "no dimension can be put at %d: -%d to %d are places, and %d dimensions are the most", dim,
+                         a.ndim + 1, a.ndim, WF_MAX_DIMS);
+    for (int k = a.ndim++; k > d; k--) {
+        a.dim[k] = a.dim[k - 1];
+        a.stride[k] = a.stride[k - 1];
+    }
+    a.dim[d] = 1;
+    a.stride[d] = d + 1 < a.ndim ? a.stride[d + 1] * a.dim[d + 1] : 1;
+    return wf_apply_view("unsqueeze", x, &a);
+}
+
+wf_tensor *wf_squeeze(wf_tensor *x, int dim)
+{
+    wf_array a;
+    wf_tensor *result;
+    x = with_places(x);
+    if (!open_view("squeeze", x, &a, &result))
+        return result;
+    int d = dim;
+    if (!wf_find_dim(&d, a.ndim))
+        return view_fail("squeeze", x, "dimension %d does not exist", dim);
+    if (a.dim[d] != 1)
+        return view_fail("squeeze", x, "dimension %d has size %lld, not 1", dim, (long long)a.dim[d]);
+    a.ndim--;
+    for (; d < a.ndim; d++) {
+        a.dim[d] = a.dim[d + 1];
+        a.stride[d] = a.stride[d + 1];
+    }
+    return wf_apply_view("squeeze", x, &a);
+}
+
+wf_tensor *wf_flatten(wf_tensor *x, int first, int last)
+{
+    wf_array a;
+    wf_tensor *result;
+    if (!open_view("flatten", x, &a, &result))
+        return result;
+    if (a.ndim == 0 && (first == 0 || first == -1) && (last == 0 || last == -1))
+        return wf_reshape_to(x, &(wf_shape){1, {1}});
+    int from = first, to = last;
+    if (!wf_find_dim(&from, a.ndim) || !wf_find_dim(&to, a.ndim) || from > to)
+        return view_fail("flatten", x, "dimensions %d to %d are not a range of the tensor's", first, last);
+    wf_shape shape = {.ndim = a.ndim - (to - from)};
+    for (int d = 0, at = 0; d < a.ndim; d++)
+        if (d > from && d <= to)
+            shape.dim[at - 1] *= a.dim[d];
+        else
+            shape.dim[at++] = a.dim[d];
+    return wf_reshape_to(x, &shape);
 }
 
 static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, int64_t length)
@@ -117,7 +219,7 @@ static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, in
     if (!open_view(op, x, &a, &result))
         return result;
     int d = dim;
-    if (!find_dim(&d, a.ndim))
+    if (!wf_find_dim(&d, a.ndim))
         return view_fail(op, x, "dimension %d does not exist", dim);
     int64_t from = start < 0 ? start + a.dim[d] : start;
     if (from < 0 || length < 0 || from > a.dim[d] || length > a.dim[d] - from)
@@ -141,7 +243,7 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
     wf_tensor *bad = NULL;
     if (wf_is_poison(x))
         bad = x ? x : view_fail("split", x, "the operand is NULL");
-    else if (!find_dim(&d, ndim))
+    else if (!wf_find_dim(&d, ndim))
         bad = view_fail("split", x, "dimension %d does not exist", dim);
     else if (n < 1 || wf_dim(x, d) % n != 0)
         bad = view_fail("split", x, "dimension %d of size %lld cannot be divided into %d equal parts", dim, (long long)wf_dim(x, d), n);
@@ -234,98 +336,4 @@ wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape)
 {
     wf_shape have = wf_shape_of(x);
     return x && shape && wf_shape_equal(&have, shape) ? x : wf_apply(&wf_op_expand, shape, 1, &x);
-}
-
-/* concat: y holds the parts one after the other along dim, so each part's gradient is its slice of dy. */
-struct concat {
-    int dim;
-};
-
-static wf_status concat_shape(wf_call *c)
-{
-    const struct concat *attr = c->attr;
-    for (int i = 0; i < c->inputs; i++)
-        if (!wf_has(c, i))
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is NULL", i + 1);
-    wf_shape shape = wf_array_shape(&c->in[0]);
-    int dim = attr->dim;
-    if (!find_dim(&dim, shape.ndim))
-        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", attr->dim);
-    for (int i = 1; i < c->inputs; i++) {
-        const wf_array *part = &c->in[i];
-        if (part->dtype != c->in[0].dtype)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d has dtype %s, but the first has %s", i + 1, wf_dtype_name(part->dtype),
-                                wf_dtype_name(c->in[0].dtype));
-        bool fits = part->ndim == shape.ndim;
-        for (int d = 0; fits && d < shape.ndim; d++)
-            fits = d == dim || part->dim[d] == shape.dim[d];
-        if (!fits)
-            return wf_call_fail(c, WF_ERR_SHAPE, "the shapes of the parts may differ in dimension %d only", attr->dim);
-        if (__builtin_add_overflow(shape.dim[dim], part->dim[dim], &shape.dim[dim]))
-            return wf_call_fail(c, WF_ERR_SHAPE, "the result would be too large");
-    }
-    c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
-    return WF_OK;
-}
-
-/* The place of part i in the whole. */
-static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t *start)
-{
-    wf_array a = wf_array_slice(*whole, dim, *start, c->in[i].dim[dim]);
-    *start += c->in[i].dim[dim];
-    return a;
-}
-
-static wf_status concat_forward(wf_call *c)
-{
-    int dim = ((const struct concat *)c->attr)->dim;
-    find_dim(&dim, c->out[0].ndim);
-    int64_t start = 0;
-    for (int i = 0; i < c->inputs; i++) {
-        wf_array to = place(c, &c->out[0], dim, i, &start);
-        if (wf_array_count(&to) > 0)
-            wf_array_copy(&to, &c->in[i]);
-    }
-    return WF_OK;
-}
-
-static wf_status concat_backward(wf_call *c)
-{
-    int dim = ((const struct concat *)c->attr)->dim;
-    find_dim(&dim, c->out[0].ndim);
-    int64_t start = 0;
-    for (int i = 0; i < c->inputs; i++) {
-        wf_array part = place(c, &c->dout[0], dim, i, &start);
-        if (c->need[i])
-            wf_grad_give(c, i, &part);
-    }
-    return WF_OK;
-}
-
-#define ALONG(d) ATTR(struct concat, d)
-const wf_op wf_op_concat = {
-    .name = "concat",
-    .attr_size = sizeof(struct concat),
-    .reads = WF_READS_NOTHING,
-    .shape = concat_shape,
-    .forward = concat_forward,
-    .backward = concat_backward,
-    .cases = WF_CASES({"rows", {{2, 5}, {3, 5}}, ALONG(0)}, {"columns", {{3, 2}, {3, 1}, {3, 4}}, ALONG(-1)},
-                      {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)}, {"vectors", {{1}, {7}}, ALONG(0)},
-                      {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)}, {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)},
-                      {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
-                      {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2), .inputs = 8})};
-
-wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim)
-{
-    const struct concat attr = {dim};
-    if (n <= WF_MAX_INPUTS)
-        return wf_apply(&wf_op_concat, &attr, n, parts);
-    /* More than an op takes: in groups, about equal. */
-    wf_tensor *group[WF_MAX_INPUTS];
-    for (int g = 0; g < WF_MAX_INPUTS; g++) {
-        int from = (int)((int64_t)n * g / WF_MAX_INPUTS), to = (int)((int64_t)n * (g + 1) / WF_MAX_INPUTS);
-        group[g] = to - from == 1 ? parts[from] : wf_concat(parts + from, to - from, dim);
-    }
-    return wf_apply(&wf_op_concat, &attr, WF_MAX_INPUTS, group);
 }

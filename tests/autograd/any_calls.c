@@ -226,7 +226,21 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
     static wf_tensor *(*const constant[])(wf_tensor *, double) = {wf_eq_constant, wf_ne_constant, wf_lt_constant,
                                                                   wf_le_constant, wf_gt_constant, wf_ge_constant};
     wf_tensor *c = seldom(9) ? any() : below(2) ? constant[below(6)](a, any_number(0)) : compare[seldom(20) ? below(8) : below(6)](a, b);
-    switch (below(6)) {
+    wf_shape order = {(int)below(4), {below(3), below(4) - 2, below(3)}};
+    wf_tensor *const parts[] = {a, below(3) ? a : b, b};
+    switch (below(12)) {
+    case 6:
+        return wf_permute_to(a, seldom(200) ? NULL : seldom(3) ? &order : WF_SHAPE(1, 0));
+    case 7:
+        return wf_select(a, any_dim(), below(2) ? any_size() : 0);
+    case 8:
+        return wf_unsqueeze(a, any_dim());
+    case 9:
+        return wf_squeeze(a, any_dim());
+    case 10:
+        return wf_flatten(a, any_dim(), any_dim());
+    case 11:
+        return wf_stack(parts, seldom(20) ? (int)below(5) - 1 : 1 + (int)below(2), any_dim());
     case 0:
         return c;
     case 1:

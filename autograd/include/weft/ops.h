@@ -79,7 +79,11 @@ WF_API wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value);
 /* Bools as 0 and 1, ids as numbers; a real tensor itself. It has no gradient. */
 WF_API wf_tensor *wf_to_real(wf_tensor *x);
 
-/* --- views: no copy, unless a reshape needs one -------------------------------------------------------------------- */
+/* --- views: no copy, unless a reshape needs one ----------------------------------------------------------------------
+ *
+ * Views of one tensor may overlap (windows by wf_slice at 0, 1, 2, ...): each reads the same memory, and an element's gradient is the sum
+ * over all views that show it. A single view that shows an element more than once is wf_expand's, or that of an op with .view (weft/op.h);
+ * wf_apply_view refuses it by name where a gradient is needed. */
 WF_API wf_tensor *wf_reshape_to(wf_tensor *x, const wf_shape *shape); /* one dim may be -1 */
 #ifndef __cplusplus
 #define WF_SHAPE(...) (&(wf_shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
@@ -91,13 +95,24 @@ WF_API wf_tensor *wf_expand_to(wf_tensor *x, const wf_shape *shape);
 #ifndef __cplusplus
 #define wf_expand(x, ...) wf_expand_to(x, WF_SHAPE(__VA_ARGS__)) /* queries [T, D]: wf_expand(queries, B, T, D) */
 #endif
-WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1);                 /* negative dims count from the end */
+WF_API wf_tensor *wf_transpose(wf_tensor *x, int dim0, int dim1); /* negative dims count from the end */
+/* The dimensions in another order, each once: y's dimension d is x's order[d]. */
+WF_API wf_tensor *wf_permute_to(wf_tensor *x, const wf_shape *order);
+#ifndef __cplusplus
+#define wf_permute(x, ...) wf_permute_to(x, WF_SHAPE(__VA_ARGS__)) /* [B, T, H, E] -> [B, H, T, E]: wf_permute(x, 0, 2, 1, 3) */
+#endif
+WF_API wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index); /* one index of dim, which goes; a negative one counts from the end */
+WF_API wf_tensor *wf_unsqueeze(wf_tensor *x, int dim);             /* with a dimension of size 1 at place dim of the result */
+WF_API wf_tensor *wf_squeeze(wf_tensor *x, int dim);               /* without dim, whose size must be 1 */
+WF_API wf_tensor *wf_flatten(wf_tensor *x, int first, int last);   /* dimensions first to last become one */
 WF_API wf_tensor *wf_slice(wf_tensor *x, int dim, int64_t start, int64_t length); /* a negative start counts from the end */
 /* parts[0 .. n-1] of equal length along dim, which n must divide. */
 WF_API void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[]);
 WF_API wf_tensor *wf_contiguous(wf_tensor *x); /* x itself if row-major, else a copy */
 /* Joins n tensors along dim; the other dims must agree. */
 WF_API wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim);
+/* Joins n tensors of one shape along a new dimension, of size n, at place dim of the result. */
+WF_API wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim);
 
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
 WF_API wf_tensor *wf_sum(wf_tensor *x);  /* over all elements -> [] */
