@@ -6,8 +6,10 @@
 
 #include <weft/internal/family.h>
 
-wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
+wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error)
 {
+    static const struct wf_model_options none = {0};
+    options = options ? options : &none;
     if (wf_config_check(config, error) != WF_OK)
         return NULL;
     struct wf_model_shape shape = wf_config_shape(config);
@@ -25,10 +27,12 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
     model->family = config->family;
     model->shape = shape;
     model->registry = wf_registry_new(error);
-    if (model->registry)
+    const char *pattern = options->lora_pattern ? options->lora_pattern : "*";
+    if (model->registry && (options->lora.rank == 0 || wf_registry_lora_with(model->registry, pattern, &options->lora, error) == WF_OK)) {
         model->body = wf_alloc_zero(1, model->family->size + (size_t)layers * model->family->block_size);
-    if (model->registry && !model->body)
-        wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)layers);
+        if (!model->body)
+            wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)layers);
+    }
     if (model->body) {
         model->family->init(wf_root(model->registry), model->body, config->architecture);
         const wf_error *declared = wf_registry_error(model->registry);
@@ -38,6 +42,11 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
     }
     wf_model_free(model);
     return NULL;
+}
+
+wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
+{
+    return wf_model_new_with(config, NULL, error);
 }
 
 void wf_model_free(wf_model *model)
@@ -130,8 +139,9 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
     const struct wf_linear *h = head(model);
     if (!has_logits(model, &x))
         return x;
-    return model->family->logits ? wf_cross_entropy_with(model->family->logits(model->body, x), targets, options)
-                                 : wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
+    if (!h || model->family->logits || h->lora_a) /* what the fused loss does not know */
+        return wf_cross_entropy_with(wf_head_logits(model, x), targets, options);
+    return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
 }
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)

@@ -18,6 +18,18 @@ bool dropout_valid(wf_scope scope, double p);
  * the result. */
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual);
 
+/* --- lora.c -------------------------------------------------------------------------------------------------------- */
+struct lora_rule {
+    struct lora_rule *next;
+    const char *pattern;
+    struct wf_lora lora;
+    bool used;
+};
+/* Declares the adapters that the options or a rule of the registry give to a linear map of these sizes. */
+void lora_init(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_lora *lora);
+wf_tensor *lora_forward(const struct wf_linear *m, wf_tensor *x, wf_tensor *y); /* y + what the adapters add; y is released */
+wf_status lora_check(const wf_registry *registry, wf_error *error) WF_CHECKED;  /* that each rule is used */
+
 /* --- registry.c ---------------------------------------------------------------------------------------------------- */
 struct entry {
     struct wf_parameter_info info; /* as the tensor has it */
@@ -39,6 +51,7 @@ struct wf_registry {
     wf_real *values;
     wf_grads *grads;
     struct wf_values_use *use;
+    struct lora_rule *lora;
     void *spare; /* a tensor for a parameter that memory was lacking for */
     bool (*cancelled)(void *ctx);
     void *cancelled_ctx;

@@ -24,15 +24,19 @@ void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_
     weight.parts = o->parts;
     struct wf_initializer bias = init_or(rules ? &rules->bias : NULL, NULL, WF_INIT_FAN_IN, 0);
     bias.fan_in = in;
-    m->weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight);
-    m->bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {out}}), .init = bias);
+    *m = (struct wf_linear){
+        .weight = o->tied ? o->tied : wf_parameter(scope, "weight", &((wf_shape){2, {out, in}}), .init = weight),
+        .bias = o->no_bias ? NULL : wf_parameter(scope, "bias", &((wf_shape){1, {out}}), .init = bias),
+    };
+    lora_init(scope, m, in, out, &o->lora);
     if (o->tied && (wf_ndim(o->tied) != 2 || wf_dim(o->tied, 0) != out || wf_dim(o->tied, 1) != in))
         wf_scope_fail(scope, WF_ERR_SHAPE, "the tied weight is not [%lld,%lld]", (long long)out, (long long)in);
 }
 
 wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x)
 {
-    return wf_linear(x, m->weight, m->bias);
+    wf_tensor *y = wf_linear(x, m->weight, m->bias);
+    return m->lora_a ? lora_forward(m, x, y) : y;
 }
 
 void wf_embedding_init_with(wf_scope scope, struct wf_embedding *m, int64_t count, int64_t d, const struct wf_embedding_options *o)

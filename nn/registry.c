@@ -218,6 +218,8 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
 {
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
+    if (lora_check(registry, error) != WF_OK)
+        return WF_ERR_ARGUMENT;
     if (!registry->values) {
         registry->values = wf_arena_get(registry->arena, (size_t)registry->slab * sizeof(wf_real));
         if (!registry->values)

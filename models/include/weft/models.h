@@ -6,6 +6,7 @@
 
 #include <weft/cache.h>
 #include <weft/config.h>
+#include <weft/nn.h>
 #include <weft/ops.h>
 #include <weft/registry.h>
 
@@ -18,6 +19,13 @@ typedef struct wf_model wf_model;
 /* Declares the names and shapes of the weights of a checked configuration with vocab_size > 0; allocates no memory for them. Call
  * wf_registry_build (to train from scratch) or wf_model_load next. NULL with *error. Free with wf_model_free. */
 WF_API wf_model *wf_model_new(const struct wf_config *config, wf_error *error) WF_CHECKED;
+struct wf_model_options {
+    /* Adapters of the linear maps that fit the pattern, of any family, by wf_registry_lora: NULL is "*", all of them; rank 0: none. */
+    const char *lora_pattern;
+    struct wf_lora lora;
+};
+/* The same; the options may be NULL. */
+WF_API wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error) WF_CHECKED;
 WF_API void wf_model_free(wf_model *model);
 WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the model */
 /* Loads the weights from an open file, as strictly as wf_registry_load: by Weft's names, or for a model of another library (see

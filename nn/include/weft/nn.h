@@ -16,6 +16,15 @@ WF_BEGIN_DECLS
 /* --- linear map: x [..., in] -> [..., out]; weight [out, in], bias [out] ------------------------------------------- */
 struct wf_linear {
     wf_tensor *weight, *bias;
+    wf_tensor *lora_a, *lora_b; /* adapters; NULL: none */
+    double lora_scale, lora_dropout;
+};
+/* Low-rank adapters, LoRA (Hu et al. 2021): y = x W' + b + alpha / rank * (dropout(x) A') B', with A [rank, in] from U(+-1/sqrt(in)) and
+ * B [out, rank], which begins at 0: at first nothing changes. The parameters are "lora_a" and "lora_b" beside "weight". */
+struct wf_lora {
+    int64_t rank;   /* at least 1; 0 in options: no adapters */
+    double alpha;   /* 0: as rank, a scale of 1 */
+    double dropout; /* of the adapters' input; 0 <= p < 1 */
 };
 struct wf_linear_options {
     bool no_bias;
@@ -23,9 +32,21 @@ struct wf_linear_options {
     wf_tensor *tied;            /* shares this [out, in] tensor (an embedding) as weight; declares none */
     struct wf_initializer init; /* of the weight, instead of the scope's rule */
     int64_t parts;              /* number of matrices stacked in the weight, for Xavier's fan_out; 0 means 1 */
+    struct wf_lora lora;        /* adapters, whatever wf_registry_lora says */
 };
 WF_API void wf_linear_init_with(wf_scope scope, struct wf_linear *m, int64_t in, int64_t out, const struct wf_linear_options *options);
 WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
+
+/* Gives adapters to every linear map that is declared in the registry from now on, by any module, under a path that fits the pattern, in
+ * which each '*' stands for any characters: "*" for all, "blocks.*.attn.*" for those of attention. Of several patterns the first that fits
+ * counts. To train the adapters alone, call wf_registry_freeze_matching(registry, "*", true, &error), and with
+ * "*.lora_*" and false, before wf_registry_build; weights from a file without adapters come in with .allow_missing of
+ * wf_registry_load_with. A pattern that fits nothing is an error of build and load. WF_ERR_ARGUMENT: a rank below 1, a dropout out of
+ * range. */
+WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
+/* Adds the adapters to the weight, W += alpha / rank * B A, and sets B to 0, so that the map computes the same with adapters that have
+ * begun anew; as wf_parameter_set does. The tape is reset. A map without adapters stays as it is. */
+WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
 
 /* --- embedding: ids [...] -> [..., d]; weight [count, d] ----------------------------------------------------------- */
 struct wf_embedding {
@@ -149,6 +170,7 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 
 #ifndef __cplusplus
 #define wf_linear_init(scope, m, in, out, ...) wf_linear_init_with(scope, m, in, out, &(struct wf_linear_options){__VA_ARGS__})
+#define wf_registry_lora(registry, pattern, error, ...) wf_registry_lora_with(registry, pattern, &(struct wf_lora){__VA_ARGS__}, error)
 #define wf_embedding_init(scope, m, count, d, ...) wf_embedding_init_with(scope, m, count, d, &(struct wf_embedding_options){__VA_ARGS__})
 #define wf_layer_norm_init(scope, m, d, ...) wf_layer_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
 #define wf_rms_norm_init(scope, m, d, ...) wf_rms_norm_init_with(scope, m, d, &(struct wf_norm_options){__VA_ARGS__})
