@@ -51,6 +51,13 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     m->d_key = o->d_key > 0 ? o->d_key : d / m->heads;
     m->d_value = o->d_value > 0 ? o->d_value : o->d_key > 0 ? o->d_key : d / m->heads;
     init_rope(scope, m, o);
+    m->qk_norm = o->qk_norm;
+    if (o->qk_norm) {
+        wf_rms_norm_init(wf_sub(scope, "q_norm"), &m->q_norm, m->d_key, .eps = o->qk_norm_eps);
+        wf_rms_norm_init(wf_sub(scope, "k_norm"), &m->k_norm, m->d_key, .eps = o->qk_norm_eps);
+    } else if (o->qk_norm_eps != 0) {
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "qk_norm_eps = %g is given without qk_norm: set .qk_norm = true, too", o->qk_norm_eps);
+    }
     if (o->window < 0 || (o->window > 0 && m->cross))
         wf_scope_fail(scope, WF_ERR_ARGUMENT,
                       o->window < 0 ? "window = %lld is negative; 0 stands for none"
@@ -94,10 +101,12 @@ static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *s
     return wf_borrow(tape, &a);
 }
 
+enum { MADE = 6 };
 struct operands {
-    wf_tensor *q, *k, *v;
+    struct wf_mha_parts part;
     const int32_t *key_lengths, *starts;
-    wf_tensor *made[3]; /* by this call: what q, k and v are, or are views of; may be NULL */
+    wf_tensor *made[MADE]; /* by this call: what q, k and v are, or are views of */
+    int count;
 };
 
 /* Whether the cache takes T more tokens of each row; the tape has the error otherwise. */
@@ -140,15 +149,15 @@ static bool through_cache(wf_tape *tape, struct wf_kv *kv, struct operands *x)
 {
     const struct wf_cache *cache = kv->cache;
     wf_array k, v;
-    if (wf_view(x->k, &k) != WF_OK || wf_view(x->v, &v) != WF_OK)
+    if (wf_view(x->part.k, &k) != WF_OK || wf_view(x->part.v, &v) != WF_OK)
         return false;
     int64_t T = k.dim[1], most = 0;
     for (int64_t b = 0; b < cache->rows; b++)
         most = cache->length[b] > most ? cache->length[b] : most;
     append(kv, kv->keys, cache->key_width, &k);
     append(kv, kv->values, cache->value_width, &v);
-    x->k = cached(tape, cache, kv->keys, cache->key_width, most + T);
-    x->v = cached(tape, cache, kv->values, cache->value_width, most + T);
+    x->part.k = cached(tape, cache, kv->keys, cache->key_width, most + T);
+    x->part.v = cached(tape, cache, kv->values, cache->value_width, most + T);
     if (common_length(cache) < 0) { /* what lies behind a row's own tokens is not its own */
         int32_t *lengths = wf_tape_memory(tape, (size_t)cache->rows * sizeof *lengths);
         if (!lengths)
@@ -164,7 +173,13 @@ static bool through_cache(wf_tape *tape, struct wf_kv *kv, struct operands *x)
     return true;
 }
 
-/* Turns q and k, side by side in qk [..., (H + G) E], by their positions. */
+/* A tensor that this call made; returned. */
+static wf_tensor *made(struct operands *x, wf_tensor *t)
+{
+    return x->made[x->count++] = t;
+}
+
+/* Turns queries and keys by their positions; qk: where they lie side by side [..., (H + G) E], or NULL. */
 static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
 {
     const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;
@@ -176,18 +191,29 @@ static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tens
         o.offsets = call->q_offsets;
         o.sequences = call->sequences;
     }
-    if (!o.offsets || !call->k_offsets || call->k_offsets == call->q_offsets) {
+    if (qk && (!o.offsets || !call->k_offsets || call->k_offsets == call->q_offsets)) {
         o.heads = m->heads + m->kv_heads;
-        x->made[1] = wf_rope_with(qk, &o);
-        x->q = wf_slice(x->made[1], -1, 0, q);
-        x->k = wf_slice(x->made[1], -1, q, m->kv_heads * m->d_key);
+        qk = made(x, wf_rope_with(qk, &o));
+        x->part.q = wf_slice(qk, -1, 0, q);
+        x->part.k = wf_slice(qk, -1, q, m->kv_heads * m->d_key);
         return;
     }
     o.heads = m->heads;
-    x->q = x->made[1] = wf_rope_with(x->q, &o);
+    x->part.q = made(x, wf_rope_with(x->part.q, &o));
     o.heads = m->kv_heads;
-    o.offsets = call->k_offsets;
-    x->k = x->made[2] = wf_rope_with(x->k, &o);
+    o.offsets = o.offsets && call->k_offsets ? call->k_offsets : o.offsets;
+    x->part.k = made(x, wf_rope_with(x->part.k, &o));
+}
+
+/* The norm of each head of t [..., heads E]. */
+static wf_tensor *norm_heads(const struct wf_rms_norm *norm, int64_t heads, int64_t e, wf_tensor *t, struct operands *x)
+{
+    wf_shape shape = wf_shape_of(t), split = shape;
+    if (shape.ndim < 2 || shape.ndim > 3) /* wf_attention refuses it */
+        return t;
+    split.dim[shape.ndim - 1] = heads;
+    split.dim[split.ndim++] = e;
+    return wf_reshape_to(made(x, wf_rms_norm_forward(norm, wf_reshape_to(t, &split))), &shape);
 }
 
 wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
@@ -197,57 +223,110 @@ wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
     return wf_linear_forward(&m->kv, memory);
 }
 
-wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+static bool cache_refused(const struct wf_mha *m, wf_tape *tape, const struct wf_mha_call *call, const struct wf_mha_parts *part)
 {
-    call = call ? call : &(struct wf_mha_call){0};
+    if (!call->cache)
+        return false;
+    if (m->cross)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead");
+    else if (!cache_fits(m, tape, call->cache->cache, part->k))
+        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
+    else
+        return false;
+    return true;
+}
+
+/* Fills x->part. False: the tape has the error. */
+static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call, struct operands *a)
+{
     wf_tape *tape = wf_tape_of(x);
-    int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
-    struct operands a = {.key_lengths = call->key_lengths};
-    if (wf_is_poison(x))
-        return x;
+    const int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
+    wf_tensor *qk = NULL;
     if (call->positions && !m->rope)
-        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .positions requires rotary positions (.rope)");
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .positions requires rotary positions (.rope)");
+    else if (m->cross && !cache_refused(m, tape, call, NULL) && !call->memory && !call->memory_kv)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
+    else if (m->cross && call->memory && call->memory_kv)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
+    else if (!m->cross && (call->memory || call->memory_kv))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
+    if (wf_is_poison(x) || !tape || wf_tape_error(tape)->code != WF_OK)
+        return false;
     if (m->cross) {
-        if (call->cache)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT,
-                                "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead");
-        if (!call->memory && !call->memory_kv)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: cross-attention needs .memory or .memory_kv");
-        if (call->memory && call->memory_kv)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
-        wf_tensor *kv = call->memory_kv ? call->memory_kv : wf_mha_memory(m, call->memory); /* [B,S,G(E+F)] */
-        a.q = a.made[0] = wf_linear_forward(&m->q, x);                                      /* [B,T,HE] */
-        a.made[1] = call->memory_kv ? NULL : kv;
-        if (!wf_is_poison(kv) && wf_dim(kv, -1) != k + v)
-            return wf_tape_fail(tape, WF_ERR_SHAPE, "attention: '%s' has width %lld, but .memory_kv needs the %lld of wf_mha_memory",
-                                wf_name_of(kv), (long long)wf_dim(kv, -1), (long long)(k + v));
-        a.k = wf_slice(kv, -1, 0, k);
-        a.v = wf_slice(kv, -1, k, v);
+        wf_tensor *kv = call->memory_kv ? call->memory_kv : made(a, wf_mha_memory(m, call->memory)); /* [B,S,G(E+F)] */
+        if (!wf_is_poison(kv) && wf_dim(kv, -1) != k + v) {
+            wf_tape_fail(tape, WF_ERR_SHAPE, "attention: '%s' has width %lld, but .memory_kv needs the %lld of wf_mha_memory",
+                         wf_name_of(kv), (long long)wf_dim(kv, -1), (long long)(k + v));
+            return false;
+        }
+        a->part.q = made(a, wf_linear_forward(&m->q, x)); /* [B,T,HE] */
+        a->part.k = wf_slice(kv, -1, 0, k);
+        a->part.v = wf_slice(kv, -1, k, v);
     } else {
-        if (call->memory || call->memory_kv)
-            return wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
-        wf_tensor *qkv = a.made[0] = wf_linear_forward(&m->qkv, x); /* [B,T,HE+GE+GF] */
-        a.q = wf_slice(qkv, -1, 0, q);
-        a.k = wf_slice(qkv, -1, q, k);
-        a.v = wf_slice(qkv, -1, q + k, v);
-        if (call->cache && !cache_fits(m, tape, call->cache->cache, a.k))
-            return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
-        if (m->rope)
-            turn(m, call, wf_slice(qkv, -1, 0, q + k), &a);
+        wf_tensor *qkv = made(a, wf_linear_forward(&m->qkv, x)); /* [B,T,HE+GE+GF] */
+        a->part.q = wf_slice(qkv, -1, 0, q);
+        a->part.k = wf_slice(qkv, -1, q, k);
+        a->part.v = wf_slice(qkv, -1, q + k, v);
+        if (cache_refused(m, tape, call, &a->part))
+            return false;
+        if (m->rope && !m->qk_norm)
+            qk = wf_slice(qkv, -1, 0, q + k);
     }
-    if (call->cache && !through_cache(tape, call->cache, &a))
+    if (m->qk_norm) {
+        a->part.q = norm_heads(&m->q_norm, m->heads, m->d_key, a->part.q, a);
+        a->part.k = norm_heads(&m->k_norm, m->kv_heads, m->d_key, a->part.k, a);
+    }
+    if (m->rope)
+        turn(m, call, qk, a);
+    return true;
+}
+
+/* Releases what `a` made, after its last use. */
+static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struct wf_mha_call *call)
+{
+    wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});
+    a->key_lengths = call->key_lengths;
+    if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call->cache, a)))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y =
-        wf_attention(a.q, a.k, a.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
-                     .starts = call->causal || m->window > 0 ? a.starts : NULL, .window = m->window, .key_lengths = a.key_lengths,
+        wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
+                     .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .key_lengths = a->key_lengths,
                      .mask = call->mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
                      .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
-    for (int i = 0; i < 3; i++)
-        wf_release(a.made[i]);
+    for (int i = 0; i < a->count; i++)
+        wf_release(a->made[i]);
     if (!m->no_output) {
         wf_tensor *heads = y;
         y = wf_linear_forward(&m->out, heads); /* [B,T,d] */
         wf_release(heads);
     }
     return end_branch(y, m->residual_dropout, call->residual);
+}
+
+static const struct wf_mha_call no_call;
+
+wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+{
+    struct operands a = {.count = 0};
+    call = call ? call : &no_call;
+    if (wf_is_poison(x))
+        return x;
+    if (!project(m, x, call, &a))
+        return wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys");
+    return attend(m, &a, call);
+}
+
+struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call)
+{
+    struct operands a = {.count = 0};
+    if (project(m, x, call ? call : &no_call, &a))
+        return a.part;
+    wf_tensor *poison = wf_is_poison(x) ? x : wf_tape_fail(wf_tape_of(x), WF_ERR_STATE, "attention: no queries and keys");
+    return (struct wf_mha_parts){poison, poison, poison};
+}
+
+wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call)
+{
+    struct operands a = {.part = parts};
+    return attend(m, &a, call ? call : &no_call);
 }

@@ -75,10 +75,14 @@ def shapes(G, E, Fv, bias=True):
     both = {'qkv.weight': (wide, D), 'out.weight': (D, H * Fv)}
     return both | ({'qkv.bias': (wide,), 'out.bias': (D,)} if bias else {})
 
-def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None, keep=False):
+def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None, keep=False, norm=None):
     Fv = Fv or E
+    def norm_heads(v, n, gain):
+        return R.rms_norm(v.unflatten(-1, (n, E)), gain, norm).flatten(-2)
     def fn(p, i):
         q, k, v = F.linear(i['x'], p['qkv.weight'], p['qkv.bias']).split((H * E, G * E, G * Fv), -1)
+        if norm:
+            q, k = norm_heads(q, H, p['q_norm.weight']), norm_heads(k, G, p['k_norm.weight'])
         if turn:
             q, k = turn(q, H), turn(k, G)
         if q.dim() == 2:
@@ -87,7 +91,7 @@ def attend(case, G=H, E=D // H, Fv=None, x=(B, T, D), allowed=None, turn=None, k
         if keep:
             out[f'{case}/weights'] = w
         return F.linear(y.view(*i['x'].shape[:-1], -1), p['out.weight'], p['out.bias'])
-    run(case, shapes(G, E, Fv), {'x': x}, fn)
+    run(case, shapes(G, E, Fv) | ({'q_norm.weight': (E,), 'k_norm.weight': (E,)} if norm else {}), {'x': x}, fn)
 
 causal = R.causal_mask(T, T)
 attend('mha_rope', keep=True, allowed=causal, turn=lambda x, h: rope(x, h, up(T), frequencies(4)))
@@ -108,5 +112,22 @@ attend('mha_window', keep=True, allowed=band(T, 3), turn=lambda x, h: rope(x, h,
 attend('mha_window_both', keep=True, G=2, allowed=band(T, 2, True))
 attend('mha_window_long', G=2, E=6, Fv=5, x=(1, 150, D), allowed=band(150, 37))
 attend('mha_window_packed', x=(9, D), allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & band(9, 2))
+
+# --- norms of queries and keys, as in Qwen 3 ----------------------------------------------------------------------------
+
+attend('mha_qk_norm', keep=True, G=2, E=6, Fv=5, allowed=causal, norm=1e-6, turn=lambda x, h: rope(x, h, up(T), frequencies(6)))
+attend('mha_qk_norm_packed', x=(9, D), norm=2.0 ** -23, turn=lambda x, h: rope(x, h, torch.tensor([0, 1, 2, 3, 0, 0, 1, 2, 3]), frequencies(4)),
+       allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & R.causal_mask(9, 9))
+
+def across(case, norm, S=5):
+    def fn(p, i):
+        q, kv = F.linear(i['x'], p['q.weight'], p['q.bias']), F.linear(i['memory'], p['kv.weight'], p['kv.bias'])
+        q, k = (R.rms_norm(v.unflatten(-1, (H, -1)), p[n], norm).flatten(-2) for v, n in ((q, 'q_norm.weight'), (kv[..., :D], 'k_norm.weight')))
+        y, _ = R.attention(q, k, kv[..., D:], H, H, torch.ones(T, S, dtype=torch.bool))
+        return F.linear(y, p['out.weight'], p['out.bias'])
+    run(case, {'q.weight': (D, D), 'q.bias': (D,), 'kv.weight': (2 * D, D), 'kv.bias': (2 * D,), 'out.weight': (D, D), 'out.bias': (D,),
+               'q_norm.weight': (D // H,), 'k_norm.weight': (D // H,)}, {'x': (B, T, D), 'memory': (B, S, D)}, fn)
+
+across('mha_qk_norm_cross', 1e-3)
 
 M.save('attention', out, 'make_attention.py')

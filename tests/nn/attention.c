@@ -168,6 +168,69 @@ START_TEST(mha_window)
 }
 END_TEST
 
+START_TEST(mha_qk_norm)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = ATTEND("mha_qk_norm", &m, WF_SHAPE(2, T, D), .kv_heads = 2, .d_key = 6, .d_value = 5, .rope = true, .qk_norm = true,
+                          .qk_norm_eps = 1e-6);
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .causal = true, .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+    r = ATTEND("mha_qk_norm_packed", &m, WF_SHAPE(9, D), .rope = true, .qk_norm = true);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true, .q_offsets = I32(0, 4, 5, 9), .sequences = 3));
+    for (int i = 0; i < 2; i++) {
+        r = ATTEND("mha_qk_norm_cross", &m, WF_SHAPE(2, T, D), .cross = true, .qk_norm = true, .qk_norm_eps = 1e-3);
+        wf_tensor *memory = rig_input(&r, "memory", WF_SHAPE(2, 5, D), 1);
+        wf_tensor *kv = i ? wf_mha_memory(&m, memory) : NULL;
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = i ? NULL : memory, .memory_kv = kv));
+    }
+}
+END_TEST
+
+/* The halves have the bits of the whole, with a cache too. */
+START_TEST(mha_halves)
+{
+    enum { ROWS = 2, N = ROWS * T * D };
+    for (int cached = 0; cached < 2; cached++) {
+        struct wf_mha m;
+        struct wf_cache cache[2] = {0};
+        struct rig r = ATTEND("mha_rope", &m, WF_SHAPE(ROWS, T, D), .rope = true, .qk_norm = true, .window = 5, .kv_heads = 2);
+        wf_real x[N], whole[N], halves[N];
+        ck_assert_int_eq(wf_read(r.input[0], x, N), WF_OK);
+        for (int i = 0; i < 2 && cached; i++) {
+            ck_ok(wf_cache_init(&cache[i], 1, ROWS, 3 * T, 8, 8, error));
+        }
+        for (int step = 0; step < 2; step++) {
+            wf_tape_reset(r.tape, WF_INFER);
+            wf_tensor *in = wf_input(r.tape, x, WF_SHAPE(ROWS, T, D), false);
+            wf_tensor *y = wf_mha_forward(&m, in, .causal = true, .residual = in, .cache = cached ? cache[0].layer : NULL);
+            ck_assert_msg(wf_read(y, whole, N) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+            struct wf_mha_parts parts = wf_mha_project(&m, in, .cache = cached ? cache[1].layer : NULL);
+            ck_assert(wf_dim(parts.q, -1) == D && wf_dim(parts.k, -1) == D / 2 && wf_dim(parts.v, -1) == D / 2);
+            y = wf_mha_attend(&m, parts, .causal = true, .residual = in, .cache = cached ? cache[1].layer : NULL);
+            ck_assert_msg(wf_read(y, halves, N) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+            ck_assert_mem_eq(whole, halves, sizeof whole);
+            for (int i = 0; i < 2 && cached; i++) {
+                wf_cache_advance(&cache[i], T);
+                wf_cache_rewind(&cache[i], 0, 3); /* rows of different lengths */
+            }
+        }
+        /* Values of another input. */
+        wf_tape_reset(r.tape, WF_INFER);
+        wf_tensor *in = wf_input(r.tape, x, WF_SHAPE(ROWS, T, D), false);
+        struct wf_mha_parts parts = wf_mha_project(&m, in, .causal = true);
+        parts.v = wf_zeros(r.tape, WF_SHAPE(ROWS, T, D / 2));
+        ck_assert_msg(wf_read(wf_mha_attend(&m, parts, .causal = true), halves, N) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+        for (int i = 0; i < N; i++)
+            ck_assert(halves[i] == ((const wf_real *)wf_parameter_info(m.out.bias)->value.data)[i % D]);
+        wf_cache_free(&cache[0]);
+        wf_cache_free(&cache[1]);
+        rig_close(&r);
+    }
+}
+END_TEST
+
 /* --- refusals ------------------------------------------------------------------------------------------------------- */
 
 static void ck_says(wf_tape *tape, const wf_tensor *y, const char *says)
@@ -185,6 +248,8 @@ START_TEST(options_refused)
         {{.rope = true, .d_key = 5}, "rope needs an even rotary.width in 2 .. d_key = 5, not 5"},
         {{.rope = true, .rotary = {.width = 6}}, "rope needs an even rotary.width in 2 .. d_key = 4, not 6"},
         {{.rope = true, .rotary = {.width = -2}}, "rope needs an even rotary.width in 2 .. d_key = 4, not -2"},
+        {{.qk_norm_eps = 1e-6}, "qk_norm_eps = 1e-06 is given without qk_norm: set .qk_norm = true, too"},
+        {{.qk_norm = true, .qk_norm_eps = -1}, "eps = -1 must be a number of at least 0"},
         {{.window = -3}, "window = -3 is negative; 0 stands for none"},
         {{.window = 3, .cross = true}, "window = 3 is for self-attention, not for cross-attention: use wf_attention, or a mask"},
         {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
@@ -211,9 +276,21 @@ START_TEST(calls_refused)
     r = ATTEND("mha_rope", &m, WF_SHAPE(2, T, D), .rope = true);
     ids = wf_ids_of(r.tape, I32(0, 1, 2), WF_SHAPE(3));
     ck_says(r.tape, wf_mha_forward(&m, r.input[0], .positions = ids), "rope(slice [2,7,32], ids [3]): positions must be [B,T] or [T]");
+    /* The halves refuse what the whole refuses, and parts that do not fit. */
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *x = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
+    struct wf_mha_parts parts = wf_mha_project(&m, x, .memory = x);
+    ck_assert(wf_is_poison(parts.k) && wf_is_poison(parts.v));
+    ck_says(r.tape, parts.q, "attention: .memory and .memory_kv require cross-attention (.cross)");
+    wf_tape_reset(r.tape, WF_INFER);
+    x = wf_zeros(r.tape, WF_SHAPE(1, 2, D));
+    parts = wf_mha_project(&m, x, .causal = true);
+    parts.k = x;
+    parts.v = NULL;
+    ck_says(r.tape, wf_mha_attend(&m, parts, .causal = true), "operand 3 is NULL");
     rig_close(&r);
 }
 END_TEST
 
-WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, options_refused,
-             calls_refused)
+WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_qk_norm,
+             mha_halves, options_refused, calls_refused)

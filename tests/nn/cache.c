@@ -96,7 +96,8 @@ static const struct wf_mha_options kinds[] = {{0},
                                               {.rope = true},
                                               {.kv_heads = 2, .d_key = 10, .rope = true, .rotary = {.width = 6, .interleaved = true}},
                                               {.kv_heads = 2, .rope = true, .window = 7},
-                                              {.window = 1}};
+                                              {.window = 1},
+                                              {.kv_heads = 2, .rope = true, .qk_norm = true}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 START_TEST(pieces_equal_the_whole)

@@ -134,6 +134,8 @@ struct wf_mha {
     bool cross, no_output, rope;
     struct wf_rotary rotary;
     int64_t window;
+    bool qk_norm;
+    struct wf_rms_norm q_norm, k_norm;
 };
 struct wf_mha_options {
     int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
@@ -147,6 +149,9 @@ struct wf_mha_options {
     bool rope;               /* queries and keys are turned by their positions, as by wf_rope; not with .cross */
     struct wf_rotary rotary; /* how, with .rope; frequencies that it points to must live as long as the module */
     int64_t window;          /* sliding window, as in wf_attention_options: causal, the last `window` keys; 0: none; not with .cross */
+    bool qk_norm;            /* RMSNorm of each head of queries and keys, before positions, with gains q_norm and k_norm [d_key] that the
+                                heads share (Dehghani et al. 2023; as in Qwen 3) */
+    double qk_norm_eps;      /* 0: RMSNorm's default */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
@@ -165,6 +170,18 @@ struct wf_mha_call {
                              behind the tokens that its row holds */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
+/* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call
+ * has its bits. The parts may be changed between them, or come from elsewhere: values of another input, a bias of keys, other positions.
+ *
+ * wf_mha_project: projections, norms and positions: q [B,T,H*E], k [B,S,G*E], v [B,S,G*F], packed [N, ...]; poison on an error. It reads
+ * the members cache (rows' lengths, for positions), memory, memory_kv, positions, q_offsets, k_offsets and sequences of the call.
+ * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the others,
+ * and cache and offsets. The parts are the caller's: it does not release them. */
+struct wf_mha_parts {
+    wf_tensor *q, *k, *v;
+};
+WF_API struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
+WF_API wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
 WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 
@@ -179,6 +196,8 @@ WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
 #define wf_mha_init(scope, m, d, heads, ...) wf_mha_init_with(scope, m, d, heads, &(struct wf_mha_options){__VA_ARGS__})
 #define wf_ffn_forward(m, x, ...) wf_ffn_forward_with(m, x, &(struct wf_ffn_call){__VA_ARGS__})
 #define wf_mha_forward(m, x, ...) wf_mha_forward_with(m, x, &(struct wf_mha_call){__VA_ARGS__})
+#define wf_mha_project(m, x, ...) wf_mha_project_with(m, x, &(struct wf_mha_call){__VA_ARGS__})
+#define wf_mha_attend(m, parts, ...) wf_mha_attend_with(m, parts, &(struct wf_mha_call){__VA_ARGS__})
 #endif
 
 WF_END_DECLS
