@@ -114,11 +114,10 @@ static wf_status measure(struct fit *f)
     for (int i = 0; i < WF_FIT_METRICS; i++)
         value[i] = NAN;
     wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
-    if (status != WF_OK) {
-        if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED)
-            status = WF_ERR_CANCELLED;
+    if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* whatever the task made of it */
+        status = WF_ERR_CANCELLED;
+    if (status != WF_OK)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's validate failed without a message");
-    }
     memcpy(f->value, value, sizeof value);
     return WF_OK;
 }

@@ -314,6 +314,47 @@ static wf_status bad_validate(void *ctx, wf_tape *tape, double *value, wf_error 
     return WF_OK;
 }
 
+/* A validation that does not look at its reads: a cancellation counts all the same. */
+static bool stop_now;
+static bool stops(void *ctx)
+{
+    (void)ctx;
+    return stop_now;
+}
+
+static wf_status careless_validate(void *ctx, wf_tape *tape, double *value, wf_error *error)
+{
+    wf_tensor *labels;
+    int64_t row[1] = {IMAGES};
+    (void)error;
+    stop_now = true;
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *logits = vit_forward(ctx, images_of(ctx, tape, row, 1, &labels));
+    (void)!wf_item(wf_cross_entropy(logits, labels), &value[0]);
+    value[1] = 1;
+    return WF_OK;
+}
+
+START_TEST(a_careless_validation_is_cancelled)
+{
+    struct study *s = study_open(0);
+    struct wf_task task = vit_task;
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    wf_error e = {0};
+    task.validate = careless_validate;
+    o.cancelled = stops;
+    stop_now = false;
+    ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_CANCELLED);
+    ck_says(e.message, "interrupted after step 10 of 60");
+    ck_assert(!wf_file_exists(in_folder("run/best.safetensors")));
+    o.resume = true;
+    o.cancelled = NULL;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error)); /* makes up for it */
+    ck_assert_int_eq(s->count[WF_EVENT_VALID], 6);
+    study_close(s);
+}
+END_TEST
+
 START_TEST(callbacks_that_fail)
 {
     struct study *s = study_open(0);
@@ -351,4 +392,5 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             another_program_in_the_folder, runs_of_the_zoo_are_others, a_nan_is_named, bad_weights_replace_nothing, callbacks_that_fail)
+             another_program_in_the_folder, runs_of_the_zoo_are_others, a_nan_is_named, bad_weights_replace_nothing,
+             a_careless_validation_is_cancelled, callbacks_that_fail)
