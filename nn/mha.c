@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention with several heads, its projections and its cache. */
-#include <string.h>
 
 #include "internal.h"
 
 static void init_rope(wf_scope scope, struct wf_mha *m, const struct wf_mha_options *o)
 {
-    static const struct wf_rotary none;
-    const int64_t width = o->rotary.width ? o->rotary.width : m->d_key;
+    const struct wf_rotary *r = &o->rotary;
+    const int64_t width = r->width ? r->width : m->d_key;
     if (!o->rope) {
-        if (memcmp(&o->rotary, &none, sizeof none) != 0)
+        if (r->width || r->interleaved || r->base != 0 || r->scaling != WF_ROPE_UNSCALED || r->factor != 0 || r->frequencies ||
+            r->frequency_tensor)
             wf_scope_fail(scope, WF_ERR_ARGUMENT, "rotary is given without rope: set .rope = true, too");
         return;
     }
@@ -19,7 +19,7 @@ static void init_rope(wf_scope scope, struct wf_mha *m, const struct wf_mha_opti
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "rope needs an even rotary.width in 2 .. d_key = %lld, not %lld", (long long)m->d_key,
                       (long long)width);
     m->rope = true;
-    m->rotary = o->rotary;
+    m->rotary = *r;
 }
 
 void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *o)
