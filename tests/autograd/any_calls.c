@@ -228,7 +228,17 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
     wf_tensor *c = seldom(9) ? any() : below(2) ? constant[below(6)](a, any_number(0)) : compare[seldom(20) ? below(8) : below(6)](a, b);
     wf_shape order = {(int)below(4), {below(3), below(4) - 2, below(3)}};
     wf_tensor *const parts[] = {a, below(3) ? a : b, b};
-    switch (below(12)) {
+    wf_tensor *ids = NULL;
+    switch (below(16)) {
+    case 12:
+        return wf_max_dim(a, any_dim(), below(2), below(2) ? &ids : NULL);
+    case 13:
+        return below(2) ? wf_argmin(a, any_dim(), below(2)) : wf_argmax(a, any_dim(), below(2));
+    case 14:
+        return below(2) ? wf_min(a) : wf_max(a);
+    case 15:
+        a = wf_top_k(a, seldom(4) ? any_size() : 1, any_dim(), below(2) ? &ids : NULL);
+        return ids && below(2) ? ids : a;
     case 6:
         return wf_permute_to(a, seldom(200) ? NULL : seldom(3) ? &order : WF_SHAPE(1, 0));
     case 7:

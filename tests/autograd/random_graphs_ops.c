@@ -103,6 +103,27 @@ static wf_tensor *bent(struct graph *g)
     }
 }
 
+/* The greatest of elements that are apart, on a row of their own: x plus 0, 1, 2, ... in an order of its own. */
+static wf_tensor *extremes(struct graph *g)
+{
+    wf_tensor *x = ending(g, 0, -1), *ids;
+    if (!x)
+        return NULL;
+    int64_t n = wf_dim(x, -1), first = below(g, n);
+    wf_real order[MOST];
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (wf_real)(3 * ((i + first) % n));
+    x = wf_add(wf_tanh(x), wf_input(g->tape, order, WF_SHAPE(n), false));
+    switch (below(g, 4)) {
+    case 0:
+        return wf_max_dim(x, -1, below(g, 2), &ids);
+    case 1:
+        return wf_min_dim(x, wf_ndim(x) - 1, below(g, 2), NULL);
+    default:
+        return wf_top_k(x, 1 + below(g, n), -1, below(g, 2) ? &ids : NULL);
+    }
+}
+
 /* The choice is the base point's. */
 static wf_tensor *where(struct graph *g)
 {
@@ -376,6 +397,7 @@ static const struct {
            {"function", function, 12},
            {"bent", bent, 4},
            {"where", where, 3},
+           {"extremes", extremes, 3},
            {"reshape", reshape, 4},
            {"expand", expand, 3},
            {"transpose", transpose, 3},

@@ -3,7 +3,7 @@
 empty tensors), values and gradients. tests/autograd/golden_*.c read them; no test runs Python. Run by hand, with the CPU build of PyTorch
 2.13 (pip install torch==2.13.0 safetensors numpy):
 
-    python tests/golden/make_ops.py [elementwise] [compare]
+    python tests/golden/make_ops.py [elementwise] [compare] [extremes]
 
 A case NAME has its operands NAME/0, NAME/1, ..., the result NAME/out, a gradient NAME/dy of the result, and the operands' gradients
 NAME/d.0, ... Everything is computed in float64 from numbers that float holds."""
@@ -110,6 +110,37 @@ def compare():
     case(out, 'to_real_ids', lambda x: x.to(torch.float64), ids)
     save('ops_compare', out)
 
+# --- greatest and smallest ---------------------------------------------------------------------------------------------
+
+def extremes():
+    out = {}
+    rows = values([[1, 3, 2, 3, -1], [nan, 1, nan, inf, 0], [-inf, -inf, -inf, -inf, -inf], [5, 5, 5, 5, 5], [0, -0.0, 1, nan, 2]])
+    wide = R.real('extremes', (2, 19, 11))
+    for i, j, k in (0, 5, 2), (1, 18, 10), (1, 0, 7):
+        wide[i, j, k] = nan
+    wide = torch.where(wide.abs() < 0.3, wide, (wide * 8).round() / 8) # ties
+    long = (R.real('extremes_long', (2, 131)) * 40).round() / 4
+    for name, x, dims in ('rows', rows, (0, 1)), ('wide', wide, (0, 1, 2)), ('long', long, (1,)), ('thin', long.t().contiguous(), (0,)):
+        for d in dims:
+            for op in 'max', 'min':
+                # PyTorch promises no index among equals: the first
+                def value(x):
+                    y = torch.where(x.detach().isnan(), inf if op == 'max' else -inf, x.detach())
+                    best = (y == (y.amax(d, True) if op == 'max' else y.amin(d, True)))
+                    best = torch.where(x.detach().isnan().any(d, True), x.detach().isnan(), best)
+                    return best.to(torch.int8).argmax(d, True)
+                case(out, f'{op}_{name}_{d}', lambda x: torch.gather(x, d, value(x)).squeeze(d), x)
+                plain = getattr(torch, op)(x, d).values
+                assert torch.equal(torch.nan_to_num(plain, 9e9), torch.nan_to_num(out[f'{op}_{name}_{d}/out'].detach(), 9e9))
+                case(out, f'arg{op}_{name}_{d}', lambda x: value(x).squeeze(d).to(torch.int32), x)
+    distinct = torch.randperm(4 * 33, generator=torch.Generator().manual_seed(1)).to(torch.float64).view(4, 33)
+    distinct[2, 7] = nan
+    for k in 1, 3, 33:
+        case(out, f'top_{k}', lambda x: torch.topk(x, k, -1).values, distinct)
+        case(out, f'top_{k}_ids', lambda x: torch.topk(x.detach(), k, -1).indices.to(torch.int32), distinct)
+        case(out, f'top_{k}_columns', lambda x: torch.topk(x, k, 0).values, distinct.t().contiguous())
+    save('ops_extremes', out)
+
 if __name__ == '__main__':
-    for name in sys.argv[1:] or ['elementwise', 'compare']:
+    for name in sys.argv[1:] or ['elementwise', 'compare', 'extremes']:
         globals()[name]()

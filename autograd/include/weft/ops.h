@@ -121,6 +121,19 @@ WF_API wf_tensor *wf_mean(wf_tensor *x); /* of zero elements: 0 */
 WF_API wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep);
 WF_API wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep);
 
+/* --- greatest and smallest ----------------------------------------------------------------------------------------- */
+/* Over dim, which goes or keeps size 1. Of equal elements the first counts, and the first NaN before all numbers. The gradient goes to the
+ * element that counts. ids, if not NULL, receives its index in dim (I32, in the shape of the result). WF_ERR_SHAPE if dim has size 0. */
+WF_API wf_tensor *wf_max_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
+WF_API wf_tensor *wf_min_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids);
+WF_API wf_tensor *wf_max(wf_tensor *x); /* of all elements -> [] */
+WF_API wf_tensor *wf_min(wf_tensor *x);
+WF_API wf_tensor *wf_argmax(wf_tensor *x, int dim, bool keep); /* those ids alone */
+WF_API wf_tensor *wf_argmin(wf_tensor *x, int dim, bool keep);
+/* The k greatest along dim, which gets size k: NaN first, then falling, the first of equals first; their gradients go back to them. With k
+ * the size of dim it sorts; the k smallest are those of wf_neg(x). 1 <= k <= the size of dim. ids as above. */
+WF_API wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids);
+
 /* --- products ------------------------------------------------------------------------------------------------------ */
 /* a [..., m, k], b [..., k, n] -> [..., m, n]; the leading dims broadcast. Views (transposes) cost no copy. */
 WF_API wf_tensor *wf_matmul(wf_tensor *a, wf_tensor *b);

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/* The greatest and smallest along a dimension, with their places; and the k greatest. */
+#include <string.h>
+
+#include "common.h"
+
+/* [outer, n, inner]: n elements of a dimension, `inner` apart. */
+struct planes {
+    int64_t outer, n, inner;
+};
+
+static struct planes planes_of(const wf_array *a, int dim)
+{
+    struct planes p = {1, a->dim[dim], 1};
+    for (int d = 0; d < a->ndim; d++)
+        if (d != dim)
+            *(d < dim ? &p.outer : &p.inner) *= a->dim[d];
+    return p;
+}
+
+/* Checks the dimension of an op, and gives the shape of a result that has `size` in its place, 0: no such dimension. */
+static wf_status reduced(wf_call *c, int dim, int64_t size, wf_shape *shape)
+{
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_array *x = &c->in[0];
+    int at = wf_want_dim(c, 0, dim);
+    if (at < 0)
+        return WF_ERR_SHAPE;
+    if (x->dim[at] == 0)
+        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d has size 0: there is no greatest or smallest element", dim);
+    if (x->dim[at] > INT32_MAX)
+        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d has size %lld, more than ids of 32 bits can name", dim, (long long)x->dim[at]);
+    *shape = (wf_shape){0};
+    for (int d = 0; d < x->ndim; d++)
+        if (d != at || size > 0)
+            shape->dim[shape->ndim++] = d == at ? size : x->dim[d];
+    return WF_OK;
+}
+
+/* The ids: the second result, or else what is kept for a backward; data NULL: nobody wants them. */
+static wf_array ids_of(const wf_call *c)
+{
+    return c->outputs > 1 ? c->out[1] : c->saved[0];
+}
+
+static void set_ids(wf_call *c, const wf_shape *shape)
+{
+    *(c->outputs > 1 ? &c->out[1] : &c->saved[0]) = wf_call_shape(WF_I32, shape);
+}
+
+/* dx[id] = dy, 0 elsewhere; a line of dy has k elements, one of dx has n. */
+struct spread {
+    struct planes p;
+    int64_t k;
+    const wf_real *dy;
+    const int32_t *id;
+    wf_real *dx;
+};
+
+static void spread_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct spread *s = ctx;
+    const int64_t inner = s->p.inner;
+    for (int64_t o = begin; o < end; o++) {
+        wf_real *dx = s->dx + o * s->p.n * inner;
+        memset(dx, 0, (size_t)(s->p.n * inner) * sizeof *dx);
+        for (int64_t i = 0; i < s->k * inner; i++)
+            dx[s->id[o * s->k * inner + i] * inner + i % inner] = s->dy[o * s->k * inner + i];
+    }
+}
+
+/* y = x[id], each place at most once: its gradient is dy there. */
+static wf_status spread(wf_call *c, int dim, int64_t k)
+{
+    wf_array dx = wf_grad_new(c, 0), dy = wf_call_contiguous(c, &c->dout[0]), ids = ids_of(c);
+    if (!dx.data || !dy.data)
+        return WF_ERR_MEMORY;
+    struct spread s = {planes_of(&c->in[0], dim), k, dy.data, ids.data, dx.data};
+    double count = (double)wf_array_count(&dx);
+    int64_t line = s.p.n * s.p.inner;
+    if (count > 0)
+        wf_parallel_ranges(s.p.outer, line < 8192 ? 8192 / line : 1, 0.1 * count, spread_body, &s);
+    wf_grad_give(c, 0, &dx);
+    return WF_OK;
+}
+
+static int find(const wf_call *c, int dim)
+{
+    return dim < 0 ? dim + c->in[0].ndim : dim;
+}
+
+/* --- max, min, argmax, argmin ----------------------------------------------------------------------------------------- */
+
+struct extreme {
+    int dim;
+    bool keep, least;
+};
+
+static wf_status extreme_shape(wf_call *c)
+{
+    const struct extreme *a = c->attr;
+    wf_shape shape;
+    wf_status status = reduced(c, a->dim, a->keep, &shape);
+    if (status != WF_OK)
+        return status;
+    c->out[0] = wf_call_shape(WF_REAL, &shape);
+    set_ids(c, &shape);
+    return WF_OK;
+}
+
+enum { COLUMNS = 512 };
+struct search {
+    struct planes p;
+    bool least;
+    const wf_real *x;
+    wf_real *y;     /* NULL: the ids alone */
+    int32_t *id;    /* NULL: the values alone */
+    int64_t pieces; /* of COLUMNS columns */
+};
+
+static void search_rows(void *ctx, int64_t begin, int64_t end)
+{
+    const struct search *s = ctx;
+    for (int64_t o = begin; o < end; o++) {
+        const wf_real *x = s->x + o * s->p.n;
+        int32_t id = wf_kernel->internal->extreme(s->p.n, x, s->least);
+        if (s->y)
+            s->y[o] = x[id];
+        if (s->id)
+            s->id[o] = id;
+    }
+}
+
+static void search_columns(void *ctx, int64_t begin, int64_t end)
+{
+    const struct search *s = ctx;
+    wf_real y[COLUMNS];
+    int32_t id[COLUMNS];
+    for (int64_t block = begin; block < end; block++) {
+        int64_t o = block / s->pieces, j = block % s->pieces * COLUMNS, d = s->p.inner - j < COLUMNS ? s->p.inner - j : COLUMNS;
+        int64_t to = o * s->p.inner + j;
+        wf_kernel->internal->extreme_columns(s->p.n, d, s->x + o * s->p.n * s->p.inner + j, s->p.inner, s->least, s->y ? s->y + to : y,
+                                             s->id ? s->id + to : id);
+    }
+}
+
+static wf_status search(wf_call *c, wf_real *y, int32_t *id)
+{
+    const struct extreme *a = c->attr;
+    wf_array x = wf_call_contiguous(c, &c->in[0]);
+    double count = (double)wf_array_count(&x);
+    if (count == 0)
+        return WF_OK;
+    if (!x.data)
+        return WF_ERR_MEMORY;
+    struct search s = {planes_of(&x, find(c, a->dim)), a->least, x.data, y, id, 0};
+    s.pieces = (s.p.inner + COLUMNS - 1) / COLUMNS;
+    if (s.p.inner == 1)
+        wf_parallel_ranges(s.p.outer, s.p.n < 8192 ? 8192 / s.p.n : 1, 0.15 * count, search_rows, &s);
+    else
+        wf_parallel_ranges(s.p.outer * s.pieces, s.p.n * COLUMNS < 16384 ? 16384 / (s.p.n * COLUMNS) : 1, 0.3 * count, search_columns, &s);
+    return WF_OK;
+}
+
+static wf_status extreme_forward(wf_call *c)
+{
+    return search(c, c->out[0].data, ids_of(c).data);
+}
+
+static wf_status extreme_backward(wf_call *c)
+{
+    return spread(c, find(c, ((const struct extreme *)c->attr)->dim), 1);
+}
+
+static wf_status arg_shape(wf_call *c)
+{
+    const struct extreme *a = c->attr;
+    wf_shape shape;
+    wf_status status = reduced(c, a->dim, a->keep, &shape);
+    if (status == WF_OK)
+        c->out[0] = wf_call_shape(WF_I32, &shape);
+    return status;
+}
+
+static wf_status arg_forward(wf_call *c)
+{
+    return search(c, NULL, c->out[0].data);
+}
+
+#define ALONG(...) ATTR(struct extreme, __VA_ARGS__)
+#define CASES(least)                                                                                                                       \
+    WF_CASES({"last", {{3, 5}}, {WF_FILL_APART}, ALONG(-1, false, least)}, {"first", {{5, 3}}, {WF_FILL_APART}, ALONG(0, false, least)},   \
+             {"middle, kept", {{2, 3, 5}}, {WF_FILL_APART}, ALONG(1, true, least)},                                                        \
+             {"last, kept", {{4, 7}}, {WF_FILL_APART}, ALONG(1, true, least)},                                                             \
+             {"size 1", {{3, 1, 2}}, {WF_FILL_APART}, ALONG(1, false, least)}, {"vector", {{7}}, {WF_FILL_APART}, ALONG(0, false, least)}, \
+             {"empty", {{-1, 3}}, {WF_FILL_APART}, ALONG(1, false, least)},                                                                \
+             {"long", {{2, 1031}}, {WF_FILL_APART}, ALONG(1, false, least)},                                                               \
+             {"wide", {{2, 3, 700}}, {WF_FILL_NORMAL}, ALONG(1, false, least)},                                                            \
+             {"six dims", {{2, 1, 3, 1, 2, 3}}, {WF_FILL_APART}, ALONG(2, false, least)})
+#define EXTREME(op, least)                                                                                                                 \
+    const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .attr_size = sizeof(struct extreme),                                                                         \
+                              .outputs = 2,                                                                                                \
+                              .reads = WF_READS_OUTPUT(1),                                                                                 \
+                              .shape = extreme_shape,                                                                                      \
+                              .forward = extreme_forward,                                                                                  \
+                              .backward = extreme_backward,                                                                                \
+                              .cases = CASES(least)};                                                                                      \
+    const wf_op wf_op_arg##op = {                                                                                                          \
+        .name = "arg" #op, .attr_size = sizeof(struct extreme), .shape = arg_shape, .forward = arg_forward, .cases = CASES(least)};        \
+    wf_tensor *wf_##op##_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids)                                                            \
+    {                                                                                                                                      \
+        return values_and_ids(&wf_op_##op, &(struct extreme){dim, keep, least}, x, ids);                                                   \
+    }                                                                                                                                      \
+    wf_tensor *wf_##op(wf_tensor *x)                                                                                                       \
+    {                                                                                                                                      \
+        return wf_##op##_dim(wf_reshape(x, -1), 0, false, NULL);                                                                           \
+    }                                                                                                                                      \
+    wf_tensor *wf_arg##op(wf_tensor *x, int dim, bool keep)                                                                                \
+    {                                                                                                                                      \
+        return wf_apply(&wf_op_arg##op, &(struct extreme){dim, keep, least}, 1, &x);                                                       \
+    }
+
+static wf_tensor *values_and_ids(const wf_op *op, const void *attr, wf_tensor *x, wf_tensor **ids)
+{
+    if (!ids)
+        return wf_apply(op, attr, 1, &x);
+    wf_tensor *out[2];
+    wf_apply_multi(op, attr, 1, &x, 2, out);
+    *ids = out[1];
+    return out[0];
+}
+
+EXTREME(max, false)
+EXTREME(min, true)
+
+/* --- the k greatest --------------------------------------------------------------------------------------------------- */
+
+struct top_k {
+    int64_t k;
+    int dim;
+};
+
+static wf_status top_k_shape(wf_call *c)
+{
+    const struct top_k *a = c->attr;
+    wf_shape shape;
+    wf_status status = reduced(c, a->dim, a->k > 0 ? a->k : 1, &shape);
+    if (status != WF_OK)
+        return status;
+    int64_t n = c->in[0].dim[find(c, a->dim)];
+    if (a->k < 1 || a->k > n)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "k = %lld is not in 1 .. %lld, the size of dimension %d", (long long)a->k, (long long)n,
+                            a->dim);
+    c->out[0] = wf_call_shape(WF_REAL, &shape);
+    set_ids(c, &shape);
+    return WF_OK;
+}
+
+struct item {
+    wf_real value;
+    int32_t id;
+};
+
+/* NaN before numbers, the greater before the smaller, the first of equals. */
+static bool comes_before(struct item a, struct item b)
+{
+    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    if (a_nan != b_nan)
+        return a_nan;
+    return a.value == b.value || a_nan ? a.id < b.id : a.value > b.value;
+}
+
+/* A heap whose root is the last in that order. */
+static void sift_down(struct item *heap, int64_t n, int64_t at)
+{
+    struct item moved = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && comes_before(heap[child], heap[child + 1]))
+            child++;
+        if (!comes_before(moved, heap[child]))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = moved;
+}
+
+enum { SKIP = 64 }; /* elements that one comparison of their maximum passes over */
+
+/* The first k of the elements in heap[0 .. k-1], in order. */
+static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
+{
+    for (int64_t i = 0; i < k; i++)
+        heap[i] = (struct item){x[i], (int32_t)i};
+    for (int64_t i = k / 2; i-- > 0;)
+        sift_down(heap, k, i);
+    for (int64_t i = k, end; i < n; i = end) {
+        end = i + SKIP < n ? i + SKIP : n;
+        if (wf_kernel->max(end - i, x + i) <= heap[0].value) /* later ones lose ties; a NaN is not <= */
+            continue;
+        for (; i < end; i++) {
+            struct item item = {x[i], (int32_t)i};
+            if (comes_before(item, heap[0])) {
+                heap[0] = item;
+                sift_down(heap, k, 0);
+            }
+        }
+    }
+    for (int64_t left = k - 1; left > 0; left--) {
+        struct item last = heap[0];
+        heap[0] = heap[left];
+        heap[left] = last;
+        sift_down(heap, left, 0);
+    }
+}
+
+struct top {
+    struct planes p;
+    int64_t k;
+    const wf_real *x;
+    wf_real *y;
+    int32_t *id; /* may be NULL */
+    bool *no_memory;
+};
+
+static void top_body(void *ctx, int64_t begin, int64_t end)
+{
+    const struct top *t = ctx;
+    const int64_t inner = t->p.inner, n = t->p.n, k = t->k;
+    struct item *heap = wf_scratch(WF_SCRATCH_OP, (size_t)k * sizeof *heap);
+    wf_real *line = inner > 1 ? wf_scratch(WF_SCRATCH_OP_2, (size_t)n * sizeof *line) : NULL;
+    if (!heap || (inner > 1 && !line)) {
+        __atomic_store_n(t->no_memory, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t row = begin; row < end; row++) {
+        int64_t o = row / inner, j = row % inner;
+        const wf_real *x = t->x + o * n * inner + j;
+        for (int64_t i = 0; line && i < n; i++)
+            line[i] = x[i * inner];
+        top_of_row(n, line ? line : x, k, heap);
+        for (int64_t i = 0; i < k; i++) {
+            int64_t to = (o * k + i) * inner + j;
+            t->y[to] = heap[i].value;
+            if (t->id)
+                t->id[to] = heap[i].id;
+        }
+    }
+}
+
+static wf_status top_k_forward(wf_call *c)
+{
+    const struct top_k *a = c->attr;
+    wf_array x = wf_call_contiguous(c, &c->in[0]);
+    double count = (double)wf_array_count(&x);
+    bool no_memory = false;
+    if (count == 0)
+        return WF_OK;
+    if (!x.data)
+        return WF_ERR_MEMORY;
+    struct top t = {planes_of(&x, find(c, a->dim)), a->k, x.data, c->out[0].data, ids_of(c).data, &no_memory};
+    wf_parallel_ranges(t.p.outer * t.p.inner, t.p.n < 4096 ? 4096 / t.p.n : 1, count + 30.0 * (double)wf_array_count(&c->out[0]), top_body,
+                       &t);
+    return no_memory ? wf_call_fail(c, WF_ERR_MEMORY, "no memory for the k greatest of a row") : WF_OK;
+}
+
+static wf_status top_k_backward(wf_call *c)
+{
+    const struct top_k *a = c->attr;
+    return spread(c, find(c, a->dim), a->k);
+}
+
+#define K(...) ATTR(struct top_k, __VA_ARGS__)
+const wf_op wf_op_top_k = {.name = "top_k",
+                           .attr_size = sizeof(struct top_k),
+                           .outputs = 2,
+                           .reads = WF_READS_OUTPUT(1),
+                           .shape = top_k_shape,
+                           .forward = top_k_forward,
+                           .backward = top_k_backward,
+                           .cases =
+                               WF_CASES({"two", {{3, 5}}, {WF_FILL_APART}, K(2, -1)}, {"all", {{3, 5}}, {WF_FILL_APART}, K(5, 1)},
+                                        {"one", {{4, 7}}, {WF_FILL_APART}, K(1, 1)}, {"columns", {{9, 4}}, {WF_FILL_APART}, K(3, 0)},
+                                        {"middle", {{2, 6, 3}}, {WF_FILL_APART}, K(4, 1)}, {"vector", {{7}}, {WF_FILL_APART}, K(3, 0)},
+                                        {"empty", {{-1, 4}}, {WF_FILL_APART}, K(3, 1)}, {"long", {{2, 131}}, {WF_FILL_APART}, K(20, 1)})};
+
+wf_tensor *wf_top_k(wf_tensor *x, int64_t k, int dim, wf_tensor **ids)
+{
+    return values_and_ids(&wf_op_top_k, &(struct top_k){k, dim}, x, ids);
+}
