@@ -59,6 +59,45 @@ V_INLINE vu64 philox_wide_product(vu64 a, uint32_t b)
 PHILOX(philox_rounds, uint32_t, uint64_t, philox_product, philox_word)
 PHILOX(philox_wide_rounds, vu64, vu64, philox_wide_product, philox_wide)
 
+#define PHILOX_COUNTERS (V_BYTES / 8)      /* in a register */
+#define PHILOX_WORDS (4 * PHILOX_COUNTERS) /* of their numbers */
+
+/* The lanes' counters in the order in which interleaving pairs of lanes, as below, brings them back in line. */
+#if PHILOX_COUNTERS == 8
+#define PHILOX_ORDER                                                                                                                       \
+    {                                                                                                                                      \
+        0, 4, 1, 5, 2, 6, 3, 7                                                                                                             \
+    }
+#define PHILOX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
+#define PHILOX_ODD(a, b) __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
+#elif PHILOX_COUNTERS == 4
+#define PHILOX_ORDER                                                                                                                       \
+    {                                                                                                                                      \
+        0, 2, 1, 3                                                                                                                         \
+    }
+#define PHILOX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 4, 2, 6)
+#define PHILOX_ODD(a, b) __builtin_shufflevector(a, b, 1, 5, 3, 7)
+#else
+#define PHILOX_ORDER                                                                                                                       \
+    {                                                                                                                                      \
+        0, 1                                                                                                                               \
+    }
+#define PHILOX_EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define PHILOX_ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
+#endif
+
+/* The words of counters (first, row, call), (first + 1, row, call), ... in line: PHILOX_WORDS of them. */
+V_INLINE void philox_draw(uint64_t first, uint64_t row, uint32_t call, uint64_t key, void *words)
+{
+    const vu64 low = 0xffffffffu + (vu64){0};
+    vu64 c[4] = {first + (vu64)PHILOX_ORDER, philox_wide(row & 0xffffffffu), philox_wide(row >> 32), philox_wide(call)};
+    philox_wide_rounds(key, c);
+    vu64 front = (c[0] & low) | (c[1] << 32), back = (c[2] & low) | (c[3] << 32);
+    vu64 even = PHILOX_EVEN(front, back), odd = PHILOX_ODD(front, back);
+    __builtin_memcpy(words, &even, sizeof even);
+    __builtin_memcpy((char *)words + sizeof even, &odd, sizeof odd);
+}
+
 /* splitmix64's finaliser. */
 static inline uint64_t philox_mix(uint64_t x)
 {
@@ -67,7 +106,7 @@ static inline uint64_t philox_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* The key of a training step's masks of dropout. */
+/* The key of a training step's masks of dropout, and of its noise. */
 static inline uint64_t philox_key(uint64_t seed, uint64_t step)
 {
     return philox_mix(philox_mix(seed + 0x9e3779b97f4a7c15u) ^ step);

@@ -229,7 +229,12 @@ static wf_tensor *any_choice(wf_tensor *a, wf_tensor *b)
     wf_shape order = {(int)below(4), {below(3), below(4) - 2, below(3)}};
     wf_tensor *const parts[] = {a, below(3) ? a : b, b};
     wf_tensor *ids = NULL;
-    switch (below(16)) {
+    switch (below(17)) {
+    case 16:
+        order.dim[1] = below(4);
+        return below(3) == 0   ? wf_normal(tape, seldom(200) ? NULL : &order, any_number(0), any_number(1))
+               : below(2) == 0 ? wf_uniform(tape, &order, any_number(0), any_number(1))
+                               : wf_bernoulli(tape, &order, any_number(0.5));
     case 12:
         return wf_max_dim(a, any_dim(), below(2), below(2) ? &ids : NULL);
     case 13:

@@ -186,6 +186,15 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
  * where a row is what x's last dimension holds. 0 <= p < 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
 
+/* --- noise --------------------------------------------------------------------------------------------------------- */
+/* Random numbers as constants of the tape, in every mode; a VAE's sample: wf_add(mean, wf_mul(deviation, wf_normal(tape, &shape, 0, 1))).
+ * They depend on what dropout's masks depend on (above: seed, step and pass, number of the call, global row, place in the row), so not on
+ * threads or on how a batch is cut, and a checkpoint draws the same again. Passes in WF_TRAIN draw anew; those in other modes repeat
+ * unless .seed or .step differ. Both precisions draw the same numbers, to rounding. */
+WF_API wf_tensor *wf_normal(wf_tape *tape, const wf_shape *shape, double mean, double deviation); /* Box and Muller 1958 */
+WF_API wf_tensor *wf_uniform(wf_tape *tape, const wf_shape *shape, double low, double high);      /* [low, high), in 2^24 steps */
+WF_API wf_tensor *wf_bernoulli(wf_tape *tape, const wf_shape *shape, double p);                   /* 1 with probability p, else 0 */
+
 /* --- attention ----------------------------------------------------------------------------------------------------- */
 /* softmax(scale q k^T, masked) v for each head, in tiles: no [T, S] tensor is stored, fully masked tiles are
  * skipped (Dao et al. 2022).

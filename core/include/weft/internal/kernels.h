@@ -12,6 +12,8 @@
 struct wf_attention; /* attention.h */
 struct gemm_isa;     /* core/gemm/isa.h */
 
+enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };
+
 /* wf_kernel->internal */
 struct wf_internal_kernels {
     const struct gemm_isa *gemm;
