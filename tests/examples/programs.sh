@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The other programs of examples/, compiled against the installed library. `programs.sh quick` runs a few steps of each, `programs.sh
+# results` trains each to the result that its head comment states: the programs that print it exit with 0 only then.
+. "$(dirname "$0")/../build/common.sh"
+install_weft
+story=$root/tests/golden/story.txt
+what=$1
+programs='perceptron'
+families='lstm'
+cd "$tmp"
+
+for name in $programs $families; do
+    # shellcheck disable=SC2046,SC2086
+    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -lm -o $name ||
+        { wrong "examples/$name.c does not compile"; finish; }
+    [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
+done
+
+# run COMMAND...: must succeed; its output is in out, what it says in err
+run()
+{
+    "$@" >out 2>err || wrong "exit code $?: $*: $(tail -1 err) $(tail -1 out)"
+}
+
+# bits RUN MOST: the bits per character of the story
+bits()
+{
+    run "./${1%.run}" evaluate "$1" --data "$story" --json
+    sed -n 's/.*"bits_per_character": *\([0-9.]*\).*/\1/p' out >value
+    awk -v most="$2" '{ found = 1; if ($1 > most) exit 1 } END { if (!found) exit 1 }' value ||
+        wrong "$1: $(cat value) bits per character, more than $2"
+}
+
+if [ "$what" = quick ]; then
+    for name in $programs; do
+        run ./"$name" --steps 3
+        [ -s out ] || wrong "$name printed nothing"
+    done
+    for name in $families; do
+        run ./"$name" train "$name-small" --train "$story" --out "$name.run" --steps 3
+        run ./"$name" generate "$name.run" --prompt 'The ' --max-tokens 5
+        bits "$name.run" 9
+    done
+else
+    for name in $programs; do
+        run ./"$name"
+        tail -1 out
+    done
+    for name in $families; do
+        run ./"$name" train "$name-small" --train "$story" --out "$name.run"
+    done
+    bits lstm.run 1.3
+fi
+finish
