@@ -245,6 +245,13 @@ static void clear(wf_array *a, int count)
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
 {
     wf_tape *tape = wf_tape_of_operands(inputs, given);
+    if (!tape) {
+        const wf_tensor *named = NULL;
+        for (int i = 0; given && i < inputs; i++)
+            named = named ? named : given[i];
+        if (!named || named->kind != TENSOR_POISON) /* that has its message */
+            lost(WF_ERR_STATE, op->name, named);
+    }
     for (int j = 0; j < outputs; j++)
         out[j] = tape ? &tape->poison : &lost_poison;
     if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, outputs))
@@ -359,7 +366,7 @@ wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *view)
 {
     wf_tape *tape = wf_tape_of(x);
     if (!tape)
-        return &lost_poison;
+        return x && x->kind == TENSOR_POISON ? &lost_poison : lost(WF_ERR_STATE, name, x);
     if (tape->error.code != WF_OK || (x && x->kind == TENSOR_POISON))
         return &tape->poison;
     if (!tape_accepts(tape, name, x))

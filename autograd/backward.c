@@ -53,10 +53,13 @@ bool backward_valid(wf_tape *tape, const char *call, wf_tensor *x, const struct 
         wf_tape_fail(tape, WF_ERR_STATE, "%s: called inside wf_checkpoint, by its function: call it after that", call);
     else if (tape->walking)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: called inside wf_backward, from a ready function: call it after that", call);
+    else if (tape_registry_freed(tape))
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: a registry whose parameters this pass has read was freed: call wf_registry_free after the pass", call);
+    else if (x && x->tape == tape && x->generation == tape->generation && x->needs_grad && gradient_root(x)->cut)
+        fail_cut(tape, call, gradient_root(x), gradient_root(x)->cut);
     else if (tape_accepts(tape, call, x) && !x->needs_grad)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: '%s' does not depend on a tensor that needs a gradient", call, wf_name_of(x));
-    else if (tape->error.code == WF_OK && gradient_root(x)->cut)
-        fail_cut(tape, call, gradient_root(x), gradient_root(x)->cut);
     return tape->error.code == WF_OK && (!o->gradient || gradient_fits(tape, call, x, o->gradient));
 }
 
@@ -105,7 +108,7 @@ static void mark_broken(wf_tape *tape)
 {
     for (int i = 0; i < tape->slot_count; i++) {
         struct leaf_slot *s = &tape->slots[i];
-        if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad)
+        if (s->parameter && s->generation == tape->generation && s->leaf->needs_grad && !(s->leaf->info->use && s->leaf->info->use->freed))
             s->leaf->info->grads->broken = true;
     }
 }
@@ -115,8 +118,11 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
     static const struct wf_backward_options none;
     const struct wf_backward_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of(x);
-    if (!tape)
+    if (!tape) {
+        if (!x || x->kind != TENSOR_POISON)
+            lost(WF_ERR_STATE, "wf_backward", x);
         return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
+    }
     struct node node = {.op = NULL};
     struct call_state state = {.node = &node};
     wf_call c = {.tape = tape, .internal = &state};

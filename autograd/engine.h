@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <weft/internal/arena.h>
+#include <weft/internal/parameter.h>
 #include <weft/memory.h>
 #include <weft/op.h>
 #include <weft/tape.h>
@@ -67,9 +68,10 @@ struct wf_tensor {
 struct parameter {
     wf_tensor x;
     struct wf_parameter_info info;
-    const wf_grads *own; /* of a leaf: those of the registry, which count the updates of its values; NULL: none */
-    uint64_t updates;    /* their number when the leaf was last used */
-    uint64_t changed_at; /* the tape's number of events when the last update was noticed: records up to it are older */
+    const wf_grads *own;  /* of a leaf: those of the registry, which count the updates of its values; NULL: none */
+    uint64_t updates;     /* their number when the leaf was last used */
+    char former_name[64]; /* of a parameter whose registry was freed */
+    uint64_t changed_at;  /* the tape's number of events when the last update was noticed: records up to it are older */
 };
 
 /* What an op saved for its backward. */
@@ -141,6 +143,8 @@ struct wf_tape {
                             gives nothing out twice in a pass */
     bool (*cancelled)(void *ctx);
     void *cancel_ctx;
+    struct wf_values_use **reading; /* registries whose parameters this pass has read */
+    int64_t readings, reading_capacity;
     struct leaf_slot *slots; /* open addressing; a power of two, at most half of them used */
     int slot_count;
 };
@@ -205,6 +209,16 @@ void threads_add_tape(wf_tape *tape);
 void threads_remove_tape(wf_tape *tape);
 wf_tape *tape_latest(void);   /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
 extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
+
+int64_t threads_count_readers(const struct wf_values_use *use);        /* tapes of this thread that read it in their pass */
+wf_tensor *lost(wf_status code, const char *call, const wf_tensor *x); /* poison: `call` on x has no tape; wf_tape_error(NULL) says so */
+
+/* parameters.c */
+bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* else the tape has the error */
+/* Before a parameter's value is read in a pass: notes it, so that no other thread replaces the values. False: the tape has the error. */
+bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter);
+void tape_reads_no_more(wf_tape *tape);
+bool tape_registry_freed(const wf_tape *tape); /* one whose parameters this pass has read */
 
 /* tape.c */
 wf_tensor *tape_out_of_memory(wf_tape *tape);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
-#include <weft/internal/parameter.h>
 #include <weft/internal/stale.h>
 
 #include "engine.h"
@@ -115,6 +114,8 @@ static void forget_registry(wf_tape *tape, uint64_t registry)
 
 static uint64_t updates_of(const struct parameter *p)
 {
+    if (p->info.use && p->info.use->freed)
+        return p->updates;
     return (p->own ? p->own->updates : 0) + (p->info.use ? p->info.use->updates : 0);
 }
 
@@ -187,10 +188,7 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
         return false;
     }
     if (x->kind == TENSOR_PARAMETER) {
-        if (!x->a.data)
-            wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
-                         op, wf_name_of(x));
-        return x->a.data != NULL;
+        return tape_reads(tape, op, x) && parameter_has_value(tape, op, x);
     }
     if (!x->tape) {
         wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is the result of an op without a tape: call wf_tape_use in this thread before it",
@@ -221,6 +219,11 @@ bool tape_accepts(wf_tape *tape, const char *op, const wf_tensor *x)
     while (root->base) {
         root = root->base;
         dismissed = root->dismissed ? root : dismissed;
+    }
+    if (root->kind == TENSOR_LEAF && root->info->use && root->info->use->freed) {
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: an operand is of a registry that was freed during this pass: call wf_registry_free after it",
+                     op);
+        return false;
     }
     if (root->released && root->inside) {
         wf_tape_fail(tape, WF_ERR_STATE,

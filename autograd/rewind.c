@@ -4,6 +4,10 @@
 
 wf_tape_mark wf_tape_here(const wf_tape *tape)
 {
+    if (!tape) {
+        wf_tape_fail(NULL, WF_ERR_ARGUMENT, "wf_tape_here: the tape is NULL: look at what wf_tape_new returned");
+        return (wf_tape_mark){{0}};
+    }
     wf_arena_mark at = wf_arena_here(tape->arena);
     return (wf_tape_mark){{(uint64_t)at.chunk, at.used, at.total, (uint64_t)tensors_of_pass(tape)->live, tape->events, tape->generation,
                            (uint64_t)(uintptr_t)tape}};
@@ -17,6 +21,8 @@ static bool is_lasting(const wf_tensor *x)
 
 wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
 {
+    if (!tape)
+        return wf_tape_fail(NULL, WF_ERR_ARGUMENT, "wf_tape_rewind: the tape is NULL: look at what wf_tape_new returned");
     if (mark.word[6] != (uint64_t)(uintptr_t)tape)
         return wf_tape_fail(tape, WF_ERR_ARGUMENT, "wf_tape_rewind: the mark was not taken on this tape with wf_tape_here");
     if (mark.word[5] != tape->generation)

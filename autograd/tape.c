@@ -52,8 +52,18 @@ void wf_tape_free(wf_tape *tape)
         set_free(&tape->set[i]);
     set_free(&tape->leaves);
     wf_free(tape->slots);
+    tape_reads_no_more(tape);
+    wf_free(tape->reading);
     wf_arena_free(tape->arena);
     wf_free(tape);
+}
+
+/* Of calls on a tape: what wf_tape_error(NULL) says then. */
+static bool without(const wf_tape *tape, const char *call)
+{
+    if (!tape)
+        wf_tape_fail(NULL, WF_ERR_ARGUMENT, "%s: the tape is NULL: look at what wf_tape_new returned", call);
+    return !tape;
 }
 
 /* The first pass of a step has the seed itself, each further one a seed that is drawn for it. */
@@ -73,12 +83,15 @@ static uint64_t seed_of_pass(wf_tape *tape, const struct wf_tape_options *o)
 
 void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options)
 {
+    if (without(tape, "wf_tape_reset"))
+        return;
     wf_tape_use(tape);
     if (tape->walking || tape->checkpoints > 0) {
         wf_tape_fail(tape, WF_ERR_STATE, "wf_tape_reset: called inside %s: reset the tape after it",
                      tape->checkpoints > 0 ? "wf_checkpoint, by its function" : "wf_backward, from a ready function");
         return;
     }
+    tape_reads_no_more(tape);
     tape->generation++;
     tape->poison.generation = tape->generation;
     tensors_of_pass(tape)->used = tensors_of_pass(tape)->live = 0;
@@ -102,11 +115,14 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
 
 void wf_tape_first_row(wf_tape *tape, uint64_t row)
 {
-    tape->options.first_row = row;
+    if (!without(tape, "wf_tape_first_row"))
+        tape->options.first_row = row;
 }
 
 bool wf_tape_no_grad(wf_tape *tape, bool on)
 {
+    if (without(tape, "wf_tape_no_grad"))
+        return false;
     const bool before = tape->no_grad;
     tape->no_grad = on;
     return before;
@@ -114,14 +130,26 @@ bool wf_tape_no_grad(wf_tape *tape, bool on)
 
 wf_mode wf_tape_mode(const wf_tape *tape)
 {
-    return tape->mode;
+    return without(tape, "wf_tape_mode") ? WF_INFER : tape->mode;
+}
+
+/* What was the last failure of this thread that no tape could note. */
+static _Thread_local wf_error lost_error;
+
+wf_tensor *lost(wf_status code, const char *call, const wf_tensor *x)
+{
+    wf_tape_fail(NULL, code,
+                 x ? "%s('%s'): an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use, in this thread before it"
+                   : "%s: the operand is NULL, and this thread has no tape%s",
+                 call, x ? wf_name_of(x) : "");
+    return &lost_poison;
 }
 
 const wf_error *wf_tape_error(const wf_tape *tape)
 {
     static const wf_error none = {WF_ERR_STATE,
                                   "an op on parameters alone needs a tape: call wf_tape_reset, or wf_tape_use, in this thread before it"};
-    return tape ? &tape->error : &none;
+    return tape ? &tape->error : lost_error.code != WF_OK ? &lost_error : &none;
 }
 
 wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
@@ -132,15 +160,15 @@ wf_status wf_tape_status(const wf_tape *tape, wf_error *error)
 
 wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
 {
-    if (!tape)
-        return &lost_poison;
     char text[sizeof tape->error.message];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    wf_error_set(&tape->error, code, "%s", text);
-    return &tape->poison;
+    if (!tape)
+        wf_error_clear(&lost_error);
+    wf_error_set(tape ? &tape->error : &lost_error, code, "%s", text);
+    return tape ? &tape->poison : &lost_poison;
 }
 
 wf_tensor *tape_out_of_memory(wf_tape *tape)
@@ -151,17 +179,22 @@ wf_tensor *tape_out_of_memory(wf_tape *tape)
 
 struct wf_tape_stats wf_tape_stats(const wf_tape *tape)
 {
+    if (without(tape, "wf_tape_stats"))
+        return (struct wf_tape_stats){0};
     struct wf_arena_stats a = wf_arena_stats(tape->arena);
     return (struct wf_tape_stats){a.used, a.peak, a.reserved, tape->nodes};
 }
 
 void wf_tape_check_finite(wf_tape *tape, bool on)
 {
-    tape->check_finite = on;
+    if (!without(tape, "wf_tape_check_finite"))
+        tape->check_finite = on;
 }
 
 void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx)
 {
+    if (without(tape, "wf_tape_cancel"))
+        return;
     tape->cancelled = cancelled;
     tape->cancel_ctx = ctx;
 }

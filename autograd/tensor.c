@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include <weft/compute.h>
-#include <weft/internal/parameter.h>
 #include <weft/internal/shape.h>
 
 #include "engine.h"
@@ -12,6 +11,8 @@
 /* A contiguous tensor with memory of its own and no record. */
 static wf_tensor *make(wf_tape *tape, wf_dtype dtype, const wf_shape *shape, const char *made_by)
 {
+    if (!tape)
+        return wf_tape_fail(NULL, WF_ERR_ARGUMENT, "%s: the tape is NULL: look at what wf_tape_new returned", made_by);
     if (tape->error.code != WF_OK)
         return &tape->poison;
     if (!shape)
@@ -88,6 +89,8 @@ wf_tensor *wf_full(wf_tape *tape, const wf_shape *shape, double value)
 
 wf_tensor *wf_borrow(wf_tape *tape, const wf_array *array)
 {
+    if (!tape)
+        return wf_tape_fail(NULL, WF_ERR_ARGUMENT, "wf_borrow: the tape is NULL: look at what wf_tape_new returned");
     wf_shape shape = array ? wf_array_shape(array) : (wf_shape){.ndim = -1};
     size_t bytes;
     if (!array || !wf_shape_bytes(array->dtype, &shape, &bytes) || (bytes > 0 && !array->data))
@@ -108,7 +111,7 @@ wf_tensor *wf_detach(wf_tensor *x)
     if (x && x->kind == TENSOR_POISON)
         return x;
     if (!tape)
-        return &lost_poison;
+        return lost(x ? WF_ERR_STATE : WF_ERR_ARGUMENT, "wf_detach", x);
     if (!tape_accepts(tape, "wf_detach", x))
         return &tape->poison;
     if (x->kind == TENSOR_PARAMETER)
@@ -184,10 +187,7 @@ static wf_status readable(const wf_tensor *x, const char *call)
     if (x == &lost_poison)
         return WF_ERR_STATE;
     if (!x->tape) { /* a parameter: what is wrong is said by the tape that the thread used last */
-        if (!x->a.data)
-            wf_tape_fail(wf_tape_of(x), WF_ERR_STATE,
-                         "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first", call, wf_name_of(x));
-        return x->a.data ? WF_OK : WF_ERR_STATE;
+        return parameter_has_value(wf_tape_of(x), call, x) ? WF_OK : WF_ERR_STATE;
     }
     if (x->tape->error.code != WF_OK)
         return x->tape->error.code;
@@ -197,6 +197,10 @@ static wf_status readable(const wf_tensor *x, const char *call)
 wf_status wf_view(const wf_tensor *x, wf_array *view)
 {
     wf_status status = readable(x, "wf_view");
+    if (status == WF_OK && !view) {
+        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_view: the place for the view of '%s' is NULL", wf_name_of(x));
+        return WF_ERR_ARGUMENT;
+    }
     if (status == WF_OK)
         *view = x->a;
     return status;
@@ -204,6 +208,10 @@ wf_status wf_view(const wf_tensor *x, wf_array *view)
 
 wf_status wf_item(const wf_tensor *x, double *value)
 {
+    if (!value) {
+        wf_tape_fail(wf_tape_of(x), WF_ERR_ARGUMENT, "wf_item: the place for '%s' is NULL", wf_name_of(x));
+        return WF_ERR_ARGUMENT;
+    }
     *value = NAN;
     wf_status status = readable(x, "wf_item");
     if (status != WF_OK)
@@ -296,7 +304,7 @@ static bool slab_view(const wf_tensor *x, wf_array *view)
 
 wf_status wf_grad(const wf_tensor *x, wf_array *view)
 {
-    if (!x)
+    if (!x || !view)
         return WF_ERR_ARGUMENT;
     wf_tape *tape = x->tape;
     if (x->kind == TENSOR_PARAMETER) {
@@ -315,31 +323,4 @@ wf_status wf_grad(const wf_tensor *x, wf_array *view)
         return WF_ERR_STATE; /* a question, which fails no pass */
     *view = gradient_of(x);
     return WF_OK;
-}
-
-/* --- parameters: tensors without a tape ----------------------------------------------------------------------------- */
-
-size_t wf_parameter_size(void)
-{
-    return sizeof(struct parameter);
-}
-
-wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
-{
-    struct parameter *p = memory;
-    memset(p, 0, sizeof *p);
-    wf_tensor *x = &p->x;
-    x->kind = TENSOR_PARAMETER;
-    x->a = info->value;
-    x->name = info->name;
-    x->made_by = "parameter";
-    x->needs_grad = !info->frozen;
-    p->info = *info;
-    x->info = &p->info;
-    return x;
-}
-
-const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
-{
-    return parameter && parameter->kind == TENSOR_PARAMETER ? parameter->info : NULL;
 }

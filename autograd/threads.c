@@ -57,9 +57,21 @@ void wf_tape_use(wf_tape *tape)
     atomic_store_explicit(&tape->user, &latest, memory_order_relaxed);
 }
 
+int64_t threads_count_readers(const struct wf_values_use *use)
+{
+    int64_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (const wf_tape *tape = all; tape; tape = tape->next)
+        if (atomic_load_explicit(&tape->user, memory_order_relaxed) == &latest)
+            for (int64_t i = 0; i < tape->readings; i++)
+                count += tape->reading[i] == use;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[])
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; x && i < count; i++)
         if (x[i] && x[i]->tape)
             return x[i]->tape;
     return tape_latest();

@@ -4,15 +4,17 @@
 
 #include "engine.h"
 
-/* Smaller values are not worth giving up: scalars (losses) stay readable. */
+/* Smaller values keep their memory, which is not worth giving up. They are refused all the same: what can be read after a backward
+ * shall not depend on sizes. */
 enum { SMALL = 4096 };
 
 static void give_up_value(wf_tape *tape, wf_tensor *x)
 {
-    if (!x->buffer || x->keep || x->released || x->readers > 0 || (x->buffer->bytes <= SMALL && !tape->erase) || x->kind == TENSOR_INPUT)
+    if (!x->buffer || x->keep || x->released || x->readers > 0 || x->kind == TENSOR_INPUT)
         return;
     x->released = true;
-    pool_release(tape, x->buffer);
+    if (x->buffer->bytes > SMALL || tape->erase)
+        pool_release(tape, x->buffer);
 }
 
 /* A value that a record read, and a gradient that it added to, have one user less. */

@@ -26,6 +26,10 @@ static void lay_out(wf_grads *grads, const wf_registry *registry)
 
 wf_grads *wf_grads_new(const wf_registry *registry, wf_error *error)
 {
+    if (!registry) {
+        wf_error_set(error, WF_ERR_ARGUMENT, "wf_grads_new: the registry is NULL: look at what wf_registry_new returned");
+        return NULL;
+    }
     size_t slab = 0, parameters = (size_t)registry->count;
     wf_grads *grads = wf_alloc_zero(1, sizeof *grads);
     if (grads) {
@@ -89,6 +93,8 @@ static void take_over(wf_grads *to, const wf_grads *from)
 
 wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
 {
+    if (!registry)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "the registry is NULL: look at what wf_registry_new returned");
     wf_status status = registry_allocate(registry, error);
     if (status != WF_OK || (registry->grads && fits(registry->grads, registry)))
         return status;
@@ -111,6 +117,8 @@ wf_status wf_registry_gradients(wf_registry *registry, wf_error *error)
 
 void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen)
 {
+    if (!registry)
+        return;
     const struct wf_parameter_info *info = wf_parameter_info(parameter);
     struct entry *e = info && info->registry == registry->number && info->index < registry->count ? &registry->entry[info->index] : NULL;
     if (!e || e->tensor != parameter) {
@@ -128,5 +136,5 @@ void wf_registry_freeze(wf_registry *registry, wf_tensor *parameter, bool frozen
 
 wf_grads *wf_registry_grads(const wf_registry *registry)
 {
-    return registry->grads;
+    return registry ? registry->grads : NULL;
 }

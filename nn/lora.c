@@ -40,7 +40,7 @@ static const struct wf_lora *find(wf_scope scope)
     const struct wf_lora *found = NULL;
     char path[256];
     size_t length = strlen(scope.path);
-    if (length > sizeof path || !scope.registry->lora)
+    if (!scope.registry || length > sizeof path || !scope.registry->lora)
         return NULL;
     memcpy(path, scope.path, length);
     path[length > 0 ? length - 1 : 0] = 0;

@@ -19,7 +19,7 @@ void wf_moe_init_with(wf_scope scope, struct wf_moe *m, int64_t d, int64_t d_ff,
         return;
     }
     wf_linear_init(wf_sub(scope, "router"), &m->router, d, experts, .no_bias = true);
-    m->expert = wf_arena_get(scope.registry->arena, (size_t)experts * sizeof *m->expert);
+    m->expert = scope.registry ? wf_arena_get(scope.registry->arena, (size_t)experts * sizeof *m->expert) : NULL;
     if (!m->expert) {
         wf_scope_fail(scope, WF_ERR_MEMORY, "no memory for %d experts", experts);
         return;

@@ -25,16 +25,17 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
         registry->arena = wf_arena_new();
     if (registry && registry->arena) {
         registry->spare = wf_arena_get(registry->arena, wf_parameter_size());
-        registry->use = wf_arena_get(registry->arena, sizeof *registry->use);
+        registry->use = wf_values_use_new();
     }
     if (!registry || !registry->spare || !registry->use) {
-        if (registry)
+        if (registry) {
             wf_arena_free(registry->arena);
+            wf_values_use_release(registry->use);
+        }
         wf_free(registry);
         wf_error_set(error, WF_ERR_MEMORY, "no memory for a registry");
         return NULL;
     }
-    *registry->use = (struct wf_values_use){0};
     static _Atomic uint64_t registries;
     registry->number = ++registries;
     return registry;
@@ -44,6 +45,10 @@ void wf_registry_free(wf_registry *registry)
 {
     if (!registry)
         return;
+    for (int i = 0; i < registry->count; i++)
+        wf_parameter_free(registry->entry[i].tensor);
+    registry->use->freed = true;
+    wf_values_use_release(registry->use);
     wf_grads_free(registry->grads);
     wf_arena_free(registry->arena);
     wf_name_table_free(&registry->names);
@@ -61,6 +66,8 @@ static const char *out_of_memory(wf_registry *registry)
 
 static const char *join(wf_registry *registry, const char *a, const char *b, const char *end)
 {
+    if (!registry) /* wf_parameter says so */
+        return "";
     if (!b) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%sNULL%s: a name of a scope or a parameter is NULL", a, end);
         return "";
@@ -94,7 +101,7 @@ wf_scope wf_sub_at(wf_scope scope, const char *name, int64_t index)
 
 wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules)
 {
-    if (!rules) {
+    if (!rules || !scope.registry) {
         scope.rules = NULL;
         return scope;
     }
@@ -111,6 +118,8 @@ wf_scope wf_with_init(wf_scope scope, const struct wf_init_rules *rules)
 void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 {
     char text[512];
+    if (!scope.registry)
+        return;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -124,6 +133,8 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
 {
     wf_registry *registry = scope.registry;
+    if (!registry)
+        return wf_parameter_of_none();
     options = options ? options : &(struct wf_parameter_options){0};
     struct wf_parameter_info info = {.name = join(registry, scope.path, name, ""),
                                      .registry = registry->number,
@@ -155,9 +166,10 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if (wf_registry_find(registry, info.name))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: declared twice", info.name);
     else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry) ||
-             !wf_name_table_add(&registry->names, info.name, registry->count))
+             !wf_name_table_add(&registry->names, info.name, registry->count) || !(memory = wf_parameter_new(&info)))
         out_of_memory(registry);
     else {
+        tensor = memory;
         registry->entry[registry->count++] = (struct entry){
             .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
         registry->slab += registry_room(count);
@@ -205,7 +217,7 @@ void registry_connect(wf_registry *registry, struct entry *e)
 {
     e->info.value = wf_array_contiguous(registry->values ? registry->values + e->info.offset : NULL, WF_REAL, &e->shape);
     e->info.grads = registry->grads;
-    wf_parameter_init(e->tensor, &e->info);
+    wf_parameter_update(e->tensor, &e->info);
 }
 
 static void connect_all(wf_registry *registry)
@@ -237,6 +249,8 @@ wf_status registry_allocate(wf_registry *registry, wf_error *error)
 
 void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), void *ctx)
 {
+    if (!registry)
+        return;
     registry->cancelled = cancelled;
     registry->cancelled_ctx = ctx;
 }
@@ -244,11 +258,16 @@ void wf_registry_cancel(wf_registry *registry, bool (*cancelled)(void *ctx), voi
 wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *error)
 {
     wf_status status = wf_registry_gradients(registry, error);
+    if (status == WF_OK)
+        status = wf_values_write_begin(registry->use, "wf_registry_build", error);
+    const bool begun = status == WF_OK;
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (registry->cancelled && registry->cancelled(registry->cancelled_ctx))
             status = wf_error_set(error, WF_ERR_CANCELLED, "interrupted while the parameters were initialised");
         else if (!registry->entry[i].buffer)
             initialise(&registry->entry[i], registry->values + registry->entry[i].info.offset, seed);
+    if (begun)
+        wf_values_write_end(registry->use);
     return status;
 }
 
@@ -256,43 +275,44 @@ wf_status wf_registry_build(wf_registry *registry, uint64_t seed, wf_error *erro
 
 const wf_error *wf_registry_error(const wf_registry *registry)
 {
-    return &registry->error;
+    static const wf_error none = {WF_ERR_ARGUMENT, "the registry is NULL: look at what wf_registry_new returned"};
+    return registry ? &registry->error : &none;
 }
 
 int wf_registry_count(const wf_registry *registry)
 {
-    return registry->count;
+    return registry ? registry->count : 0;
 }
 
 int64_t wf_registry_parameters(const wf_registry *registry)
 {
     int64_t sum = 0;
-    for (int i = 0; i < registry->count; i++)
+    for (int i = 0; i < wf_registry_count(registry); i++)
         sum += registry->entry[i].buffer ? 0 : registry->entry[i].count;
     return sum;
 }
 
 wf_tensor *wf_registry_at(const wf_registry *registry, int index)
 {
-    return index >= 0 && index < registry->count ? registry->entry[index].tensor : NULL;
+    return index >= 0 && index < wf_registry_count(registry) ? registry->entry[index].tensor : NULL;
 }
 
 wf_tensor *wf_registry_find(const wf_registry *registry, const char *name)
 {
-    return name ? wf_registry_at(registry, (int)wf_name_table_find(&registry->names, name, strlen(name))) : NULL;
+    return name && registry ? wf_registry_at(registry, (int)wf_name_table_find(&registry->names, name, strlen(name))) : NULL;
 }
 
 bool wf_registry_is_buffer(const wf_registry *registry, int index)
 {
-    return index >= 0 && index < registry->count && registry->entry[index].buffer;
+    return index >= 0 && index < wf_registry_count(registry) && registry->entry[index].buffer;
 }
 
 wf_real *wf_registry_values(const wf_registry *registry)
 {
-    return registry->values;
+    return registry ? registry->values : NULL;
 }
 
 int64_t wf_registry_slab(const wf_registry *registry)
 {
-    return registry->slab;
+    return registry ? registry->slab : 0;
 }

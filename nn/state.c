@@ -244,6 +244,8 @@ static wf_status check_options(const wf_safetensors *file, const struct wf_load_
 wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
     options = options ? options : &(struct wf_load_options){0};
+    if (!registry)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_registry_load: the registry is NULL: look at what wf_registry_new returned");
     /* Allocation comes second: what is wrong with the file is said before memory is asked for. */
     if (registry->error.code != WF_OK)
         return wf_error_set(error, registry->error.code, "%s", registry->error.message);
@@ -259,10 +261,14 @@ wf_status wf_registry_load_with(wf_registry *registry, const wf_safetensors *fil
         status = compare(registry, &r, error);
     if (status == WF_OK && !registry->values)
         status = registry_allocate(registry, error);
+    if (status == WF_OK)
+        status = wf_values_write_begin(registry->use, "wf_registry_load", error);
+    const bool begun = status == WF_OK;
     for (int i = 0; status == WF_OK && i < registry->count; i++)
         if (!registry->entry[i].buffer && !r.left_out[i])
             status = read_one(&registry->entry[i], &r, registry->values, error);
-    registry->use->updates++;
+    if (begun)
+        wf_values_write_end(registry->use);
     for (int i = 0; status == WF_OK && options->missing && i < registry->count; i++)
         if (r.left_out[i])
             options->missing(options->missing_ctx, registry->entry[i].info.name);
@@ -278,7 +284,7 @@ wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *file, co
 
 void wf_registry_save(const wf_registry *registry, wf_safetensors_writer *writer, const char *prefix)
 {
-    for (int i = 0; i < registry->count; i++) {
+    for (int i = 0; i < wf_registry_count(registry); i++) {
         const struct entry *e = &registry->entry[i];
         char name[NAME];
         if (e->buffer)

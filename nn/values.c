@@ -13,7 +13,7 @@ wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t 
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "wf_parameter_set: '%s' is no parameter: give one that wf_parameter or a module declared",
                             wf_name_of(parameter));
-    if (!info->value.data)
+    if (!info->value.data || !info->use)
         return wf_error_set(error, WF_ERR_STATE,
                             "wf_parameter_set: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
                             info->name);
@@ -21,9 +21,11 @@ wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t 
     if (count != size || !values)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_parameter_set: the parameter '%s' has %lld elements, but %s %lld", info->name,
                             (long long)size, values ? "count is" : "the values are NULL and count is", (long long)count);
+    wf_status status = wf_values_write_begin(info->use, "wf_parameter_set", error);
+    if (status != WF_OK)
+        return status;
     memmove(info->value.data, values, (size_t)count * sizeof *values);
-    if (info->use)
-        info->use->updates++;
+    wf_values_write_end(info->use);
     return WF_OK;
 }
 

@@ -29,9 +29,16 @@ static void cut_whole(char *text, size_t size, size_t wanted)
         text[start - 1] = 0;
 }
 
+/* Whether *error holds one. A struct that nobody set to zero holds anything: mostly no status, or no line of text. */
+static bool holds_error(const wf_error *error)
+{
+    return (unsigned)error->code - 1 < WF_ERR_CANCELLED && memchr(error->message, 0, sizeof error->message) &&
+           (error->message[0] == 0 || (unsigned char)error->message[0] >= 0x20);
+}
+
 wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...)
 {
-    if (!error || error->code != WF_OK)
+    if (!error || holds_error(error))
         return code;
     error->code = code;
     va_list list;
@@ -48,7 +55,7 @@ wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...)
 
 void wf_error_prefix(wf_error *error, const char *format, ...)
 {
-    if (!error || error->code == WF_OK)
+    if (!error || !holds_error(error))
         return;
     const wf_error old = *error;
     char prefix[sizeof old.message];

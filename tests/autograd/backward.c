@@ -204,7 +204,7 @@ START_TEST(records_that_are_used_up)
     /* Half of the sum has its records; its gradient alone would be a wrong one in silence. */
     begin(WF_TRAIN);
     n = net();
-    wf_name(n.loss[1], "distance");
+    wf_keep(wf_name(n.loss[1], "distance"));
     ck_assert_int_eq(wf_backward(n.loss[0]), WF_OK);
     wf_tensor *sum = wf_add(wf_sum(wf_mul(w, w)), wf_reshape(wf_scale(n.loss[1], 2), 1));
     refused(wf_backward(wf_scale(sum, 2)), WF_ERR_STATE, "'affine' depends on 'distance', whose record an earlier wf_backward used up");
@@ -226,6 +226,12 @@ START_TEST(values_that_were_given_up)
     ck_assert_int_eq(wf_backward(n.loss[0]), WF_OK);
     ck_assert(wf_is_poison(wf_add(n.trunk, n.trunk)));
     refused(wf_tape_error(tape)->code, WF_ERR_STATE, "add: the value of 'trunk' was released in wf_backward");
+    begin(WF_TRAIN); /* whatever its size */
+    n = net();
+    double value;
+    ck_assert_int_eq(wf_backward(n.loss[0]), WF_OK);
+    ck_assert_int_eq(wf_item(n.loss[0], &value), WF_OK);
+    refused(wf_item(n.loss[1], &value), WF_ERR_STATE, "was released in wf_backward: call wf_keep on it before");
     finish();
 }
 END_TEST

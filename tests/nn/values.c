@@ -14,8 +14,8 @@ START_TEST(a_parameter_is_set)
     wf_registry *registry = new_registry();
     wf_tensor *w = wf_parameter(wf_root(registry), "w", WF_SHAPE(2, 3));
     const wf_real six[6] = {1, 2, 3, 4, 5, 6};
-    wf_error error = {0};
-    expect(wf_parameter_set(w, six, 6, &error), WF_ERR_STATE, &error, "the parameter 'w' has no value yet");
+    wf_error problem = {0};
+    expect(wf_parameter_set(w, six, 6, &problem), WF_ERR_STATE, &problem, "the parameter 'w' has no value yet");
     ck_ok(wf_registry_build(registry, 1, error));
     ck_ok(wf_parameter_set(w, six, 6, error));
     wf_tape *tape = new_tape();
@@ -25,14 +25,14 @@ START_TEST(a_parameter_is_set)
         ck_assert_int_eq(wf_item(wf_sum(w), &sum), WF_OK);
         ck_assert_double_eq(sum, 21);
     }
-    error = (wf_error){0};
-    expect(wf_parameter_set(w, six, 5, &error), WF_ERR_ARGUMENT, &error, "'w' has 6 elements, but count is 5");
-    error = (wf_error){0};
-    expect(wf_parameter_set(w, NULL, 6, &error), WF_ERR_ARGUMENT, &error, "'w' has 6 elements, but the values are NULL");
-    error = (wf_error){0};
-    expect(wf_parameter_set(NULL, six, 6, &error), WF_ERR_ARGUMENT, &error, "'NULL' is no parameter");
-    error = (wf_error){0};
-    expect(wf_parameter_set(wf_zeros(tape, WF_SHAPE(6)), six, 6, &error), WF_ERR_ARGUMENT, &error, "'zeros' is no parameter");
+    problem = (wf_error){0};
+    expect(wf_parameter_set(w, six, 5, &problem), WF_ERR_ARGUMENT, &problem, "'w' has 6 elements, but count is 5");
+    problem = (wf_error){0};
+    expect(wf_parameter_set(w, NULL, 6, &problem), WF_ERR_ARGUMENT, &problem, "'w' has 6 elements, but the values are NULL");
+    problem = (wf_error){0};
+    expect(wf_parameter_set(NULL, six, 6, &problem), WF_ERR_ARGUMENT, &problem, "'NULL' is no parameter");
+    problem = (wf_error){0};
+    expect(wf_parameter_set(wf_zeros(tape, WF_SHAPE(6)), six, 6, &problem), WF_ERR_ARGUMENT, &problem, "'zeros' is no parameter");
     ck_assert_int_eq(wf_read(w, (wf_real[6]){0}, 6), WF_OK);
     wf_tape_free(tape);
     wf_registry_free(registry);
@@ -129,12 +129,13 @@ START_TEST(freezing_by_pattern)
     ck_assert_int_eq(wf_registry_grads(registry)->blocks, 4);
     ck_ok(wf_registry_freeze_matching(registry, "*", false, error));
     ck_assert_int_eq(frozen(registry), 1); /* a table has no gradient */
-    wf_error error = {0};
-    expect(wf_registry_freeze_matching(registry, "block.*", true, &error), WF_ERR_ARGUMENT, &error, "no parameter's name fits \"block.*\"");
-    error = (wf_error){0};
-    expect(wf_registry_freeze_matching(registry, NULL, true, &error), WF_ERR_ARGUMENT, &error, "the pattern is NULL");
-    error = (wf_error){0};
-    expect(wf_registry_freeze_matching(NULL, "*", true, &error), WF_ERR_ARGUMENT, &error, "the registry is NULL");
+    wf_error problem = {0};
+    expect(wf_registry_freeze_matching(registry, "block.*", true, &problem), WF_ERR_ARGUMENT, &problem,
+           "no parameter's name fits \"block.*\"");
+    problem = (wf_error){0};
+    expect(wf_registry_freeze_matching(registry, NULL, true, &problem), WF_ERR_ARGUMENT, &problem, "the pattern is NULL");
+    problem = (wf_error){0};
+    expect(wf_registry_freeze_matching(NULL, "*", true, &problem), WF_ERR_ARGUMENT, &problem, "the registry is NULL");
     wf_registry_free(registry);
 }
 END_TEST

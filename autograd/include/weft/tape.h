@@ -9,9 +9,10 @@
  * Errors: the tape keeps the first failure with the op, its operands' names and shapes; the op returns the tape's poison
  * tensor (never NULL; every dimension reads 1), and ops on poison return poison. A model's code need not check: wf_backward
  * and every read by the host return a status, and wf_tape_error has the message. A NULL tensor is an error of
- * the tape that the thread used last.
+ * the tape that the thread used last. A NULL tape, and an op on parameters in a thread that has no tape, give poison too, and
+ * wf_tape_error(NULL) has the message.
  *
- * A tape is used by one thread at a time. */
+ * A tape is used by one thread at a time. Several threads, each with its tape, may share parameters: see registry.h. */
 #ifndef WEFT_TAPE_H
 #define WEFT_TAPE_H
 
@@ -64,7 +65,7 @@ WF_API wf_mode wf_tape_mode(const wf_tape *tape);
  * minutes can be stopped. Called by the tape's thread. Stays over resets; NULL: never. */
 WF_API void wf_tape_cancel(wf_tape *tape, bool (*cancelled)(void *ctx), void *ctx);
 
-/* The first error since the reset, or code WF_OK. Never NULL. A NULL tape gives WF_ERR_STATE: "an op on parameters alone needs a tape". */
+/* The first error since the reset, or code WF_OK. Never NULL. Of a NULL tape: this thread's last failure that no tape could note. */
 WF_API const wf_error *wf_tape_error(const wf_tape *tape);
 /* After a read or a backward that failed: copies the tape's error into *error and returns its code, never WF_OK. */
 WF_API wf_status wf_tape_status(const wf_tape *tape, wf_error *error);
@@ -162,7 +163,8 @@ struct wf_backward_options {
  *
  * They are added up over all calls of a pass, in parameters' wf_grads since wf_grads_zero. Inner gradients are released after their last
  * use. A backward uses up all that was recorded before it, and memory of values that are no longer needed is reused: afterwards only
- * parameters, inputs, x, .gradient, and tensors given to wf_keep or wf_retain_grad can be read.
+ * parameters, inputs, x, .gradient, constants, and tensors given to wf_keep or wf_retain_grad can be read. Other results of recorded ops,
+ * small ones too, are refused by name.
  *
  * Several losses, one after the other: all calls but the last with .retain, which keeps records and values. Ops may follow a backward, and
  * a backward those: over what was recorded since, or was retained. A backward that leads to a record which is used up is refused, and so is

@@ -17,11 +17,13 @@ typedef enum wf_status {
     WF_ERR_IO,       /* a system call failed to read or write */
     WF_ERR_FORMAT,   /* invalid contents of a file */
     WF_ERR_EXISTS,   /* an existing file or folder would be overwritten */
-    WF_ERR_BUSY,     /* another process holds it */
+    WF_ERR_BUSY,     /* another process or thread holds it */
     WF_ERR_NUMERIC,  /* a NaN or an infinity where it is invalid */
     WF_ERR_CANCELLED /* cancelled by the caller */
 } wf_status;
 
+/* Set it to zero before its first use: wf_error error = {0}. In one that was not, rubbish that is no status with a line of text counts as
+ * WF_OK. */
 typedef struct wf_error {
     wf_status code;
     char message[1024]; /* one line, no newline, cut at a whole character when too long */

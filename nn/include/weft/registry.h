@@ -7,7 +7,14 @@
  *
  * The registry keeps the first error of a declaration (a duplicate name, an invalid size, no memory), and build or load
  * returns it: modules need not check. Values lie in one slab and gradients in another, so that counts are
- * known without memory and optimisers run over flat ranges. */
+ * known without memory and optimisers run over flat ranges.
+ *
+ * Several threads, each with its tape, may use the parameters of one registry at the same time, in WF_INFER, or in training with separate
+ * gradients (wf_grads_new): each gets the bits that it gets alone. What replaces values (build, load, wf_parameter_set) is refused with
+ * WF_ERR_BUSY while a tape of another thread is in a pass that has used one of them; a pass ends with wf_tape_reset or wf_tape_free. Passes
+ * that begin while values are replaced get an error on their tape. Freezing is safe beside passes in WF_INFER. Not protected, so that the
+ * program has to see to it: wf_registry_free, an optimiser's step, and freezing beside another thread's training; values read or written
+ * through pointers (wf_registry_values, wf_view, wf_read of a parameter). */
 #ifndef WEFT_REGISTRY_H
 #define WEFT_REGISTRY_H
 
@@ -22,7 +29,8 @@ typedef struct wf_registry wf_registry;
 /* NULL with *error for a wrong ABI word or if out of memory. Free with wf_registry_free. */
 WF_API wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error);
 #define wf_registry_new(error) wf_registry_new_abi(WF_ABI, error)
-WF_API void wf_registry_free(wf_registry *registry); /* frees all parameters; NULL is allowed */
+/* Frees all parameters; NULL is allowed. Ops refuse a freed parameter by name, until some thousand others were freed. */
+WF_API void wf_registry_free(wf_registry *registry);
 
 /* --- initialisers -------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +134,7 @@ WF_API void wf_registry_save(const wf_registry *registry, wf_safetensors_writer 
 
 /* --- inspection ---------------------------------------------------------------------------------------------------- */
 
-/* The first error of a declaration; code WF_OK if there is none. Never NULL. */
+/* The first error of a declaration; code WF_OK if there is none. Never NULL. Of a NULL registry: that it is NULL. */
 WF_API const wf_error *wf_registry_error(const wf_registry *registry);
 WF_API int wf_registry_count(const wf_registry *registry);                /* parameters and buffers */
 WF_API int64_t wf_registry_parameters(const wf_registry *registry);       /* elements of all saved parameters; known before build */

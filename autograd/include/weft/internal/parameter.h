@@ -7,10 +7,27 @@
 
 /* Of a registry's values, shared by all its parameters. */
 struct wf_values_use {
-    uint64_t updates; /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
+    _Atomic uint64_t
+        updates; /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
+    _Atomic int64_t readers; /* tapes in a pass that has read them; -1: they are being replaced */
+    _Atomic int64_t refs;    /* the registry, and those tapes */
+    _Atomic bool freed;      /* the registry was */
+    int64_t own;             /* readers of the thread that replaces them */
 };
+struct wf_values_use *wf_values_use_new(void); /* NULL: no memory */
+void wf_values_use_release(struct wf_values_use *use);
+/* Around what replaces values. WF_ERR_BUSY, with the name of the call: a tape of another thread is in a pass that has read them, or another
+ * thread replaces them now. Passes of this thread go on. */
+wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error) WF_CHECKED;
+void wf_values_write_end(struct wf_values_use *use);
 
 size_t wf_parameter_size(void); /* bytes of a parameter's tensor */
 wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info);
+/* One that ops refuse by name after wf_parameter_free, until thousands of others were freed; NULL: no memory. */
+wf_tensor *wf_parameter_new(const struct wf_parameter_info *info);
+void wf_parameter_free(wf_tensor *parameter);
+/* Its value, grads and frozen are those of info now. */
+void wf_parameter_update(wf_tensor *parameter, const struct wf_parameter_info *info);
+wf_tensor *wf_parameter_of_none(void); /* what is declared in a NULL registry: without a value */
 
 #endif

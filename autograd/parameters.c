@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Parameters: tensors without a tape. And who reads the values of a registry. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/internal/grow.h>
+#include <weft/internal/parameter.h>
+
+#include "engine.h"
+
+size_t wf_parameter_size(void)
+{
+    return sizeof(struct parameter);
+}
+
+wf_tensor *wf_parameter_init(void *memory, const struct wf_parameter_info *info)
+{
+    struct parameter *p = memory;
+    memset(p, 0, sizeof *p);
+    wf_tensor *x = &p->x;
+    x->kind = TENSOR_PARAMETER;
+    x->a = info->value;
+    x->name = info->name;
+    x->made_by = "parameter";
+    x->needs_grad = !info->frozen;
+    p->info = *info;
+    x->info = &p->info;
+    return x;
+}
+
+const struct wf_parameter_info *wf_parameter_info(const wf_tensor *parameter)
+{
+    return parameter && parameter->kind == TENSOR_PARAMETER ? parameter->info : NULL;
+}
+
+/* Other threads may look at the rest of it. */
+void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
+{
+    if (x->a.data != info->value.data)
+        x->a.data = x->info->value.data = info->value.data;
+    x->needs_grad = !info->frozen;
+    x->info->frozen = info->frozen;
+    x->info->grads = info->grads;
+}
+
+/* --- structs that outlive their registry ----------------------------------------------------------------------------- */
+
+/* A caller may still have the pointer, and gets a message: structs of freed parameters stay parameters, and are taken again only after this
+ * many others. */
+enum { KEPT = 4096, STRUCTS_PER_CHUNK = 64 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct parameter *oldest, *newest; /* linked by x.base */
+static int64_t waiting, fresh_left;
+static struct parameter *fresh;
+
+static struct parameter *take(void)
+{
+    if (waiting > KEPT) {
+        struct parameter *p = oldest;
+        oldest = (struct parameter *)p->x.base;
+        waiting--;
+        return p;
+    }
+    if (fresh_left == 0) {
+        /* Not of wf_alloc, whose blocks are all given back: these stay until the process ends. */
+        fresh = calloc(STRUCTS_PER_CHUNK, sizeof *fresh);
+        fresh_left = fresh ? STRUCTS_PER_CHUNK : 0;
+    }
+    return fresh_left > 0 ? &fresh[--fresh_left] : NULL;
+}
+
+wf_tensor *wf_parameter_new(const struct wf_parameter_info *info)
+{
+    pthread_mutex_lock(&lock);
+    struct parameter *p = take();
+    pthread_mutex_unlock(&lock);
+    return p ? wf_parameter_init(p, info) : NULL;
+}
+
+void wf_parameter_free(wf_tensor *x)
+{
+    struct parameter *p = (struct parameter *)x;
+    snprintf(p->former_name, sizeof p->former_name, "%s", p->info.name);
+    x->name = p->info.name = p->former_name;
+    x->a.data = p->info.value.data = NULL;
+    x->base = NULL;
+    p->info.grads = NULL;
+    p->info.use = NULL;
+    p->info.registry = 0; /* of none */
+    pthread_mutex_lock(&lock);
+    if (waiting++ > 0)
+        newest->x.base = x;
+    else
+        oldest = p;
+    newest = p;
+    pthread_mutex_unlock(&lock);
+}
+
+wf_tensor *wf_parameter_of_none(void)
+{
+    static const char name[] = "a parameter of a NULL registry";
+    static struct parameter none = {
+        .x = {.kind = TENSOR_PARAMETER, .a = {.dtype = WF_REAL}, .name = name, .made_by = "parameter", .info = &none.info},
+        .info = {.name = name}};
+    return &none.x;
+}
+
+bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x)
+{
+    if (x->a.data)
+        return true;
+    if (x->info->registry == 0 && x->info->name == ((const struct parameter *)x)->former_name)
+        wf_tape_fail(tape, WF_ERR_STATE,
+                     "%s: the registry of the parameter '%s' was freed: call wf_registry_free after the last use of its parameters", call,
+                     x->info->name);
+    else
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first", call,
+                     wf_name_of(x));
+    return false;
+}
+
+/* --- who reads values ------------------------------------------------------------------------------------------------ */
+
+struct wf_values_use *wf_values_use_new(void)
+{
+    struct wf_values_use *use = wf_alloc_zero(1, sizeof *use);
+    if (use)
+        use->refs = 1;
+    return use;
+}
+
+void wf_values_use_release(struct wf_values_use *use)
+{
+    if (use && atomic_fetch_sub(&use->refs, 1) == 1)
+        wf_free(use);
+}
+
+bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter)
+{
+    struct wf_values_use *use = parameter->info->use;
+    if (!use)
+        return true;
+    for (int64_t i = tape->readings - 1; i >= 0; i--)
+        if (tape->reading[i] == use)
+            return true;
+    if (!wf_grow(&tape->reading, &tape->reading_capacity, tape->readings + 1, sizeof *tape->reading)) {
+        tape_out_of_memory(tape);
+        return false;
+    }
+    int64_t readers = use->readers;
+    do
+        if (readers < 0) {
+            wf_tape_fail(tape, WF_ERR_STATE,
+                         "%s: the values of the parameter '%s' are being replaced in another thread: start the pass after that", call,
+                         wf_name_of(parameter));
+            return false;
+        }
+    while (!atomic_compare_exchange_weak(&use->readers, &readers, readers + 1));
+    use->refs++;
+    tape->reading[tape->readings++] = use;
+    return true;
+}
+
+void tape_reads_no_more(wf_tape *tape)
+{
+    for (; tape->readings > 0; tape->readings--) {
+        struct wf_values_use *use = tape->reading[tape->readings - 1];
+        use->readers--;
+        wf_values_use_release(use);
+    }
+}
+
+bool tape_registry_freed(const wf_tape *tape)
+{
+    bool any = false;
+    for (int64_t i = 0; i < tape->readings; i++)
+        any = any || tape->reading[i]->freed;
+    return any;
+}
+
+wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error)
+{
+    int64_t own = threads_count_readers(use), readers = own;
+    if (!atomic_compare_exchange_strong(&use->readers, &readers, -1))
+        return wf_error_set(error, WF_ERR_BUSY,
+                            readers < 0 ? "%s: another thread is replacing the values of this registry"
+                                        : "%s: a tape of another thread is in a pass that reads these parameters: reset or free it first",
+                            call);
+    use->own = own;
+    return WF_OK;
+}
+
+void wf_values_write_end(struct wf_values_use *use)
+{
+    use->updates++;
+    use->readers = use->own;
+}
