@@ -6,8 +6,8 @@
 install_weft
 story=$root/tests/golden/story.txt
 what=$1
-programs='perceptron'
-families='lstm'
+programs='perceptron vae vit'
+families='lstm moe'
 cd "$tmp"
 
 for name in $programs $families; do
@@ -42,6 +42,13 @@ if [ "$what" = quick ]; then
         run ./"$name" generate "$name.run" --prompt 'The ' --max-tokens 5
         bits "$name.run" 9
     done
+    # A training with wf_fit that ended in between and goes on ends with the bytes of one that did not.
+    mv vit-run straight
+    run ./vit --steps 2
+    run ./vit --steps 3 --resume
+    cmp vit-run/model.safetensors straight/model.safetensors || wrong 'vit: the weights of a resumed training differ'
+    ./vit --steps 3 2>err && wrong 'vit took a folder that holds a run'
+    grep -q -- 'vit-run' err || wrong "vit: $(cat err)"
 else
     for name in $programs; do
         run ./"$name"
@@ -51,5 +58,6 @@ else
         run ./"$name" train "$name-small" --train "$story" --out "$name.run"
     done
     bits lstm.run 1.3
+    bits moe.run 1.3
 fi
 finish

@@ -182,7 +182,8 @@ WF_API const struct wf_family *wf_family_find(const char *name, wf_error *error)
  * struct, a key for the vocabulary size, the context and the width), its presets. WF_ERR_ARGUMENT says what is wrong. */
 WF_API wf_status wf_family_check(const struct wf_family *family, wf_error *error) WF_CHECKED;
 
-/* For .check: the message of two keys that do not go together, "d_model (100) must be a multiple of heads (6)". Returns WF_ERR_ARGUMENT. */
+/* For .check: the message of two keys that do not go together, "d_model (100) must be a multiple of heads (6)" with the rule
+ * "be a multiple of". Returns WF_ERR_ARGUMENT. */
 WF_API wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error);
 
 WF_END_DECLS
