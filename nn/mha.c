@@ -78,29 +78,6 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
         wf_linear_init(wf_sub(scope, "out"), &m->out, m->heads * m->d_value, d, .no_bias = o->no_bias, .residual = true);
 }
 
-/* Appends new rows [B,T,width] to a side of the cache, behind each row's length. */
-static void append(struct wf_kv *kv, wf_real *side, int64_t width, const wf_array *new)
-{
-    const struct wf_cache *cache = kv->cache;
-    int64_t step = cache->capacity * width;
-    for (int64_t b = 0; b < new->dim[0]; b++) {
-        wf_array from = wf_array_slice(*new, 0, b, 1), to = from;
-        to.data = side + b * step + cache->length[b] * width;
-        to.stride[0] = step;
-        to.stride[1] = width;
-        to.stride[2] = 1;
-        wf_array_copy(&to, &from);
-    }
-}
-
-/* The first `length` tokens of every row of one side, as a tensor [B,length,width]. */
-static wf_tensor *cached(wf_tape *tape, const struct wf_cache *cache, wf_real *side, int64_t width, int64_t length)
-{
-    wf_array a = {
-        .data = side, .dtype = WF_REAL, .ndim = 3, .dim = {cache->rows, length, width}, .stride = {cache->capacity * width, width, 1}};
-    return wf_borrow(tape, &a);
-}
-
 enum { MADE = 6 };
 struct operands {
     struct wf_mha_parts part;
@@ -109,68 +86,24 @@ struct operands {
     int count;
 };
 
-/* Whether the cache takes T more tokens of each row; the tape has the error otherwise. */
-static bool cache_fits(const struct wf_mha *m, wf_tape *tape, const struct wf_cache *cache, const wf_tensor *k)
-{
-    if (!cache || cache->error.code != WF_OK)
-        wf_tape_fail(tape, cache ? cache->error.code : WF_ERR_ARGUMENT, "attention: %s",
-                     cache ? cache->error.message : "the cache was not made with wf_cache_init");
-    if (wf_tape_error(tape)->code != WF_OK)
-        return false;
-    int64_t T = wf_dim(k, 1), most = 0;
-    for (int64_t b = 0; b < cache->rows; b++)
-        most = cache->length[b] > most ? cache->length[b] : most;
-    if (wf_tape_mode(tape) != WF_INFER)
-        wf_tape_fail(tape, WF_ERR_STATE, "attention: a cache works in WF_INFER only");
-    else if (wf_ndim(k) != 3 || wf_dim(k, 0) != cache->rows || cache->key_width != m->kv_heads * m->d_key ||
-             cache->value_width != m->kv_heads * m->d_value)
-        wf_tape_fail(
-            tape, WF_ERR_SHAPE,
-            "attention: the cache has %lld rows of key width %lld and value width %lld, but the call has %lld rows of %lld and %lld",
-            (long long)cache->rows, (long long)cache->key_width, (long long)cache->value_width, (long long)wf_dim(k, 0),
-            (long long)(m->kv_heads * m->d_key), (long long)(m->kv_heads * m->d_value));
-    else if (most + T > cache->capacity)
-        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache is full: it holds %lld of at most %lld tokens, and %lld more were given",
-                     (long long)most, (long long)cache->capacity, (long long)T);
-    return wf_tape_error(tape)->code == WF_OK;
-}
-
-/* Tokens that all rows hold; -1: they differ. */
-static int64_t common_length(const struct wf_cache *cache)
-{
-    for (int64_t b = 1; b < cache->rows; b++)
-        if (cache->length[b] != cache->length[0])
-            return -1;
-    return cache->rows > 0 ? cache->length[0] : 0;
-}
-
 /* Puts the new keys and values into the cache and replaces k and v by all that are there. */
-static bool through_cache(wf_tape *tape, struct wf_kv *kv, struct operands *x)
+static bool through_cache(wf_tape *tape, const struct wf_mha_call *call, struct operands *x)
 {
-    const struct wf_cache *cache = kv->cache;
-    wf_array k, v;
-    if (wf_view(x->part.k, &k) != WF_OK || wf_view(x->part.v, &v) != WF_OK)
-        return false;
-    int64_t T = k.dim[1], most = 0;
-    for (int64_t b = 0; b < cache->rows; b++)
-        most = cache->length[b] > most ? cache->length[b] : most;
-    append(kv, kv->keys, cache->key_width, &k);
-    append(kv, kv->values, cache->value_width, &v);
-    x->part.k = cached(tape, cache, kv->keys, cache->key_width, most + T);
-    x->part.v = cached(tape, cache, kv->values, cache->value_width, most + T);
-    if (common_length(cache) < 0) { /* what lies behind a row's own tokens is not its own */
-        int32_t *lengths = wf_tape_memory(tape, (size_t)cache->rows * sizeof *lengths);
-        if (!lengths)
-            return false;
-        for (int64_t b = 0; b < cache->rows; b++) {
-            lengths[b] = cache->length[b] + (int32_t)T;
-            if (x->key_lengths && x->key_lengths[b] < lengths[b])
-                lengths[b] = x->key_lengths[b];
-        }
-        x->key_lengths = lengths;
-        x->starts = cache->length;
+    struct wf_kv_held held = wf_kv_append(call->cache, x->part.k, x->part.v);
+    const int64_t rows = call->cache->cache ? call->cache->cache->rows : 0;
+    x->part.k = held.keys;
+    x->part.v = held.values;
+    x->starts = held.starts;
+    if (held.lengths && call->key_lengths) { /* what lies behind a row's own tokens is not its own */
+        int32_t *least = wf_tape_memory(tape, (size_t)rows * sizeof *least);
+        for (int64_t b = 0; least && b < rows; b++)
+            least[b] = call->key_lengths[b] < held.lengths[b] ? call->key_lengths[b] : held.lengths[b];
+        x->key_lengths = least;
+        return least != NULL;
     }
-    return true;
+    if (held.lengths)
+        x->key_lengths = held.lengths;
+    return !wf_is_poison(held.keys);
 }
 
 /* A tensor that this call made; returned. */
@@ -183,7 +116,7 @@ static wf_tensor *made(struct operands *x, wf_tensor *t)
 static void turn(const struct wf_mha *m, const struct wf_mha_call *call, wf_tensor *qk, struct operands *x)
 {
     const struct wf_cache *cache = call->cache ? call->cache->cache : NULL;
-    const int64_t start = cache && !call->positions ? common_length(cache) : 0, q = m->heads * m->d_key;
+    const int64_t start = cache && !call->positions ? cache_common_length(cache) : 0, q = m->heads * m->d_key;
     struct wf_rope_options o = {.rotary = m->rotary, .positions = call->positions};
     o.start = start >= 0 ? start : 0;
     o.starts = start >= 0 ? NULL : cache->length;
@@ -229,10 +162,8 @@ static bool cache_refused(const struct wf_mha *m, wf_tape *tape, const struct wf
         return false;
     if (m->cross)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: a cache is for self-attention: keep a memory with wf_mha_memory instead");
-    else if (!cache_fits(m, tape, call->cache->cache, part->k))
-        wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     else
-        return false;
+        return !cache_fits(tape, call->cache, part->k, part->v);
     return true;
 }
 
@@ -286,7 +217,7 @@ static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struc
 {
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){a->part.q, a->part.k, a->part.v});
     a->key_lengths = call->key_lengths;
-    if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call->cache, a)))
+    if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call, a)))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
     wf_tensor *y =
         wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,

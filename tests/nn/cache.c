@@ -439,5 +439,53 @@ START_TEST(a_row_alone)
 }
 END_TEST
 
-WF_TEST_MAIN("cache", pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection, a_row_alone,
-             neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller, errors, without_memory)
+/* An attention made by hand of wf_kv_append and wf_attention is that of wf_mha, also with rows of different lengths. */
+START_TEST(an_attention_of_ones_own)
+{
+    enum { HEADS = 4, ROWS = 3, NEW = 2 };
+    struct rig r = start(&(struct wf_mha_options){.no_output = true});
+    struct wf_cache theirs, ours;
+    make(&theirs, &r, ROWS, MOST);
+    make(&ours, &r, ROWS, MOST);
+    wf_real x[ROWS * 5 * D], a[ROWS * 5 * D], b[ROWS * 5 * D];
+    for (int step = 0; step < 3; step++) {
+        const int64_t T = step == 0 ? 5 : NEW;
+        for (int64_t i = 0; i < ROWS * T; i++)
+            token(x + i * D, step, i);
+        for (int side = 0; side < 2; side++) {
+            wf_tape_reset(r.tape, WF_INFER);
+            struct wf_cache *cache = side == 0 ? &theirs : &ours;
+            wf_tensor *in = wf_input(r.tape, x, WF_SHAPE(ROWS, T, D), false), *y;
+            if (side == 0) {
+                y = wf_mha_forward(&r.attn[0], in, .causal = true, .cache = &cache->layer[0]);
+            } else {
+                wf_tensor *qkv = wf_linear_forward(&r.attn[0].qkv, in); /* [R,T,3 D] */
+                struct wf_kv_held held = wf_kv_append(&cache->layer[0], wf_slice(qkv, -1, D, D), wf_slice(qkv, -1, 2 * D, D));
+                ck_assert((held.lengths != NULL) == (step > 0) && (held.starts != NULL) == (step > 0));
+                y = wf_attention(wf_slice(qkv, -1, 0, D), held.keys, held.values, .heads = HEADS, .causal = true,
+                                 .key_lengths = held.lengths, .starts = held.starts);
+            }
+            ck_assert_msg(wf_read(y, side == 0 ? a : b, ROWS * T * D) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+            wf_cache_advance(cache, T);
+            if (step == 0)
+                for (int64_t row = 0; row < ROWS; row++)
+                    wf_cache_rewind(cache, row, (int32_t)(5 - row));
+        }
+        ck_assert_mem_eq(a, b, (size_t)(ROWS * T * D) * sizeof *a);
+    }
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *k = wf_input(r.tape, x, WF_SHAPE(ROWS, 1, D - 1), false);
+    ck_assert(wf_is_poison(wf_kv_append(&ours.layer[0], k, k).keys));
+    ck_assert_ptr_nonnull(strstr(wf_tape_error(r.tape)->message, "the cache has 3 rows of key width 24"));
+    wf_tape_reset(r.tape, WF_INFER);
+    k = wf_input(r.tape, x, WF_SHAPE(ROWS, 1, D), false);
+    ck_assert(wf_is_poison(wf_kv_append(NULL, k, k).values));
+    ck_assert_ptr_nonnull(strstr(wf_tape_error(r.tape)->message, "not made with wf_cache_init"));
+    wf_cache_free(&theirs);
+    wf_cache_free(&ours);
+    stop(&r);
+}
+END_TEST
+
+WF_TEST_MAIN("cache", an_attention_of_ones_own, pieces_equal_the_whole, rows_of_different_lengths, rows_selected, any_selection,
+             a_row_alone, neighbours_do_not_matter, memory_of_different_lengths, masks_and_lengths_of_the_caller, errors, without_memory)
