@@ -6,7 +6,7 @@
 install_weft
 story=$root/tests/golden/story.txt
 what=$1
-programs='perceptron vae vit'
+programs='perceptron vae vit lora gan'
 families='lstm moe'
 cd "$tmp"
 
