@@ -14,6 +14,7 @@
 #include <weft/io.h>
 /* nn */
 #include <weft/cache.h>
+#include <weft/check.h>
 #include <weft/moe.h>
 #include <weft/nn.h>
 #include <weft/registry.h>
