@@ -2,7 +2,7 @@
 /* A generative adversarial network (Goodfellow et al. 2014) for points on a ring of 8 clusters: two networks with an optimiser each, which
  * wf_fit trains in turns. Its folder is gan-run, and --resume goes on from there.
  *
- *   cc gan.c $(pkg-config --cflags --libs weft) -lm -o gan
+ *   cc gan.c $(pkg-config --cflags --libs weft) -o gan
  *   ./gan            5,000 updates: 80 % of the generated points lie within 0.2 of a cluster's centre, and each cluster has 4 % of them at
  *                    least; else it exits with 1
  *   ./gan --steps 5  only a few updates; nothing is asked of the result

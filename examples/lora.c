@@ -2,7 +2,7 @@
 /* Low-rank adapters, LoRA (Hu et al. 2021): a small language model learns English sentences; then adapters of rank 4 alone, with all of its
  * weights frozen, learn German ones.
  *
- *   cc lora.c $(pkg-config --cflags --libs weft) -lm -o lora
+ *   cc lora.c $(pkg-config --cflags --libs weft) -o lora
  *   ./lora            500 updates each (the English weights are in lora-base.safetensors): by training 7 % of the parameters the loss of
  * new German sentences falls to at most 0.2 nats per character, else it exits with 1; 0.14 is in the choice of words
  *   ./lora --steps 5  only a few updates; nothing is asked of the result

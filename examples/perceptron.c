@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A perceptron with two hidden layers that tells the three arms of a spiral apart: the loop by hand, without wf_fit.
  *
- *   cc perceptron.c $(pkg-config --cflags --libs weft) -lm -o perceptron
+ *   cc perceptron.c $(pkg-config --cflags --libs weft) -o perceptron
  *   ./perceptron            1,000 updates: at least 98 % of the points that it was not trained on are right, else it exits with 1
  *   ./perceptron --steps 5  only a few updates; nothing is asked of the result
  */

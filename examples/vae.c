@@ -2,7 +2,7 @@
 /* A variational autoencoder (Kingma and Welling 2014) of pictures that the program draws: one soft stroke on 8 x 8 pixels, anywhere and at
  * any angle. It describes a picture by 4 numbers, and draws new ones from noise.
  *
- *   cc vae.c $(pkg-config --cflags --libs weft) -lm -o vae
+ *   cc vae.c $(pkg-config --cflags --libs weft) -o vae
  *   ./vae            4,000 updates: of the variance of the pixels of new pictures at most 2 % is lost, else it exits with 1
  *   ./vae --steps 5  only a few updates; nothing is asked of the result
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A vision transformer (Dosovitskiy et al. 2021), trained with wf_fit on pictures that the program draws: a ring and a cross somewhere on
  * 16 x 16 pixels. The class is where the ring lies as seen from the cross (left or right, above or below): only positions tell it.
- *   cc vit.c $(pkg-config --cflags --libs weft) -lm -o vit
+ *   cc vit.c $(pkg-config --cflags --libs weft) -o vit
  *   ./vit               1,500 updates into the folder vit-run: at least 90 % of new pictures are right, else it exits with 1
  *   ./vit --resume      goes on from the last save after Ctrl-C or a crash, to the bytes of an uninterrupted training
  *   ./vit --steps 5     ends after 5 updates; nothing is asked of the result, and --resume goes on from there

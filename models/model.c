@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* The common face of all families. */
+#include <string.h>
 
 #include <weft/memory.h>
 #include <weft/models.h>
 
 #include <weft/internal/family.h>
+
+/* Zeros behind a model's struct, which a family whose block_size is too small writes to. */
+enum { BEHIND = 1 << 20 };
+
+static size_t body_size(const wf_model *model)
+{
+    return model->family->size + (size_t)(model->shape.layers + model->shape.encoder_layers) * model->family->block_size;
+}
+
+static bool within(const wf_model *model, wf_error *error)
+{
+    const size_t size = body_size(model);
+    const unsigned char *behind = (const unsigned char *)model->body + size;
+    if (behind[0] == 0 && memcmp(behind, behind + 1, BEHIND - 1) == 0)
+        return true;
+    wf_error_set(
+        error, WF_ERR_ARGUMENT,
+        "family %s: init wrote behind its struct of %zu bytes: .size is that of the struct, and .block_size that of a block, of which "
+        "it has %lld",
+        model->family->name, size, (long long)(model->shape.layers + model->shape.encoder_layers));
+    return false;
+}
 
 wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error)
 {
@@ -29,14 +52,14 @@ wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_mode
     model->registry = wf_registry_new(error);
     const char *pattern = options->lora_pattern ? options->lora_pattern : "*";
     if (model->registry && (options->lora.rank == 0 || wf_registry_lora_with(model->registry, pattern, &options->lora, error) == WF_OK)) {
-        model->body = wf_alloc_zero(1, model->family->size + (size_t)layers * model->family->block_size);
+        model->body = wf_alloc_zero(1, body_size(model) + BEHIND);
         if (!model->body)
             wf_error_set(error, WF_ERR_MEMORY, "no memory for a model of %lld layers", (long long)layers);
     }
     if (model->body) {
         model->family->init(wf_root(model->registry), model->body, config->architecture);
         const wf_error *declared = wf_registry_error(model->registry);
-        if (declared->code == WF_OK)
+        if (declared->code == WF_OK && within(model, error))
             return model;
         wf_error_set(error, declared->code, "%s", declared->message);
     }
@@ -83,6 +106,47 @@ const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
     return &model->shape;
 }
 
+/* A family that forgets its cache would generate from each token alone. At the start of a row its first and its last new place get bits
+ * that no number has, and one of them in some layer must be gone after the forward. */
+static const uint32_t mark = 0x7fb1a0c5; /* a NaN in float; the upper half of one in double */
+
+/* The places that are marked: false past the last. */
+static bool place_at(const struct wf_cache *cache, int64_t tokens, int index, wf_real **out)
+{
+    const int layer = index / 4, last = index / 2 % 2, side = index % 2;
+    const int64_t width = side ? cache->value_width : cache->key_width;
+    if (layer >= cache->layers || cache->length[0] != 0 || tokens < 1 || tokens > cache->capacity)
+        return false;
+    *out = (side ? cache->layer[layer].values : cache->layer[layer].keys) + (last ? tokens - 1 : 0) * width;
+    return true;
+}
+
+static void cache_mark(struct wf_cache *cache, int64_t tokens)
+{
+    wf_real *place;
+    for (int i = 0; place_at(cache, tokens, i, &place); i++)
+        memcpy((char *)place + sizeof *place - sizeof mark, &mark, sizeof mark);
+}
+
+static bool is_marked(const wf_real *place)
+{
+    return memcmp((const char *)place + sizeof *place - sizeof mark, &mark, sizeof mark) == 0;
+}
+
+static bool cache_written(struct wf_cache *cache, int64_t tokens)
+{
+    wf_real *place;
+    bool any = false, written = false;
+    for (int i = 0; place_at(cache, tokens, i, &place); i++) {
+        any = true;
+        written |= !is_marked(place);
+    }
+    for (int i = 0; place_at(cache, tokens, i, &place); i++)
+        if (is_marked(place))
+            *place = 0;
+    return written || !any;
+}
+
 /* What the head sees, [B,T,d]. A table of positions may be longer than the context; the context is what counts. */
 static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
@@ -103,9 +167,18 @@ static wf_tensor *hidden(const wf_model *model, wf_tensor *ids, struct wf_cache 
                             model->config.model, cache->layers, (long long)model->shape.layers);
     if (cache && model->family->no_cache)
         return wf_tape_fail(tape, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
+    if (cache)
+        cache_mark(cache, wf_dim(ids, 1));
     wf_tensor *x = model->family->forward(model->body, ids, cache, weights);
-    if (cache && !wf_is_poison(x))
-        wf_cache_advance(cache, wf_dim(ids, 1));
+    if (!x)
+        return wf_tape_fail(tape, WF_ERR_ARGUMENT, "family %s: forward returned NULL, not a tensor", model->family->name);
+    if (!cache || wf_is_poison(x))
+        return x;
+    if (!cache_written(cache, wf_dim(ids, 1)))
+        return wf_tape_fail(tape, WF_ERR_STATE,
+                            "family %s ignores its cache: pass &cache->layer[i] on to the attention of layer i, or set .no_cache",
+                            model->family->name);
+    wf_cache_advance(cache, wf_dim(ids, 1));
     return x;
 }
 

@@ -246,8 +246,12 @@ static wf_status load(struct fit *f, const struct state *s)
         state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s))
         return f->error->code;
     const char *by = wf_safetensors_metadata(s->file, "best_by");
-    if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0)
+    if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0) {
         f->new_validation = true;
+        if (f->owner->any) /* a model of the zoo has it among its settings */
+            wf_string_format(&f->change, "%s best by %s instead of %s", f->change.length ? "," : "resuming with", decides(f),
+                             by ? by : "loss");
+    }
     if (f->new_validation) { /* the best was of another part of the text, or of another metric */
         f->best = NAN;
         f->stale = 0;

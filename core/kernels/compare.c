@@ -18,7 +18,12 @@ COMPARE(compare_le, <=)
 COMPARE(compare_gt, >)
 COMPARE(compare_ge, >=)
 
-/* y may be in[1] or in[2]. */
+/* y may be in[1] or in[2]: no element depends on another. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
 #define SELECT(name, type)                                                                                                                 \
     void WF_KERNEL(name)(const void *ctx, int64_t n, const void *const in[], void *y)                                                      \
     {                                                                                                                                      \
@@ -26,7 +31,7 @@ COMPARE(compare_ge, >=)
         const uint8_t *c = in[0];                                                                                                          \
         const type *a = in[1], *b = in[2];                                                                                                 \
         type *to = y;                                                                                                                      \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) to[i] = c[i] ? a[i] : b[i];                                                   \
+        INDEPENDENT for (int64_t i = 0; i < n; i++) to[i] = c[i] ? a[i] : b[i];                                                            \
     }
 SELECT(select_1, uint8_t)
 SELECT(select_4, uint32_t)

@@ -42,7 +42,7 @@ for source in "$tmp"/example*.c; do
     # shellcheck disable=SC2046,SC2086
     case $kind in
     program | command)
-        if ! $cc $sanitize $warnings "$source" $(flags --cflags --libs weft) -lm -o "$tmp/program"; then
+        if ! $cc $sanitize $warnings "$source" $(flags --cflags --libs weft) -o "$tmp/program"; then
             wrong "$place: the program does not compile"
         elif ! (cd "$tmp" && ./program $([ "$kind" = program ] || echo models) >"$tmp/out" 2>&1); then
             wrong "$place: the program fails: $(tail -3 "$tmp/out")"

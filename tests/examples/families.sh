@@ -10,7 +10,7 @@ cd "$tmp"
 
 for name in llama translator; do
     # shellcheck disable=SC2046,SC2086
-    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -lm -o $name ||
+    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -o $name ||
         { wrong "examples/$name.c does not compile"; finish; }
     [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
 done
@@ -66,6 +66,21 @@ grep -c '"case":"[a-z-]*llama-small"' out >count || true
 [ "$(cat count)" = 2 ] || wrong "bench: $(cat out)"
 run ./llama inspect llama.straight
 grep -q 'blocks.3.attn.qkv.weight' out || wrong 'inspect does not list the weights'
+
+# A program of its own commands gives wf_main a part of its arguments; it is started once more with all of them.
+cat >own.c <<'END'
+#include <string.h>
+#include <weft/weft.h>
+
+int main(int argc, char **argv)
+{
+    return argc > 1 && strcmp(argv[1], "lm") == 0 ? wf_main(argc - 1, argv + 1) : 9;
+}
+END
+# shellcheck disable=SC2046,SC2086
+$cc $sanitize -std=gnu11 -Wall -Wextra -Werror own.c $(flags --cflags --libs weft) -o own || wrong 'own.c does not compile'
+(unset OMP_WAIT_POLICY GOMP_SPINCOUNT; ./own lm models >out 2>err) || wrong "own lm models: exit code $?"
+grep -q '^nanogpt-char ' out || wrong 'own lm models lists nothing'
 
 # Mistakes are named, by the program's name; the command of the zoo says what a run of another family needs.
 ./llama train llama-smal --train "$story" --out x 2>err && wrong 'an unknown model was trained'

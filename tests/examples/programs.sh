@@ -12,7 +12,7 @@ cd "$tmp"
 
 for name in $programs $families; do
     # shellcheck disable=SC2046,SC2086
-    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -lm -o $name ||
+    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -o $name ||
         { wrong "examples/$name.c does not compile"; finish; }
     [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
 done

@@ -143,6 +143,54 @@ START_TEST(they_train_and_generate)
 }
 END_TEST
 
+static wf_tensor *forward_of_null(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
+{
+    (void)model, (void)ids, (void)cache, (void)weights;
+    return NULL;
+}
+
+/* Writes behind its struct, as a family with blocks and without a block_size does. */
+static void init_too_far(wf_scope s, void *model, const void *config)
+{
+    bigram_init(s, model, config);
+    memset((char *)model + sizeof(struct bigram) + 100, 1, 200);
+}
+
+START_TEST(mistakes_of_functions_are_named)
+{
+    static struct wf_family silent, null, far;
+    const int32_t prompt = 3;
+    int32_t out[4];
+    int64_t count;
+    wf_tape *tape = new_tape();
+    struct wf_config c;
+    silent = null = far = bigram;
+    silent.name = "silent", silent.no_cache = false, silent.presets.count = 0;
+    null.name = "null", null.presets.count = 0, null.forward = forward_of_null;
+    far.name = "far", far.presets.count = 0, far.init = init_too_far;
+    const struct {
+        const struct wf_family *family;
+        const char *part;
+    } rows[] = {{&silent, "family silent ignores its cache"}, {&null, "family null: forward returned NULL"}};
+    for (int i = 0; i < 2; i++) {
+        wf_error error = {0};
+        const struct wf_generate_options o = {.sampler.greedy = true, .max_tokens = 4};
+        ck_assert(wf_family_register(rows[i].family, &error) == WF_OK && wf_config_defaults(&c, rows[i].family->name, &error) == WF_OK);
+        wf_config_set_vocab(&c, 5, 0);
+        wf_model *m = model_of(&c, 1);
+        ck_assert_int_ne(wf_generate_with(m, tape, &prompt, 1, &o, out, &count, &error), WF_OK);
+        ck_assert_msg(strstr(error.message, rows[i].part), "%s", error.message);
+        wf_model_free(m);
+    }
+    wf_error why = {0};
+    ck_assert(wf_family_register(&far, &why) == WF_OK && wf_config_defaults(&c, "far", &why) == WF_OK);
+    wf_config_set_vocab(&c, 5, 0);
+    ck_assert_ptr_null(wf_model_new(&c, &why));
+    ck_assert_msg(strstr(why.message, "family far: init wrote behind its struct"), "%s", why.message);
+    wf_tape_free(tape);
+}
+END_TEST
+
 static void refused(struct wf_family f, const char *text)
 {
     int before = 0, after = 0;
@@ -207,11 +255,11 @@ START_TEST(as_many_as_there_is_room_for)
         if (status != WF_OK)
             ck_assert_ptr_nonnull(strstr(error.message, "families are registered already"));
     }
-    ck_assert_int_ge(count, WF_FAMILIES_MOST - 2); /* those of other tests, where they run in one process */
+    ck_assert_int_ge(count, WF_FAMILIES_MOST - 4); /* those of other tests, where they run in one process */
     ck_assert_int_le(count, WF_FAMILIES_MOST);
     ck_assert_ptr_eq(wf_family_find(names[count - 1], NULL), &many[count - 1]);
 }
 END_TEST
 
-WF_TEST_MAIN("models/family", registered_families_are_found, they_train_and_generate, wrong_descriptors_are_refused,
-             as_many_as_there_is_room_for)
+WF_TEST_MAIN("models/family", registered_families_are_found, they_train_and_generate, mistakes_of_functions_are_named,
+             wrong_descriptors_are_refused, as_many_as_there_is_room_for)

@@ -176,6 +176,27 @@ START_TEST(rates_are_the_programs)
 }
 END_TEST
 
+/* A resume that judges by another metric says so, and its best begins anew. */
+START_TEST(another_metric_decides)
+{
+    struct wf_task by_loss = vit_task;
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("run"));
+    o.steps = 10;
+    ck_ok(wf_fit(&vit_task, &o, NULL, error));
+    study_close(s);
+    s = study_open(0);
+    o = study_options(s, in_folder("run"));
+    o.steps = 20;
+    o.resume = true;
+    by_loss.best = 0;
+    ck_ok(wf_fit(&by_loss, &o, NULL, error));
+    ck_assert_str_eq(s->text, "resuming with best by loss instead of accuracy");
+    ck_assert_int_ge(s->bests, 1);
+    study_close(s);
+}
+END_TEST
+
 /* From the tenth update on the loop allocates nothing; lines of metrics.jsonl, validations and saves do. */
 static int64_t allocated, most;
 static void count_allocations(void *ctx, const struct wf_fit_event *e)
@@ -250,5 +271,5 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 WF_TEST_MAIN("fit", trains, cancelled_anywhere_gives_the_same_bytes, killed_and_resumed_gives_the_same_bytes,
-             accumulation_is_the_large_batch, patience_stops_early, rates_are_the_programs, nothing_is_allocated_in_the_steady_state,
-             every_allocation_may_fail)
+             accumulation_is_the_large_batch, patience_stops_early, another_metric_decides, rates_are_the_programs,
+             nothing_is_allocated_in_the_steady_state, every_allocation_may_fail)

@@ -150,7 +150,8 @@ WF_API wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match 
 /* No weight decay for biases, gains and other vectors, whose other settings stay as they are. */
 WF_API void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt);
 
-/* One update in one parallel pass over each registry. Afterwards the gradients count as zero. Refused, with nothing changed: a setting out
+/* One update in one parallel pass over each registry. Afterwards the gradients count as zero; a step without a backward before it
+ * succeeds and counts. Refused, with nothing changed: a setting out
  * of its range (WF_ERR_ARGUMENT), gradients of a backward that failed (WF_ERR_STATE), gradients that are not finite (WF_ERR_NUMERIC), and
  * no memory for the moments of parameters that are no longer frozen (WF_ERR_MEMORY). */
 WF_API wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error) WF_CHECKED;

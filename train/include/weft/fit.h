@@ -54,7 +54,7 @@ struct wf_fit_part {
     int turn;            /* 0, but for a task with several turns */
     int64_t part, parts; /* part 0 .. parts-1 of the batch; parts is .accumulate of the options */
     double weight;       /* of the whole batch, as `next` gave it: what the loss of each part is divided by */
-    /* May be set by `loss`, scalars that are divided by the weight too: */
+    /* May be set by `loss`: scalars that it has divided by the weight, as the loss, so that the parts' add up. */
     wf_tensor *shown;                  /* what is logged as the loss instead of what is minimised: without label smoothing, penalties */
     wf_tensor *report[WF_FIT_REPORTS]; /* other numbers of the update, in the order of the task's `reports` */
 };
@@ -97,8 +97,8 @@ struct wf_task {
      * NULL: none. */
     wf_status (*sample)(void *ctx, wf_tape *tape, const char **text, wf_error *error);
     /* The place in the data, for tasks whose batches depend on more than the step: put saves, and get restores, what next(step) needs to
-     * give the batch that it would have given. If an update is cancelled, `step` is that of the last `next`: then the place is that before
-     * it. Both NULL: nothing. */
+     * give the batch of that update; `step` is the number of updates done. If next(step) has been called already, its update was dropped:
+     * save the place from before that call. Both NULL: nothing. */
     void (*put)(void *ctx, int64_t step, wf_fit_state *state);
     wf_status (*get)(void *ctx, int64_t step, const wf_fit_state *state, wf_error *error);
 };
@@ -124,9 +124,9 @@ struct wf_fit_registry {
 struct wf_fit_optimizer {
     const char *name; /* its moments are NAME.* in the state; NULL: "optimizer", for a single one. Not "model", not "task" */
     struct wf_optimizer *optimizer;
-    int turn; /* the turn after whose losses it steps */
-    struct wf_schedule
-        schedule; /* its learning rate; .steps 0: those of the training. .peak 0: optimizer->lr stays as the program sets it */
+    int turn;                    /* the turn after whose losses it steps */
+    struct wf_schedule schedule; /* its learning rate; .steps 0: those of the training. .peak 0: there is none, and optimizer->lr
+                                   stays as the program sets it, whatever .kind says */
 };
 
 /* A number of a line of metrics.jsonl. */
