@@ -114,9 +114,9 @@ struct leaf_slot {
 };
 
 struct wf_tape {
-    uint64_t serial;          /* no other tape of the process has it */
-    wf_tape *next;            /* in the list of all */
-    const void *_Atomic user; /* the thread that used it last */
+    uint64_t serial;       /* no other tape of the process has it */
+    wf_tape *next;         /* in the list of all */
+    _Atomic uint64_t user; /* number of the thread that used it last; 0: none, or it has ended */
     wf_arena *arena;
     struct pool pool;
     struct tensor_set set[TENSOR_SETS], leaves; /* leaves survive a rewind */
@@ -210,14 +210,20 @@ void threads_remove_tape(wf_tape *tape);
 wf_tape *tape_latest(void);   /* that this thread used last; NULL: none, it is freed, or another thread uses it now */
 extern wf_tensor lost_poison; /* of ops on parameters alone where the thread has no tape */
 
-int64_t threads_count_readers(const struct wf_values_use *use);        /* tapes of this thread that read it in their pass */
+/* A tape's pass begins to read a registry's values, unless they are being replaced; tape->reading has it once. */
+enum reading { READING, READING_REFUSED, READING_NO_MEMORY };
+enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use);
+void tape_reads_no_more(wf_tape *tape); /* at the end of the pass */
+/* Values are replaced from here on, unless a tape of another thread that lives is in a pass that reads them. */
+enum replacing { REPLACING, REPLACING_BUSY, REPLACING_READ };
+enum replacing threads_begin_replacing(struct wf_values_use *use);
+void threads_end_replacing(struct wf_values_use *use);
 wf_tensor *lost(wf_status code, const char *call, const wf_tensor *x); /* poison: `call` on x has no tape; wf_tape_error(NULL) says so */
 
 /* parameters.c */
 bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x); /* else the tape has the error */
 /* Before a parameter's value is read in a pass: notes it, so that no other thread replaces the values. False: the tape has the error. */
 bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter);
-void tape_reads_no_more(wf_tape *tape);
 bool tape_registry_freed(const wf_tape *tape); /* one whose parameters this pass has read */
 
 /* tape.c */

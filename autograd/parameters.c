@@ -145,31 +145,13 @@ bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter)
     for (int64_t i = tape->readings - 1; i >= 0; i--)
         if (tape->reading[i] == use)
             return true;
-    if (!wf_grow(&tape->reading, &tape->reading_capacity, tape->readings + 1, sizeof *tape->reading)) {
+    const enum reading begun = threads_begin_reading(tape, use);
+    if (begun == READING_NO_MEMORY)
         tape_out_of_memory(tape);
-        return false;
-    }
-    int64_t readers = use->readers;
-    do
-        if (readers < 0) {
-            wf_tape_fail(tape, WF_ERR_STATE,
-                         "%s: the values of the parameter '%s' are being replaced in another thread: start the pass after that", call,
-                         wf_name_of(parameter));
-            return false;
-        }
-    while (!atomic_compare_exchange_weak(&use->readers, &readers, readers + 1));
-    use->refs++;
-    tape->reading[tape->readings++] = use;
-    return true;
-}
-
-void tape_reads_no_more(wf_tape *tape)
-{
-    for (; tape->readings > 0; tape->readings--) {
-        struct wf_values_use *use = tape->reading[tape->readings - 1];
-        use->readers--;
-        wf_values_use_release(use);
-    }
+    else if (begun == READING_REFUSED)
+        wf_tape_fail(tape, WF_ERR_STATE, "%s: the values of the parameter '%s' are being replaced: start the pass after that", call,
+                     wf_name_of(parameter));
+    return begun == READING;
 }
 
 bool tape_registry_freed(const wf_tape *tape)
@@ -182,18 +164,20 @@ bool tape_registry_freed(const wf_tape *tape)
 
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error)
 {
-    int64_t own = threads_count_readers(use), readers = own;
-    if (!atomic_compare_exchange_strong(&use->readers, &readers, -1))
+    switch (threads_begin_replacing(use)) {
+    case REPLACING_BUSY:
+        return wf_error_set(error, WF_ERR_BUSY, "%s: the values of this registry are being replaced already", call);
+    case REPLACING_READ:
         return wf_error_set(error, WF_ERR_BUSY,
-                            readers < 0 ? "%s: another thread is replacing the values of this registry"
-                                        : "%s: a tape of another thread is in a pass that reads these parameters: reset or free it first",
-                            call);
-    use->own = own;
+                            "%s: a tape of another thread is in a pass that reads these parameters: reset or free it first", call);
+    case REPLACING:
+        break;
+    }
     return WF_OK;
 }
 
 void wf_values_write_end(struct wf_values_use *use)
 {
     use->updates++;
-    use->readers = use->own;
+    threads_end_replacing(use);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The tape that a thread used last. */
+/* Tapes and threads: the tape that a thread used last, and which passes read a registry's values while others want to replace them. */
 #include <pthread.h>
+
+#include <weft/internal/grow.h>
+#include <weft/internal/parameter.h>
 
 #include "engine.h"
 
@@ -14,7 +17,38 @@ static uint64_t serials;
 static _Thread_local struct {
     const wf_tape *tape;
     uint64_t serial;
+    uint64_t thread; /* number of this thread; no other of the process has it, before or after. 0: none yet */
 } latest;
+static pthread_key_t ending;
+static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
+static bool ending_is_told;
+
+/* The tapes of a thread that has ended are nobody's: what they read stands in nobody's way. */
+static void thread_ended(void *number)
+{
+    pthread_mutex_lock(&lock);
+    for (wf_tape *tape = all; tape; tape = tape->next)
+        if (atomic_load_explicit(&tape->user, memory_order_relaxed) == (uint64_t)(uintptr_t)number)
+            atomic_store_explicit(&tape->user, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void make_key(void)
+{
+    ending_is_told = pthread_key_create(&ending, thread_ended) == 0;
+}
+
+static uint64_t this_thread(void)
+{
+    static _Atomic uint64_t threads;
+    if (latest.thread == 0) {
+        latest.thread = ++threads;
+        pthread_once(&ending_once, make_key);
+        if (ending_is_told)
+            (void)pthread_setspecific(ending, (void *)(uintptr_t)latest.thread); /* without memory the tape stays the thread's */
+    }
+    return latest.thread;
+}
 
 void threads_add_tape(wf_tape *tape)
 {
@@ -43,7 +77,7 @@ wf_tape *tape_latest(void)
     wf_tape *tape = all;
     while (tape && (tape != latest.tape || tape->serial != latest.serial))
         tape = tape->next;
-    bool mine = tape && atomic_load_explicit(&tape->user, memory_order_relaxed) == &latest;
+    bool mine = tape && atomic_load_explicit(&tape->user, memory_order_relaxed) == latest.thread;
     pthread_mutex_unlock(&lock);
     return mine ? tape : NULL;
 }
@@ -54,19 +88,58 @@ void wf_tape_use(wf_tape *tape)
         return;
     latest.tape = tape;
     latest.serial = tape->serial;
-    atomic_store_explicit(&tape->user, &latest, memory_order_relaxed);
+    atomic_store_explicit(&tape->user, this_thread(), memory_order_relaxed);
 }
 
-int64_t threads_count_readers(const struct wf_values_use *use)
+enum reading threads_begin_reading(wf_tape *tape, struct wf_values_use *use)
 {
-    int64_t count = 0;
+    enum reading begun = READING_REFUSED;
     pthread_mutex_lock(&lock);
-    for (const wf_tape *tape = all; tape; tape = tape->next)
-        if (atomic_load_explicit(&tape->user, memory_order_relaxed) == &latest)
-            for (int64_t i = 0; i < tape->readings; i++)
-                count += tape->reading[i] == use;
+    if (!use->replaced) {
+        begun = wf_grow(&tape->reading, &tape->reading_capacity, tape->readings + 1, sizeof *tape->reading) ? READING : READING_NO_MEMORY;
+        if (begun == READING) {
+            use->refs++;
+            tape->reading[tape->readings++] = use;
+        }
+    }
     pthread_mutex_unlock(&lock);
-    return count;
+    return begun;
+}
+
+void tape_reads_no_more(wf_tape *tape)
+{
+    if (tape->readings == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    for (; tape->readings > 0; tape->readings--)
+        wf_values_use_release(tape->reading[tape->readings - 1]);
+    pthread_mutex_unlock(&lock);
+}
+
+enum replacing threads_begin_replacing(struct wf_values_use *use)
+{
+    const uint64_t own = this_thread();
+    enum replacing begun = REPLACING;
+    pthread_mutex_lock(&lock);
+    for (const wf_tape *tape = all; tape && begun == REPLACING; tape = tape->next) {
+        const uint64_t user = atomic_load_explicit(&tape->user, memory_order_relaxed);
+        for (int64_t i = 0; user != 0 && user != own && i < tape->readings; i++)
+            if (tape->reading[i] == use)
+                begun = REPLACING_READ;
+    }
+    if (use->replaced)
+        begun = REPLACING_BUSY;
+    else if (begun == REPLACING)
+        use->replaced = true;
+    pthread_mutex_unlock(&lock);
+    return begun;
+}
+
+void threads_end_replacing(struct wf_values_use *use)
+{
+    pthread_mutex_lock(&lock);
+    use->replaced = false;
+    pthread_mutex_unlock(&lock);
 }
 
 wf_tape *wf_tape_of_operands(int count, wf_tensor *const x[])

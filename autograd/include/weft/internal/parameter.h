@@ -8,11 +8,10 @@
 /* Of a registry's values, shared by all its parameters. */
 struct wf_values_use {
     _Atomic uint64_t
-        updates; /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
-    _Atomic int64_t readers; /* tapes in a pass that has read them; -1: they are being replaced */
-    _Atomic int64_t refs;    /* the registry, and those tapes */
-    _Atomic bool freed;      /* the registry was */
-    int64_t own;             /* readers of the thread that replaces them */
+        updates;          /* how often values were replaced, by a load or wf_parameter_set: as wf_grads.updates, which optimisers count */
+    _Atomic int64_t refs; /* the registry, and tapes in a pass that has read them */
+    _Atomic bool freed;   /* the registry was */
+    bool replaced;        /* they are being replaced; under the lock of threads.c */
 };
 struct wf_values_use *wf_values_use_new(void); /* NULL: no memory */
 void wf_values_use_release(struct wf_values_use *use);
