@@ -34,6 +34,25 @@ static wf_status check_name(const char *member, int64_t index, const char *name,
                         member, index, name ? wf_text_quote(name, quoted) : "NULL");
 }
 
+/* What the state keeps as text, which must be UTF-8 there: said before anything is trained that could not be saved. */
+static wf_status check_text(const char *member, const char *text, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    int64_t at = text ? wf_utf8_check(text, (int64_t)strlen(text)) : -1;
+    return at < 0 ? WF_OK
+                  : wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: %s is not UTF-8 at byte %" PRId64 ", %s: the state keeps it as text",
+                                 member, at, wf_text_quote(text + at, quoted));
+}
+
+static wf_status check_tag(int index, const char *tag, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    if (!tag || (tag[0] && strlen(tag) <= TAG && wf_utf8_check(tag, (int64_t)strlen(tag)) < 0))
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: metric %d has the tag %s: a tag has 1 to %d bytes of UTF-8", index,
+                        wf_text_quote(tag, quoted), TAG);
+}
+
 static wf_status check_names(const char *member, const char *const *name, int most, wf_error *error)
 {
     for (int i = 0; name && name[i]; i++) {
@@ -61,7 +80,7 @@ static wf_status check_metrics(const struct wf_task *t, const struct wf_fit_opti
     if (t->best < 0 || t->best >= t->metrics)
         return bad_count(error, "the task's best", t->best, 0, t->metrics - 1);
     for (int i = 0; i < t->metrics; i++) {
-        if (check_name("metric", i, t->metric[i].name, error))
+        if (check_name("metric", i, t->metric[i].name, error) || check_tag(i, t->metric[i].tag, error))
             return error->code;
         for (int k = 0; k < i; k++)
             if (strcmp(t->metric[i].name, t->metric[k].name) == 0)
@@ -220,6 +239,8 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
                                 number[i].value, number[i].low);
     if (!(o->clip >= 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: clip is %g: give a maximum norm, or 0 to disable clipping", o->clip);
+    if (check_text("settings", o->settings, error) || check_text("fixed", o->fixed, error))
+        return error->code;
     struct wf_task whole = {0};
     memcpy(&whole, task, task->abi < sizeof whole ? task->abi : sizeof whole);
     return check_metrics(&whole, o, error) || check_registries(o, error) ? error->code : check_optimizers(&whole, o, error);

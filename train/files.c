@@ -63,12 +63,13 @@ wf_status checkpoint_save(struct fit *f)
 
 wf_status set_aside(struct fit *f, const char *name, const char *as, const char *why)
 {
-    char *moved, text[1600];
+    char *moved;
+    struct wf_string text = {0};
     if (wf_file_set_aside(f->o.out, name, as, &moved, f->error) != WF_OK || !moved)
         return f->error->code;
-    snprintf(text, sizeof text, "%s; %s is now %s", why, name, moved);
+    wf_string_format(&text, "%s; %s is now %s", why, name, moved);
     wf_free(moved);
-    return report(f, WF_EVENT_WARNING, text);
+    return report_string(f, WF_EVENT_WARNING, &text);
 }
 
 wf_status set_others_aside(struct fit *f)

@@ -165,20 +165,20 @@ wf_status origin_load(struct trainer *t)
 
 wf_status origin_tell(struct trainer *t)
 {
-    char text[1000];
+    struct wf_string text = {0};
     if (!t->from.weights)
         return WF_OK;
-    snprintf(text, sizeof text, "starting from the weights in %.900s", t->from.weights);
-    if (report_counts(&t->fit, WF_EVENT_DATA, text, NULL, 0))
+    wf_string_format(&text, "starting from the weights in %s", t->from.weights);
+    if (report_string(&t->fit, WF_EVENT_DATA, &text))
         return t->error->code;
     if (t->differs.length) {
-        snprintf(text, sizeof text, "they were trained with other settings:%.900s", t->differs.data);
-        if (report(&t->fit, WF_EVENT_WARNING, text))
+        wf_string_format(&text, "they were trained with other settings:%s", t->differs.data);
+        if (report_string(&t->fit, WF_EVENT_WARNING, &text))
             return t->error->code;
     }
     if (t->fresh_count == 0)
         return WF_OK;
-    snprintf(text, sizeof text, "%lld parameter%s not in the file and initialised: %.800s%s", (long long)t->fresh_count,
-             t->fresh_count == 1 ? " is" : "s are", t->fresh.data, t->fresh.length > 800 ? "..." : "");
-    return report(&t->fit, WF_EVENT_WARNING, text);
+    wf_string_format(&text, "%lld parameter%s not in the file and initialised: %.800s%s", (long long)t->fresh_count,
+                     t->fresh_count == 1 ? " is" : "s are", t->fresh.data, t->fresh.length > 800 ? "..." : "");
+    return report_string(&t->fit, WF_EVENT_WARNING, &text);
 }

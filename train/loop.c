@@ -49,9 +49,9 @@ static wf_status sweep(struct fit *f, const char *folder)
 
 static wf_status nothing_to_resume(struct fit *f)
 {
-    char text[600];
-    snprintf(text, sizeof text, "nothing to resume in %.500s: starting a new run", f->o.out);
-    return report(f, WF_EVENT_WARNING, text);
+    struct wf_string text = {0};
+    wf_string_format(&text, "nothing to resume in %s: starting a new run", f->o.out);
+    return report_string(f, WF_EVENT_WARNING, &text);
 }
 
 wf_status fit_enter(struct fit *f)
@@ -78,7 +78,8 @@ wf_status fit_prepare(struct fit *f)
         f->reports++;
     f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
     f->o.log_every = f->o.log_every > 0 ? f->o.log_every : 10;
-    curves_of(f);
+    if (curves_of(f))
+        return f->error->code;
     if (!f->tape && !(f->tape = wf_tape_new(f->error)))
         return f->error->code;
     wf_tape_cancel(f->tape, fit_cancelled, f);

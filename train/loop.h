@@ -12,9 +12,10 @@
 #include <weft/internal/string.h>
 
 /* What a number of a line is read from. */
+enum { TAG = 95 }; /* the bytes of a tag, at most */
 struct curve {
     enum wf_event_kind kind;
-    char tag[96];
+    char tag[TAG + 1];
     const double *value; /* one that is not finite is left out */
 };
 enum { CURVES = 3 * WF_FIT_TURNS + WF_FIT_REPORTS + WF_FIT_OPTIMIZERS + WF_FIT_METRICS + 2 };
@@ -134,8 +135,10 @@ const char *registry_prefix(const struct fit *f, int registry, const char *befor
 /* metrics.c: a line of metrics.jsonl, its numbers in the event file, and a call of the user's event(). */
 wf_status metrics_open(struct fit *f, bool resuming);
 void metrics_close(struct fit *f);
-void curves_of(struct fit *f); /* which numbers there are, and their names */
+wf_status curves_of(struct fit *f); /* which numbers there are, and their names; two of one name are refused */
 wf_status report(struct fit *f, enum wf_event_kind kind, const char *text);
+wf_status report_string(struct fit *f, enum wf_event_kind kind, struct wf_string *text); /* frees it */
+/* A text may have any bytes, such as those of a path: those that are not UTF-8 become \xNN. */
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts);
 wf_status report_sample(struct fit *f); /* what the model makes now, where the task has samples */
 double seconds_since(const struct timespec *start);

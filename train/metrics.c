@@ -6,6 +6,7 @@
 #include <weft/internal/event_files.h>
 #include <weft/internal/json.h>
 #include <weft/internal/run_folder.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 
 #include "loop.h"
@@ -27,8 +28,28 @@ static void add_curve(struct fit *f, enum wf_event_kind kind, const double *valu
     snprintf(c->tag, sizeof c->tag, "%s%s%s", before, name, after);
 }
 
+/* Two of one name would replace each other in a line, and mix in the event file. */
+static wf_status check_tags(const struct fit *f)
+{
+    static const char *const taken[] = {"event", "step", "seconds", "text", "sample"};
+    for (int i = 0; i < f->curves; i++) {
+        for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
+            if (strcmp(f->curve[i].tag, taken[k]) == 0)
+                return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                                    "wf_fit: a metric has the tag '%s', which metrics.jsonl has for other things: give it another one",
+                                    taken[k]);
+        for (int k = 0; k < i; k++)
+            if (strcmp(f->curve[i].tag, f->curve[k].tag) == 0)
+                return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                                    "wf_fit: two numbers would be called '%s' in metrics.jsonl: give the report, turn, optimiser or metric "
+                                    "another name or tag",
+                                    f->curve[i].tag);
+    }
+    return WF_OK;
+}
+
 /* With several turns, or optimisers, each has its curve. */
-void curves_of(struct fit *f)
+wf_status curves_of(struct fit *f)
 {
     const char *minimized = f->owner->minimized_tag;
     f->curves = 0;
@@ -51,6 +72,7 @@ void curves_of(struct fit *f)
     }
     if (f->task.metrics > 0)
         add_curve(f, WF_EVENT_VALID, &f->best, "best", "", "");
+    return check_tags(f);
 }
 
 /* Those of an event that have a number. */
@@ -110,7 +132,21 @@ static int64_t parameters_of(const struct fit *f)
     return sum;
 }
 
-wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
+/* Text for lines and people: of bytes that are not UTF-8 a copy in `made`, with \xNN in their place. NULL: no memory for it. */
+static const char *in_utf8(const char *text, struct wf_string *made)
+{
+    int64_t left = (int64_t)strlen(text), whole;
+    if (wf_utf8_check(text, left) < 0)
+        return text;
+    for (; (whole = wf_utf8_check(text, left)) >= 0; text += whole + 1, left -= whole + 1) {
+        wf_string_add(made, text, whole);
+        wf_string_format(made, "\\x%02x", (unsigned char)text[whole]);
+    }
+    wf_string_add(made, text, left);
+    return made->failed ? NULL : made->data;
+}
+
+static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
 {
     static const char *const names[] = {[WF_EVENT_DATA] = "data",       [WF_EVENT_CHANGE] = "change", [WF_EVENT_START] = "start",
                                         [WF_EVENT_STEP] = "step",       [WF_EVENT_VALID] = "valid",   [WF_EVENT_SAVE] = "save",
@@ -138,6 +174,24 @@ wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text
         return WF_OK;
     wf_status status = write_line(f, &e, names[kind], count, counts);
     return status == WF_OK && f->events ? write_events(f, &e) : status;
+}
+
+wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
+{
+    struct wf_string made = {0};
+    const char *readable = text ? in_utf8(text, &made) : NULL;
+    wf_status status = text && !readable ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message")
+                                         : report_event(f, kind, readable, count, counts);
+    wf_string_free(&made);
+    return status;
+}
+
+wf_status report_string(struct fit *f, enum wf_event_kind kind, struct wf_string *text)
+{
+    wf_status status =
+        text->failed ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message") : report(f, kind, text->data ? text->data : "");
+    wf_string_free(text);
+    return status;
 }
 
 wf_status report(struct fit *f, enum wf_event_kind kind, const char *text)

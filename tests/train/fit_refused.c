@@ -21,6 +21,13 @@ START_TEST(tasks_are_checked)
     ck_assert_int_eq(wf_fit(NULL, NULL, NULL, NULL), WF_ERR_ARGUMENT);
     static const char *const twice[] = {"one", "one", NULL}, *const blank[] = {"a b", NULL};
     static const struct wf_metric same[] = {{"loss"}, {"loss"}};
+    static const struct wf_metric one_tag[] = {{"a", .tag = "x"}, {"b", .tag = "x"}}, best[] = {{"a", .tag = "best"}, {"b"}},
+                                  trained[] = {{"a", .tag = "loss/train"}, {"b"}}, step[] = {{"a"}, {"b", .tag = "step"}},
+                                  latin[] = {{"a", .tag = "caf\xe9"}, {"b"}}, empty[] = {{"a"}, {"b", .tag = ""}};
+    static char name[97];
+    memset(name, 'x', 96);
+    const struct wf_metric lengthy[] = {{"a", .tag = name}, {"b"}};
+    static const char *const loss[] = {"loss", NULL}, *const bad_bytes[] = {"caf\xe9", NULL};
     const struct {
         size_t at; /* the member that is set */
         size_t bytes;
@@ -44,6 +51,15 @@ START_TEST(tasks_are_checked)
         {MEMBER(best, int, -1), "best is -1"},
         {MEMBER(turns, const char *const *, twice), "two turns 'one'"},
         {MEMBER(reports, const char *const *, blank), "reports 0 is called \"a b\""},
+        {MEMBER(reports, const char *const *, bad_bytes), "reports 0 is called \"caf\\xe9\""},
+        {MEMBER(reports, const char *const *, loss), "two numbers would be called 'loss/train'"},
+        {MEMBER(metric, const struct wf_metric *, one_tag), "two numbers would be called 'x'"},
+        {MEMBER(metric, const struct wf_metric *, best), "two numbers would be called 'best'"},
+        {MEMBER(metric, const struct wf_metric *, trained), "two numbers would be called 'loss/train'"},
+        {MEMBER(metric, const struct wf_metric *, step), "a metric has the tag 'step'"},
+        {MEMBER(metric, const struct wf_metric *, latin), "metric 0 has the tag \"caf\\xe9\""},
+        {MEMBER(metric, const struct wf_metric *, empty), "metric 1 has the tag \"\""},
+        {MEMBER(metric, const struct wf_metric *, lengthy), "1 to 95 bytes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct wf_task task = vit_task;
@@ -82,6 +98,8 @@ START_TEST(options_are_checked)
     REFUSED(o.clip = -1, "clip is -1");
     REFUSED(o.clip = NAN, "clip is nan");
     REFUSED(o.patience = 2; o.valid_every = 0, "patience=2 counts validations");
+    REFUSED(o.settings = "data=caf\xe9.bin", "settings is not UTF-8 at byte 8, \"\\xe9.bin\"");
+    REFUSED(o.fixed = "\xff", "fixed is not UTF-8 at byte 0");
     REFUSED(o.registries = 0, "there is no registry");
     REFUSED(o.registry = NULL, "there is no registry");
     REFUSED(o.registries = 1000, "registries is 1000");

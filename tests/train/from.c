@@ -92,6 +92,33 @@ START_TEST(goes_on_from_weights)
 }
 END_TEST
 
+/* A path that is not UTF-8, and long ones with characters of several bytes: what is told of them ends no training. */
+START_TEST(from_any_path)
+{
+    open_folder();
+    char path[1600], target[192];
+    snprintf(target, sizeof target, "%s", in_folder("first"));
+    for (int i = 0; i < 3; i++) {
+        int used = snprintf(path, sizeof path, "%s%s", in_folder(i == 0 ? "caf\xe9" : "deep"),
+                            i == 2 ? "-" : ""); /* an odd offset, and an even one */
+        for (int k = 0; i > 0 && k < 5; k++) {
+            ck_ok(wf_folder_make(path, error));
+            path[used++] = '/';
+            for (int c = 0; c < 120; c++)
+                used += snprintf(path + used, sizeof path - (size_t)used, "é");
+        }
+        ck_assert_int_eq(symlink(target, path), 0);
+        char out[32];
+        snprintf(out, sizeof out, "from-%d", i);
+        struct wf_train_options o = model(out, "second.txt", 2);
+        o.from = path;
+        ck_ok(wf_train(&o, NULL, error));
+        ck_assert(was_told(i == 0 ? "/caf\\xe9/model.safetensors" : "starting from the weights in "));
+    }
+    finish();
+}
+END_TEST
+
 /* Weights alone, in a folder of their own: the tokenizer is given; that of another text is refused. */
 START_TEST(a_file_alone)
 {
@@ -226,5 +253,5 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-WF_TEST_MAIN("from", goes_on_from_weights, a_file_alone, other_architectures, an_architecture_is_taken, translation_goes_on,
+WF_TEST_MAIN("from", goes_on_from_weights, from_any_path, a_file_alone, other_architectures, an_architecture_is_taken, translation_goes_on,
              every_allocation_may_fail)

@@ -120,6 +120,37 @@ START_TEST(tasks_of_programs)
 }
 END_TEST
 
+static wf_status latin_sample(void *ctx, wf_tape *tape, const char **text, wf_error *error)
+{
+    (void)ctx, (void)tape, (void)error;
+    *text = "caf\xe9, \xc3\xa9 and \xc3";
+    return WF_OK;
+}
+
+/* Texts that are not UTF-8 end no training. */
+START_TEST(texts_of_any_bytes)
+{
+    char *doc = manual();
+    struct study *s = study_open(0);
+    struct wf_fit_options o = study_options(s, in_folder("caf\xe9"));
+    struct wf_task task = vit_task;
+    task.sample = latin_sample;
+    o.steps = 2;
+    o.resume = true; /* a warning with the folder's name */
+    ck_ok(wf_folder_make(o.out, error));
+    ck_ok(wf_file_save(in_folder("caf\xe9/model.safetensors"), "mine", 4, error));
+    o.out = in_folder("caf\xe9");
+    ck_ok(wf_fit(&task, &o, NULL, error));
+    ck_assert_int_eq(s->count[WF_EVENT_WARNING], 2);
+    ck_assert_int_ge(check_lines(o.out, doc), 5);
+    char *lines = text_of(in_folder("caf\xe9/metrics.jsonl"));
+    ck_assert_msg(strstr(lines, "\"caf\\\\xe9, \xc3\xa9 and \\\\xc3\"") != NULL, "%s", lines);
+    wf_free(lines);
+    study_close(s);
+    wf_free(doc);
+}
+END_TEST
+
 START_TEST(models_of_the_zoo)
 {
     char *doc = manual();
@@ -149,4 +180,4 @@ START_TEST(models_of_the_zoo)
 }
 END_TEST
 
-WF_TEST_MAIN("lines", tasks_of_programs, models_of_the_zoo)
+WF_TEST_MAIN("lines", tasks_of_programs, texts_of_any_bytes, models_of_the_zoo)

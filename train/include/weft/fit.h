@@ -62,7 +62,7 @@ struct wf_fit_part {
 struct wf_metric {
     const char *name; /* "loss", "accuracy" */
     bool higher;      /* a higher value is better */
-    const char *tag;  /* its name in metrics.jsonl and TensorBoard; NULL: NAME/valid */
+    const char *tag;  /* its name in metrics.jsonl and TensorBoard, 1 to 95 bytes of UTF-8, no other number's; NULL: NAME/valid */
 };
 typedef struct wf_fit_state wf_fit_state;
 
@@ -147,7 +147,7 @@ struct wf_fit_event {
     double per_second;   /* WF_EVENT_STEP: weight per second; else 0 */
     int64_t parameters;  /* of all registries */
     double seconds;      /* since wf_fit was called */
-    const char *text;    /* may be NULL */
+    const char *text;    /* UTF-8: other bytes, as a path may have, are \xNN in it; may be NULL */
     /* What metrics.jsonl says of this event, by the names that it has there: WF_EVENT_STEP, WF_EVENT_VALID. */
     const struct wf_fit_number *number;
     int numbers;
@@ -171,8 +171,9 @@ struct wf_fit_options {
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
     uint64_t seed;                   /* of dropout; a resume must have the same */
     bool resume;                     /* resumes the run in `out`; without a run there, starts a new one with a warning */
-    /* Settings of the program, as "width=64 data=digits.bin", separated by blanks, which the state keeps. On a resume a difference in
-     * `settings` is reported with WF_EVENT_CHANGE; one in `fixed`, for what the weights and the data depend on, is refused by name. */
+    /* Settings of the program, as "width=64 data=digits.bin", separated by blanks, in UTF-8, which the state keeps. On a resume a
+     * difference in `settings` is reported with WF_EVENT_CHANGE; one in `fixed`, for what the weights and the data depend on, is refused by
+     * name. */
     const char *settings, *fixed;
     void (*event)(void *ctx, const struct wf_fit_event *event); /* may be NULL */
     /* Called before each op of an update or a validation. If it returns true, the unfinished update is dropped, the state after the last
