@@ -35,7 +35,7 @@ struct check {
     int inputs;
     struct check_input in[WF_MAX_INPUTS];
     wf_mode mode;
-    bool constant; /* the op has no backward: values only */
+    bool constant; /* the op is .constant: values only */
     bool routed;   /* operands are results of an op, whose values the engine gives up in backward, not leaves */
     double tolerance, step;
     uint64_t seed;

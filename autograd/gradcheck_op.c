@@ -56,18 +56,33 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
 {
     long index = op->cases.count > 0 && c >= op->cases.list && c < op->cases.list + op->cases.count ? (long)(c - op->cases.list) : -1;
     snprintf(s->what, sizeof s->what, "%s, case %ld%s%s", op->name, index, c->what ? " " : "", c->what ? c->what : "");
-    s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .constant = !op->backward, .error = error};
+    s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .constant = op->constant, .error = error};
     set_up(&s->k, c);
     s->applied = (struct applied){op, c->attr, s->k.inputs};
     wf_status status = check_begin(&s->k, options);
     return status == WF_OK ? check_plain_run(&s->k) : status;
 }
 
+/* A backward that was forgotten is no op without gradients: the descriptor says which it is. */
+static wf_status check_descriptor(const wf_op *op, wf_error *error)
+{
+    if (!op->backward && !op->constant)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s has no backward: give its descriptor one, or .constant = true if its result has no gradient", op->name);
+    if (op->backward && op->constant)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s has a backward, but its descriptor says .constant: leave one of them out",
+                            op->name);
+    return WF_OK;
+}
+
 wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options, wf_error *error)
 {
     struct case_check s;
-    wf_status status = begin_case(&s, op, c, options, error);
-    if (status == WF_OK && op->backward)
+    wf_status status = check_descriptor(op, error);
+    if (status != WF_OK)
+        return status;
+    status = begin_case(&s, op, c, options, error);
+    if (status == WF_OK && !op->constant)
         status = check_numeric(&s.k);
     if (status == WF_OK)
         status = check_all_situations(&s.k);
@@ -79,7 +94,7 @@ wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *option
 {
     if (op->cases.count == 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s has no cases to check: add some to its descriptor", op->name);
-    wf_status status = WF_OK;
+    wf_status status = check_descriptor(op, error);
     for (int i = 0; i < op->cases.count && status == WF_OK; i++)
         status = wf_check_case(op, &op->cases.list[i], options, error);
     return status;

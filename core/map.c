@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Maps over strided arrays (weft/compute.h). */
+#include <string.h>
+
 #include <weft/compute.h>
 
 enum {
@@ -18,7 +20,7 @@ struct map {
     wf_real scale, shift;
     bool broadcasts; /* the kernel takes steps of 0 */
     bool gathers;
-    const char *in[WF_MAP_INPUTS];
+    const void *in[WF_MAP_INPUTS];
     char *out;
     int64_t size[WF_MAP_INPUTS], out_size; /* of an element */
     int ndim;                              /* merged dimensions, the innermost first */
@@ -27,12 +29,12 @@ struct map {
     int64_t pieces; /* of the innermost dimension */
 };
 
-static void call_kernel(const struct map *m, int64_t n, const char *const in[], const int step[2], char *to)
+static void call_kernel(const struct map *m, int64_t n, const void *const in[WF_MAP_INPUTS], const int step[2], void *to)
 {
-    const wf_real *const *x = (const wf_real *const *)in;
-    wf_real *out = (wf_real *)to;
+    const wf_real *x[WF_MAP_INPUTS] = {in[0], in[1], in[2], in[3]};
+    wf_real *out = to;
     if (m->typed)
-        m->typed(m->ctx, n, (const void *const *)in, to);
+        m->typed(m->ctx, n, in, to);
     else if (m->any)
         m->any(m->ctx, n, x, out);
     else if (m->binary)
@@ -45,39 +47,39 @@ static void call_kernel(const struct map *m, int64_t n, const char *const in[], 
         wf_kernel->affine(n, m->scale, m->shift, x[0], out);
 }
 
-#define GATHER_AS(type)                                                                                                                    \
+#define GATHER_BYTES(bytes)                                                                                                                \
     for (int64_t i = 0; i < n; i++)                                                                                                        \
-        ((type *)to)[i] = ((const type *)from)[i * stride];
+        memcpy(to + i * (bytes), from + i * stride * (bytes), bytes);
 
-/* n elements at a distance, side by side. */
-static void gather(int64_t n, int64_t size, const char *from, int64_t stride, void *to)
+/* n elements of any type at a distance, side by side. */
+static void gather(int64_t n, int64_t size, const unsigned char *from, int64_t stride, unsigned char *to)
 {
     if (size == 8)
-        GATHER_AS(uint64_t)
+        GATHER_BYTES(8)
     else if (size == 4)
-        GATHER_AS(uint32_t)
+        GATHER_BYTES(4)
     else if (size == 2)
-        GATHER_AS(uint16_t)
+        GATHER_BYTES(2)
     else
-        GATHER_AS(uint8_t)
+        GATHER_BYTES(1)
 }
 
-static void call_gathering(const struct map *m, int64_t n, const char *const in[], char *out)
+static void call_gathering(const struct map *m, int64_t n, const void *const in[WF_MAP_INPUTS], char *out)
 {
-    double buffer[WF_MAP_INPUTS][GATHER]; /* no element is larger */
+    _Alignas(64) unsigned char buffer[WF_MAP_INPUTS][GATHER * 8]; /* no element is larger */
     for (int64_t done = 0; done < n; done += GATHER) {
         int64_t now = n - done < GATHER ? n - done : GATHER;
-        const char *from[WF_MAP_INPUTS];
+        const void *from[WF_MAP_INPUTS] = {NULL};
         int step[WF_MAP_INPUTS] = {1, 1, 1, 1};
         for (int k = 0; k < m->inputs; k++) {
             int64_t stride = m->stride[k][0];
-            from[k] = in[k] + done * stride * m->size[k];
+            from[k] = (const char *)in[k] + done * stride * m->size[k];
             if (stride == 0 && m->broadcasts) {
                 step[k] = 0;
             } else if (stride != 1) {
                 if (stride != 0 || done == 0)
                     gather(now, m->size[k], from[k], stride, buffer[k]);
-                from[k] = (const char *)buffer[k];
+                from[k] = buffer[k];
             }
         }
         call_kernel(m, now, from, step, out + done * m->out_size);
@@ -98,9 +100,9 @@ static void map_body(void *ctx, int64_t begin, int64_t end)
     int step[2] = {(int)m->stride[0][0], (int)m->stride[1][0]};
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t from = piece * PIECE, n = inner - from < PIECE ? inner - from : PIECE;
-        const char *in[WF_MAP_INPUTS] = {NULL};
+        const void *in[WF_MAP_INPUTS] = {NULL};
         for (int k = 0; k < m->inputs; k++)
-            in[k] = m->in[k] + (offset[k] + from * m->stride[k][0]) * m->size[k];
+            in[k] = (const char *)m->in[k] + (offset[k] + from * m->stride[k][0]) * m->size[k];
         char *out = m->out + (row * inner + from) * m->out_size;
         if (m->gathers)
             call_gathering(m, n, in, out);

@@ -9,6 +9,17 @@
 #include <weft/memory.h>
 #include <weft/nn.h>
 
+/* --- values.c ------------------------------------------------------------------------------------------------------ */
+enum { PARAMETERS_SET = 2 };
+struct parameter_values {
+    wf_tensor *parameter;
+    const wf_real *values; /* [count], row-major */
+    int64_t count;
+};
+/* Sets the values of 1 to PARAMETERS_SET parameters, all or none, as wf_parameter_set does: no pass of another thread begins in between.
+ * `call` is for messages. */
+wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error) WF_CHECKED;
+
 /* --- layers.c ------------------------------------------------------------------------------------------------------ */
 /* The first that says something, else the kind given. Either may be NULL. */
 struct wf_initializer init_or(const struct wf_initializer *first, const struct wf_initializer *second, enum wf_init_kind kind, double a);

@@ -113,9 +113,8 @@ wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *er
         wf_tape_reset(tape, WF_INFER);
     }
     if (status == WF_OK)
-        status = wf_parameter_set(m->weight, weight, out * in, error);
-    if (status == WF_OK)
-        status = wf_parameter_set(m->lora_b, zero, out * rank, error);
+        status = parameters_set("wf_linear_merge", 2,
+                                (const struct parameter_values[]){{m->weight, weight, out * in}, {m->lora_b, zero, out * rank}}, error);
     wf_free(weight);
     wf_free(zero);
     return status;

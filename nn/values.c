@@ -6,27 +6,47 @@
 
 #include "internal.h"
 
-wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error)
+static wf_status check_set(const char *call, const struct parameter_values *p, wf_error *error)
 {
-    const struct wf_parameter_info *info = wf_parameter_info(parameter);
+    const struct wf_parameter_info *info = wf_parameter_info(p->parameter);
     if (!info)
-        return wf_error_set(error, WF_ERR_ARGUMENT,
-                            "wf_parameter_set: '%s' is no parameter: give one that wf_parameter or a module declared",
-                            wf_name_of(parameter));
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: '%s' is no parameter: give one that wf_parameter or a module declared", call,
+                            wf_name_of(p->parameter));
     if (!info->value.data || !info->use)
         return wf_error_set(error, WF_ERR_STATE,
-                            "wf_parameter_set: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first",
-                            info->name);
+                            "%s: the parameter '%s' has no value yet: call wf_registry_build or wf_registry_load first", call, info->name);
     const int64_t size = wf_array_count(&info->value);
-    if (count != size || !values)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_parameter_set: the parameter '%s' has %lld elements, but %s %lld", info->name,
-                            (long long)size, values ? "count is" : "the values are NULL and count is", (long long)count);
-    wf_status status = wf_values_write_begin(info->use, "wf_parameter_set", error);
-    if (status != WF_OK)
-        return status;
-    memmove(info->value.data, values, (size_t)count * sizeof *values);
-    wf_values_write_end(info->use);
+    if (p->count != size || !p->values)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the parameter '%s' has %lld elements, but %s %lld", call, info->name,
+                            (long long)size, p->values ? "count is" : "the values are NULL and count is", (long long)p->count);
     return WF_OK;
+}
+
+wf_status parameters_set(const char *call, int count, const struct parameter_values p[], wf_error *error)
+{
+    struct wf_values_use *use[PARAMETERS_SET];
+    int uses = 0;
+    wf_status status = WF_OK;
+    for (int i = 0; i < count && status == WF_OK; i++)
+        status = check_set(call, &p[i], error);
+    for (int i = 0; i < count && status == WF_OK; i++) {
+        bool held = false;
+        use[uses] = wf_parameter_info(p[i].parameter)->use;
+        for (int j = 0; j < uses; j++)
+            held |= use[j] == use[uses];
+        if (!held && (status = wf_values_write_begin(use[uses], call, error)) == WF_OK)
+            uses++;
+    }
+    for (int i = 0; i < count && status == WF_OK; i++)
+        memmove(wf_parameter_info(p[i].parameter)->value.data, p[i].values, (size_t)p[i].count * sizeof *p[i].values);
+    while (uses > 0)
+        wf_values_write_end(use[--uses]);
+    return status;
+}
+
+wf_status wf_parameter_set(wf_tensor *parameter, const wf_real *values, int64_t count, wf_error *error)
+{
+    return parameters_set("wf_parameter_set", 1, &(struct parameter_values){parameter, values, count}, error);
 }
 
 wf_status wf_registry_freeze_matching(wf_registry *registry, const char *pattern, bool frozen, wf_error *error)

@@ -105,6 +105,7 @@ static wf_status compare(wf_call *c, wf_map_any_kernel *reals, wf_map_any_kernel
     }                                                                                                                                      \
     const wf_op wf_op_##id = {                                                                                                             \
         .name = #id,                                                                                                                       \
+        .constant = true,                                                                                                                  \
         .attr_size = sizeof(struct number),                                                                                                \
         .shape = id##_shape,                                                                                                               \
         .forward = id##_forward,                                                                                                           \
@@ -185,10 +186,11 @@ static wf_status not_forward(wf_call *c)
 #define LOGIC_CASES                                                                                                                        \
     WF_CASES({"one shape", {{3, 5}, {3, 5}}, BOOLS}, {"row", {{4, 5}, {5}}, BOOLS}, {"outer", {{4, 1}, {1, 5}}, BOOLS},                    \
              {"scalars", {{-2}, {-2}}, BOOLS}, {"empty", {{-1, 3}, {3}}, BOOLS}, {"long", {{3, 701}, {701}}, BOOLS})
-const wf_op wf_op_and = {.name = "and", .shape = logic_shape, .forward = and_forward, .cases = LOGIC_CASES};
-const wf_op wf_op_or = {.name = "or", .shape = logic_shape, .forward = or_forward, .cases = LOGIC_CASES};
+const wf_op wf_op_and = {.name = "and", .constant = true, .shape = logic_shape, .forward = and_forward, .cases = LOGIC_CASES};
+const wf_op wf_op_or = {.name = "or", .constant = true, .shape = logic_shape, .forward = or_forward, .cases = LOGIC_CASES};
 const wf_op wf_op_not = {
     .name = "not",
+    .constant = true,
     .shape = logic_shape,
     .forward = not_forward,
     .cases = WF_CASES({"matrix", {{3, 5}}, BOOLS}, {"scalar", {{-2}}, BOOLS}, {"empty", {{-1, 3}}, BOOLS}, {"long", {{1031}}, BOOLS})};
@@ -317,6 +319,7 @@ static wf_status to_real_forward(wf_call *c)
 }
 
 const wf_op wf_op_to_real = {.name = "to_real",
+                             .constant = true,
                              .shape = to_real_shape,
                              .forward = to_real_forward,
                              .cases = WF_CASES({"bools", {{3, 5}}, BOOLS}, {"ids", {{3, 5}}, IDS, {9}}, {"scalar", {{-2}}, BOOLS},

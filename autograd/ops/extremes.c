@@ -207,8 +207,12 @@ static wf_status arg_forward(wf_call *c)
                               .forward = extreme_forward,                                                                                  \
                               .backward = extreme_backward,                                                                                \
                               .cases = CASES(least)};                                                                                      \
-    const wf_op wf_op_arg##op = {                                                                                                          \
-        .name = "arg" #op, .attr_size = sizeof(struct extreme), .shape = arg_shape, .forward = arg_forward, .cases = CASES(least)};        \
+    const wf_op wf_op_arg##op = {.name = "arg" #op,                                                                                        \
+                                 .constant = true,                                                                                         \
+                                 .attr_size = sizeof(struct extreme),                                                                      \
+                                 .shape = arg_shape,                                                                                       \
+                                 .forward = arg_forward,                                                                                   \
+                                 .cases = CASES(least)};                                                                                   \
     wf_tensor *wf_##op##_dim(wf_tensor *x, int dim, bool keep, wf_tensor **ids)                                                            \
     {                                                                                                                                      \
         return values_and_ids(&wf_op_##op, &(struct extreme){dim, keep, least}, x, ids);                                                   \

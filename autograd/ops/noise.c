@@ -60,6 +60,7 @@ static wf_status noise_forward(wf_call *c)
 }
 
 const wf_op wf_op_noise = {.name = "noise",
+                           .constant = true,
                            .attr_size = sizeof(struct noise),
                            .random = true,
                            .shape = noise_shape,

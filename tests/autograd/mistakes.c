@@ -279,8 +279,9 @@ START_TEST(values_that_another_thread_reads)
 {
     wf_registry *registry = one_parameter(&reader.w, "w");
     ck_ok(wf_registry_build(registry, 1, error));
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/weft-mistakes-%d.safetensors", (int)getpid());
+    char folder[] = "/tmp/weft-mistakes-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/w.safetensors", folder);
     wf_safetensors_writer *writer = wf_safetensors_writer_new();
     wf_registry_save(registry, writer, NULL);
     ck_ok(wf_safetensors_commit(writer, path, error));
@@ -314,6 +315,7 @@ START_TEST(values_that_another_thread_reads)
     ck_ok(wf_parameter_set(reader.w, (wf_real[]){4, 4}, 2, error)); /* its tape is freed */
     wf_safetensors_close(file);
     unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
     wf_tape_free(own);
     wf_registry_free(registry);
 }

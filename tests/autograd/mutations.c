@@ -172,6 +172,27 @@ START_TEST(op_without_cases)
 }
 END_TEST
 
+/* Only .constant says that an op has no gradient. */
+START_TEST(op_without_backward)
+{
+    wf_op op = product_op();
+    wf_error error = {0};
+    fault = NONE;
+    op.backward = NULL;
+    ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(error.message, "product has no backward"), "%s", error.message);
+    wf_error_clear(&error);
+    ck_assert_int_eq(wf_check_case(&op, &product_cases[0], NULL, &error), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(error.message, "product has no backward"), "%s", error.message);
+    wf_error_clear(&error);
+    op.constant = true;
+    ck_assert_msg(wf_check_op(&op, NULL, &error) == WF_OK, "%s", error.message);
+    op.backward = product_backward;
+    ck_assert_int_eq(wf_check_op(&op, NULL, &error), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(error.message, "product has a backward, but its descriptor says .constant"), "%s", error.message);
+}
+END_TEST
+
 /* Each op of the library with one gradient negated must fail too: the cases of every op reach every input. */
 static wf_op negated;
 static int negated_input;
@@ -218,7 +239,7 @@ START_TEST(every_gradient_of_every_op_is_checked)
     for (int o = 0; o < wf_op_count(); o++) {
         original = wf_op_at(o);
         int most = 0;
-        if (!original->backward)
+        if (original->constant)
             continue;
         for (int k = 0; k < original->cases.count; k++)
             for (int i = 0; i < WF_MAX_INPUTS; i++)
@@ -267,4 +288,4 @@ END_TEST
 
 WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
              swapped_operands, one_input_without_gradient, last_element_forgotten, one_nan_before_right_numbers, op_without_cases,
-             every_gradient_of_every_op_is_checked, functions)
+             op_without_backward, every_gradient_of_every_op_is_checked, functions)

@@ -217,7 +217,7 @@ START_TEST(finds_wrong_gradients)
     for (int k = 0; k < wf_op_count(); k++) {
         changed = wf_op_at(k);
         right_backward = changed->backward;
-        if (!right_backward)
+        if (changed->constant)
             continue;
         for (wrong_input = 0; wrong_input < WF_MAX_INPUTS; wrong_input++) {
             bool real = false;

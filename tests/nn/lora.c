@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Low-rank adapters: the formula, their gradients, models of the zoo with adapters alone trained, merging. */
 #include <math.h>
+#include <pthread.h>
 
 #include <weft/weft.h>
 
@@ -195,4 +196,69 @@ START_TEST(mistakes_are_named)
 }
 END_TEST
 
-WF_TEST_MAIN("nn/lora", the_formula, gradients, models_of_the_zoo, mistakes_are_named)
+static struct {
+    pthread_barrier_t barrier;
+    wf_tensor *b;
+} reader;
+
+static void *reads_b_in_a_pass(void *ctx)
+{
+    (void)ctx;
+    wf_tape *tape = tape_new();
+    double value;
+    wf_tape_reset(tape, WF_INFER);
+    ck_assert_int_eq(wf_item(wf_sum(wf_scale(reader.b, 2)), &value), WF_OK);
+    pthread_barrier_wait(&reader.barrier); /* in a pass */
+    pthread_barrier_wait(&reader.barrier);
+    wf_tape_free(tape);
+    return NULL;
+}
+
+/* B, of another registry, cannot be set: W stays as it was, so that the merge can be repeated. */
+START_TEST(merges_both_or_neither)
+{
+    wf_registry *registry = wf_registry_new(NULL), *other = wf_registry_new(NULL);
+    struct wf_linear m, shared;
+    wf_real before[OUT * IN], w[OUT * IN], a[RANK * IN], b[OUT * RANK];
+    wf_linear_init(wf_root(registry), &m, IN, OUT, .lora = {.rank = RANK});
+    wf_linear_init(wf_root(other), &shared, IN, OUT, .lora = {.rank = RANK});
+    ck_ok(wf_registry_build(registry, 1, error));
+    ck_ok(wf_registry_build(other, 2, error));
+    m.lora_b = reader.b = shared.lora_b;
+    fill(m.lora_b, 5);
+    ck_assert_int_eq(wf_read(m.weight, before, OUT * IN), WF_OK);
+    ck_assert_int_eq(wf_read(m.lora_a, a, RANK * IN), WF_OK);
+    ck_assert_int_eq(wf_read(m.lora_b, b, OUT * RANK), WF_OK);
+    wf_tape *tape = tape_new();
+    pthread_t thread;
+    pthread_barrier_init(&reader.barrier, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, reads_b_in_a_pass, NULL), 0);
+    pthread_barrier_wait(&reader.barrier);
+    for (int again = 0; again < 2; again++) {
+        wf_error e = {0};
+        ck_assert_int_eq(wf_linear_merge(&m, tape, &e), WF_ERR_BUSY);
+        ck_assert_msg(strstr(e.message, "a tape of another thread is in a pass"), "%s", e.message);
+        ck_assert_int_eq(wf_read(m.weight, w, OUT * IN), WF_OK);
+        ck_assert_mem_eq(w, before, sizeof w);
+    }
+    pthread_barrier_wait(&reader.barrier);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_barrier_destroy(&reader.barrier);
+    for (int again = 0; again < 2; again++) { /* merged once, however often */
+        ck_ok(wf_linear_merge(&m, tape, error));
+        ck_assert_int_eq(wf_read(m.weight, w, OUT * IN), WF_OK);
+        for (int o = 0; o < OUT; o++)
+            for (int i = 0; i < IN; i++) {
+                double sum = (double)before[o * IN + i];
+                for (int r = 0; r < RANK; r++)
+                    sum += (double)b[o * RANK + r] * (double)a[r * IN + i];
+                ck_assert(fabs(sum - (double)w[o * IN + i]) < 1e-5);
+            }
+    }
+    wf_tape_free(tape);
+    wf_registry_free(other);
+    wf_registry_free(registry);
+}
+END_TEST
+
+WF_TEST_MAIN("nn/lora", the_formula, merges_both_or_neither, gradients, models_of_the_zoo, mistakes_are_named)

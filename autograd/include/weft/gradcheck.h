@@ -13,7 +13,8 @@
  *   - the value of each input, and of the result, that backward does not read by the descriptor replaced after the forward,
  *     and operands whose values the engine gives up in backward: the same gradients;
  *   - inputs used twice, and another consumer that shares the gradient of the result;
- *   - values without recording.                                                                                          */
+ *   - values without recording.
+ * An op whose result has no gradient says so by .constant in its descriptor; its values alone are checked. */
 #ifndef WEFT_GRADCHECK_H
 #define WEFT_GRADCHECK_H
 
@@ -27,7 +28,8 @@ struct wf_gradcheck_options {
     uint64_t seed;
 };
 
-/* Every case of op. An op without cases fails. The message names op, case, input and the numbers. */
+/* Every case of op. An op without cases fails, and one with neither backward nor .constant, or with both. The message names op, case, input
+ * and the numbers. */
 WF_API wf_status wf_check_op(const wf_op *op, const struct wf_gradcheck_options *options, wf_error *error) WF_CHECKED;
 /* One case; the rest as above. */
 WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const struct wf_gradcheck_options *options,

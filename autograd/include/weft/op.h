@@ -82,8 +82,9 @@ struct wf_op {
                        strides. Elements may be repeated (stride 0, windows): dout is contiguous, and backward adds it up */
     wf_status (*shape)(wf_call *c);
     wf_status (*forward)(wf_call *c);
-    wf_status (*backward)(wf_call *c); /* NULL: no gradients (all outputs are constants) */
+    wf_status (*backward)(wf_call *c); /* NULL, with .constant: no gradients (all outputs are constants) */
     struct wf_cases cases;
+    bool constant; /* its result has no gradient: comparisons, argmax; it has no backward, and wf_check_op checks its values only */
 };
 
 /* Applies an op: resolves parameters, checks tapes and staleness, runs shape and forward, records. attr: op->attr_size bytes, which are

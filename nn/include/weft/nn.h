@@ -45,7 +45,8 @@ WF_API wf_tensor *wf_linear_forward(const struct wf_linear *m, wf_tensor *x);
  * range. */
 WF_API wf_status wf_registry_lora_with(wf_registry *registry, const char *pattern, const struct wf_lora *lora, wf_error *error) WF_CHECKED;
 /* Adds the adapters to the weight, W += alpha / rank * B A, and sets B to 0, so that the map computes the same with adapters that have
- * begun anew; as wf_parameter_set does. The tape is reset. A map without adapters stays as it is. */
+ * begun anew; as wf_parameter_set does, and both or neither: after an error, repeat the call. The tape is reset. A map without adapters
+ * stays as it is. */
 WF_API wf_status wf_linear_merge(const struct wf_linear *m, wf_tape *tape, wf_error *error) WF_CHECKED;
 
 /* --- embedding: ids [...] -> [..., d]; weight [count, d] ----------------------------------------------------------- */
