@@ -46,8 +46,8 @@ enum { FILES = sizeof files / sizeof *files };
 /* A copy of the golden folder. */
 static void copy_folder(void)
 {
-    static int number;
-    snprintf(folder, sizeof folder, "/tmp/weft-hf-%d-%d", (int)getpid(), number++);
+    strcpy(folder, "/tmp/weft-hf-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_ok(wf_folder_make(at("1_Pooling"), error));
     for (int i = 0; i < FILES; i++) {
         wf_error problem = {0};

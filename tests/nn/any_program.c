@@ -168,7 +168,10 @@ static void save_and_load(struct model *m, struct model *into)
 {
     char path[64];
     wf_error e = {0};
-    snprintf(path, sizeof path, "/tmp/weft-any-%ld.safetensors", (long)getpid());
+    strcpy(path, "/tmp/weft-any-XXXXXX.safetensors");
+    int made = mkstemps(path, 12);
+    ck_assert_int_ge(made, 0);
+    close(made);
     const char *prefix[] = {"", "m.", NULL, "a.b."};
     wf_safetensors_writer *writer = wf_safetensors_writer_new();
     wf_registry_save(m->registry, writer, prefix[below(4)]);

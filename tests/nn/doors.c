@@ -86,8 +86,9 @@ END_TEST
 /* A model that was never built is not written as an empty file. */
 START_TEST(saved_before_it_is_built)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/weft-doors-%d.safetensors", (int)getpid());
+    char folder[] = "/tmp/weft-doors-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/w.safetensors", folder);
     wf_registry *r = new_registry();
     wf_parameter(wf_root(r), "w", WF_SHAPE(2));
     wf_safetensors_writer *w = wf_safetensors_writer_new();
@@ -96,6 +97,7 @@ START_TEST(saved_before_it_is_built)
     ck_assert_int_eq(wf_safetensors_commit(w, path, &e), WF_ERR_ARGUMENT);
     has(&e, WF_ERR_ARGUMENT, "w");
     ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
     wf_registry_free(r);
 }
 END_TEST
@@ -106,7 +108,10 @@ START_TEST(rules_without_sources)
     wf_error e = {0};
     wf_real v[2] = {1, 2};
     const wf_array a = wf_array_contiguous(v, WF_REAL, WF_SHAPE(2));
-    snprintf(path, sizeof path, "/tmp/weft-doors-%d.safetensors", (int)getpid());
+    strcpy(path, "/tmp/weft-doors-XXXXXX.safetensors");
+    int made = mkstemps(path, 12);
+    ck_assert_int_ge(made, 0);
+    close(made);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
     wf_safetensors_put(w, "w", &a);
     ck_ok(wf_safetensors_commit(w, path, error));

@@ -40,7 +40,10 @@ static wf_status load_by(wf_registry *r, const struct wf_load_options *by, const
 {
     float data[16][32];
     wf_safetensors_writer *w = wf_safetensors_writer_new();
-    snprintf(path, sizeof path, "/tmp/weft-load-%d.safetensors", (int)getpid());
+    strcpy(path, "/tmp/weft-load-XXXXXX.safetensors");
+    int made = mkstemps(path, 12);
+    ck_assert_int_ge(made, 0);
+    close(made);
     for (int i = 0; i < count; i++) {
         const struct tensor *t = &tensor[i];
         for (int j = 0; j < 32; j++)

@@ -72,7 +72,10 @@ START_TEST(loaded_by_rules)
         wf_safetensors_put(w, other[i], &a);
         rule[MANY - 1 - i] = (struct wf_load_rule){name[i], {other[i]}};
     }
-    snprintf(path, sizeof path, "/tmp/weft-many-%d.safetensors", (int)getpid());
+    strcpy(path, "/tmp/weft-many-XXXXXX.safetensors");
+    int made = mkstemps(path, 12);
+    ck_assert_int_ge(made, 0);
+    close(made);
     ck_ok(wf_safetensors_commit(w, path, error));
     wf_safetensors *file = wf_safetensors_open(path, &e);
     ck_assert_msg(file != NULL, "%s", e.message);
