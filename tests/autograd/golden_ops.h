@@ -76,7 +76,7 @@ static inline void golden_run(const wf_safetensors *file, const struct golden_ca
     wf_tape *tape = tape_in(WF_GRADIENTS);
     wf_tensor *leaf[4], *operand[4];
     const struct wf_safetensors_entry *entry;
-    char key[96], part[8];
+    char key[96], part[16];
     int n = 0;
     for (; snprintf(part, sizeof part, "%d", n), (entry = golden_find(file, g->name, part, key)) != NULL; n++) {
         leaf[n] = operand[n] = golden_operand(tape, file, entry);
