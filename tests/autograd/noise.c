@@ -91,7 +91,10 @@ static wf_tensor *noisy(void *ctx, wf_tensor *x)
 static void pass(wf_tape *t, bool checkpoint, int first, int rows, wf_real *y, wf_real *g)
 {
     wf_tape_reset(t, WF_TRAIN, .seed = 3, .step = 7, .first_row = (uint64_t)first, .exact = true);
-    wf_tensor *x = wf_slice(normal(t, 1, WF_SHAPE(ROWS, D)), 0, first, rows), *leaf = wf_input(t, value_of(x), WF_SHAPE(rows, D), true);
+    wf_tensor *x = wf_slice(normal(t, 1, WF_SHAPE(ROWS, D)), 0, first, rows);
+    wf_real *value = value_of(x);
+    wf_tensor *leaf = wf_input(t, value, WF_SHAPE(rows, D), true);
+    free(value);
     wf_shape shape = wf_shape_of(x);
     wf_tensor *h = wf_add(leaf, wf_uniform(t, &shape, -0.1, 0.1));
     h = checkpoint ? wf_checkpoint(noisy, t, h) : noisy(t, h);

@@ -229,12 +229,12 @@ START_TEST(wrong_descriptors_are_refused)
     refused(f, "family bigram has no function hidden");
     static const struct wf_preset taken[] = {{"nanogpt-char", "", ""}}, twice[] = {{"a", "", ""}, {"a", "", ""}},
                                   wrong[] = {{"a", "", "with=8"}}, nameless[] = {{NULL, "", ""}};
-    f = bigram, f.presets = (struct wf_presets){taken, 1};
+    f = bigram, f.name = "bigrams", f.presets = (struct wf_presets){taken, 1};
     refused(f, "another preset is named nanogpt-char");
     f.presets = (struct wf_presets){twice, 2};
     refused(f, "two presets are named a");
     f.presets = (struct wf_presets){wrong, 1};
-    refused(f, "family bigram: preset a: unknown");
+    refused(f, "family bigrams: preset a: unknown");
     f.presets = (struct wf_presets){nameless, 1};
     refused(f, "preset 0 lacks a name");
 }
