@@ -116,9 +116,14 @@ static void forget(struct mean *m)
 /* *gone: a checkpoint that was listed is no longer there, since the run is being trained. */
 static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *gone, wf_error *error)
 {
+    enum { LOOKS = 4 };
     *gone = false;
-    if (wf_checkpoint_steps(folder, &m->steps, &m->count, error))
-        return error->code;
+    /* A folder that is listed while the run makes one checkpoint and drops another can lack both. */
+    for (int look = 0; look < LOOKS && (look == 0 || m->count < last); look++) {
+        wf_free(m->steps);
+        if (wf_checkpoint_steps(folder, &m->steps, &m->count, error))
+            return error->code;
+    }
     if (m->count < last)
         return too_few(folder, m->count, last, error);
     for (int64_t i = m->count - last; i < m->count && !error->code; i++) {
