@@ -21,6 +21,11 @@ bool check_is_real(const struct check_input *in)
     return in->fill == WF_FILL_NORMAL || in->fill == WF_FILL_POSITIVE || in->fill == WF_FILL_APART || in->fill == WF_FILL_UNIT;
 }
 
+bool check_has_gradient(const struct check_input *in)
+{
+    return check_is_real(in) && !in->constant;
+}
+
 static void fill_input(struct check_input *in, uint64_t seed, int index)
 {
     wf_rng rng = wf_rng_new(seed, 1000 + (uint64_t)index);
@@ -152,7 +157,7 @@ wf_status check_operands(struct check *k, wf_mode mode, unsigned need, enum layo
         wf_array view = operand_view(in, layout, wf_array_contiguous(data, WF_REAL, &shape)),
                  value = wf_array_contiguous(in->value, WF_REAL, &in->shape);
         wf_array_copy(&view, &value);
-        leaf[i] = wf_input(k->tape, data, &shape, need >> i & 1);
+        leaf[i] = wf_input(k->tape, data, &shape, (need >> i & 1) && !in->constant);
         operand[i] = k->routed ? wf_scale(leaf[i], 1) : leaf[i];
         if (wf_view(operand[i], &view) != WF_OK)
             return wf_tape_status(k->tape, k->error);
@@ -211,7 +216,7 @@ wf_status check_plain_run(struct check *k)
         return WF_OK;
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         wf_array grad, to = wf_array_contiguous(k->in[i].grad, WF_REAL, &k->in[i].shape);
-        if (!check_is_real(&k->in[i]))
+        if (!check_has_gradient(&k->in[i]))
             continue;
         status = check_leaf_grad(k, i, LAYOUT_CONTIGUOUS, leaf[i], &grad);
         if (status == WF_OK)
@@ -292,7 +297,7 @@ wf_status check_numeric(struct check *k)
     wf_status status = WF_OK;
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         struct check_input *in = &k->in[i];
-        if (!check_is_real(in) || in->count == 0)
+        if (!check_has_gradient(in) || in->count == 0)
             continue;
         wf_real *origin = in->value;
         in->value = check_memory(k, in->count);

@@ -25,6 +25,7 @@ struct check_input {
         bool *bools;
     };
     wf_real *grad; /* analytic, contiguous */
+    bool constant; /* real, without a gradient */
     int64_t count;
 };
 
@@ -49,6 +50,7 @@ struct check {
 };
 
 bool check_is_real(const struct check_input *in);
+bool check_has_gradient(const struct check_input *in);
 /* The inputs stand in k; check_end follows in any case. */
 wf_status check_begin(struct check *k, const struct wf_gradcheck_options *options);
 void check_end(struct check *k);

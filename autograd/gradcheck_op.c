@@ -34,7 +34,7 @@ static void set_up(struct check *k, const struct wf_case *c)
     k->mode = c->train ? WF_TRAIN : WF_GRADIENTS;
     for (k->inputs = 0; k->inputs < (c->inputs ? c->inputs : WF_MAX_INPUTS); k->inputs++) {
         struct check_input *in = &k->in[k->inputs];
-        *in = (struct check_input){.fill = c->fill[k->inputs], .limit = c->limit[k->inputs]};
+        *in = (struct check_input){.fill = c->fill[k->inputs], .limit = c->limit[k->inputs], .constant = c->constant[k->inputs]};
         if (!case_shape(c->in[k->inputs], &in->shape))
             in->fill = WF_FILL_ABSENT;
         if (c->inputs == 0 && in->fill == WF_FILL_ABSENT)
@@ -59,6 +59,13 @@ static wf_status begin_case(struct case_check *s, const wf_op *op, const struct 
     s->k = (struct check){.fn = apply_op, .ctx = &s->applied, .what = s->what, .constant = op->constant, .error = error};
     set_up(&s->k, c);
     s->applied = (struct applied){op, c->attr, s->k.inputs};
+    bool constants = false, any = false;
+    for (int i = 0; i < s->k.inputs; i++) {
+        constants |= s->k.in[i].constant;
+        any |= check_has_gradient(&s->k.in[i]);
+    }
+    if (constants && !any && !op->constant)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s: all real inputs are .constant, so there is no gradient to check", s->what);
     wf_status status = check_begin(&s->k, options);
     return status == WF_OK ? check_plain_run(&s->k) : status;
 }
@@ -107,7 +114,7 @@ wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out
     wf_status status = begin_case(&s, op, c, NULL, error);
     int64_t n = k->results;
     for (int i = 0; i < k->inputs; i++)
-        n += check_is_real(&k->in[i]) && !k->constant ? k->in[i].count : 0;
+        n += check_has_gradient(&k->in[i]) && !k->constant ? k->in[i].count : 0;
     *count = 0;
     *out = status == WF_OK ? wf_alloc_zero((size_t)n + 1, sizeof **out) : NULL;
     if (status == WF_OK && !*out)
@@ -116,7 +123,7 @@ wf_status wf_case_numbers(const wf_op *op, const struct wf_case *c, double **out
         for (int64_t j = 0; j < k->results; j++)
             (*out)[(*count)++] = k->result[j];
         for (int i = 0; i < k->inputs; i++)
-            for (int64_t j = 0; check_is_real(&k->in[i]) && !k->constant && j < k->in[i].count; j++)
+            for (int64_t j = 0; check_has_gradient(&k->in[i]) && !k->constant && j < k->in[i].count; j++)
                 (*out)[(*count)++] = k->in[i].grad[j];
     }
     check_end(&s.k);

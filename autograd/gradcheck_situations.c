@@ -56,7 +56,7 @@ static wf_status compare_gradients(struct check *k, const char *situation, unsig
     wf_status status = WF_OK;
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
         wf_array grad;
-        if (!(need >> i & 1) || !check_is_real(&k->in[i]))
+        if (!(need >> i & 1) || !check_has_gradient(&k->in[i]))
             continue;
         status = check_leaf_grad(k, i, layout, leaf[i], &grad);
         if (status == WF_OK)
@@ -79,7 +79,7 @@ static wf_status compare_run(struct check *k, const char *situation, unsigned ne
     status = same(k, situation, "result", 0, &view, k->result);
     bool any = false;
     for (int i = 0; i < k->inputs; i++)
-        any |= (need >> i & 1) && check_is_real(&k->in[i]) && !k->constant;
+        any |= (need >> i & 1) && check_has_gradient(&k->in[i]) && !k->constant;
     if (status != WF_OK || !any)
         return status;
     if (wf_backward(check_weighted_sum(k, y)) != WF_OK)
@@ -154,7 +154,7 @@ static wf_status with_neighbours(struct check *k, bool before)
     for (int pass = 0; pass < 2; pass++) {
         if ((pass == 0) == before) {
             for (int i = 0; i < k->inputs; i++)
-                if (check_is_real(&k->in[i])) {
+                if (check_has_gradient(&k->in[i])) {
                     wf_tensor *part = wf_sum(wf_scale(leaf[i], 3));
                     other = other ? wf_add(other, part) : part;
                 }
@@ -178,7 +178,7 @@ static wf_status with_neighbours(struct check *k, bool before)
         return check_status(k, situation);
     status = same(k, situation, "gradient of the neighbour of result", 0, &grad, k->weight);
     for (int i = 0; i < k->inputs && status == WF_OK; i++) {
-        if (!check_is_real(&k->in[i]))
+        if (!check_has_gradient(&k->in[i]))
             continue;
         wf_real *expected = check_memory(k, k->in[i].count);
         if (!expected)
@@ -252,7 +252,7 @@ static wf_status expanded_operand(struct check *k, int i)
         status = check_backward(k, situation, operand);
     for (int j = 0; j < k->inputs && status == WF_OK; j++) {
         int64_t count = k->in[j].count, row = j == i ? count / k->in[j].shape.dim[0] : count;
-        if (!check_is_real(&k->in[j]))
+        if (!check_has_gradient(&k->in[j]))
             continue;
         if (!(expected[j] = check_memory(k, row)))
             return WF_ERR_MEMORY;
@@ -293,13 +293,13 @@ static wf_status with_other_values(struct check *k, int i)
         for (int64_t n = 0; in->value && n < in->count; n++)
             in->value[n] = value[n % inner];
         status = in->value ? broadcast_operand(k, i) : WF_ERR_MEMORY;
-        if (status == WF_OK && !k->constant)
+        if (status == WF_OK && !k->constant && !in->constant)
             status = expanded_operand(k, i);
         in->value = value;
     }
-    for (int j = i + 1; j < k->inputs && status == WF_OK && !k->constant; j++) {
+    for (int j = i + 1; j < k->inputs && status == WF_OK && !k->constant && !in->constant; j++) {
         struct check_input *other = &k->in[j];
-        if (!check_is_real(other) || !wf_shape_equal(&in->shape, &other->shape))
+        if (!check_has_gradient(other) || !wf_shape_equal(&in->shape, &other->shape))
             continue;
         wf_real *own = other->value;
         other->value = value;
@@ -309,12 +309,31 @@ static wf_status with_other_values(struct check *k, int i)
     return status;
 }
 
+/* Input i, which the case names as constant, asks for a gradient: the op refuses it, or gives one. */
+static wf_status refused_or_given(struct check *k, int i)
+{
+    wf_tensor *leaf[WF_MAX_INPUTS], *operand[WF_MAX_INPUTS];
+    wf_array grad;
+    k->in[i].constant = false;
+    wf_status status = check_operands(k, k->mode, 1u << i, LAYOUT_CONTIGUOUS, leaf, operand);
+    k->in[i].constant = true;
+    if (status != WF_OK)
+        return status;
+    wf_tensor *y = k->fn(k->ctx, k->tape, operand);
+    if (wf_is_poison(y) || (wf_backward(check_weighted_sum(k, y)) == WF_OK && wf_grad(leaf[i], &grad) == WF_OK))
+        return WF_OK;
+    return wf_error_set(k->error, WF_ERR_NUMERIC,
+                        "%s: input %d is .constant, but the op takes one that needs a gradient and gives it none: fail in .shape if "
+                        "c->need[%d]",
+                        k->what, i, i);
+}
+
 wf_status check_all_situations(struct check *k)
 {
     wf_status status;
     unsigned real = 0;
     for (int i = 0; i < k->inputs && !k->constant; i++)
-        real |= (unsigned)check_is_real(&k->in[i]) << i;
+        real |= (unsigned)check_has_gradient(&k->in[i]) << i;
     if ((status = only_declared_values(k, real)) != WF_OK)
         return status;
     static const struct {
@@ -349,5 +368,8 @@ wf_status check_all_situations(struct check *k)
     for (int i = 0; i < k->inputs && status == WF_OK; i++)
         if (check_is_real(&k->in[i]))
             status = with_other_values(k, i);
+    for (int i = 0; i < k->inputs && status == WF_OK && !k->constant; i++)
+        if (check_is_real(&k->in[i]) && k->in[i].constant)
+            status = refused_or_given(k, i);
     return status;
 }

@@ -356,6 +356,8 @@ static wf_status rope_backward(wf_call *c)
 /* clang-format off */
 #define A(...) .attr = &(const struct rope_attr){__VA_ARGS__}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
+#define FREQUENCY .inputs = 3, .fill = {0, WF_FILL_ABSENT, WF_FILL_POSITIVE}, .constant = {[FREQUENCIES] = true}
+#define FREQUENCY_OF_POSITIONS .fill = {0, WF_FILL_IDS, WF_FILL_POSITIVE}, .limit = {0, 30}, .constant = {[FREQUENCIES] = true}
 #define IDS .fill = {0, WF_FILL_IDS}, .limit = {0, 3000}
 const wf_op wf_op_rope = {
     .name = "rope", .attr_size = sizeof(struct rope_attr), .reads = WF_READS_NOTHING,
@@ -374,6 +376,8 @@ const wf_op wf_op_rope = {
         {"llama 3", {{1, 5, 32}}, A(1, {.base = 500000, .scaling = WF_ROPE_LLAMA3, .factor = 8, .low_frequency = 1, .high_frequency = 4,
                                         .original_context = 8192}, .start = 1000)},
         {"given frequencies", {{2, 5, 8}}, A(2, {.frequencies = (const double[]){1, -0.3}})},
+        {"frequencies as an operand", {{2, 5, 8}, {0}, {2}}, FREQUENCY, A(2, .start = 9)},
+        {"frequencies as an operand, a part of the head", {{7, 10}, {7}, {3}}, FREQUENCY_OF_POSITIONS, A(1, {.width = 6})},
         {"far away", {{1, 3, 8}}, A(1, .start = 100000)},
         {"starts", {{3, 4, 8}}, A(2, .starts = I32(5, 0, 130))},
         {"one sequence of rows", {{9, 8}}, A(2, .start = 60)},

@@ -193,6 +193,58 @@ START_TEST(op_without_backward)
 }
 END_TEST
 
+/* y = x * w with a backward for x alone; w is a constant, which the shape rule refuses or, wrongly, forgets to refuse. */
+static bool forgets, gives;
+
+static wf_status weighted_shape(wf_call *c)
+{
+    if (c->need[1] && !forgets && !gives)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "there is no gradient for w");
+    return like_first(c);
+}
+
+static wf_status weighted_backward(wf_call *c)
+{
+    const bool w = c->need[1];
+    c->need[1] = w && gives;
+    wf_status status = product_backward(c);
+    c->need[1] = w;
+    return status;
+}
+
+START_TEST(constant_operand)
+{
+    static const struct wf_case right = {"weights", .in = {{2, 3, 4}, {2, 3, 4}}, .constant = {false, true}},
+                                row = {"a row", .in = {{5, 7}, {7}}, .constant = {false, true}},
+                                none = {"none", .in = {{2, 3}, {2, 3}}, .constant = {true, true}},
+                                real = {"asks for both", .in = {{2, 3}, {2, 3}}};
+    wf_op op = product_op();
+    wf_error error = {0};
+    op.name = "weighted";
+    op.shape = weighted_shape;
+    op.backward = weighted_backward;
+    fault = NONE;
+    ck_assert_msg(wf_check_case(&op, &right, NULL, &error) == WF_OK, "%s", error.message);
+    ck_assert_msg(wf_check_case(&op, &row, NULL, &error) == WF_OK, "%s", error.message);
+    ck_assert_int_ne(wf_check_case(&op, &real, NULL, &error), WF_OK);
+    ck_assert_msg(strstr(error.message, "there is no gradient for w"), "%s", error.message);
+    gives = true; /* a right gradient that the case does not ask for */
+    error = (wf_error){0};
+    ck_assert_msg(wf_check_case(&op, &right, NULL, &error) == WF_OK, "%s", error.message);
+    gives = false, forgets = true;
+    ck_assert_int_eq(wf_check_case(&op, &right, NULL, &error), WF_ERR_NUMERIC);
+    ck_assert_msg(strstr(error.message, "weighted, case -1 weights: input 1 is .constant, but the op takes one"), "%s", error.message);
+    forgets = false, error = (wf_error){0};
+    ck_assert_int_eq(wf_check_case(&op, &none, NULL, &error), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(error.message, "all real inputs are .constant"), "%s", error.message);
+    static const enum fault faults[] = {SIGN, FACTOR, LAST_ELEMENT, FORGETS_ACCUMULATE, IN_PLACE, NAN_IN_VIEWS};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) { /* the other operand is checked as ever */
+        fault = faults[i];
+        ck_assert_int_ne(wf_check_case(&op, &right, NULL, &error), WF_OK);
+    }
+}
+END_TEST
+
 /* Each op of the library with one gradient negated must fail too: the cases of every op reach every input. */
 static wf_op negated;
 static int negated_input;
@@ -243,12 +295,14 @@ START_TEST(every_gradient_of_every_op_is_checked)
             continue;
         for (int k = 0; k < original->cases.count; k++)
             for (int i = 0; i < WF_MAX_INPUTS; i++)
-                if (original->cases.list[k].in[i][0] != 0 && original->cases.list[k].fill[i] < WF_FILL_IDS && i + 1 > most)
+                if (original->cases.list[k].in[i][0] != 0 && original->cases.list[k].fill[i] < WF_FILL_IDS &&
+                    !original->cases.list[k].constant[i] && i + 1 > most)
                     most = i + 1;
         for (negated_input = 0; negated_input < most; negated_input++) {
             bool real = false;
             for (int k = 0; k < original->cases.count; k++)
-                real |= original->cases.list[k].in[negated_input][0] != 0 && original->cases.list[k].fill[negated_input] < WF_FILL_IDS;
+                real |= original->cases.list[k].in[negated_input][0] != 0 && original->cases.list[k].fill[negated_input] < WF_FILL_IDS &&
+                        !original->cases.list[k].constant[negated_input];
             if (!real)
                 continue;
             negated = *original;
@@ -288,4 +342,4 @@ END_TEST
 
 WF_TEST_MAIN("mutations", right_passes, wrong_sign, wrong_factor, missing_broadcast_sum, writes_into_shared_gradient, forgets_to_accumulate,
              swapped_operands, one_input_without_gradient, last_element_forgotten, one_nan_before_right_numbers, op_without_cases,
-             op_without_backward, every_gradient_of_every_op_is_checked, functions)
+             op_without_backward, constant_operand, every_gradient_of_every_op_is_checked, functions)

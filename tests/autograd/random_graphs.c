@@ -223,7 +223,8 @@ START_TEST(finds_wrong_gradients)
             bool real = false;
             for (int n = 0; n < changed->cases.count; n++) {
                 const enum wf_fill fill = changed->cases.list[n].fill[wrong_input];
-                real |= changed->cases.list[n].in[wrong_input][0] != 0 && (fill < WF_FILL_IDS || fill == WF_FILL_UNIT);
+                real |= changed->cases.list[n].in[wrong_input][0] != 0 && (fill < WF_FILL_IDS || fill == WF_FILL_UNIT) &&
+                        !changed->cases.list[n].constant[wrong_input];
             }
             if (!real)
                 continue;

@@ -14,7 +14,8 @@
  *     and operands whose values the engine gives up in backward: the same gradients;
  *   - inputs used twice, and another consumer that shares the gradient of the result;
  *   - values without recording.
- * An op whose result has no gradient says so by .constant in its descriptor; its values alone are checked. */
+ * An op whose result has no gradient says so by .constant in its descriptor; its values alone are checked. A case names real inputs that
+ * have no gradient in .constant; an op that takes one which needs a gradient, and gives it none, fails. */
 #ifndef WEFT_GRADCHECK_H
 #define WEFT_GRADCHECK_H
 
@@ -36,7 +37,8 @@ WF_API wf_status wf_check_case(const wf_op *op, const struct wf_case *c, const s
                                wf_error *error) WF_CHECKED;
 
 /* A function of tensors: fn(ctx, tape, in) with in[0 .. inputs-1] of the given shapes, N(0,1) or as fill says (fill may be
- * NULL), -> any real tensor. Parameters that fn uses are constants here. Central differences only; inner values that no
+ * NULL), -> any real tensor. Parameters that fn uses, and what it makes by wf_input,
+ * are constants here. Central differences only; inner values that no
  * backward reads are NaN from wf_backward on. */
 typedef wf_tensor *(*wf_function)(void *ctx, wf_tape *tape, wf_tensor *const in[]);
 WF_API wf_status wf_check_function(wf_function fn, void *ctx, int inputs, const wf_shape *shapes, const enum wf_fill *fill,

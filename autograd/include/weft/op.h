@@ -55,8 +55,10 @@ struct wf_case {
     int32_t limit[WF_MAX_INPUTS]; /* of WF_FILL_IDS */
     int inputs;                   /* 0: up to the first without dims */
     const void *attr;
-    double bound; /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
-    bool train;   /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
+    double bound;                 /* float against double: maximum error relative to the norm of the result; 0 means 1e-5 */
+    bool train;                   /* run in WF_TRAIN (dropout on; the same masks at each evaluation) */
+    bool constant[WF_MAX_INPUTS]; /* a real input without a gradient, such as frequencies or weights of classes: none is asked for, nor
+                                     checked. The op must refuse one that needs a gradient (c->need[i] in .shape). */
 };
 struct wf_cases {
     const struct wf_case *list;
