@@ -116,16 +116,6 @@ static void forget(struct mean *m)
 /* *gone: a checkpoint that was listed is no longer there, since the run is being trained. */
 static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *gone, wf_error *error)
 {
-    enum { LOOKS = 4 };
-    *gone = false;
-    /* A folder that is listed while the run makes one checkpoint and drops another can lack both. */
-    for (int look = 0; look < LOOKS && (look == 0 || m->count < last); look++) {
-        wf_free(m->steps);
-        if (wf_checkpoint_steps(folder, &m->steps, &m->count, error))
-            return error->code;
-    }
-    if (m->count < last)
-        return too_few(folder, m->count, last, error);
     for (int64_t i = m->count - last; i < m->count && !error->code; i++) {
         char name[WF_CHECKPOINT_NAME], *path = wf_run_path(folder, wf_checkpoint_name(m->steps[i], name), error);
         if (!path)
@@ -144,21 +134,33 @@ static wf_status sum_up(const char *folder, int64_t last, struct mean *m, bool *
     return error->code;
 }
 
+/* Lists and adds. Beside a training a folder that is listed while one checkpoint is made and another dropped can lack both, and one that is
+ * listed can be gone when it is read: then it looks again. */
+static wf_status take_sum(const char *folder, int64_t last, struct mean *m, wf_error *error)
+{
+    enum { LOOKS = 4, TRIES = 50 };
+    for (int looks = 0, tries = 0;;) {
+        bool gone = false;
+        forget(m);
+        wf_error_clear(error);
+        if (wf_checkpoint_steps(folder, &m->steps, &m->count, error))
+            return error->code;
+        if (m->count < last) {
+            if (++looks == LOOKS)
+                return too_few(folder, m->count, last, error);
+        } else if (sum_up(folder, last, m, &gone, error) == WF_OK || !gone || ++tries == TRIES) {
+            return error->code;
+        }
+    }
+}
+
 static wf_status average(const char *folder, int64_t last, const char *out, int64_t *step, struct mean *m, wf_error *error)
 {
-    enum { TRIES = 50 };
     if (last < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "an average of %" PRId64 " checkpoints: give at least 1", last);
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
-    if (check_out(folder, out, error))
-        return error->code;
-    bool gone;
-    for (int tries = 0; sum_up(folder, last, m, &gone, error) != WF_OK && gone && tries < TRIES; tries++) {
-        forget(m);
-        wf_error_clear(error);
-    }
-    if (error->code)
+    if (check_out(folder, out, error) || take_sum(folder, last, m, error))
         return error->code;
     wf_real *value = wf_registry_values(wf_model_registry(m->run.model));
     for (int64_t i = 0, n = wf_registry_slab(wf_model_registry(m->run.model)); i < n; i++)
