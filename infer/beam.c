@@ -183,18 +183,14 @@ static wf_status begin(struct search *s, int64_t count, wf_error *error)
     return wf_cache_select(&s->cache, s->from, count, error);
 }
 
-/* The logits of the rows' next tokens, [rows,types]; `step` counts from 1. */
-static wf_tensor *next_logits(struct search *s, int64_t rows, int32_t step, int64_t count)
+/* The logits of the rows' next tokens; `step` counts from 1. */
+static wf_status next_logits(struct search *s, int64_t rows, int32_t step, int64_t count, wf_array *out, wf_error *error)
 {
     wf_tensor *ids = s->next && step == 1 ? wf_ids(s->tape, s->prompt, 1, s->prompt_length) : wf_ids(s->tape, s->id, rows, 1);
     wf_tensor *logits = s->next ? s->next->next(s->next->ctx, ids, &s->cache)
                                 : wf_model_decode(s->model, ids, &s->cache, s->kv, s->row_offsets, s->source_offsets, count);
-    wf_shape shape = logits ? wf_shape_of(logits) : (wf_shape){0}, wanted = {2, {rows, s->types}};
-    char text[96];
-    if (logits && (wf_is_poison(logits) || wf_shape_equal(&shape, &wanted)))
-        return wf_contiguous(logits);
-    return wf_tape_fail(s->tape, WF_ERR_SHAPE, "next returned logits %s, not [%lld,%lld]",
-                        logits ? wf_shape_text(&shape, text, sizeof text) : "NULL", (long long)rows, (long long)s->types);
+    return take_logits(s->next ? "next" : wf_model_config(s->model)->model, s->tape, logits, rows, s->types, s->next ? &s->cache : NULL,
+                       s->prompt_length + step - 1, out, error);
 }
 
 wf_status search_batch(struct search *s, int64_t count, wf_error *error)
@@ -212,11 +208,8 @@ wf_status search_batch(struct search *s, int64_t count, wf_error *error)
     int64_t rows = count;
     for (int32_t length = 1; rows > 0; length++) {
         wf_array logits; /* [rows,types] */
-        if (wf_view(next_logits(s, rows, length, count), &logits) != WF_OK)
-            return wf_tape_status(tape, error);
-        if (s->next && s->cache.length[0] != s->prompt_length + length - 1)
-            return wf_error_set(error, WF_ERR_STATE, "next did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance",
-                                s->cache.length[0], (long long)s->prompt_length + length - 1);
+        if ((status = next_logits(s, rows, length, count, &logits, error)) != WF_OK)
+            return status;
         if (top_continuations(logits.data, rows, s->types, s->total, s->most, s->candidate) >= 0)
             return wf_error_set(error, WF_ERR_NUMERIC,
                                 "the model's logits are not finite: the weights are damaged, or the training diverged");

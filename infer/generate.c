@@ -13,7 +13,6 @@
 struct window {
     struct wf_cache cache;
     int32_t *ids, *order; /* order: scratch memory of wf_sample */
-    wf_real *logits;
     int64_t count, context;
     int64_t cached; /* the first so many are in the cache */
 };
@@ -33,26 +32,38 @@ static void push(struct window *w, bool cache, int32_t id)
     w->ids[w->count++] = id;
 }
 
-/* The logits of what follows the window. */
-static wf_status next_logits(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache, wf_error *error)
+wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, const struct wf_cache *cache,
+                      int64_t held, wf_array *out, wf_error *error)
 {
-    const int64_t fresh = w->count - w->cached;
-    wf_tensor *logits = model->next(model->ctx, wf_ids(tape, w->ids + w->cached, 1, fresh), cache);
-    wf_shape wanted = {2, {1, model->vocab_size}};
+    const wf_shape wanted = {2, {rows, types}};
+    char text[96];
     if (!logits)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "next returned NULL, not logits");
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s returned NULL, not logits", from);
+    if (wf_tape_of(logits) != tape)
+        return wf_error_set(error, WF_ERR_STATE, "%s returned logits that are not on the tape of its ids: use wf_tape_of(ids)", from);
     wf_shape shape = wf_shape_of(logits);
-    if (!wf_is_poison(logits) && !wf_shape_equal(&shape, &wanted)) {
-        char text[96];
-        return wf_error_set(error, WF_ERR_SHAPE, "next returned logits %s, not [1,%lld]", wf_shape_text(&shape, text, sizeof text),
-                            (long long)model->vocab_size);
-    }
-    if (wf_read(logits, w->logits, model->vocab_size) != WF_OK)
+    if (!wf_is_poison(logits) && wf_dtype_of(logits) != WF_REAL)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s returned ids or a mask, not logits", from);
+    if (!wf_is_poison(logits) && !wf_shape_equal(&shape, &wanted))
+        return wf_error_set(error, WF_ERR_SHAPE, "%s returned logits %s, not [%lld,%lld]", from, wf_shape_text(&shape, text, sizeof text),
+                            (long long)rows, (long long)types);
+    if (wf_view(wf_contiguous(logits), out) != WF_OK)
         return wf_tape_status(tape, error);
-    if (cache && cache->length[0] != w->count)
-        return wf_error_set(error, WF_ERR_STATE, "next did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance",
-                            cache->length[0], (long long)w->count);
+    for (int64_t i = 0; cache && i < rows; i++)
+        if (cache->length[i] != held)
+            return wf_error_set(error, WF_ERR_STATE, "%s did not advance the cache: it holds %d ids, not %lld: call wf_cache_advance", from,
+                                cache->length[i], (long long)held);
     return WF_OK;
+}
+
+/* Draws the id that follows the window. */
+static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache,
+                         const struct wf_sampler *sampler, int64_t position, int32_t *id, wf_error *error)
+{
+    wf_array logits;
+    wf_tensor *y = model->next(model->ctx, wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached), cache);
+    wf_status status = take_logits("next", tape, y, 1, model->vocab_size, cache, w->count, &logits, error);
+    return status == WF_OK ? wf_sample(sampler, logits.data, model->vocab_size, (uint64_t)position, w->order, id, error) : status;
 }
 
 static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *w, int64_t place, const struct wf_generate_options *o,
@@ -63,12 +74,10 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
     wf_tape_mark mark = wf_tape_here(tape);
     while (*count < o->max_tokens) {
         int32_t id;
-        wf_status status = next_logits(model, tape, w, cache, error);
+        wf_status status = next_id(model, tape, w, cache, &o->sampler, place + *count, &id, error);
         wf_tape_rewind(tape, mark, NULL);
         if (cache)
             w->cached = w->count;
-        if (status == WF_OK)
-            status = wf_sample(&o->sampler, w->logits, model->vocab_size, (uint64_t)(place + *count), w->order, &id, error);
         if (status != WF_OK)
             return status;
         if (o->end && id == *o->end)
@@ -111,11 +120,10 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
     int64_t first = length > model->context ? length - model->context : 0;
     struct window w = {.ids = wf_alloc((size_t)model->context * sizeof *w.ids),
                        .order = wf_alloc((size_t)model->vocab_size * sizeof *w.order),
-                       .logits = wf_alloc((size_t)model->vocab_size * sizeof *w.logits),
                        .count = length - first,
                        .context = model->context};
     wf_status status = WF_OK;
-    if (!w.ids || !w.order || !w.logits)
+    if (!w.ids || !w.order)
         status = wf_error_set(error, WF_ERR_MEMORY, "no memory to generate with");
     else if (model->cache && !options->no_cache)
         status = model->cache(model->ctx, &w.cache, 1, model->context, error);
@@ -128,7 +136,6 @@ wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int
     wf_cache_free(&w.cache);
     wf_free(w.ids);
     wf_free(w.order);
-    wf_free(w.logits);
     return status;
 }
 

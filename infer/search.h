@@ -18,6 +18,10 @@ int64_t top_continuations(const wf_real *logits, int64_t rows, int64_t types, co
 
 /* --- generate.c ---------------------------------------------------------------------------------------------------- */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error) WF_CHECKED;
+/* What struct wf_next's .next, or the model that `from` names, gave for ids: *out views the logits, row-major [rows,types], until the tape
+ * is rewound. They must be on `tape` and of this shape, and each row of the cache (NULL: no check) must now hold `held` ids. */
+wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, int64_t rows, int64_t types, const struct wf_cache *cache,
+                      int64_t held, wf_array *out, wf_error *error) WF_CHECKED;
 
 /* --- beam.c -------------------------------------------------------------------------------------------------------- */
 /* A token of a hypothesis and where the one before it stands in the sentence's trellis, -1 before the first. */

@@ -13,7 +13,8 @@ struct own {
     struct wf_embedding embed;
     struct wf_mha attn;
     struct wf_linear head;
-    int wrong; /* 1: forgets the cache; 2: logits of another shape; 3: NULL */
+    int wrong; /* 1: forgets the cache; 2: logits of another shape; 3: NULL; 4: on another tape; 5: ids */
+    wf_tape *other;
 };
 
 static void own_make(struct own *m, uint64_t seed)
@@ -37,6 +38,10 @@ static wf_tensor *own_next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
         wf_cache_advance(cache, wf_dim(ids, 1));
     if (m->wrong == 3)
         return NULL;
+    if (m->wrong == 4)
+        return wf_input(m->other, (wf_real[V]){0}, WF_SHAPE(1, V), false);
+    if (m->wrong == 5)
+        return wf_ids_of(wf_tape_of(ids), (int32_t[V]){0}, WF_SHAPE(1, V));
     x = wf_scale(wf_linear_forward(&m->head, x), 3); /* [R,T,V] */
     return m->wrong == 2 ? x : wf_reshape(wf_slice(x, 1, -1, 1), wf_dim(x, 0), V);
 }
@@ -171,8 +176,12 @@ START_TEST(mistakes_are_named)
     const struct wf_generate_options o = {.sampler.greedy = true, .max_tokens = 3};
     int32_t out[3], end = V;
     int64_t count;
-    static const char *const said[] = {"next did not advance the cache", "next returned logits [1,2,5], not [1,5]", "next returned"};
-    for (m.wrong = 1; m.wrong <= 3; m.wrong++) {
+    static const char *const said[] = {"next did not advance the cache", "next returned logits [1,2,5], not [1,5]",
+                                       "next returned NULL, not logits", "next returned logits that are not on the tape of its ids",
+                                       "next returned ids or a mask, not logits"};
+    m.other = wf_tape_new(NULL);
+    wf_tape_reset(m.other, WF_INFER);
+    for (m.wrong = 1; m.wrong <= 5; m.wrong++) {
         ck_assert_int_ne(wf_generate_next(&good, tape, prompt, 2, &o, out, &count, NULL), WF_OK);
         wf_error error = {0};
         ck_assert_int_ne(wf_generate_next(&good, tape, prompt, 2, &o, out, &count, &error), WF_OK);
@@ -183,6 +192,7 @@ START_TEST(mistakes_are_named)
         ck_assert(found.count == 0 && !found.hypothesis);
     }
     m.wrong = 0;
+    wf_tape_free(m.other);
     refused(wf_generate_next(NULL, tape, prompt, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "there is no model");
     refused(wf_generate_next(&good, tape, prompt, 0, &o, out, &count, error), WF_ERR_ARGUMENT, "the prompt is empty");
     refused(wf_generate_next(&good, tape, bad, 2, &o, out, &count, error), WF_ERR_ARGUMENT, "id 5 at 1 of the prompt");
