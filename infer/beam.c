@@ -35,8 +35,7 @@ wf_status search_make(struct search *s, wf_error *error)
                             (long long)s->batch, (long long)s->beam);
     if (s->next)
         return s->next->cache(s->next->ctx, &s->cache, s->beam, s->prompt_length + s->limit, error);
-    int64_t width = wf_model_shape_of(s->model)->kv_width;
-    return wf_cache_init(&s->cache, (int)s->layers, s->batch * s->beam, s->limit, width, width, error);
+    return wf_model_cache_with(s->model, &s->cache, s->batch * s->beam, &(struct wf_model_cache_options){.capacity = s->limit}, error);
 }
 
 void search_free(struct search *s)

@@ -148,8 +148,7 @@ static wf_tensor *model_next(void *ctx, wf_tensor *ids, struct wf_cache *cache)
 
 static wf_status model_cache(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
 {
-    (void)capacity; /* at most the context, which wf_model_cache has room for */
-    return wf_model_cache(ctx, cache, rows, error);
+    return wf_model_cache_with(ctx, cache, rows, &(struct wf_model_cache_options){.capacity = capacity}, error);
 }
 
 struct wf_next wf_next_of(const wf_model *model)

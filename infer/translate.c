@@ -97,16 +97,21 @@ static int longer(const void *a, const void *b)
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
-static int64_t batch_of(const struct search *s, const struct wf_translate_options *o, int64_t count)
+static wf_status choose_batch(struct search *s, const struct wf_translate_options *o, int64_t count, wf_error *error)
 {
-    int64_t batch = o->batch;
-    if (batch == 0) {
-        double each =
-            2.0 * sizeof(wf_real) * (double)wf_model_shape_of(s->model)->kv_width * (double)s->layers * (double)s->limit * (double)s->beam;
-        double fit = cache_bytes / each;
-        batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
+    s->batch = o->batch;
+    if (s->batch == 0) {
+        struct wf_cache one; /* its widths are the family's */
+        wf_status status = wf_model_cache_with(s->model, &one, 1, &(struct wf_model_cache_options){.capacity = s->limit}, error);
+        if (status != WF_OK)
+            return status;
+        double each = (double)sizeof(wf_real) * (double)(one.key_width + one.value_width) * one.layers * (double)one.capacity;
+        double fit = cache_bytes / (each * (double)s->beam);
+        wf_cache_free(&one);
+        s->batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
     }
-    return batch < count ? batch : count;
+    s->batch = s->batch < count ? s->batch : count;
+    return WF_OK;
 }
 
 /* --- results ------------------------------------------------------------------------------------------------------- */
@@ -201,9 +206,10 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
         qsort(sentence, (size_t)count, sizeof *sentence, longer);
         search.tape = tape;
         search.limit = sentence[0].limit;
-        search.batch = batch_of(&search, options, count);
+        status = choose_batch(&search, options, count, error);
         search.source_ids = search.batch * sentence[0].length;
-        status = run(&search, sentence, count, options, &results, out, error);
+        if (status == WF_OK)
+            status = run(&search, sentence, count, options, &results, out, error);
     }
     for (size_t i = 0; status == WF_OK && i < all; i++)
         out->hypothesis[i].ids = results.id ? results.id + results.start[i] : NULL;

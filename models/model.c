@@ -244,14 +244,35 @@ wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *
     return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
-wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
+/* Of a family that makes its cache: whether it is what was asked for. */
+static wf_status check_cache(const struct wf_family *f, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    if (cache->rows == rows && cache->capacity >= capacity && cache->length)
+        return WF_OK;
+    wf_error_set(error, WF_ERR_ARGUMENT, "family %s: its cache has %lld rows of %lld tokens, not %lld of %lld: see wf_cache_init", f->name,
+                 (long long)cache->rows, (long long)cache->capacity, (long long)rows, (long long)capacity);
+    wf_cache_free(cache);
+    return WF_ERR_ARGUMENT;
+}
+
+wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int64_t rows, const struct wf_model_cache_options *options,
+                              wf_error *error)
 {
     const struct wf_model_shape *s = &model->shape;
     const struct wf_family *f = model->family;
+    const int64_t capacity = options && options->capacity ? options->capacity : s->context;
+    *cache = (struct wf_cache){0};
     if (f->kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_STATE, "%s is an encoder and has no cache: it processes all tokens at once", model->config.model);
     if (f->no_cache)
         return wf_error_set(error, WF_ERR_STATE, "%s takes no cache: give all ids of the context each time, and NULL", model->config.model);
-    return f->cache ? f->cache(model->body, cache, rows, s->context, error)
-                    : wf_cache_init(cache, (int)s->layers, rows, s->context, s->kv_width, s->kv_width, error);
+    if (!f->cache)
+        return wf_cache_init(cache, (int)s->layers, rows, capacity, s->kv_width, s->kv_width, error);
+    wf_status status = f->cache(model->body, cache, rows, capacity, error);
+    return status == WF_OK ? check_cache(f, cache, rows, capacity, error) : status;
+}
+
+wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
+{
+    return wf_model_cache_with(model, cache, rows, NULL, error);
 }

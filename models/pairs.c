@@ -100,7 +100,7 @@ wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cach
     int64_t rows = wf_dim(ids, 0), length = wf_dim(ids, 1);
     if (wf_ndim(ids) != 2 || rows < 1 || length < 1)
         return wf_tape_fail(tape, WF_ERR_SHAPE, "%s: the ids '%s' must be [R,T] with T of at least 1", name, wf_name_of(ids));
-    if (cache->layers != model->shape.layers || cache->rows != rows)
+    if ((!model->family->cache && cache->layers != model->shape.layers) || cache->rows != rows)
         return wf_tape_fail(tape, WF_ERR_SHAPE,
                             "%s: the cache has %d layers and %lld rows, but the model has %lld layers and the ids have %lld rows", name,
                             cache->layers, (long long)cache->rows, (long long)model->shape.layers, (long long)rows);

@@ -2,6 +2,7 @@
 /* Beam search against a search written from the header's words: no cache, no batch, the whole target through the model for every
  * hypothesis at every step, all continuations sorted. And against all hypotheses that there are. */
 #include "translate_test.h"
+#include <weft/family.h>
 
 enum { MOST_HYPS = 128 };
 
@@ -271,4 +272,129 @@ START_TEST(greedy_takes_the_likeliest)
 }
 END_TEST
 
-WF_TEST_MAIN("models/beam", equals_a_search_without_a_cache, a_wide_beam_finds_everything, greedy_takes_the_likeliest)
+/* --- a family from outside that makes its cache ---------------------------------------------------------------------- */
+
+/* Two attentions in the one layer of the decoder, with narrow keys and wide values: no cache that Weft would make has room for them. */
+struct narrow_config {
+    int64_t d_model, layers, max_length, vocab_size;
+};
+#define NUMBER(...) WF_NUMBER_KEY(struct narrow_config, __VA_ARGS__)
+static const struct wf_key narrow_keys[] = {
+    NUMBER(d_model, "24", 1, 1024, "model width", .role = WF_KEY_WIDTH),
+    NUMBER(layers, "1", 1, 1, "decoder layers", .role = WF_KEY_LAYERS),
+    NUMBER(max_length, "20", 2, 1024, "longest sentence in tokens", .role = WF_KEY_CONTEXT),
+    NUMBER(vocab_size, "23", 0, 1024, "vocabulary size", .role = WF_KEY_VOCAB),
+};
+struct narrow {
+    struct wf_embedding source, target;
+    struct wf_mha first, second, cross;
+    struct wf_linear head;
+};
+static int narrow_wrong; /* 1: makes one row; 2: fails */
+
+static void narrow_init(wf_scope s, void *model, const void *config)
+{
+    const struct narrow_config *c = config;
+    struct narrow *m = model;
+    wf_embedding_init(wf_sub(s, "source"), &m->source, c->vocab_size, c->d_model);
+    wf_embedding_init(wf_sub(s, "target"), &m->target, c->vocab_size, c->d_model);
+    wf_mha_init(wf_sub(s, "first"), &m->first, c->d_model, 2, .kv_heads = 1, .d_key = 4, .d_value = 10, .rope = true);
+    wf_mha_init(wf_sub(s, "second"), &m->second, c->d_model, 4, .kv_heads = 2, .d_key = 2, .d_value = 5, .rope = true);
+    wf_mha_init(wf_sub(s, "cross"), &m->cross, c->d_model, 3, .cross = true);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size);
+}
+
+static wf_tensor *narrow_encode(const void *model, wf_tensor *ids, const struct wf_packed *source, wf_tensor **weights)
+{
+    (void)source, (void)weights;
+    return wf_embedding_forward(&((const struct narrow *)model)->source, ids); /* [M] -> [M,d] */
+}
+
+static wf_tensor *narrow_memory(const void *model, int64_t layer, wf_tensor *memory)
+{
+    (void)layer;
+    return wf_mha_memory(&((const struct narrow *)model)->cross, memory);
+}
+
+static wf_tensor *narrow_decode(const void *model, wf_tensor *ids, const struct wf_decoding *d)
+{
+    const struct narrow *m = model;
+    const struct wf_mha *self[] = {&m->first, &m->second};
+    wf_tensor *x = wf_embedding_forward(&m->target, ids); /* [N,d], or [R,T,d] */
+    for (int i = 0; i < 2; i++)
+        x = wf_mha_forward(self[i], x, .causal = true, .q_offsets = d->cache ? NULL : d->target.offsets,
+                           .sequences = d->cache ? 0 : d->target.count, .cache = d->cache ? &d->cache->layer[i] : NULL, .residual = x);
+    x = wf_reshape(x, -1, wf_dim(x, -1));
+    return wf_mha_forward(&m->cross, x, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[0] : NULL,
+                          .q_offsets = d->target.offsets, .k_offsets = d->source.offsets, .sequences = d->target.count, .residual = x);
+}
+
+static wf_status narrow_cache(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)
+{
+    (void)model;
+    if (narrow_wrong == 2)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a narrow cache");
+    return wf_cache_init(cache, 2, narrow_wrong == 1 ? 1 : rows, capacity, 4, 10, error);
+}
+
+static const struct wf_family narrow = {
+    .abi = WF_FAMILY_ABI,
+    .name = "narrow",
+    .kind = WF_MODEL_PAIRS,
+    .config_size = sizeof(struct narrow_config),
+    .keys = WF_ROWS(narrow_keys),
+    .size = sizeof(struct narrow),
+    .init = narrow_init,
+    .head = WF_HEAD_AT(struct narrow, head),
+    .encode = narrow_encode,
+    .memory = narrow_memory,
+    .decode = narrow_decode,
+    .cache = narrow_cache,
+};
+
+START_TEST(a_family_makes_its_cache)
+{
+    static struct found wanted;
+    struct wf_config c;
+    struct sentences s;
+    struct wf_translations t;
+    ck_ok(wf_family_register(&narrow, error));
+    ck_ok(wf_config_defaults(&c, "narrow", error));
+    wf_config_set_vocab(&c, 23, 23);
+    c.generation.extra_tokens = 6;
+    wf_model *m = decided_model(&c, 4, 1.7);
+    wf_tape *tape = new_tape(), *own = new_tape();
+    struct wf_cache cache;
+    ck_ok(wf_model_cache(m, &cache, 3, error));
+    ck_assert(cache.layers == 2 && cache.rows == 3 && cache.capacity == 20 && cache.key_width == 4);
+    wf_cache_free(&cache);
+    ck_ok(wf_model_cache_with(m, &cache, 1, &(struct wf_model_cache_options){.capacity = 5}, error));
+    ck_assert_int_eq(cache.capacity, 5);
+    wf_cache_free(&cache);
+    random_sentences(&s, &c, 6, 9, 8);
+    int other = 0;
+    for (int beam = 1; beam <= 4; beam++) {
+        ck_ok(wf_translate(m, tape, s.ids, s.offsets, s.count, BOS, EOS, &t, error, .beam = beam, .n_best = beam,
+                           .has_length_penalty = true, .length_penalty = 0.6));
+        for (int i = 0; i < s.count; i++) {
+            int length = s.offsets[i + 1] - s.offsets[i];
+            reference(m, own, s.ids + s.offsets[i], length, beam, 0.6, length + 6, &wanted);
+            other += compare(t.hypothesis + i * beam, &wanted, beam, "narrow");
+        }
+        wf_translations_free(&t);
+    }
+    ck_assert_int_lt(other, 4);
+    narrow_wrong = 1;
+    ck_refused(wf_translate(m, tape, s.ids, s.offsets, s.count, BOS, EOS, &t, error, .beam = 2), WF_ERR_ARGUMENT,
+               "family narrow: its cache has 1 rows of 15 tokens, not 12 of 15");
+    narrow_wrong = 2;
+    ck_refused(wf_translate(m, tape, s.ids, s.offsets, s.count, BOS, EOS, &t, error), WF_ERR_MEMORY, "no memory for a narrow cache");
+    narrow_wrong = 0;
+    wf_tape_free(tape);
+    wf_tape_free(own);
+    wf_model_free(m);
+}
+END_TEST
+
+WF_TEST_MAIN("models/beam", equals_a_search_without_a_cache, a_wide_beam_finds_everything, greedy_takes_the_likeliest,
+             a_family_makes_its_cache)

@@ -46,7 +46,7 @@ static inline wf_model *decided_model(const struct wf_config *c, uint64_t seed, 
 static inline void random_sentences(struct sentences *s, const struct wf_config *c, int64_t count, int64_t longest, uint64_t seed)
 {
     wf_rng rng = wf_rng_new(seed, 11);
-    int64_t types = key_of(c, "source_vocab_size") > 0 ? key_of(c, "source_vocab_size") : key_of(c, "vocab_size");
+    int64_t types = wf_config_shape(c).source_vocab_size;
     s->count = count;
     s->offsets[0] = 0;
     for (int64_t i = 0; i < count; i++) {

@@ -48,8 +48,15 @@ WF_API wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_t
 #ifndef __cplusplus
 #define wf_model_loss(model, ids, targets, ...) wf_model_loss_with(model, ids, targets, &(struct wf_cross_entropy_options){__VA_ARGS__})
 #endif
-/* An empty cache for `rows` sequences of up to the model's context, or an encoder-decoder's max_length, tokens. */
+/* An empty cache for `rows` sequences of up to the model's context, or an encoder-decoder's max_length, tokens: the family's, where it has
+ * a .cache. Free it with wf_cache_free. */
 WF_API wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error) WF_CHECKED;
+struct wf_model_cache_options {
+    int64_t capacity; /* tokens of a sequence, for which memory is taken; 0: the context */
+};
+/* The same; the options may be NULL. */
+WF_API wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int64_t rows,
+                                     const struct wf_model_cache_options *options, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
 

@@ -31,7 +31,7 @@ WF_API wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const in
 WF_API void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[]);
 /* Ids [R,T] that continue the R rows of the cache -> logits of the last id of each row, [R,V]. Row r is a translation of sentence i with
  * row_offsets[i] <= r < row_offsets[i+1]; a sentence may have no rows. source_offsets: the offsets given to wf_model_encode. The cache is
- * made by wf_model_cache, or for fewer ids by wf_cache_init with decoder_layers, d_model, d_model; it advances by T. */
+ * made by wf_model_cache, or for fewer ids by wf_model_cache_with; it advances by T. */
 WF_API wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[],
                                   const int32_t *row_offsets, const int32_t *source_offsets, int64_t count);
 
