@@ -11,6 +11,20 @@
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
+/* ThreadSanitizer does not see libgomp's barriers: it is told that the threads of a region begin after what their caller did, and end
+ * before what it does next. The function with the region itself reads what libgomp hands over, unseen. */
+#if defined __SANITIZE_THREAD__
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
+#define comes_after(at) __tsan_acquire(at)
+#define comes_before(at) __tsan_release(at)
+#define HANDED_OVER __attribute__((noinline, no_sanitize("thread")))
+#else
+#define comes_after(at) ((void)(at))
+#define comes_before(at) ((void)(at))
+#define HANDED_OVER
+#endif
+
 /* A region costs about 0.5 microseconds while its threads wait in a spin, and 30 to 70 when the system has to wake them,
  * as with more threads than processors: libgomp, which counts them, then waits in the kernel almost at once. */
 enum { CUTOFF = 5000, CUTOFF_CROWDED = 60000, MAX_THREADS = 256 };
@@ -201,6 +215,25 @@ static void adapt_pause(int64_t begin, double cost, bool alone)
     }
 }
 
+static void run_member(struct region *r, int thread)
+{
+    comes_after(r);
+    if (thread != 0) /* the caller itself may hold a block of its own over the region */
+        get_ready();
+    scratch.worker = thread;
+    if (thread < r->shares)
+        work(r, thread);
+    scratch.worker = 0;
+    comes_before(r);
+}
+
+/* Always the whole team: libgomp ends the threads that a smaller region does not use. */
+HANDED_OVER static void run_team(struct region *r, int count)
+{
+#pragma omp parallel num_threads(count)
+    run_member(r, omp_get_thread_num());
+}
+
 void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx)
 {
     int count = wf_parallel_threads();
@@ -226,17 +259,9 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
         atomic_init(&share[i].next, blocks * i / r.shares);
         share[i].end = blocks * (i + 1) / r.shares;
     }
-    /* Always the whole team: libgomp ends the threads that a smaller region does not use. */
-#pragma omp parallel num_threads(count)
-    {
-        int thread = omp_get_thread_num();
-        if (thread != 0) /* the caller itself may hold a block of its own over the region */
-            get_ready();
-        scratch.worker = thread;
-        if (thread < r.shares)
-            work(&r, thread);
-        scratch.worker = 0;
-    }
+    comes_before(&r);
+    run_team(&r, count);
+    comes_after(&r);
     adapt_pause(begin, cost, false);
 }
 
