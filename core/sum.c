@@ -3,7 +3,8 @@
  * allow it. Three cases remain:
  *
  *   columns  the innermost is contiguous in both and kept: rows of src are added up by the kernel sum_rows_at
- *   runs     the innermost is contiguous in src and summed over: each run is one call of the kernel sum, in double
+ *   runs     the innermost is contiguous in src and summed over: each run is one call of the kernel sum, in double; short runs that lie
+ *            end to end are taken side by side
  *   others   element by element, in double
  *
  * What is added to one element of dst is cut into blocks by its number of elements; the blocks' sums are added up in order. */
@@ -196,9 +197,36 @@ static void run_block(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+enum { SHORT = 32, AT_ONCE = 256 };
+
+/* Runs of at most SHORT elements that lie end to end, one for each place. One alone is added up alike: a row's bits are its elements'. */
+static void short_runs(void *ctx, int64_t begin, int64_t end)
+{
+    const struct sum *s = ctx;
+    struct place p = place_at(&s->kept, begin);
+    double sum[AT_ONCE];
+    for (int64_t unit = begin; unit < end;) {
+        const int64_t count = end - unit < AT_ONCE ? end - unit : AT_ONCE;
+        wf_kernel->internal->sum_each_row(count, s->inner.n, s->src + p.from, sum);
+        for (int64_t i = 0; i < count; i++, next_place(&s->kept, &p))
+            put(s, s->dst + p.to, sum[i]);
+        unit += count;
+    }
+}
+
+static bool end_to_end(const struct sum *s)
+{
+    return s->inner.from == 1 && s->inner.n <= SHORT && s->terms == 1 &&
+           (s->kept.count == 0 || (s->kept.count == 1 && s->kept.d[0].from == s->inner.n));
+}
+
 static wf_status sum_runs(struct sum *s)
 {
     const int64_t n = s->inner.n;
+    if (end_to_end(s)) {
+        wf_parallel_ranges(s->places, ELEMENTS / (n + 1) + 1, (0.1 * (double)n + 1) * (double)s->places, short_runs, s);
+        return WF_OK;
+    }
     s->pieces = (n - 1) / ELEMENTS + 1;
     s->block = s->pieces > 1 ? 1 : (ELEMENTS - 1) / n + 1;
     s->blocks = s->pieces > 1 ? s->terms * s->pieces : (s->terms - 1) / s->block + 1;

@@ -101,6 +101,15 @@ V_INLINE void v_transpose(vr r[V_LANES])
 #endif
 }
 
+/* Column j of n of the rows, `stride` apart, in r[j]; 0 < n <= V_LANES. Lanes from `rows` on repeat row 0. */
+V_INLINE void v_load_columns(const wf_real *x, int64_t rows, int64_t stride, int64_t n, vr r[V_LANES])
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < V_LANES; i++)
+        r[i] = v_load_at_most(i < rows ? x + i * stride : x, n);
+    v_transpose(r);
+}
+
 /* The same for the two squares that the first V_LANES / 2 registers hold side by side: pairs of rows h apart swap their blocks of h. */
 #define V_FIRST_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) - (h) : (lane))
 #define V_SECOND_OF_PAIR(lane, h) ((lane) & (h) ? V_LANES + (lane) : (lane) + (h))

@@ -109,7 +109,7 @@ static wf_status extreme_shape(wf_call *c)
     return WF_OK;
 }
 
-enum { COLUMNS = 512 };
+enum { COLUMNS = 512, SHORT = 64 /* rows are compared side by side */ };
 struct search {
     struct planes p;
     bool least;
@@ -122,6 +122,11 @@ struct search {
 static void search_rows(void *ctx, int64_t begin, int64_t end)
 {
     const struct search *s = ctx;
+    if (s->p.n < SHORT) {
+        wf_kernel->internal->extreme_rows(end - begin, s->p.n, s->x + begin * s->p.n, s->least, s->y ? s->y + begin : NULL,
+                                          s->id ? s->id + begin : NULL);
+        return;
+    }
     for (int64_t o = begin; o < end; o++) {
         const wf_real *x = s->x + o * s->p.n;
         int32_t id = wf_kernel->internal->extreme(s->p.n, x, s->least);
@@ -290,25 +295,44 @@ static void sift_down(struct item *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-enum { SKIP = 64 }; /* elements that one comparison of their maximum passes over */
+enum { FEW = 16 };
+
+/* The first k <= FEW of the elements, kept in order. */
+static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
+{
+    int64_t held = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (held == k) {
+            if (top[k - 1].value != top[k - 1].value)
+                return; /* NaNs alone, and later ones lose ties */
+            i += wf_kernel->internal->first_above(n - i, x + i, top[k - 1].value);
+            if (i == n)
+                return;
+        }
+        const struct item item = {x[i], (int32_t)i};
+        int64_t at = held < k ? held++ : k - 1;
+        for (; at > 0 && comes_before(item, top[at - 1]); at--)
+            top[at] = top[at - 1];
+        top[at] = item;
+    }
+}
 
 /* The first k of the elements in heap[0 .. k-1], in order. */
 static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
 {
+    if (k <= FEW) {
+        few_of_row(n, x, k, heap);
+        return;
+    }
     for (int64_t i = 0; i < k; i++)
         heap[i] = (struct item){x[i], (int32_t)i};
     for (int64_t i = k / 2; i-- > 0;)
         sift_down(heap, k, i);
-    for (int64_t i = k, end; i < n; i = end) {
-        end = i + SKIP < n ? i + SKIP : n;
-        if (wf_kernel->max(end - i, x + i) <= heap[0].value) /* later ones lose ties; a NaN is not <= */
-            continue;
-        for (; i < end; i++) {
-            struct item item = {x[i], (int32_t)i};
-            if (comes_before(item, heap[0])) {
-                heap[0] = item;
-                sift_down(heap, k, 0);
-            }
+    for (int64_t i = k; i < n && heap[0].value == heap[0].value; i++) { /* later ones lose ties */
+        i += wf_kernel->internal->first_above(n - i, x + i, heap[0].value);
+        if (i < n) {
+            heap[0] = (struct item){x[i], (int32_t)i};
+            sift_down(heap, k, 0);
         }
     }
     for (int64_t left = k - 1; left > 0; left--) {
@@ -332,6 +356,10 @@ static void top_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct top *t = ctx;
     const int64_t inner = t->p.inner, n = t->p.n, k = t->k;
+    if (inner == 1 && n < SHORT && k <= WF_TOP_ROWS) {
+        wf_kernel->internal->top_rows(end - begin, n, t->x + begin * n, k, t->y + begin * k, t->id ? t->id + begin * k : NULL);
+        return;
+    }
     struct item *heap = wf_scratch(WF_SCRATCH_OP, (size_t)k * sizeof *heap);
     wf_real *line = inner > 1 ? wf_scratch(WF_SCRATCH_OP_2, (size_t)n * sizeof *line) : NULL;
     if (!heap || (inner > 1 && !line)) {

@@ -20,28 +20,63 @@ struct pass {
     bool add;                                                          /* to x; else from x */
 };
 
-static void line(const struct pass *p, int64_t n, const int32_t *id, int64_t x, int64_t own)
+#define LINE(TO)                                                                                                                           \
+    if (p->x_along == 1 && p->x_column == 0)                                                                                               \
+        for (int64_t j = 0; j < n; j++)                                                                                                    \
+            TO(id[j]);                                                                                                                     \
+    else                                                                                                                                   \
+        for (int64_t j = 0; j < n; j++)                                                                                                    \
+        TO(id[j] * along + j * column)
+#define TAKE(at) own[j] = x[at]
+#define ADD(at) x[at] += own[j]
+
+static void take_line(const struct pass *p, int64_t n, const int32_t *restrict id, const wf_real *restrict x, wf_real *restrict own)
 {
-    if (p->add)
-        for (int64_t j = 0; j < n; j++)
-            p->to[x + id[j] * p->x_along + j * p->x_column] += p->from[own + j];
-    else
-        for (int64_t j = 0; j < n; j++)
-            p->to[own + j] = p->from[x + id[j] * p->x_along + j * p->x_column];
+    const int64_t along = p->x_along, column = p->x_column;
+    LINE(TAKE);
+}
+
+static void add_line(const struct pass *p, int64_t n, const int32_t *restrict id, wf_real *restrict x, const wf_real *restrict own)
+{
+    const int64_t along = p->x_along, column = p->x_column;
+    LINE(ADD);
+}
+
+/* The outer index after `index`. */
+static void next_index(const struct pass *p, int64_t index[], int64_t *x, int64_t *own)
+{
+    for (int d = p->outer - 1; d >= 0; d--) {
+        *x += p->x_step[d];
+        *own += p->step[d];
+        if (++index[d] < p->size[d])
+            return;
+        *x -= p->size[d] * p->x_step[d];
+        *own -= p->size[d] * p->step[d];
+        index[d] = 0;
+    }
 }
 
 static void pass_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct pass *p = ctx;
+    int64_t index[WF_MAX_DIMS], x0 = 0, own0 = 0, at = begin / p->pieces, piece = begin % p->pieces;
+    for (int d = p->outer - 1; d >= 0; at /= p->size[d--]) {
+        index[d] = at % p->size[d];
+        x0 += index[d] * p->x_step[d];
+        own0 += index[d] * p->step[d];
+    }
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block % p->pieces * p->piece, x = first * p->x_column, own = first;
-        int64_t n = p->columns - first < p->piece ? p->columns - first : p->piece, index = block / p->pieces;
-        for (int d = p->outer - 1; d >= 0; index /= p->size[d--]) {
-            x += index % p->size[d] * p->x_step[d];
-            own += index % p->size[d] * p->step[d];
+        int64_t first = piece * p->piece, x = x0 + first * p->x_column, own = own0 + first;
+        int64_t n = p->columns - first < p->piece ? p->columns - first : p->piece;
+        for (int64_t i = 0; i < p->steps; i++, own += p->along)
+            if (p->add)
+                add_line(p, n, p->id + own, p->to + x, p->from + own);
+            else
+                take_line(p, n, p->id + own, p->from + x, p->to + own);
+        if (++piece == p->pieces) {
+            piece = 0;
+            next_index(p, index, &x0, &own0);
         }
-        for (int64_t i = 0; i < p->steps; i++)
-            line(p, n, p->id + own + i * p->along, x, own + i * p->along);
     }
 }
 
@@ -50,9 +85,10 @@ static void run(const wf_array *x, const wf_array *ids, int dim, bool add, const
 {
     enum { PIECE = 256, GRAIN = 8192 };
     int last = ids->ndim - 1;
+    last -= last > 0 && dim == last && ids->dim[last] == 1; /* one id a row: the rows are passed over as columns */
     struct pass p = {.id = ids->data, .from = from, .to = to, .steps = 1, .pieces = 1, .x_along = x->stride[dim], .add = add};
     int64_t blocks = 1, stride = 1, count = wf_array_count(ids);
-    for (int d = last; d >= 0; stride *= ids->dim[d--]) {
+    for (int d = ids->ndim - 1; d >= 0; stride *= ids->dim[d--]) {
         if (d == dim && d != last) {
             p.steps = ids->dim[d];
             p.along = stride;

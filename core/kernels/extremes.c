@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The greatest or smallest of elements, and where it stands: the first of equals, and a NaN before all numbers. */
-#include "../simd.h"
+#include <string.h>
+
+#include "../transpose.h"
 
 /* Lanes in which v comes before the best so far. */
 V_INLINE vi before(vr v, vr best, bool least)
@@ -84,4 +86,93 @@ int32_t WF_KERNEL(extreme)(int64_t n, const wf_real *x, bool least)
         if (x[first] == x[first] && (x[i] != x[i] || (least ? x[i] < x[first] : x[i] > x[first])))
             first = (int32_t)i;
     return first;
+}
+
+/* V_LANES rows become columns, whose registers are compared. */
+V_INLINE void rows_side_by_side(int64_t rows, int64_t n, const wf_real *x, bool least, wf_real *y, int32_t *id)
+{
+    for (int64_t i = 0; i < rows; i += V_N) {
+        const int64_t lanes = rows - i < V_N ? rows - i : V_N;
+        vr best = {0};
+        vi at = {0};
+        for (int64_t from = 0; from < n; from += V_N) {
+            const int64_t count = n - from < V_N ? n - from : V_N;
+            vr column[V_LANES];
+            v_load_columns(x + i * n + from, lanes, n, count, column);
+            if (from == 0)
+                best = column[0];
+            for (int64_t j = from == 0; j < count; j++) {
+                vi wins = before(column[j], best, least);
+                best = v_select(wins, column[j], best);
+                at = (vi)v_select(wins, (vr)v_seti((v_lane)(from + j)), (vr)at);
+            }
+        }
+        v_ids ids = __builtin_convertvector(at, v_ids);
+        if (y)
+            v_store_at_most(y + i, best, lanes);
+        if (id)
+            memcpy(id + i, &ids, (size_t)lanes * sizeof *id);
+    }
+}
+
+void WF_KERNEL(extreme_rows)(int64_t rows, int64_t n, const wf_real *x, bool least, wf_real *y, int32_t *id)
+{
+    if (least)
+        rows_side_by_side(rows, n, x, true, y, id);
+    else
+        rows_side_by_side(rows, n, x, false, y, id);
+}
+
+/* Of V_LANES rows, or of fewer, whose other lanes hold anything: each column is inserted among the k best so far, which are in order. */
+V_INLINE void top_of_rows(int64_t rows, int64_t n, const wf_real *x, int64_t k, wf_real *y, int32_t *id)
+{
+    vr best[WF_TOP_ROWS], column[V_LANES];
+    vi at[WF_TOP_ROWS];
+    int64_t held = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (j % V_N == 0)
+            v_load_columns(x + j, rows, n, n - j < V_N ? n - j : V_N, column);
+        const vr v = column[j % V_N];
+        vr moved = v;
+        vi moved_at = v_seti((v_lane)j);
+        for (int64_t s = 0; s < held; s++) {
+            const vr old = best[s];
+            const vi old_at = at[s], wins = before(v, old, false); /* it wins against all after the first that it wins against */
+            best[s] = v_select(wins, moved, old);
+            at[s] = (vi)v_select(wins, (vr)moved_at, (vr)old_at);
+            moved = v_select(wins, old, moved);
+            moved_at = (vi)v_select(wins, (vr)old_at, (vr)moved_at);
+        }
+        if (held < k) {
+            best[held] = moved;
+            at[held++] = moved_at;
+        }
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t s = 0; s < k; s++) {
+            y[i * k + s] = best[s][i];
+            if (id)
+                id[i * k + s] = (int32_t)at[s][i];
+        }
+}
+
+void WF_KERNEL(top_rows)(int64_t rows, int64_t n, const wf_real *x, int64_t k, wf_real *y, int32_t *id)
+{
+    for (int64_t i = 0; i < rows; i += V_N)
+        top_of_rows(rows - i < V_N ? rows - i : V_N, n, x + i * n, k, y + i * k, id ? id + i * k : NULL);
+}
+
+int64_t WF_KERNEL(first_above)(int64_t n, const wf_real *x, wf_real bound)
+{
+    const vr limit = v_set(bound);
+    for (int64_t i = 0; i < n; i += V_N) {
+        vr v = i + V_N <= n ? v_load(x + i) : v_load_n(x + i, n - i, bound);
+        if (!v_any((v > limit) | (v != v)))
+            continue;
+        for (int64_t end = i + V_N < n ? i + V_N : n; i < end; i++)
+            if (!(x[i] <= bound))
+                return i;
+        return n; /* bound is a NaN that filled the tail */
+    }
+    return n;
 }

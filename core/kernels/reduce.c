@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reductions, each in one order of additions that n alone fixes. */
-#include "../simd.h"
+#include <string.h>
+
+#include "../transpose.h"
 
 /* Sums in double with as many independent chains as the latency of an addition needs. */
 struct chains {
@@ -71,6 +73,24 @@ wf_real WF_KERNEL(max)(int64_t n, const wf_real *x)
     if (v_any(nan))
         return (wf_real)__builtin_nan("");
     return v_greatest(v_max(v_max(m[0], m[1]), v_max(m[2], m[3])))[0];
+}
+
+/* V_LANES rows become columns, whose registers are added up. */
+void WF_KERNEL(sum_each_row)(int64_t rows, int64_t n, const wf_real *x, double *y)
+{
+    for (int64_t i = 0; i < rows; i += V_N) {
+        const int64_t lanes = rows - i < V_N ? rows - i : V_N;
+        vd sum[V_HALVES] = {{0}};
+        for (int64_t from = 0; from < n; from += V_N) {
+            const int64_t count = n - from < V_N ? n - from : V_N;
+            vr column[V_LANES];
+            v_load_columns(x + i * n + from, lanes, n, count, column);
+            for (int64_t j = 0; j < count; j++)
+                for (int half = 0; half < V_HALVES; half++)
+                    sum[half] += v_widen(column[j], half);
+        }
+        memcpy(y + i, sum, (size_t)lanes * sizeof *y);
+    }
 }
 
 /* Columns of up to 4 registers. Groups of rows are added up in wf_real, the groups in double: however many rows there are, the error

@@ -153,6 +153,65 @@ START_TEST(top_k_sorts)
 }
 END_TEST
 
+/* Many rows, which are searched side by side: as each row alone, by sorting; ties, infinities and NaN among them. */
+static int nan_first(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return isnan(x[0]) != isnan(y[0]) ? (isnan(x[0]) ? -1 : 1) : isnan(x[0]) ? (x[1] < y[1] ? -1 : 1) : by_value(a, b);
+}
+
+START_TEST(short_rows)
+{
+    enum { ROWS = 61, LONGEST = 70 };
+    static const char *const isas[] = {"avx512", "avx2", "base"};
+    static wf_real x[ROWS * LONGEST];
+    static double sorted[LONGEST][2];
+    wf_rng rng = wf_rng_new(7, 1);
+    for (int s = 0; s < 6; s++) {
+        if (!wf_isa_supported(isas[s % 3]))
+            continue;
+        ck_ok(wf_init(error, .threads = s < 3 ? 1 : 5));
+        ck_ok(wf_isa_use(isas[s % 3], error));
+        wf_tape *t = tape_in(WF_INFER);
+        for (int n = 1; n <= LONGEST; n += n < 20 ? 1 : 5) {
+            static const wf_real special[] = {(wf_real)NAN, (wf_real)INFINITY, -(wf_real)INFINITY, 0};
+            for (int i = 0; i < ROWS * n; i++) {
+                const int die = (int)wf_rng_below(&rng, 40);
+                x[i] = die < 4 || i / n == 5 ? special[die % 4] : (wf_real)die / 4 - 3;
+            }
+            wf_tape_reset(t, WF_INFER);
+            wf_tensor *in = given(t, x, WF_SHAPE(ROWS, n));
+            wf_real *greatest = value_of(wf_max_dim(in, 1, false, NULL)), *at = value_of(wf_to_real(wf_argmax(in, 1, false)));
+            wf_real *negated = value_of(wf_min_dim(wf_neg(in), 1, false, NULL));
+            for (int k = 1; k <= n && k <= 18; k += k < 10 ? 1 : 7) {
+                wf_tensor *ids, *top = wf_top_k(in, k, 1, &ids);
+                wf_real *got = value_of(top), *id = value_of(wf_to_real(ids));
+                for (int r = 0; r < ROWS; r++) {
+                    for (int i = 0; i < n; i++)
+                        sorted[i][0] = (double)x[r * n + i], sorted[i][1] = i;
+                    qsort(sorted, (size_t)n, sizeof *sorted, nan_first);
+                    for (int i = 0; i < k; i++) {
+                        const wf_real value = (wf_real)sorted[i][0], g = got[r * k + i];
+                        ck_assert_msg((g == value || (isnan(g) && isnan(value))) && id[r * k + i] == (wf_real)sorted[i][1],
+                                      "%s: row %d of %d elements, number %d of %d is %g at %g, not %g at %g", isas[s % 3], r, n, i, k,
+                                      (double)g, (double)id[r * k + i], (double)value, sorted[i][1]);
+                        if (i == 0)
+                            ck_assert(at[r] == id[r * k] && memcmp(&greatest[r], &g, sizeof g) == 0 &&
+                                      (negated[r] == -value || (isnan(value) && isnan(negated[r]))));
+                    }
+                }
+                free(got);
+                free(id);
+            }
+            free(greatest);
+            free(at);
+            free(negated);
+        }
+        wf_tape_free(t);
+    }
+}
+END_TEST
+
 START_TEST(errors)
 {
     static const char *const words[] = {"max(left [2,3]): dimension 2 does not exist",
@@ -178,4 +237,4 @@ START_TEST(errors)
 }
 END_TEST
 
-WF_TEST_MAIN("extremes", against_pytorch, shapes_and_ties, top_k_sorts, errors)
+WF_TEST_MAIN("extremes", against_pytorch, shapes_and_ties, top_k_sorts, short_rows, errors)
