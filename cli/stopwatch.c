@@ -8,6 +8,7 @@
 
 #include <weft/encoder.h>
 #include <weft/generate.h>
+#include <weft/internal/family.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/locale_c.h>
 #include <weft/internal/text.h>
@@ -151,7 +152,7 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static wf_tensor *loss_of(struct bench *b)
+static wf_tensor *cross_entropy_of(struct bench *b)
 {
     const struct wf_bench_case *c = &b->c;
     if (c->pairs)
@@ -160,6 +161,15 @@ static wf_tensor *loss_of(struct bench *b)
     if (wf_config_kind(&b->config) == WF_MODEL_ENCODER)
         return wf_encoder_loss(b->model, x, NULL, b->places, b->y, c->batch * c->length, 0);
     return wf_model_loss(b->model, x, wf_ids(b->tape, b->y, c->batch, c->length));
+}
+
+/* With what the family adds to it. */
+static wf_tensor *loss_of(struct bench *b)
+{
+    struct wf_loss_terms terms;
+    wf_tensor *term;
+    wf_loss_terms_begin(&terms, b->model, b->tape, 1, 1);
+    return wf_loss_terms_end(&terms, cross_entropy_of(b), &term);
 }
 
 static wf_status train_once(struct bench *b, wf_error *error)

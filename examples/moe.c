@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A language model of attention and mixtures of experts (Shazeer et al. 2017; Mixtral, Jiang et al. 2024) in one file outside Weft: each
- * token goes through 2 of the 8 feed-forward networks of a block, which its router chooses. The program has the whole command:
+ * token goes through 2 of the 8 feed-forward networks of a block, which its router chooses. Its loss has a term that keeps the experts'
+ * loads even; metrics.jsonl shows it as balance/train. The program has the whole command:
  *
  *   cc moe.c $(pkg-config --cflags --libs weft) -o moe
  *   ./moe train moe-small --train FILE --out RUN            also --resume, --set experts=4, --steps
@@ -16,6 +17,7 @@
 
 struct moe_config {
     int64_t d_model, heads, d_ff, experts, chosen, layers, context, vocab_size;
+    double balance;
 };
 
 #define NUMBER(...) WF_NUMBER_KEY(struct moe_config, __VA_ARGS__)
@@ -27,6 +29,7 @@ static const struct wf_key keys[] = {
     NUMBER(chosen, "2", 1, 1024, "experts that a token goes through; at most experts"),
     NUMBER(layers, "2", 1, 1024, "blocks", .role = WF_KEY_LAYERS),
     NUMBER(context, "64", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT),
+    NUMBER(balance, "0.01", 0, 100, "weight of the balancing term of the loss", .resumable = true),
     NUMBER(vocab_size, "0", 0, 16777216, "maximum vocabulary size when a tokenizer is trained; 0: no limit", .role = WF_KEY_VOCAB),
 };
 static const struct wf_preset presets[] = {
@@ -51,6 +54,7 @@ struct model {
     struct wf_rms_norm norm;
     struct wf_linear head;
     int64_t layers;
+    double balance;
     struct block block[]; /* .block_size below gives the room */
 };
 
@@ -59,6 +63,7 @@ static void init(wf_scope s, void *model, const void *config)
     const struct moe_config *c = config;
     struct model *m = model;
     m->layers = c->layers;
+    m->balance = c->balance;
     wf_embedding_init(wf_sub(s, "embed"), &m->embed, c->vocab_size, c->d_model);
     for (int64_t i = 0; i < m->layers; i++) {
         wf_scope b = wf_sub_at(s, "blocks", i);
@@ -75,12 +80,17 @@ static void init(wf_scope s, void *model, const void *config)
 static wf_tensor *forward(const void *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor **weights)
 {
     const struct model *m = model;
+    wf_tape *tape = wf_tape_of(ids);
+    const bool balances = m->balance > 0 && wf_loss_term_wanted(tape);
     wf_tensor *x = wf_embedding_forward(&m->embed, ids); /* [B,T] -> [B,T,d] */
     for (int64_t i = 0; i < m->layers; i++) {
         const struct block *b = &m->block[i];
+        struct wf_moe_routing routing;
         x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = cache ? &cache->layer[i] : NULL,
                            .weights = weights ? &weights[i] : NULL, .residual = x);
-        x = wf_moe_forward(&b->moe, wf_rms_norm_forward(&b->norm2, x), .residual = x);
+        x = wf_moe_forward(&b->moe, wf_rms_norm_forward(&b->norm2, x), .residual = x, .routing = balances ? &routing : NULL);
+        if (balances)
+            wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), m->balance / (double)m->layers));
     }
     return wf_rms_norm_forward(&m->norm, x);
 }
@@ -98,6 +108,7 @@ static const struct wf_family family = {
     .init = init,
     .forward = forward,
     .head = WF_HEAD_AT(struct model, head),
+    .loss_term = "balance",
 };
 
 int main(int argc, char **argv)

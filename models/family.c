@@ -107,6 +107,10 @@ static wf_status check_functions(const struct wf_family *f, wf_error *error)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "family %s: the head is not a member of its struct of %zu bytes: set it with WF_HEAD_AT(struct, member)",
                             f->name, f->size);
+    if (f->loss_term && (!is_name(f->loss_term) || strcmp(f->loss_term, "loss") == 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "family %s: the name of its loss_term must be letters, digits, _, . and -, fewer than 64, and not loss: \"%s\"",
+                            f->name, f->loss_term);
     if (f->no_cache && (f->kind == WF_MODEL_PAIRS || f->cache))
         return wf_error_set(error, WF_ERR_ARGUMENT, "family %s: no_cache cannot be combined with %s", f->name,
                             f->cache ? "cache" : "an encoder-decoder, which decodes with a cache");

@@ -47,7 +47,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
     if (wf_is_poison(source) || wf_is_poison(input))
         return wf_is_poison(source) ? source : input;
     wf_tape_first_row(tape, (uint64_t)p->first_source);
+    wf_loss_terms_of_source(tape, true);
     d.memory = family->encode(model->body, source, &d.source, w.encoder);
+    wf_loss_terms_of_source(tape, false);
     wf_tape_first_row(tape, (uint64_t)p->first_target);
     return family->decode(model->body, input, &d);
 }

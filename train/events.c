@@ -7,14 +7,14 @@
 static struct wf_event event_of(const struct trainer *t, enum wf_event_kind kind, const char *text)
 {
     const struct fit *f = &t->fit;
-    bool valid = kind == WF_EVENT_VALID, smoothing = t->config.training.label_smoothing > 0;
+    bool valid = kind == WF_EVENT_VALID, minimizes = t->config.training.label_smoothing > 0 || t->config.family->loss_term;
     return (struct wf_event){.kind = kind,
                              .step = f->step,
                              .steps = t->config.training.steps,
                              .loss = valid ? f->value[LOSS] : f->loss[0],
-                             .smoothed = !smoothing ? NAN
-                                         : valid    ? f->value[SMOOTHED]
-                                                    : f->minimized[0],
+                             .smoothed = valid       ? f->value[SMOOTHED]
+                                         : minimizes ? f->minimized[0]
+                                                     : NAN,
                              .best = f->best,
                              .lr = t->optimizer.lr,
                              .grad_norm = f->grad_norm[0],

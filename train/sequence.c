@@ -73,6 +73,12 @@ static int64_t rows_of(const struct trainer *t, int64_t part, int64_t *first)
     return batch * (part + 1) / parts - *first;
 }
 
+/* Of the batch's ids those of a part. */
+static double share_of(const struct trainer *t, int64_t rows)
+{
+    return (double)rows / (double)t->config.training.batch;
+}
+
 static void end(struct trainer *t)
 {
     struct sequence *s = t->data;
@@ -104,8 +110,11 @@ static wf_tensor *loss_language(void *trainer, struct wf_fit_part *p)
     int64_t context = s->crops.context, first, rows = rows_of(t, p->part, &first);
     wf_crops_fill(&s->crops, p->step, first, rows, s->ids, s->targets);
     wf_tape_first_row(p->tape, (uint64_t)first);
-    return wf_model_loss(t->model, wf_ids(p->tape, s->ids, rows, context), wf_ids(p->tape, s->targets, rows, context),
-                         .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight, .plain = &p->shown);
+    struct wf_loss_terms terms;
+    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
+    return with_terms(&terms, p,
+                      wf_model_loss(t->model, wf_ids(p->tape, s->ids, rows, context), wf_ids(p->tape, s->targets, rows, context),
+                                    .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight, .plain = &p->shown));
 }
 
 static wf_status validate_language(void *trainer, wf_tape *tape, double *value, wf_error *error)
@@ -209,10 +218,13 @@ static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
     struct sequence *s = t->data;
     int64_t first, rows, count = hide(t, p->step, p->part, &first, &rows);
     wf_tape_first_row(p->tape, (uint64_t)first);
+    struct wf_loss_terms terms;
+    wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
     /* A batch without any has a loss of 0, and gradients. */
-    return wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
-                           .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,
-                           .plain = &p->shown);
+    return with_terms(&terms, p,
+                      wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
+                                      .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,
+                                      .plain = &p->shown));
 }
 
 static wf_status validate_masked(void *trainer, wf_tape *tape, double *value, wf_error *error)

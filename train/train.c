@@ -65,7 +65,8 @@ static wf_status prepare(struct trainer *t)
 {
     const struct wf_training *c = &t->config.training;
     struct fit *f = &t->fit;
-    t->owner.minimized_tag = c->label_smoothing > 0 ? "smoothed" : NULL;
+    t->reports[0] = t->config.family->loss_term;
+    t->owner.minimized_tag = t->reports[0] ? "minimized" : c->label_smoothing > 0 ? "smoothed" : NULL;
     t->registries[0] = (struct wf_fit_registry){.registry = t->registry};
     t->optimizers[0] = (struct wf_fit_optimizer){
         .name = "adam",
@@ -77,6 +78,7 @@ static wf_status prepare(struct trainer *t)
     f->o.optimizers = 1;
     f->task = t->task->fit;
     f->task.unit = "tokens";
+    f->task.reports = t->reports;
     t->metric[LOSS] = (struct wf_metric){.name = "loss"};
     t->metric[SMOOTHED] = (struct wf_metric){.name = "smoothed", .tag = "loss/valid_smoothed"};
     f->task.metric = t->metric;
@@ -88,6 +90,14 @@ static wf_status prepare(struct trainer *t)
     if (!t->validates)
         f->task.validate = NULL;
     return fit_prepare(f);
+}
+
+wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss)
+{
+    wf_tensor *all = wf_loss_terms_end(terms, loss, &p->report[0]);
+    if (all != loss && !p->shown)
+        p->shown = loss;
+    return all;
 }
 
 /* A validation takes about a third of the time of an update on as many tokens, so that this is about a tenth of the training. */

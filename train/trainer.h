@@ -3,6 +3,7 @@
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
+#include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 #include <weft/models.h>
 #include <weft/run.h>
@@ -28,6 +29,7 @@ struct trainer {
     struct wf_fit_optimizer optimizers[1];
     struct fit_owner owner;
     struct wf_metric metric[METRICS];
+    const char *reports[2];
     struct wf_string sample;
     wf_error *error; /* the loop's */
 
@@ -87,6 +89,8 @@ wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, 
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
 
 /* train.c */
+/* The loss of a part with the terms of the family, which it reports. */
+wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss);
 /* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */
 void choose_validation(struct trainer *t, int64_t tokens);
 bool cancelled(void *trainer); /* by the caller */

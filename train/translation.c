@@ -118,6 +118,11 @@ static wf_status tell(struct trainer *t)
     return d->valid ? tell_one(t, "validation", d->valid) : WF_OK;
 }
 
+static double ids_of(const struct wf_pairs *p, const int32_t *offsets)
+{
+    return (double)(offsets[p->count] - offsets[0]);
+}
+
 static wf_status next(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     struct translation *d = ((struct trainer *)trainer)->data;
@@ -126,7 +131,7 @@ static wf_status next(void *trainer, int64_t step, double *weight, wf_error *err
     wf_status status = wf_pair_batches_next(d->batches, &d->pairs, error);
     if (status != WF_OK)
         return status;
-    *weight = d->pairs.target_offsets[d->pairs.count] - d->pairs.target_offsets[0];
+    *weight = ids_of(&d->pairs, d->pairs.target_offsets);
     return WF_OK;
 }
 
@@ -139,8 +144,12 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
         wf_pair_batches_part(d->batches, p->part, p->parts, &part);
     if (part.count == 0)
         return NULL;
-    return wf_pairs_loss(t->model, p->tape, &part, .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight,
-                         .plain = &p->shown);
+    struct wf_loss_terms terms;
+    wf_loss_terms_begin(&terms, t->model, p->tape, ids_of(&part, part.target_offsets) / p->weight,
+                        ids_of(&part, part.source_offsets) / ids_of(&d->pairs, d->pairs.source_offsets));
+    return with_terms(&terms, p,
+                      wf_pairs_loss(t->model, p->tape, &part, .label_smoothing = t->config.training.label_smoothing,
+                                    .normalizer = p->weight, .plain = &p->shown));
 }
 
 /* By the whole text, as `weft evaluate` does it: all lines, the run's beam width and length penalty. */

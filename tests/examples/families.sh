@@ -1,30 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Programs with families of their own, examples/llama.c and examples/translator.c, are compiled against the installed library and go
-# through the whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a
-# beam, attention maps, bench.
-. "$(dirname "$0")/../build/common.sh"
-install_weft
-story=$root/tests/golden/story.txt
-cd "$tmp"
+# Programs that register a family, examples/llama.c, translator.c and moe.c, are compiled against the installed library and go through the
+# whole command: train, kill, resume to the same bytes, generate with and without the cache, evaluate, translate with a beam, attention
+# maps, bench; and a term of the loss.
+. "$(dirname "$0")/common.sh"
+example llama translator moe
 
-for name in llama translator; do
-    # shellcheck disable=SC2046,SC2086
-    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -o $name ||
-        { wrong "examples/$name.c does not compile"; finish; }
-    [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
-done
-
-# run COMMAND...: must succeed; its output is in out, what it says in err
-run()
-{
-    "$@" >out 2>err || wrong "exit code $?: $*: $(tail -1 err)"
-}
-
-# survives PROGRAM MODEL FILES: a training that is killed and resumed ends with the bytes of one that is not.
+# survives PROGRAM MODEL FILES SETTING: a training that is killed and resumed ends with the bytes of one that is not.
 survives()
 {
-    common="--steps 40 --set save_every=1 --set valid_every=15 --set dropout=0.1"
+    common="--steps 40 --set save_every=1 --set valid_every=15 --set $4"
     # shellcheck disable=SC2086
     run ./"$1" train "$2" --train "$3" --valid "$3" --out "$1.straight" $common
     # shellcheck disable=SC2086
@@ -50,7 +35,7 @@ grep -q 'rope_base=10000' out || wrong 'models llama-small does not list the key
 run ./llama train --help
 grep -q 'Keys of the family llama' out || wrong 'train --help does not list the keys of llama'
 
-survives llama llama-small "$story"
+survives llama llama-small "$story" dropout=0.1
 run ./llama generate llama.straight --prompt 'The ' --max-tokens 100 --seed 3
 mv out cached
 [ "$(wc -m <cached)" -ge 100 ] || wrong "generated only: $(cat cached)"
@@ -67,7 +52,7 @@ grep -c '"case":"[a-z-]*llama-small"' out >count || true
 run ./llama inspect llama.straight
 grep -q 'blocks.3.attn.qkv.weight' out || wrong 'inspect does not list the weights'
 
-# A program of its own commands gives wf_main a part of its arguments; it is started once more with all of them.
+# A program with other commands gives wf_main a part of its arguments; it is started once more with all of them.
 cat >own.c <<'END'
 #include <string.h>
 #include <weft/weft.h>
@@ -77,8 +62,7 @@ int main(int argc, char **argv)
     return argc > 1 && strcmp(argv[1], "lm") == 0 ? wf_main(argc - 1, argv + 1) : 9;
 }
 END
-# shellcheck disable=SC2046,SC2086
-$cc $sanitize -std=gnu11 -Wall -Wextra -Werror own.c $(flags --cflags --libs weft) -o own || wrong 'own.c does not compile'
+compile own.c own
 (unset OMP_WAIT_POLICY GOMP_SPINCOUNT; ./own lm models >out 2>err) || wrong "own lm models: exit code $?"
 grep -q '^nanogpt-char ' out || wrong 'own lm models lists nothing'
 
@@ -92,7 +76,7 @@ grep -q 'unknown family "llama": .*use the program that registers it' err || wro
 
 printf 'the cat sleeps\nthe dog runs\nthe river is deep\na cat runs\nthe dog is deep\na river sleeps\n' >s.en
 printf 'die Katze schläft\nder Hund läuft\nder Fluss ist tief\neine Katze läuft\nder Hund ist tief\nein Fluss schläft\n' >s.de
-survives translator rotary-tiny s.en,s.de
+survives translator rotary-tiny s.en,s.de dropout=0.1
 run ./translator train rotary-tiny --train s.en,s.de --valid s.en,s.de --out learned
 for beam in 1 4; do
     ./translator translate learned --beam $beam <s.en >out 2>err || wrong "translate: $(tail -1 err)"
@@ -104,4 +88,12 @@ for kind in encoder decoder cross; do
     run ./translator attention learned --source 'the river is deep' --kind $kind --out $kind.json
     grep -q "\"kind\": *\"$kind\"" $kind.json || wrong "attention wrote no map of kind $kind"
 done
+
+# The balance of a mixture of experts is a term of what is trained, and not of what is measured.
+survives moe moe-small "$story" accumulate=3
+grep -q '"loss/train":.*"loss/train_minimized":.*"balance/train":' moe.straight/metrics.jsonl || wrong "no balance: $(cat moe.straight/metrics.jsonl)"
+grep '"event":"valid"' moe.straight/metrics.jsonl | grep -q 'balance\|minimized' && wrong 'a validation has the balance'
+run ./moe train moe-small --train "$story" --valid "$story" --out unbalanced --steps 40 --set balance=0
+grep -q '"balance/train":0[.,]' unbalanced/metrics.jsonl || wrong 'balance=0 has a balance'
+cmp unbalanced/model.safetensors moe.straight/model.safetensors >cmp.out 2>&1 && wrong 'balance=0 trains the same weights'
 finish

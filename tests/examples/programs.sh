@@ -2,26 +2,12 @@
 # SPDX-License-Identifier: MIT
 # The other programs of examples/, compiled against the installed library. `programs.sh quick` runs a few steps of each, `programs.sh
 # results` trains each to the result that its head comment states: the programs that print it exit with 0 only then.
-. "$(dirname "$0")/../build/common.sh"
-install_weft
-story=$root/tests/golden/story.txt
+. "$(dirname "$0")/common.sh"
 what=$1
 programs='perceptron vae vit lora gan'
 families='lstm moe'
-cd "$tmp"
-
-for name in $programs $families; do
-    # shellcheck disable=SC2046,SC2086
-    $cc $sanitize -std=gnu11 -O1 -Wall -Wextra -Werror "$root/examples/$name.c" $(flags --cflags --libs weft) -o $name ||
-        { wrong "examples/$name.c does not compile"; finish; }
-    [ "$(wc -l <"$root/examples/$name.c")" -lt 150 ] || wrong "examples/$name.c has 150 lines or more"
-done
-
-# run COMMAND...: must succeed; its output is in out, what it says in err
-run()
-{
-    "$@" >out 2>err || wrong "exit code $?: $*: $(tail -1 err) $(tail -1 out)"
-}
+# shellcheck disable=SC2086
+example $programs $families
 
 # bits RUN MOST: the bits per character of the story
 bits()

@@ -161,9 +161,39 @@ struct wf_family {
     /* An empty cache for `rows` sequences of up to `capacity` tokens, made with wf_cache_init; wf_model_cache calls it. NULL: as many
      * layers as the shape says, with keys and values of width / heads * kv_heads each. */
     wf_status (*cache)(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
+
+    /* The name of what the functions above add to the loss of a training by wf_loss_term_add, as "balance": metrics.jsonl and TensorBoard
+     * have its value as NAME/train. NULL: they add nothing. */
+    const char *loss_term;
 };
 #define WF_HEAD_AT(type, member) (offsetof(type, member) + 1) /* not 0, which stands for none */
 #define WF_FAMILY_ABI sizeof(struct wf_family)
+
+/* --- a term of the loss -------------------------------------------------------------------------------------------- */
+
+/* For forward, hidden, encode and decode: what a training minimises besides the cross-entropy, such as the balance of a mixture of experts
+ * or a penalty of large activations. The family names it by .loss_term.
+ *
+ *     const bool term = wf_loss_term_wanted(tape);          with tape = wf_tape_of(ids)
+ *     struct wf_moe_routing routing;
+ *     x = wf_moe_forward(&b->moe, x, .residual = x, .routing = term ? &routing : NULL);
+ *     if (term)
+ *         wf_loss_term_add(tape, wf_scale(wf_moe_balance(&routing, 1), 0.01));
+ *
+ * `term` [] is of the ids of the call: a mean over them, or over their rows. An update minimises
+ *
+ *     L = sum over its parts of (sum of the part's cross-entropies / targets of the batch
+ *                                + (ids of the call / ids of all parts' calls) * (sum of the terms that the call has added))
+ *
+ * with the calls of forward or hidden; of encode, whose ids are those of the sources; and of decode, whose ids are those of the targets. So
+ * a mean over ids is that over the batch, however accumulate cuts it. What is no mean, such as wf_moe_balance, a product of two, is that of
+ * each part. The loss that is logged as loss/train, validations and evaluations are without terms; what is minimised is
+ * loss/train_minimized. wf_train and the command bench add terms; wf_model_loss and its likes do not.
+ *
+ * wanted: whether a term counts in this pass: not in a validation or a generation. wf_loss_term_add does nothing then. It is not for
+ * functions that wf_checkpoint calls. */
+WF_API bool wf_loss_term_wanted(const wf_tape *tape);
+WF_API void wf_loss_term_add(wf_tape *tape, wf_tensor *term);
 
 /* --- registration -------------------------------------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@ struct wf_event {
     int64_t step, steps; /* updates done, and in total */
     double loss;         /* nats per predicted token, without label smoothing. WF_EVENT_STEP: of this update's batch;
                             WF_EVENT_VALID: of the validation text */
-    double smoothed;     /* the minimised loss, with label smoothing; NaN without label smoothing */
+    double smoothed;     /* the minimised loss, with label smoothing and the family's terms; NaN where it is `loss` */
     double best;         /* lowest validation loss so far, or highest BLEU or chrF with best_by; NaN before the first */
     double lr, grad_norm;
     double tokens_per_second; /* predicted tokens: translation, target tokens; encoders, masked tokens */

@@ -23,4 +23,19 @@ struct wf_model {
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
 
+/* Collects what the model's functions add by wf_loss_term_add while its loss is computed on `tape`, in this thread. share: of the ids of
+ * this part in the batch; source_share: of the source's ids. wf_loss_terms_end gives the loss with the terms; *term: their sum, times the
+ * shares, or NULL where there are none. */
+struct wf_loss_terms {
+    const wf_model *model;
+    wf_tape *tape;
+    wf_tensor *sum;
+    double share, source_share;
+    bool source; /* the source's encoder is running */
+    struct wf_loss_terms *outer;
+};
+void wf_loss_terms_begin(struct wf_loss_terms *t, const wf_model *model, wf_tape *tape, double share, double source_share);
+void wf_loss_terms_of_source(const wf_tape *tape, bool source);
+wf_tensor *wf_loss_terms_end(struct wf_loss_terms *t, wf_tensor *loss, wf_tensor **term);
+
 #endif
