@@ -51,12 +51,10 @@ static wf_tensor *net_forward(const struct net *n, wf_tensor *x)
 
 static const double apart = 2 * 3.14159265 / CLUSTERS; /* the angle between clusters on a ring of radius 1 */
 
-/* Noise and points of a batch are functions of the step. */
-static wf_tensor *fake(const struct gan *g, wf_tape *tape, int64_t count, uint64_t seed, uint64_t step)
+/* Noise of the tape, and the points of a batch below, are functions of the step. */
+static wf_tensor *fake(const struct gan *g, wf_tape *tape, int64_t count)
 {
-    static wf_real noise[VALID * NOISE];
-    wf_fill_normal(noise, count * NOISE, 0, 1, seed, step);
-    return net_forward(&g->generator, wf_input(tape, noise, WF_SHAPE(count, NOISE), false)); /* [count,2] */
+    return net_forward(&g->generator, wf_normal(tape, WF_SHAPE(count, NOISE), 0, 1)); /* [count,2] */
 }
 
 static wf_tensor *real(wf_tape *tape, uint64_t step)
@@ -88,7 +86,7 @@ static wf_tensor *judged(const struct gan *g, wf_tensor *points, double target, 
 /* Turn 0 trains the discriminator to tell points from generated ones, turn 1 the generator to have its own taken for points. */
 static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
 {
-    wf_tensor *generated = fake(ctx, p->tape, BATCH, 1, 2 * (uint64_t)p->step + (uint64_t)p->turn);
+    wf_tensor *generated = fake(ctx, p->tape, BATCH);
     if (p->turn == 1)
         return judged(ctx, generated, 1, p->weight);
     return wf_add(judged(ctx, real(p->tape, (uint64_t)p->step), 1, p->weight), judged(ctx, wf_detach(generated), 0, p->weight));
@@ -100,7 +98,7 @@ static wf_status validate(void *ctx, wf_tape *tape, double *value, wf_error *err
     static wf_real point[VALID][2];
     double near[CLUSTERS] = {0};
     wf_tape_reset(tape, WF_INFER);
-    if (wf_read(fake(ctx, tape, VALID, 3, 0), point[0], 2 * VALID) != WF_OK)
+    if (wf_read(fake(ctx, tape, VALID), point[0], 2 * VALID) != WF_OK)
         return wf_tape_status(tape, error);
     value[0] = 0, value[1] = 1;
     for (int c = 0; c < CLUSTERS; c++) {

@@ -58,9 +58,10 @@ static void draw(wf_real *picture, int64_t count, uint64_t seed, uint64_t stream
 
 /* The negative evidence lower bound of a picture, without constants: |x - y|^2 / (2 pixel_variance) + KL(N(m, e^s) || N(0, 1)), where y is
  * decoded from z = m + e^(s/2) noise. */
-static wf_tensor *vae_loss(const struct vae *m, wf_tensor *x, wf_tensor *noise)
+static wf_tensor *vae_loss(const struct vae *m, wf_tensor *x)
 {
     wf_tensor *h = vae_encode(m, x), *mean = wf_linear_forward(&m->mean, h), *log_variance = wf_linear_forward(&m->log_variance, h);
+    wf_tensor *noise = wf_normal(wf_tape_of(x), WF_SHAPE(wf_dim(x, 0), LATENT), 0, 1);
     wf_tensor *z = wf_add(mean, wf_mul(wf_exp(wf_scale(log_variance, 0.5)), noise));
     wf_tensor *error = wf_scale(wf_mse(vae_decode(m, z), x, WF_REDUCE_BATCH_MEAN), 0.5 / pixel_variance);
     return wf_add(error, wf_kl_normal(mean, log_variance, WF_REDUCE_BATCH_MEAN));
@@ -68,17 +69,15 @@ static wf_tensor *vae_loss(const struct vae *m, wf_tensor *x, wf_tensor *noise)
 
 static wf_status train(const struct vae *m, wf_registry *registry, wf_tape *tape, int64_t steps, wf_error *error)
 {
-    static wf_real picture[BATCH * PIXELS], noise[BATCH * LATENT];
+    static wf_real picture[BATCH * PIXELS];
     struct wf_optimizer adam;
     const struct wf_schedule schedule = {WF_SCHEDULE_COSINE, .peak = 3e-3, .warmup = 50, .steps = STEPS};
     wf_status status = wf_adamw_init(&adam, registry, error);
     for (int64_t step = 0; step < steps && status == WF_OK; step++) {
         double value;
         draw(picture, BATCH, 1, (uint64_t)step);
-        wf_fill_normal(noise, BATCH * LATENT, 0, 1, 2, (uint64_t)step); /* a function of the step, as the pictures are */
-        wf_tape_reset(tape, WF_TRAIN);
-        wf_tensor *x = wf_input(tape, picture, WF_SHAPE(BATCH, PIXELS), false);
-        wf_tensor *loss = vae_loss(m, x, wf_input(tape, noise, WF_SHAPE(BATCH, LATENT), false));
+        wf_tape_reset(tape, WF_TRAIN, .seed = 2, .step = (uint64_t)step); /* noise is a function of the step, as the pictures are */
+        wf_tensor *loss = vae_loss(m, wf_input(tape, picture, WF_SHAPE(BATCH, PIXELS), false));
         if (wf_item(loss, &value) != WF_OK || wf_backward(loss) != WF_OK)
             return wf_optimizer_free(&adam), wf_tape_status(tape, error);
         adam.lr = wf_schedule_lr(&schedule, step);
@@ -93,15 +92,14 @@ static wf_status train(const struct vae *m, wf_registry *registry, wf_tape *tape
 /* The part of the variance of new pictures that is missing when they are decoded from their means; and a picture from noise. */
 static wf_status measure(const struct vae *m, wf_tape *tape, double *lost, wf_error *error)
 {
-    static wf_real picture[VALID * PIXELS], drawn[PIXELS], z[LATENT];
+    static wf_real picture[VALID * PIXELS], drawn[PIXELS];
     double squares, variance;
     draw(picture, VALID, 3, 0);
-    wf_fill_normal(z, LATENT, 0, 1, 4, 0);
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *x = wf_input(tape, picture, WF_SHAPE(VALID, PIXELS), false);
     wf_tensor *y = vae_decode(m, wf_linear_forward(&m->mean, vae_encode(m, x)));
     wf_tensor *average = wf_expand(wf_mean_dim(x, 0, true), VALID, PIXELS);
-    wf_tensor *sample = vae_decode(m, wf_input(tape, z, WF_SHAPE(1, LATENT), false));
+    wf_tensor *sample = vae_decode(m, wf_normal(tape, WF_SHAPE(1, LATENT), 0, 1));
     if (wf_item(wf_mse(y, x, WF_REDUCE_MEAN), &squares) != WF_OK || wf_item(wf_mse(average, x, WF_REDUCE_MEAN), &variance) != WF_OK ||
         wf_read(sample, drawn, PIXELS) != WF_OK)
         return wf_tape_status(tape, error);

@@ -123,27 +123,27 @@ int main(int argc, char **argv)
     struct wf_fit_result result = {0};
     wf_error error = {0};
     wf_registry *registry = wf_registry_new(&error);
-    struct wf_fit_optimizer optimizer = {.optimizer = &adam, .schedule = {WF_SCHEDULE_COSINE, .peak = 3e-3, .warmup = 50, .steps = STEPS}};
+    const struct wf_schedule schedule = {WF_SCHEDULE_COSINE, .peak = 3e-3, .warmup = 50, .steps = STEPS};
     struct wf_metric metric = {.name = "accuracy", .higher = true};
     struct wf_task task = {WF_TASK_ABI, .name = "vit", .next = next, .loss = loss, .validate = validate, .metric = &metric, .metrics = 1};
-    struct wf_fit_options options = {.out = "vit-run", .steps = STEPS, .save_every = 250, .valid_every = 250, .event = print, .ctx = &m};
-    options.registry = &(struct wf_fit_registry){.registry = registry}, options.registries = 1;
-    options.optimizer = &optimizer, options.optimizers = 1, options.clip = 1;
+    int64_t steps = STEPS;
+    bool resume = false;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--resume") == 0)
-            options.resume = true;
+            resume = true;
         else if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
-            options.steps = atoll(argv[++i]);
+            steps = atoll(argv[++i]);
     if (registry)
         vit_init(wf_root(registry), &m);
     wf_status status = registry ? wf_registry_build(registry, 1, &error) : error.code;
     if (status == WF_OK)
         status = wf_adamw_init(&adam, registry, &error);
     if (status == WF_OK)
-        status = wf_fit(&task, &options, &result, &error);
+        status = wf_fit_one(&task, registry, &adam, &schedule, &result, &error, .out = "vit-run", .steps = steps, .resume = resume,
+                            .clip = 1, .save_every = 250, .valid_every = 250, .event = print, .ctx = &m);
     if (status != WF_OK)
         fprintf(stderr, "vit: %s\n", error.message);
     wf_optimizer_free(&adam);
     wf_registry_free(registry);
-    return status != WF_OK || (options.steps >= STEPS && !(result.value[0] >= 0.9));
+    return status != WF_OK || (steps >= STEPS && !(result.value[0] >= 0.9));
 }

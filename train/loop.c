@@ -271,3 +271,24 @@ wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *option
     fit_free(&f);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }
+
+wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *registry, struct wf_optimizer *optimizer,
+                          const struct wf_schedule *schedule, const struct wf_fit_options *options, struct wf_fit_result *result,
+                          wf_error *error)
+{
+    const struct wf_fit_registry registries[] = {{.registry = registry}};
+    struct wf_fit_optimizer optimizers[] = {{.optimizer = optimizer}};
+    struct wf_fit_options o = options ? *options : (struct wf_fit_options){0};
+    if (o.registry || o.registries || o.optimizer || o.optimizers) {
+        if (result)
+            *result = (struct wf_fit_result){.loss = NAN, .best = NAN};
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_fit_one: the options list registries or optimisers too: leave these lists empty, or call wf_fit");
+    }
+    if (schedule)
+        optimizers[0].schedule = *schedule;
+    o.registry = registries;
+    o.optimizer = optimizers;
+    o.registries = o.optimizers = 1;
+    return wf_fit(task, options ? &o : NULL, result, error);
+}

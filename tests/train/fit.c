@@ -274,6 +274,45 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-WF_TEST_MAIN("fit", trains, cancelled_anywhere_gives_the_same_bytes, killed_and_resumed_gives_the_same_bytes,
-             accumulation_is_the_large_batch, patience_stops_early, another_metric_decides, rates_are_the_programs,
-             nothing_is_allocated_in_the_steady_state, every_allocation_may_fail)
+/* The short form writes the bytes of the long one, and says what does not go with it. */
+START_TEST(one_registry_and_one_optimiser)
+{
+    const struct wf_schedule schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .warmup = 4};
+    struct study *a = study_open(0.1), *b = study_open(0.1), *c = study_open(0.1);
+    const struct wf_fit_registry registry = {.registry = a->body};
+    const struct wf_fit_optimizer optimizer = {.optimizer = &a->adam, .schedule = schedule};
+    const struct wf_fit_options o = {.out = in_folder("long"),
+                                     .registry = &registry,
+                                     .registries = 1,
+                                     .optimizer = &optimizer,
+                                     .optimizers = 1,
+                                     .steps = 20,
+                                     .valid_every = 10,
+                                     .ctx = a};
+    struct wf_fit_result result, again;
+    ck_ok(wf_fit(&vit_task, &o, &result, error));
+    ck_ok(wf_fit_one(&vit_task, b->body, &b->adam, &schedule, &again, error, .out = in_folder("short"), .steps = 20, .valid_every = 10,
+                     .ctx = b));
+    assert_same_runs(in_folder("long"), in_folder("short"));
+    ck_assert(again.step == 20 && again.loss == result.loss && again.best == result.best);
+    c->adam.lr = 2e-3; /* without a schedule it stays */
+    ck_ok(wf_fit_one(&vit_task, c->body, &c->adam, NULL, NULL, error, .out = in_folder("constant"), .steps = 3, .ctx = c));
+    ck_assert(c->adam.lr == 2e-3);
+    wf_error e = {0};
+    ck_assert_int_eq(wf_fit_one_with(&vit_task, c->body, &c->adam, NULL, &o, &again, &e), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(e.message, "wf_fit_one: the options list registries or optimisers too") && isnan(again.loss), "%s", e.message);
+    wf_error_clear(&e);
+    ck_assert_int_eq(wf_fit_one_with(&vit_task, c->body, &c->adam, NULL, NULL, &again, &e), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(e.message, "the options are NULL"), "%s", e.message);
+    wf_error_clear(&e);
+    ck_assert_int_eq(wf_fit_one(&vit_task, NULL, &c->adam, NULL, &again, &e, .out = in_folder("none"), .steps = 3), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(e.message, "registry 0 is NULL"), "%s", e.message);
+    study_close(a);
+    study_close(b);
+    study_close(c);
+}
+END_TEST
+
+WF_TEST_MAIN("fit", trains, one_registry_and_one_optimiser, cancelled_anywhere_gives_the_same_bytes,
+             killed_and_resumed_gives_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early, another_metric_decides,
+             rates_are_the_programs, nothing_is_allocated_in_the_steady_state, every_allocation_may_fail)

@@ -105,25 +105,18 @@ static const struct wf_task gan_task = {.abi = WF_TASK_ABI,
 
 static struct wf_fit_options gan_options(struct gan *g, const char *out)
 {
-    static struct wf_fit_registry registry[2];
-    static struct wf_fit_optimizer optimizer[2];
-    registry[0] = (struct wf_fit_registry){"generator", g->generator.registry};
-    registry[1] = (struct wf_fit_registry){"discriminator", g->discriminator.registry};
-    optimizer[0] = (struct wf_fit_optimizer){"g", &g->generator.adam, .turn = 1};
-    optimizer[1] = (struct wf_fit_optimizer){"d", &g->discriminator.adam, .turn = 0};
-    return (struct wf_fit_options){.out = out,
-                                   .registry = registry,
-                                   .registries = 2,
-                                   .optimizer = optimizer,
-                                   .optimizers = 2,
-                                   .steps = 30,
-                                   .clip = 0.5,
-                                   .save_every = 8,
-                                   .log_every = 1,
-                                   .seed = 3,
-                                   .event = gan_event,
-                                   .cancelled = gan_cancelled,
-                                   .ctx = g};
+    struct wf_fit_options o = {.out = out,
+                               .steps = 30,
+                               .clip = 0.5,
+                               .save_every = 8,
+                               .log_every = 1,
+                               .seed = 3,
+                               .event = gan_event,
+                               .cancelled = gan_cancelled,
+                               .ctx = g};
+    fit_both(&o, (struct wf_fit_registry[]){{"generator", g->generator.registry}, {"discriminator", g->discriminator.registry}},
+             (struct wf_fit_optimizer[]){{"g", &g->generator.adam, .turn = 1}, {"d", &g->discriminator.adam, .turn = 0}});
+    return o;
 }
 
 static bool same_weights(const wf_registry *a, const wf_registry *b)

@@ -237,30 +237,34 @@ static inline void study_close(struct study *s)
     free(s);
 }
 
-/* The pointers of the lists live until the next call. */
+/* Gives options two registries and an optimiser for each; the lists live until the next call. */
+static inline void fit_both(struct wf_fit_options *o, const struct wf_fit_registry registry[2], const struct wf_fit_optimizer optimizer[2])
+{
+    static struct wf_fit_registry registries[2];
+    static struct wf_fit_optimizer optimizers[2];
+    memcpy(registries, registry, sizeof registries);
+    memcpy(optimizers, optimizer, sizeof optimizers);
+    o->registry = registries;
+    o->optimizer = optimizers;
+    o->registries = o->optimizers = 2;
+}
+
 static inline struct wf_fit_options study_options(struct study *s, const char *out)
 {
-    static struct wf_fit_registry registry[2];
-    static struct wf_fit_optimizer optimizer[2];
-    registry[0] = (struct wf_fit_registry){"body", s->body};
-    registry[1] = (struct wf_fit_registry){"head", s->head};
-    optimizer[0] =
-        (struct wf_fit_optimizer){"adam", &s->adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .min = 5e-4, .warmup = 4}};
-    optimizer[1] = (struct wf_fit_optimizer){"sgd", &s->sgd};
-    return (struct wf_fit_options){.out = out,
-                                   .registry = registry,
-                                   .registries = 2,
-                                   .optimizer = optimizer,
-                                   .optimizers = 2,
-                                   .steps = 60,
-                                   .clip = 1,
-                                   .save_every = 7,
-                                   .valid_every = 10,
-                                   .keep = 2,
-                                   .seed = 5,
-                                   .event = see,
-                                   .cancelled = is_cancelled,
-                                   .ctx = s};
+    const struct wf_schedule schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .min = 5e-4, .warmup = 4};
+    struct wf_fit_options o = {.out = out,
+                               .steps = 60,
+                               .clip = 1,
+                               .save_every = 7,
+                               .valid_every = 10,
+                               .keep = 2,
+                               .seed = 5,
+                               .event = see,
+                               .cancelled = is_cancelled,
+                               .ctx = s};
+    fit_both(&o, (struct wf_fit_registry[]){{"body", s->body}, {"head", s->head}},
+             (struct wf_fit_optimizer[]){{"adam", &s->adam, .schedule = schedule}, {"sgd", &s->sgd}});
+    return o;
 }
 
 static inline bool same_file(const char *a, const char *b)

@@ -10,10 +10,8 @@
  *   }
  *   ...
  *   const struct wf_task task = {WF_TASK_ABI, .name = "digits", .next = next, .loss = loss};
- *   const struct wf_fit_options options = {.out = "runs/digits", .steps = 1000, .resume = true, .ctx = &d,
- *                                          .registry = &(struct wf_fit_registry){.registry = registry}, .registries = 1,
- *                                          .optimizer = &(struct wf_fit_optimizer){.optimizer = &adam}, .optimizers = 1};
- *   if (wf_fit(&task, &options, NULL, &error) != WF_OK) ...
+ *   const struct wf_schedule schedule = {WF_SCHEDULE_COSINE, .peak = 1e-3, .warmup = 50};
+ *   if (wf_fit_one(&task, registry, &adam, &schedule, NULL, &error, .out = "runs/digits", .steps = 1000, .resume = true, .ctx = &d)) ...
  *
  * Files: every file of the run's folder is written under a temporary name, synced and renamed. A save is complete once state.safetensors is
  * renamed: it holds the weights of all registries, the optimisers' moments, the step, the task's place in its data, the best value and
@@ -197,6 +195,15 @@ struct wf_fit_result {
  * by repeating the update with checks), and nothing of that update is saved. WF_ERR_CANCELLED: see .cancelled. */
 WF_API wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result,
                         wf_error *error) WF_CHECKED;
+/* wf_fit of one registry that one optimiser updates: registry, registries, optimizer and optimizers of the options stay empty. schedule: of
+ * the learning rate; NULL, or .peak 0: optimizer->lr stays as it is. The run's files are those that wf_fit writes for a list of one. */
+WF_API wf_status wf_fit_one_with(const struct wf_task *task, wf_registry *registry, struct wf_optimizer *optimizer,
+                                 const struct wf_schedule *schedule, const struct wf_fit_options *options, struct wf_fit_result *result,
+                                 wf_error *error) WF_CHECKED;
+#ifndef __cplusplus
+#define wf_fit_one(task, registry, optimizer, schedule, result, error, ...)                                                                \
+    wf_fit_one_with(task, registry, optimizer, schedule, &(struct wf_fit_options){__VA_ARGS__}, result, error)
+#endif
 
 WF_END_DECLS
 
