@@ -296,9 +296,9 @@ int run_train(int argc, char **argv)
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
-        {"from", "RUN|FILE",
-         "start from the weights of a run, with its architecture and tokenizer and a fresh optimiser, or of a safetensors file; MODEL can "
-         "then be omitted",
+        {"from", "RUN|FOLDER|FILE",
+         "start from the weights of a run or of a Hugging Face folder with a BERT model, with its architecture and tokenizer and a fresh "
+         "optimiser, or of a safetensors file; MODEL can then be omitted",
          .text = &a.from},
         {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
          .text = &a.config},

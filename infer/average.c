@@ -27,7 +27,8 @@ static wf_status write_run(const struct wf_run *run, const char *out, int64_t st
 {
     char *config = wf_run_path(out, "config.json", error), *model = wf_run_path(out, "model.safetensors", error);
     if (config && model && !wf_folder_make(out, error) && !wf_file_remove(model, error) && !wf_config_save(&run->config, config, error) &&
-        !wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error)) {
+        !wf_tokenizers_save(out, &run->config, run->tokenizer, run->source_tokenizer, error) &&
+        (run->embed.max_length == 0 || !hf_embed_save(out, &run->embed, error))) {
         char text[64];
         wf_safetensors_writer *w = wf_safetensors_writer_new();
         wf_weights_describe(w, run->tokenizer, run->source_tokenizer);

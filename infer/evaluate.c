@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include <weft/encoder.h>
+#include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 #include <weft/internal/spread.h>
 #include <weft/masking.h>
@@ -105,7 +106,8 @@ static void walk_end(struct walk *w)
 static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                             wf_error *error)
 {
-    int64_t context = wf_config_shape(c).context, rows = rows_of(context), most = ids.count < rows * context ? ids.count : rows * context;
+    int64_t context = c->training.crop > 0 ? c->training.crop : wf_config_shape(c).context, rows = rows_of(context),
+            most = ids.count < rows * context ? ids.count : rows * context;
     *w = (struct walk){.windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
     wf_windows_limit(&w->windows, limit);
     if (ids.count < 1)
@@ -149,9 +151,9 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
 {
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
-    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || wf_config_read_only(c))
+    if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !wf_has_head(model))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s was not trained by masked-language modelling: it has no such loss", c->model);
-    if (wf_tokenizer_vocab_size(tokenizer) != wf_config_shape(c).vocab_size)
+    if (!wf_config_fits(c, wf_tokenizer_vocab_size(tokenizer)))
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;

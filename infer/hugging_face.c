@@ -10,6 +10,7 @@
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
+#include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 
 enum { LIMIT = 1 << 20 };
@@ -92,12 +93,6 @@ static wf_status load_vocab(const char *folder, const char *vocab, wf_tokenizer 
     return close_file(&f);
 }
 
-/* Embeddings are often padded to a multiple of 8 to 128 rows: a tokenizer may have a few types less. */
-static bool fits(int64_t types, int64_t rows)
-{
-    return types == rows || (types < rows && rows - types < 128 && rows % 8 == 0);
-}
-
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error)
 {
     bool json = wf_run_has(folder, "tokenizer.json");
@@ -105,7 +100,7 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
         return wf_error_set(error, WF_ERR_IO, "%s has no tokenizer: tokenizer.json and vocab.txt are both missing", folder);
     char *path = wf_run_path(folder, json ? "tokenizer.json" : "vocab.txt", error);
     wf_status status = !path ? WF_ERR_MEMORY : json ? wf_tokenizer_load(path, out, error) : load_vocab(folder, path, out, error);
-    if (status == WF_OK && !fits(wf_tokenizer_vocab_size(*out), wf_config_shape(config).vocab_size))
+    if (status == WF_OK && !wf_config_fits(config, wf_tokenizer_vocab_size(*out)))
         status = wf_error_set(error, WF_ERR_FORMAT, "vocabulary size mismatch: %s has %" PRId64 " tokens, the model in %s %" PRId64, path,
                               wf_tokenizer_vocab_size(*out), folder, wf_config_shape(config).vocab_size);
     wf_free(path);
@@ -251,8 +246,46 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error)
 {
     *out = (struct wf_embedder_options){.pooling = WF_POOL_MEAN};
-    /* a run that was made in such a folder has nothing of it */
-    if (!wf_config_read_only(config) || !wf_run_has(folder, "modules.json"))
+    /* a run of another family that was made in such a folder has nothing of it */
+    if (!config->family->model_type || !wf_run_has(folder, "modules.json"))
         return WF_OK;
     return load_modules(folder, config, out, error) != WF_OK ? error->code : load_settings(folder, config, out, error);
+}
+
+/* Takes the object. */
+static wf_status save_json(const char *folder, const char *name, json_t *object, wf_error *error)
+{
+    char *path = wf_run_path(folder, name, error);
+    if (!object || !path)
+        wf_error_set(error, WF_ERR_MEMORY, "no memory for %s", name);
+    else
+        (void)!wf_json_save(path, object, 2, error);
+    json_decref(object);
+    wf_free(path);
+    return error->code;
+}
+
+/* The folder of the pooling has a name that no one else gives, so that nothing is replaced. */
+#define MODULE(index, path, name)                                                                                                          \
+    json_pack("{s:i, s:s, s:s, s:s}", "idx", index, "name", #index, "path", path, "type", "sentence_transformers.models." name)
+#define POOLING "weft_pooling"
+
+wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *o, wf_error *error)
+{
+    wf_error failure = {0};
+    wf_json_init();
+    char *within = wf_run_path(folder, POOLING, &failure);
+    if (within && wf_folder_make(within, &failure) == WF_OK &&
+        !save_json(within, "config.json", json_pack("{s:s}", "pooling_mode", o->pooling == WF_POOL_CLS ? "cls" : "mean"), &failure) &&
+        (o->max_length == 0 ||
+         !save_json(folder, "sentence_bert_config.json", json_pack("{s:I}", "max_seq_length", (json_int_t)o->max_length), &failure))) {
+        json_t *modules = json_pack("[o, o]", MODULE(0, "", "Transformer"), MODULE(1, POOLING, "Pooling"));
+        if (modules && o->normalize && json_array_append_new(modules, MODULE(2, "2_Normalize", "Normalize")) != 0) {
+            json_decref(modules);
+            modules = NULL;
+        }
+        (void)!save_json(folder, "modules.json", modules, &failure);
+    }
+    wf_free(within);
+    return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/family.h>
 #include <weft/internal/files.h>
 #include <weft/internal/run_folder.h>
 #include <weft/memory.h>
@@ -150,7 +151,7 @@ static wf_status load_tokenizers(struct wf_run *run, const char *folder, wf_erro
     const struct wf_config *c = &run->config;
     bool two = two_files(c), pairs = wf_config_kind(c) == WF_MODEL_PAIRS;
     struct wf_model_shape shape = wf_config_shape(c);
-    if (wf_config_read_only(c))
+    if (c->family->model_type)
         return hf_tokenizer_load(folder, c, &run->tokenizer, error);
     if (load_one(folder, two ? "tokenizer.target.json" : "tokenizer.json", shape.vocab_size, &run->tokenizer, error) ||
         (two && load_one(folder, "tokenizer.source.json", shape.source_vocab_size, &run->source_tokenizer, error)))

@@ -3,7 +3,9 @@
  * of their sum, then blocks with a norm after each residual sum. MiniLM (Wang et al. 2020) is a small one.
  *
  * Parameters: embed.weight [V,d], segments.weight [S,d], positions.weight [context,d], norm,
- * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. In files they have Hugging Face's names: the table below. */
+ * blocks.N.{attn.qkv,attn.out,norm1,ffn.up,ffn.down,norm2}. With an output layer for masked tokens also transform.dense, transform.norm and
+ * head.{weight [V,d],bias [V]}, of which a tied one has the bias only: BertForMaskedLM's. Files of Hugging Face have their names: the
+ * table below. */
 #include <string.h>
 
 #include <weft/internal/json.h>
@@ -16,6 +18,7 @@ struct bert_config {
     int64_t d_model, heads, d_ff, layers, context, vocab_size, segments;
     double dropout, attention_dropout, norm_eps;
     enum wf_activation activation;
+    bool masked_head, tied;
 };
 
 #define NUMBER(...) WF_NUMBER_KEY(struct bert_config, __VA_ARGS__)
@@ -28,10 +31,12 @@ static const struct wf_key keys[] = { /* the defaults are Hugging Face's */
     NUMBER(context, "512", 1, 1048576, "maximum sequence length in tokens", .role = WF_KEY_CONTEXT),
     NUMBER(vocab_size, "30522", 1, 16777216, "vocabulary size", .role = WF_KEY_VOCAB),
     NUMBER(segments, "2", 1, 1024, "number of segment types", .role = WF_KEY_SEGMENTS),
-    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true),
-    NUMBER(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true),
+    NUMBER(dropout, "0.1", 0, 1, "dropout probability", .below = true, .resumable = true),
+    NUMBER(attention_dropout, "0.1", 0, 1, "dropout probability of attention weights", .below = true, .resumable = true),
     NUMBER(norm_eps, "1e-12", 0, 1, "epsilon of the norms", .above = true),
     WF_WORD_KEY(struct bert_config, activation, "gelu", wf_activation_words, "activation of the feed-forward", .role = WF_KEY_ACTIVATION),
+    WF_BOOL_KEY(struct bert_config, masked_head, "false", "an output layer for masked tokens; every training has it", .role = WF_KEY_HEAD),
+    WF_BOOL_KEY(struct bert_config, tied, "true", "the output layer shares the embedding"),
 };
 /* clang-format on */
 
@@ -64,6 +69,9 @@ struct bert {
     struct wf_positions positions;
     struct wf_layer_norm norm;
     struct wf_dropout drop;
+    struct wf_linear transform, head; /* of the output layer; without one there are no weights */
+    struct wf_layer_norm transform_norm;
+    enum wf_activation activation;
     int64_t layers;
     struct block block[];
 };
@@ -82,6 +90,12 @@ static void bert_init(wf_scope s, void *model, const void *config)
     wf_dropout_init(s, &m->drop, c->dropout);
     for (int64_t i = 0; i < m->layers; i++)
         block_init(wf_sub_at(s, "blocks", i), &m->block[i], c);
+    m->activation = c->activation;
+    if (!c->masked_head)
+        return;
+    wf_linear_init(wf_sub(wf_sub(s, "transform"), "dense"), &m->transform, c->d_model, c->d_model);
+    wf_layer_norm_init(wf_sub(wf_sub(s, "transform"), "norm"), &m->transform_norm, c->d_model, .eps = c->norm_eps);
+    wf_linear_init(wf_sub(s, "head"), &m->head, c->d_model, c->vocab_size, .tied = c->tied ? m->embed.weight : NULL);
 }
 
 /* What is added for the segments: a vector for each id, or one for all where all are of segment 0. */
@@ -111,6 +125,21 @@ static wf_tensor *bert_hidden(const void *model, wf_tensor *ids, const struct wf
     return x;
 }
 
+/* norm(act(x W' + b)); [..,d] -> [..,d] */
+static wf_tensor *bert_before_head(const void *model, wf_tensor *x)
+{
+    const struct bert *m = model;
+    wf_tensor *up = wf_linear_forward(&m->transform, x), *active;
+    active = m->activation == WF_GELU        ? wf_gelu(up)
+             : m->activation == WF_GELU_TANH ? wf_gelu_tanh(up)
+             : m->activation == WF_RELU      ? wf_relu(up)
+                                             : wf_silu(up);
+    wf_release(up);
+    x = wf_layer_norm_forward(&m->transform_norm, active);
+    wf_release(active);
+    return x;
+}
+
 /* --- weights of Hugging Face --------------------------------------------------------------------------------------- */
 
 /* Files from before 2019's renaming call a norm's weight and bias gamma and beta. */
@@ -135,16 +164,27 @@ static const struct wf_load_rule rules[] = {
     LINEAR("blocks.*.ffn.up", LAYER "intermediate.dense"),
     LINEAR("blocks.*.ffn.down", LAYER "output.dense"),
     NORM("blocks.*.norm2", LAYER "output.LayerNorm"),
+    LINEAR("transform.dense", "/cls.predictions.transform.dense"),
+    NORM("transform.norm", "/cls.predictions.transform.LayerNorm"),
+    {"head.weight", {"/cls.predictions.decoder.weight"}},
+    {"head.bias", {"/cls.predictions.bias"}},
+    {"head.bias", {"/cls.predictions.decoder.bias"}},
 };
 
-/* Heads of the trainings, and a table of 0, 1, 2, ... */
+/* Other heads and what is there twice, and a table of 0, 1, 2, ... */
 static const char *const ignored[] = {"pooler.*", "cls.*", "embeddings.position_ids", NULL};
 
-static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, wf_error *error)
+static wf_status bert_load(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
+    if (wf_safetensors_find(file, "embed.weight")) /* Weft's names */
+        return wf_registry_load_with(registry, file, options, error);
     /* A model with a head keeps the rest under "bert.". */
     bool within = wf_safetensors_find(file, "bert.embeddings.word_embeddings.weight") != NULL;
-    struct wf_load_options o = {.prefix = within ? "bert." : "", .rule = rules, .rules = sizeof rules / sizeof *rules, .ignored = ignored};
+    struct wf_load_options o = *options;
+    o.prefix = within ? "bert." : "";
+    o.rule = rules;
+    o.rules = sizeof rules / sizeof *rules;
+    o.ignored = ignored;
     return wf_registry_load_with(registry, file, &o, error);
 }
 
@@ -217,12 +257,21 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
     wf_json_read_double(&r, "layer_norm_eps", WF_JSON_OPTIONAL, 1e-300, 1, &c->norm_eps);
     wf_json_read_double(&r, "hidden_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->dropout);
     wf_json_read_double(&r, "attention_probs_dropout_prob", WF_JSON_OPTIONAL, 0, 0.999999, &c->attention_dropout);
+    wf_json_read_bool(&r, "tie_word_embeddings", WF_JSON_OPTIONAL, &c->tied);
     read_activation(&r, &c->activation);
+    c->masked_head = false; /* a folder's vectors need none, and few folders have it */
     if (r.status == WF_OK && c->d_model % c->heads != 0)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: hidden_size %lld is not a multiple of num_attention_heads %lld", path,
                             (long long)c->d_model, (long long)c->heads);
     return r.status;
 }
+
+/* clang-format off */
+static const struct wf_preset presets[] = {
+    {"bert", "BERT base; trains BERT folders further on masked tokens (--from FOLDER)",
+     "masked_head=true batch=32 crop=128 lr=5e-5 warmup=100 schedule=cosine weight_decay=0.01"},
+};
+/* clang-format on */
 
 const struct wf_family family_bert = {
     .abi = WF_FAMILY_ABI,
@@ -230,12 +279,14 @@ const struct wf_family family_bert = {
     .kind = WF_MODEL_ENCODER,
     .config_size = sizeof(struct bert_config),
     .keys = WF_ROWS(keys),
-    .read_only = true,
+    .presets = WF_ROWS(presets),
     .model_type = "bert",
     .read = bert_read,
     .size = sizeof(struct bert),
     .block_size = sizeof(struct block),
     .init = bert_init,
     .load = bert_load,
+    .head = WF_HEAD_AT(struct bert, head),
+    .before_head = bert_before_head,
     .hidden = bert_hidden,
 };

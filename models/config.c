@@ -139,7 +139,15 @@ wf_status wf_config_set_as(struct wf_config *config, const char *name, const cha
     return slot_find(config, name, &slot) ? key_parse(slot.key, slot.values, value, in_file, error) : unknown_key(config, name, error);
 }
 
-/* What a preset says of min_lr and accumulate is for its own lr and batch. */
+void wf_config_settle(struct wf_config *config)
+{
+    struct wf_training *t = &config->training;
+    int64_t context = wf_config_shape(config).context;
+    if (wf_config_kind(config) == WF_MODEL_ENCODER && context > 0 && t->crop > context)
+        t->crop = context;
+}
+
+/* What a preset says of min_lr, accumulate and crop is for its own lr, batch and context. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     struct wf_training *t = &config->training;
@@ -148,6 +156,8 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
         t->min_lr = t->lr;
     if (status == WF_OK && !strcmp(name, "batch") && t->accumulate > t->batch)
         t->accumulate = t->batch;
+    if (status == WF_OK && strcmp(name, "crop") != 0)
+        wf_config_settle(config);
     return status;
 }
 
@@ -184,6 +194,28 @@ void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t s
     for (int i = 0; i < keys->count; i++)
         if (keys->key[i].role == WF_KEY_VOCAB || keys->key[i].role == WF_KEY_SOURCE_VOCAB)
             *(int64_t *)((char *)config->architecture + keys->key[i].offset) = keys->key[i].role == WF_KEY_VOCAB ? vocab_size : source;
+}
+
+const char *wf_config_set_head(struct wf_config *config)
+{
+    const char *name = NULL;
+    const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
+    for (int i = 0; i < keys->count; i++)
+        if (keys->key[i].role == WF_KEY_HEAD) {
+            *((bool *)config->architecture + keys->key[i].offset) = true;
+            name = keys->key[i].name;
+        }
+    return name;
+}
+
+bool wf_config_fits(const struct wf_config *config, int64_t types)
+{
+    int64_t rows = wf_config_shape(config).vocab_size;
+    int64_t multiple = 128; /* the largest that was padded to */
+    while (multiple > 1 && rows % multiple != 0)
+        multiple /= 2;
+    bool padded = config->family && config->family->model_type && multiple >= 8;
+    return types == rows || (padded && types < rows && rows - types < multiple);
 }
 
 /* --- the family's answers ------------------------------------------------------------------------------------------ */
@@ -285,6 +317,8 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
     if (family->kind != WF_MODEL_PAIRS && t->accumulate > t->batch)
         return wf_key_conflict("batch", (double)t->batch, "be at least", "accumulate", (double)t->accumulate, error);
+    if (family->kind == WF_MODEL_ENCODER && t->crop > wf_config_shape(config).context)
+        return wf_key_conflict("crop", (double)t->crop, "be at most", "context", (double)wf_config_shape(config).context, error);
     return WF_OK;
 }
 

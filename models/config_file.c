@@ -136,9 +136,11 @@ static bool read_other(struct wf_json_reader *r, struct wf_config *c)
     const struct wf_family *family;
     for (int i = 0; type && (family = wf_family_at(i)); i++)
         if (family->model_type && strcmp(type, family->model_type) == 0) {
-            wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
+            if (wf_config_preset(c, family->name, NULL) != WF_OK) /* for the settings of a training from there */
+                wf_json_read_status(r, wf_config_defaults(c, family->name, r->error));
             if (r->status == WF_OK)
                 r->status = family->read(r->object, r->where, c->architecture, r->error);
+            wf_config_settle(c);
             if (r->status == WF_OK && wf_config_check(c, &why) != WF_OK)
                 fail(r, &why);
             return true;

@@ -86,9 +86,22 @@ wf_registry *wf_model_registry(const wf_model *model)
     return model->registry;
 }
 
+wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
+{
+    static const struct wf_load_options strict = {0};
+    options = options ? options : &strict;
+    if (options->prefix || options->rule || options->rules || options->ignored)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s: names in files are mapped by the family: of the options of wf_model_load_with "
+                            "only allow_missing, missing and missing_ctx can be set",
+                            model->config.model);
+    return model->family->load ? model->family->load(model->registry, file, options, error)
+                               : wf_registry_load_with(model->registry, file, options, error);
+}
+
 wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error)
 {
-    return model->family->load ? model->family->load(model->registry, file, error) : wf_registry_load(model->registry, file, "", error);
+    return wf_model_load_with(model, file, NULL, error);
 }
 
 const struct wf_config *wf_model_config(const wf_model *model)
@@ -188,23 +201,34 @@ static const struct wf_linear *head(const wf_model *model)
     return model->family->head ? (const void *)((const char *)model->body + model->family->head - 1) : NULL;
 }
 
+bool wf_has_head(const wf_model *model)
+{
+    return model->family->logits || (model->family->head && head(model)->weight);
+}
+
 /* Whether x can go through the output layer; if not, *x is what the caller returns. */
 static bool has_logits(const wf_model *model, wf_tensor **x)
 {
     wf_tape *tape = wf_tape_of(*x);
     if (wf_is_poison(*x) || !tape)
         return false;
-    if (model->family->head || model->family->logits)
+    if (wf_has_head(model)) {
+        if (model->family->before_head)
+            *x = model->family->before_head(model->body, *x);
         return true;
+    }
     *x = wf_tape_fail(tape, WF_ERR_STATE, "%s has no output layer: use wf_encoder_forward for its vectors", model->config.model);
     return false;
 }
 
+static wf_tensor *through_head(const wf_model *model, wf_tensor *x)
+{
+    return model->family->logits ? model->family->logits(model->body, x) : wf_linear_forward(head(model), x);
+}
+
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x)
 {
-    if (!has_logits(model, &x))
-        return x;
-    return model->family->logits ? model->family->logits(model->body, x) : wf_linear_forward(head(model), x);
+    return has_logits(model, &x) ? through_head(model, x) : x;
 }
 
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options)
@@ -213,7 +237,7 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
     if (!has_logits(model, &x))
         return x;
     if (!h || model->family->logits || h->lora_a) /* what the fused loss does not know */
-        return wf_cross_entropy_with(wf_head_logits(model, x), targets, options);
+        return wf_cross_entropy_with(through_head(model, x), targets, options);
     return wf_linear_cross_entropy_with(x, h->weight, h->bias, targets, options);
 }
 

@@ -95,9 +95,11 @@ static void expand(const struct wf_load_rule *rule, const char *prefix, const ch
 {
     for (out->count = 0; out->count < PARTS && rule->source[out->count]; out->count++) {
         const char *pattern = rule->source[out->count];
+        bool whole = pattern[0] == '/';
+        pattern += whole;
         int before = (int)strcspn(pattern, "*");
-        snprintf(out->name[out->count], NAME, "%s%.*s%.*s%s", prefix ? prefix : "", before, pattern, pattern[before] ? digits : 0, number,
-                 pattern + before + (pattern[before] != 0));
+        snprintf(out->name[out->count], NAME, "%s%.*s%.*s%s", prefix && !whole ? prefix : "", before, pattern, pattern[before] ? digits : 0,
+                 number, pattern + before + (pattern[before] != 0));
     }
 }
 

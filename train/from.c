@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/file.h>
+#include <weft/internal/family.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
@@ -49,7 +50,9 @@ wf_status origin_find(const char *from, struct origin *out, wf_error *error)
     else if (folder && !wf_run_has(from, "config.json"))
         status = wf_error_set(error, WF_ERR_IO, "%s has no config.json: --from takes the folder of a run or a safetensors file", from);
     else if (folder && !wf_file_exists(out->weights))
-        status = wf_error_set(error, WF_ERR_IO, "%s is missing: the run has not been saved yet, or this is not a run folder", out->weights);
+        status =
+            wf_error_set(error, WF_ERR_IO, "%s is missing: %s", out->weights,
+                         hf_other_weights(from) ? hf_other_weights(from) : "the run has not been saved yet, or this is not a run folder");
     if (status != WF_OK)
         origin_free(out);
     return status;
@@ -62,8 +65,9 @@ static wf_status read_config(const struct origin *o, struct wf_config *config, w
     wf_status status = path ? wf_config_load(config, path, error) : WF_ERR_MEMORY;
     wf_free(path);
     if (status == WF_OK && wf_config_read_only(config))
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained: --from takes a run of Weft",
-                            config->model);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained", config->model);
+    if (status == WF_OK)
+        (void)wf_config_set_head(config);
     return status;
 }
 
@@ -79,6 +83,7 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
             wf_error_set(&failure, WF_ERR_ARGUMENT, "%s holds a model of the family %s, and %s is of the family %s: name a model of %s",
                          from, wf_config_family(&was), config->model, wf_config_family(config), wf_config_family(&was));
         memcpy(config->architecture, was.architecture, sizeof config->architecture);
+        wf_config_settle(config);
     } else if (!failure.code && !config->family) {
         wf_error_set(&failure, WF_ERR_ARGUMENT, "no config.json lies with %s: name the model that it holds the weights of", from);
     }
@@ -91,6 +96,8 @@ wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *er
 wf_status origin_tokenizers(struct trainer *t)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
+    if (t->config.family->model_type)
+        return hf_tokenizer_load(t->from.folder, &t->config, &t->tokenizer, t->error);
     bool two = wf_config_kind(&t->config) == WF_MODEL_PAIRS && !shape.shared_tokenizer;
     char *path = wf_run_path(t->from.folder, two ? "tokenizer.target.json" : "tokenizer.json", t->error),
          *source = two ? wf_run_path(t->from.folder, "tokenizer.source.json", t->error) : NULL;
@@ -155,8 +162,11 @@ wf_status origin_load(struct trainer *t)
         return t->error->code;
     wf_safetensors *file = wf_safetensors_open(t->from.weights, t->error);
     const struct wf_load_options o = {.allow_missing = true, .missing = add_fresh, .missing_ctx = t};
-    if (file && !same_tokenizer(t, file) && wf_registry_load_with(t->registry, file, &o, t->error))
+    if (file && !same_tokenizer(t, file) && wf_model_load_with(t->model, file, &o, t->error))
         wf_error_prefix(t->error, "%s", t->from.weights);
+    /* How sentence vectors are made goes along. */
+    if (!t->error->code && t->from.folder)
+        (void)!hf_embed_options(t->from.folder, &t->config, &t->from.embed, t->error);
     wf_safetensors_close(file);
     if (!t->error->code && (t->fresh.failed || t->differs.failed))
         wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a message");

@@ -25,6 +25,23 @@ static wf_status place(struct trainer *t, const char *folder, const char *name, 
     return t->error->code;
 }
 
+/* How sentence vectors are made goes along with the weights; a file that says otherwise is set aside. */
+static wf_status save_pooling(struct trainer *t)
+{
+    static const char *const names[] = {"modules.json", "sentence_bert_config.json"};
+    struct wf_embedder_options there;
+    const struct wf_embedder_options *o = &t->from.embed;
+    if (o->max_length == 0)
+        return WF_OK;
+    if (wf_run_has(t->options->out, "modules.json") && hf_embed_options(t->options->out, &t->config, &there, NULL) == WF_OK &&
+        there.pooling == o->pooling && there.normalize == o->normalize && there.max_length == o->max_length)
+        return WF_OK;
+    for (int i = 0; i < 2; i++)
+        if (wf_run_has(t->options->out, names[i]) && set_aside(&t->fit, names[i], NULL, WOULD_REPLACE))
+            return t->error->code;
+    return hf_embed_save(t->options->out, o, t->error);
+}
+
 wf_status run_files_save(struct trainer *t, bool resuming)
 {
     static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
@@ -53,5 +70,5 @@ wf_status run_files_save(struct trainer *t, bool resuming)
     wf_free(folder);
     wf_free(config);
     wf_free(known);
-    return t->error->code;
+    return fine ? save_pooling(t) : t->error->code;
 }

@@ -37,7 +37,8 @@ static wf_status open_texts(struct trainer *t)
 {
     struct sequence *s = t->data;
     const struct wf_train_options *o = t->options;
-    int64_t context = wf_config_shape(&t->config).context, batch = t->config.training.batch, parts = t->config.training.accumulate;
+    int64_t crop = t->config.training.crop, context = crop > 0 ? crop : wf_config_shape(&t->config).context;
+    int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
     size_t room = (size_t)((batch + parts - 1) / parts * context);
     const struct wf_corpus_options options = {
         .tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t, .scans = t->scans};
@@ -170,7 +171,7 @@ static wf_status open_masked(struct trainer *t, bool resuming)
     if (open_tokenizer(t, resuming))
         return t->error->code;
     if (wf_masking_init(&s->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error))
-        wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : o->out);
+        wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : t->from.folder ? t->from.folder : o->out);
     if (t->error->code || open_texts(t))
         return t->error->code;
     struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;

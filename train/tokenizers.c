@@ -6,6 +6,7 @@
 #include <weft/corpus.h>
 #include <weft/file.h>
 #include <weft/internal/encode.h>
+#include <weft/internal/family.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 
@@ -106,6 +107,12 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
     if ((resuming && (same_as(t, o->tokenizer, t->tokenizer) || same_as(t, o->source_tokenizer, t->source_tokenizer))) ||
         (pairs && given && wf_tokenizers_check(&t->config, t->tokenizer, t->source_tokenizer, given, t->error)))
         return t->error->code;
+    if (!resuming && o->tokenizer && t->from.folder && t->config.family->model_type &&
+        !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer)))
+        return wf_error_set(
+            t->error, WF_ERR_ARGUMENT,
+            "vocabulary size mismatch: %s has %lld tokens, the model in %s %lld: give the tokenizer that it was trained with", o->tokenizer,
+            (long long)wf_tokenizer_vocab_size(t->tokenizer), t->from.folder, (long long)wf_config_shape(&t->config).vocab_size);
     struct wf_config was;
     if (resuming && o->from && !o->tokenizer) { /* whose kind was not asked for */
         if (wf_train_config(o->out, &was, NULL, t->error))
@@ -116,8 +123,9 @@ wf_status tokenizers_open(struct trainer *t, bool resuming)
         t->config.tokenizer.kind = wf_tokenizer_kind_of(t->tokenizer);
         t->config.tokenizer.min_frequency = 0;
     }
-    bool two = pairs && !wf_config_shape(&t->config).shared_tokenizer;
-    wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), two ? wf_tokenizer_vocab_size(t->source_tokenizer) : 0);
+    bool two = pairs && !wf_config_shape(&t->config).shared_tokenizer, trained = resuming || t->from.weights;
+    if (!trained || !wf_config_fits(&t->config, wf_tokenizer_vocab_size(t->tokenizer))) /* padded embeddings keep their size */
+        wf_config_set_vocab(&t->config, wf_tokenizer_vocab_size(t->tokenizer), two ? wf_tokenizer_vocab_size(t->source_tokenizer) : 0);
     return WF_OK;
 }
 

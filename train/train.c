@@ -6,6 +6,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include <weft/internal/family.h>
 #include <weft/internal/runtime.h>
 #include <weft/memory.h>
 
@@ -38,12 +39,22 @@ static wf_status not_begun(struct trainer *t)
     return wf_error_set(t->error, WF_ERR_CANCELLED, "interrupted before the training began; nothing was saved");
 }
 
+static wf_status no_head(struct trainer *t)
+{
+    struct wf_config with = t->config;
+    const char *key = wf_config_set_head(&with);
+    return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s has no output layer, which a training requires%s%s%s", with.model,
+                        key ? ": set " : "", key ? key : "", key ? "=true" : "");
+}
+
 static wf_status build(struct trainer *t, bool resuming)
 {
     const struct wf_config *c = &t->config;
     const struct wf_training *o = &c->training;
     if (wf_config_check(c, t->error) || !(t->model = wf_model_new(c, t->error)))
         return t->error->code;
+    if (!wf_has_head(t->model))
+        return no_head(t);
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||

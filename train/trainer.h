@@ -16,6 +16,8 @@
 struct origin {
     char *weights; /* the file; NULL: none */
     char *folder;  /* with its config.json and tokenizers; NULL: none lies with it */
+    /* How sentence vectors are made there; max_length 0: nothing is said of it */
+    struct wf_embedder_options embed;
 };
 
 struct trainer {

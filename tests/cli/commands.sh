@@ -24,6 +24,7 @@ said()
 # --- README's lines
 sed -n '/^## The command/,/^## Build/p' "$source/README.md" | sed -n 's/^    weft /weft /p' | sed 's/   *[^ ].*$//' >readme
 [ "$(wc -l <readme)" -ge 18 ] || failed "README has few commands: $(cat readme)"
+cp -r "$source/tests/golden/bert_train" FOLDER
 while read -r line; do
     more=
     case $line in
@@ -32,7 +33,7 @@ while read -r line; do
         [ ! -f RUN/config.json ] || cp RUN/config.json config.json
         case $line in *--resume*) steps=14 ;; *--from*) rm -rf RUN2 ;; *) rm -rf RUN ;; esac
         more="--steps $steps --set save_every=1 --set valid_every=20"
-        case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *) more="$more $lm" ;; esac
+        case $line in *multi30k*) more="$more --set keep=10 $pairs --set shared=false" ;; *FOLDER*) more="$more --set crop=8 --set batch=2" ;; *) more="$more $lm" ;; esac
         ;;
     'weft bench'*) more='char-rms --seconds 0.1 --steps 2' ;;
     'weft generate'*) more='--max-tokens 10' ;;

@@ -264,5 +264,121 @@ START_TEST(what_it_cannot_do)
 }
 END_TEST
 
+/* --- the output layer ---------------------------------------------------------------------------------------------- */
+
+/* BertForMaskedLM's file with other names for some tensors; `of`: one more, by the values of another. */
+struct head_change {
+    const char *from, *to, *more, *of;
+};
+
+static void write_head(const struct head_change *c)
+{
+    wf_error problem = {0};
+    wf_safetensors *file = wf_safetensors_open(bert_path("../bert_train/model.safetensors"), &problem);
+    ck_assert_msg(file != NULL, "%s", problem.message);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    static float data[64][8192];
+    for (int64_t i = 0; i < wf_safetensors_count(file); i++) {
+        const struct wf_safetensors_entry *e = wf_safetensors_at(file, i);
+        const char *place = c->from ? strstr(e->name, c->from) : NULL;
+        char name[256];
+        ck_assert(e->count <= 8192 && i < 64);
+        ck_ok(wf_safetensors_read(file, e->name, WF_F32, data[i], e->count, error));
+        wf_array a = wf_array_contiguous(data[i], WF_F32, &e->shape);
+        snprintf(name, sizeof name, "%.*s%s%s", place ? (int)(place - e->name) : 255, e->name, place ? c->to : "",
+                 place ? place + strlen(c->from) : "");
+        if (!place || c->to)
+            wf_safetensors_put(w, name, &a);
+        if (c->more && strcmp(e->name, c->of) == 0)
+            wf_safetensors_put(w, c->more, &a);
+    }
+    ck_ok(wf_safetensors_commit(w, path, error));
+    wf_safetensors_close(file);
+}
+
+static struct wf_config masked_config(void)
+{
+    struct wf_config c;
+    ck_ok(wf_config_load(&c, bert_path("../bert_train/config.json"), error));
+    ck_ok(wf_config_set(&c, "masked_head", "true", error));
+    return c;
+}
+
+/* All that files call it, what is there twice, and other heads; an output layer that is not tied. */
+START_TEST(the_head_of_any_age)
+{
+    static const struct head_change changes[] = {
+        {0},
+        {.from = "LayerNorm.weight", .to = "LayerNorm.gamma"},
+        {.from = "LayerNorm.bias", .to = "LayerNorm.beta"},
+        {.from = "cls.predictions.bias", .to = "cls.predictions.decoder.bias"},
+        {.more = "cls.predictions.decoder.bias", .of = "cls.predictions.bias"},
+        {.more = "cls.predictions.decoder.weight", .of = "bert.embeddings.word_embeddings.weight"},
+        {.more = "cls.seq_relationship.weight", .of = "cls.predictions.bias"},
+        {.from = "bert.", .to = ""},
+    };
+    const struct wf_config c = masked_config();
+    wf_error e = {0};
+    wf_model *first = wf_model_new(&c, &e);
+    new_file();
+    for (int i = 0; i < (int)(sizeof changes / sizeof *changes); i++) {
+        wf_model *m = i ? wf_model_new(&c, &e) : first;
+        write_head(&changes[i]);
+        ck_assert_msg(load(m, &e) == WF_OK, "%d: %s", i, e.message);
+        int64_t bytes = wf_registry_slab(wf_model_registry(m)) * (int64_t)sizeof(wf_real);
+        ck_assert_int_eq(memcmp(wf_registry_values(wf_model_registry(m)), wf_registry_values(wf_model_registry(first)), (size_t)bytes), 0);
+        if (i)
+            wf_model_free(m);
+    }
+    struct wf_config apart = c;
+    ck_ok(wf_config_set(&apart, "tied", "false", error));
+    wf_model *m = wf_model_new(&apart, &e);
+    write_head(&changes[0]);
+    ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
+    ck_assert_msg(strstr(e.message, "1 missing: cls.predictions.decoder.weight"), "%s", e.message);
+    write_head(&changes[5]);
+    ck_ok(load(m, error));
+    const wf_array *own = &wf_parameter_info(wf_registry_find(wf_model_registry(m), "head.weight"))->value,
+                   *embed = &wf_parameter_info(wf_registry_find(wf_model_registry(m), "embed.weight"))->value;
+    ck_assert_int_eq(memcmp(own->data, embed->data, (size_t)wf_array_count(own) * sizeof(wf_real)), 0);
+    wf_model_free(m);
+    wf_model_free(first);
+    unlink(path);
+}
+END_TEST
+
+static void count_name(void *ctx, const char *name)
+{
+    ck_assert_msg(strncmp(name, "transform.", 10) == 0 || strcmp(name, "head.bias") == 0, "%s", name);
+    ++*(int *)ctx;
+}
+
+/* A file without it: an error by itself, and what is missing is named where that is allowed. Names are the family's. */
+START_TEST(a_file_without_the_head)
+{
+    static const struct head_change none = {.from = "cls."};
+    const struct wf_config c = masked_config();
+    wf_error e = {0};
+    int named = 0;
+    wf_model *m = wf_model_new(&c, &e);
+    new_file();
+    write_head(&none);
+    ck_assert_int_eq(load(m, &e), WF_ERR_FORMAT);
+    ck_assert_msg(strstr(e.message, "5 missing: cls.predictions.transform.dense.weight"), "%s", e.message);
+    ck_ok(wf_registry_build(wf_model_registry(m), 1, error));
+    wf_safetensors *file = wf_safetensors_open(path, &e);
+    const struct wf_load_options missing = {.allow_missing = true, .missing = count_name, .missing_ctx = &named}, prefix = {.prefix = "x."};
+    ck_ok(wf_model_load_with(m, file, &missing, error));
+    ck_assert_int_eq(named, 5);
+    e = (wf_error){0};
+    ck_assert_int_eq(wf_model_load_with(m, file, &prefix, &e), WF_ERR_ARGUMENT);
+    ck_assert_msg(strstr(e.message, "names in files are mapped by the family"), "%s", e.message);
+    wf_safetensors_close(file);
+    wf_model_free(m);
+    unlink(path);
+}
+END_TEST
+
 WF_TEST_MAIN("models/bert", vectors_and_weights_are_those_of_pytorch, packed_rows_have_the_bits_of_rows,
-             weights_of_any_age_and_with_any_head, weights_that_are_not_the_models_are_named, what_it_cannot_do)
+             weights_of_any_age_and_with_any_head, weights_that_are_not_the_models_are_named, what_it_cannot_do, the_head_of_any_age,
+             a_file_without_the_head)

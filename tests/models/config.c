@@ -104,7 +104,7 @@ START_TEST(an_unknown_model_names_the_nearest)
     ck_refused(wf_config_preset(&c, "char_rms", error), WF_ERR_ARGUMENT, "did you mean char-rms?");
     ck_refused(wf_config_preset(&c, "resnet", error), WF_ERR_ARGUMENT, "weft models");
     ck_refused(wf_config_preset(&c, "", error), WF_ERR_ARGUMENT, "weft models");
-    ck_refused(wf_config_preset(&c, "bert", error), WF_ERR_ARGUMENT, "bert is read from a Hugging Face folder, not trained");
+    ck_refused(wf_config_preset(&c, "brt", error), WF_ERR_ARGUMENT, "unknown model \"brt\": did you mean bert?");
     ck_refused(wf_config_preset(&c, "a\nb", error), WF_ERR_ARGUMENT, "unknown model");
     ck_assert_int_eq(memcmp(&c, &before, sizeof c), 0);
 }
@@ -130,7 +130,7 @@ START_TEST(nearest_names)
 }
 END_TEST
 
-/* All keys. preset: a model that uses the key; NULL: of "bert", which has no preset. */
+/* All keys. preset: a model that uses the key; NULL: the defaults of "bert". */
 static const struct {
     const char *preset, *key, *good[4], *bad[8];
 } rows[] = {
@@ -147,6 +147,7 @@ static const struct {
     {"char-rms", "vocab_size", {"0", "50257", "16777216"}, {"-1", "16777217"}},
     {NULL, "segments", {"1", "2", "1024"}, {"0", "-1", "1025", "two"}},
     {NULL, "attention_dropout", {"0", "0.1", "0.999"}, {"1", "-0.1", "nan"}},
+    {NULL, "masked_head", {"true", "false"}, {"maybe", "", "2"}},
     {NULL, "norm_eps", {"1e-5", "1e-12", "1"}, {"0", "-1", "1.1", "nan"}},
     {"multi30k", "source_vocab_size", {"0", "41"}, {"-1", "16777217"}},
     {"char-rms", "dropout", {"0", "0.2", "0.999", "1e-3"}, {"1", "1.5", "-0.1", "nan", "inf", "0,1", "0x1p-2", ""}},
@@ -163,6 +164,7 @@ static const struct {
     {"multi30k", "source_eos", {"true", "false"}, {""}},
     {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "char"}, {"BPE", "chars", "", "2", "wordpiece"}},
     {"multi30k", "min_frequency", {"0", "2"}, {"-1", "1.5"}},
+    {"encoder-attention", "crop", {"0", "16", "128"}, {"-1", "1048577", "1.5", "all"}},
     {"encoder-attention", "mask_rate", {"0.15", "0.5", "1e-3"}, {"0", "1", "-0.1", "nan", "15%"}},
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
     {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
@@ -372,7 +374,12 @@ START_TEST(keys_of_other_families)
             if (advice && !strchr(advice + 6, ' '))
                 ck_assert_msg(wf_config_get(&c, advice + 6, text, sizeof text), "%s", problem.message);
         }
-    struct wf_config c = preset("multi30k"), lm = preset("char-rms");
+    struct wf_config c = preset("multi30k"), lm = preset("char-rms"), e = preset("bert");
+    ck_assert(e.training.crop == 128 && key_of(&e, "context") == 512 && key_of(&e, "masked_head") && e.training.lr == 5e-5);
+    ck_ok(wf_config_set(&e, "context", "64", error)); /* the preset's crop is for its context */
+    ck_assert(e.training.crop == 64);
+    ck_ok(wf_config_set(&e, "crop", "65", error));
+    ck_refused(wf_config_check(&e, error), WF_ERR_ARGUMENT, "crop (65) must be at most context (64)");
     ck_refused(wf_config_set(&c, "layer", "4", error), WF_ERR_ARGUMENT, "unknown key \"layer\"");
     ck_refused(wf_config_set(&c, "encoder-layers", "4", error), WF_ERR_ARGUMENT, "did you mean encoder_layers?");
     lm.generation.beam = 3;

@@ -49,7 +49,16 @@ START_TEST(what_it_says)
     write_config("\"use_cache\": true, \"is_decoder\": false, \"position_embedding_type\": \"absolute\", \"pruned_heads\": {}, "
                  "\"quantization_config\": null, \"torch_dtype\": \"float16\", \"id2label\": {\"0\": \"a\"}, \"anything\": [1, 2]");
     ck_ok(wf_config_load(&c, path, error));
-    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "can be read but not written");
+    ck_assert(!key_of(&c, "masked_head") && key_of(&c, "tied")); /* vectors need no output layer */
+    ck_assert(c.training.lr == 5e-5 && c.training.crop == 128);  /* as the preset trains */
+    /* written as Weft's, and read back */
+    struct wf_config back;
+    ck_ok(wf_config_save(&c, path, error));
+    ck_ok(wf_config_load(&back, path, error));
+    ck_assert_int_eq(memcmp(&c, &back, sizeof c), 0);
+    write_config("\"tie_word_embeddings\": false, \"max_position_embeddings\": 24");
+    ck_ok(wf_config_load(&c, path, error));
+    ck_assert(!key_of(&c, "tied") && c.training.crop == 24);
     unlink(path);
 }
 END_TEST
@@ -118,7 +127,10 @@ START_TEST(sizes_must_be_there_and_fit)
          "\"num_attention_heads\": 4, \"intermediate_size\": 262144}",
          "more than 2^40"},
         {"{\"model_type\": \"roberta\", \"vocab_size\": 30}", "models of the type \"roberta\" are not supported"},
-        {"{\"model_type\": \"weft-bert\", \"family\": \"bert\"}", "\"model_type\": \"bert\""},
+        {"{\"model_type\": \"weft-bert\", \"family\": \"bert\", \"heads\": 7}", "d_model (768) must be a multiple of heads (7)"},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 30, \"hidden_size\": 12, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "
+         "\"intermediate_size\": 20, \"tie_word_embeddings\": 1}",
+         "key \"tie_word_embeddings\""},
         {"{\"hidden_size\": 12}", "the key \"model\" is missing"},
         {"{\"model_type\": \"weft-encoder\", \"model\": \"mine\"}", "unknown model \"mine\""},
         {"[]", "not a JSON object"},

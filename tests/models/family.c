@@ -261,5 +261,40 @@ START_TEST(as_many_as_there_is_room_for)
 }
 END_TEST
 
+static wf_status reader_read(const struct json_t *object, const char *path, void *config, wf_error *error)
+{
+    (void)object, (void)path, (void)error;
+    ((struct bigram_config *)config)->vocab_size = 7;
+    return WF_OK;
+}
+
+/* Of another library: it is read, and neither written nor named as a model to train. */
+START_TEST(families_that_are_only_read)
+{
+    static struct wf_family reader;
+    struct wf_config c;
+    const char *path = "/tmp/weft-family-reader.json";
+    reader = bigram;
+    reader.name = "reader";
+    reader.presets.count = 0;
+    reader.read_only = true;
+    reader.model_type = "other-reader";
+    reader.read = reader_read;
+    ck_ok(wf_family_register(&reader, error));
+    FILE *f = fopen(path, "w");
+    fputs("{\"model_type\": \"other-reader\"}", f);
+    fclose(f);
+    ck_ok(wf_config_load(&c, path, error));
+    ck_assert(wf_config_read_only(&c) && key_of(&c, "vocab_size") == 7);
+    ck_refused(wf_config_save(&c, path, error), WF_ERR_ARGUMENT, "can be read but not written");
+    ck_refused(wf_config_preset(&c, "reader", error), WF_ERR_ARGUMENT, "reader is read from a Hugging Face folder, not trained");
+    f = fopen(path, "w");
+    fputs("{\"family\": \"reader\"}", f);
+    fclose(f);
+    ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT, "with \"model_type\": \"other-reader\"");
+    remove(path);
+}
+END_TEST
+
 WF_TEST_MAIN("models/family", registered_families_are_found, they_train_and_generate, mistakes_of_functions_are_named,
-             wrong_descriptors_are_refused, as_many_as_there_is_room_for)
+             wrong_descriptors_are_refused, families_that_are_only_read, as_many_as_there_is_room_for)

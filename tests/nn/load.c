@@ -131,6 +131,28 @@ START_TEST(what_does_not_fit_is_listed)
 }
 END_TEST
 
+/* A source with '/' lies outside the prefix, where nothing else is looked at. */
+START_TEST(a_source_outside_the_prefix)
+{
+    static const struct wf_load_rule outside[] = {{"own", {"/head.*.bias"}}, {"own", {"/head.bias"}}};
+    static const struct wf_load_options by = {.prefix = "m.", .rule = outside, .rules = 2};
+    static const struct tensor tensor[] = {{"head.bias", 2, 0, 7}, {"head.weight", 3, 0, 0}}, within[] = {{"m.head.bias", 2, 0, 7}},
+                               wide[] = {{"head.bias", 3, 0, 7}};
+    for (int i = 0; i < 3; i++) {
+        wf_error e = {0};
+        wf_registry *r = wf_registry_new(&e);
+        wf_parameter(wf_root(r), "own", WF_SHAPE(2));
+        wf_status status = load_by(r, &by, i == 0 ? tensor : i == 1 ? within : wide, i == 0 ? 2 : 1, &e);
+        ck_assert_msg(status == (i == 0 ? WF_OK : WF_ERR_FORMAT), "%s", e.message);
+        if (i == 0)
+            ck_values(r, "own", 2, 7);
+        else
+            ck_assert_msg(strstr(e.message, i == 1 ? "1 unexpected: m.head.bias" : "head.bias [3] instead of [2]"), "%s", e.message);
+        wf_registry_free(r);
+    }
+}
+END_TEST
+
 /* A stack that its parts don't divide is the fault of the rule, and said of each tensor. */
 START_TEST(an_uneven_stack)
 {
@@ -226,4 +248,4 @@ START_TEST(missing_ones_keep_their_values)
 END_TEST
 
 WF_TEST_MAIN("nn/load", missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, what_does_not_fit_is_listed,
-             an_uneven_stack)
+             a_source_outside_the_prefix, an_uneven_stack)

@@ -22,8 +22,8 @@ struct wf_run {
     wf_tokenizer *tokenizer;        /* translation models: of the target */
     wf_tokenizer *source_tokenizer; /* translation models: of the source, the same pointer if shared; other models: NULL */
     wf_model *model;
-    /* Options for wf_embedder_new: those of a sentence-transformers model (modules.json with the files that it names,
-     * sentence_bert_config.json), else mean pooling without normalisation. */
+    /* Options for wf_embedder_new: those of a sentence-transformers model, or of a run that started from one (modules.json with the files
+     * that it names, sentence_bert_config.json), else mean pooling without normalisation. */
     struct wf_embedder_options embed;
 };
 /* Opens a run: configuration, tokenizer and weights. A Hugging Face folder with a BERT model (tokenizer.json, or vocab.txt with
@@ -53,7 +53,8 @@ WF_API wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct 
 /* A translation model: all used pairs of a bitext. */
 WF_API wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
                                    struct wf_evaluation *out, wf_error *error) WF_CHECKED;
-/* An encoder trained by Weft: its masked-language-modelling loss, in adjacent windows of one context each. Tokens are masked with
+/* An encoder trained by Weft: its masked-language-modelling loss, in adjacent windows of one context each, or of `crop` tokens where the
+ * configuration sets it. Tokens are masked with
  * probability mask_rate as in training (<weft/masking.h>); the masks are the same in every call. WF_ERR_ARGUMENT:
  * another kind of model, a tokenizer with another vocabulary size, no token was masked. WF_ERR_FORMAT: a tokenizer without a mask token. */
 WF_API wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,

@@ -31,6 +31,7 @@ struct wf_training {
     int schedule; /* enum wf_schedule_kind; "constant", "cosine", "inverse_sqrt" in text */
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
     double mask_rate;                /* encoders: fraction of the tokens that are masked */
+    int64_t crop;                    /* encoders: tokens of a row, at most the context; 0: the context */
     int64_t save_every, valid_every; /* steps; 0: only at the end */
     int64_t keep;                    /* number of latest checkpoints kept; 0: none */
     int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
@@ -83,8 +84,8 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
 
 /* Sets one key from text ("dropout", "0.1"). WF_ERR_ARGUMENT: an unknown key (the message suggests the nearest), a key that the model does
  * not use (the message lists those that it uses instead), a value of the wrong type or out of range. Numbers are read the same in every
- * locale. Setting lr below min_lr also lowers min_lr to lr, and setting batch below accumulate lowers accumulate to batch; so set min_lr
- * after lr, and accumulate after batch. */
+ * locale. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers accumulate to batch, and setting the
+ * context below crop lowers crop to it; so set min_lr after lr, accumulate after batch, and crop after context. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;

@@ -50,6 +50,7 @@ enum wf_key_role {
     WF_KEY_FFN_WIDTH,
     WF_KEY_ACTIVATION, /* an enum wf_activation */
     WF_KEY_SEGMENTS,
+    WF_KEY_HEAD, /* a bool: whether there is the output layer, which a training needs and files of other libraries may lack */
     WF_KEY_SHARED,
     WF_KEY_SOURCE_BOS,
     WF_KEY_SOURCE_EOS,
@@ -134,13 +135,17 @@ struct wf_family {
     size_t size, block_size; /* bytes of the model's struct: size + (layers + encoder_layers of the shape) * block_size */
     /* Declares all parameters of a configuration; errors go to the registry. `model` is `size + ...` zero bytes. */
     void (*init)(wf_scope scope, void *model, const void *config);
-    /* Fills the parameters from a file with another library's names. NULL: wf_registry_load does. */
-    wf_status (*load)(wf_registry *registry, const wf_safetensors *file, wf_error *error);
+    /* Fills the parameters from a file with another library's names, and from one with Weft's. Of the options, which are not NULL,
+     * allow_missing, missing and missing_ctx are set; the names are up to the family. NULL: wf_registry_load_with does. */
+    wf_status (*load)(wf_registry *registry, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error);
 
     /* From hidden states to logits: a struct wf_linear in the model's struct, WF_HEAD_AT(struct model, member), or a function
-     * x [..,d] -> [..,V]. The first is faster to train: the loss then never holds all logits. Encoders may lack both. */
+     * x [..,d] -> [..,V]. The first is faster to train: the loss then never holds all logits. Encoders may lack both, or leave the
+     * linear layer without a weight where their configuration has no output layer (WF_KEY_HEAD). */
     size_t head;
     wf_tensor *(*logits)(const void *model, wf_tensor *x);
+    /* What comes before the linear layer at `head` and belongs to the output, not to the hidden states: x [..,d] -> [..,d]. NULL: none. */
+    wf_tensor *(*before_head)(const void *model, wf_tensor *x);
 
     /* Language models: ids [B,T] -> what the head sees [B,T,d]. The cache is read and filled from its length on, but not advanced.
      * weights: NULL, or [layers] to be set to the attention weights [B,H,T,T] where a layer has some. */

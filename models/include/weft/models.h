@@ -28,9 +28,13 @@ struct wf_model_options {
 WF_API wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error) WF_CHECKED;
 WF_API void wf_model_free(wf_model *model);
 WF_API wf_registry *wf_model_registry(const wf_model *model); /* belongs to the model */
-/* Loads the weights from an open file, as strictly as wf_registry_load: by Weft's names, or for a model of another library (see
- * wf_config_read_only) by that library's. */
+/* Loads the weights from an open file, as strictly as wf_registry_load: by Weft's names, or, for a family that another library has too, by
+ * that library's, whichever the file has. */
 WF_API wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error) WF_CHECKED;
+/* The same with .allow_missing, .missing and .missing_ctx of the options (may be NULL); the other members say how names are mapped, which
+ * is the family's to know, and must be zero. */
+WF_API wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options,
+                                    wf_error *error) WF_CHECKED;
 WF_API const struct wf_config *wf_model_config(const wf_model *model);
 WF_API enum wf_model_kind wf_model_kind_of(const wf_model *model);
 WF_API const struct wf_model_shape *wf_model_shape_of(const wf_model *model); /* wf_config_shape of its configuration */

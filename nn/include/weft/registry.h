@@ -106,7 +106,7 @@ WF_API wf_status wf_registry_load(wf_registry *registry, const wf_safetensors *f
 
 /* Maps the tensor names of another library to parameters. A name may hold one '*', which stands for a number (the same one in all names
  * of the rule). Several rules may name one parameter: the first rule whose first source is in the file is used. A parameter without a rule
- * is looked up under its own name. */
+ * is looked up under its own name. A source that begins with '/' is, without it, a name outside the prefix. */
 struct wf_load_rule {
     const char *parameter; /* "blocks.*.attn.qkv.weight" */
     const char *source[4]; /* 1 to 4 tensors stacked along dim 0, all of one shape; ends with NULL: "layer.*.query.weight", ... */

@@ -69,11 +69,12 @@ struct wf_train_options {
      * unfinished update is dropped, the state after the last finished one is saved, and wf_train returns WF_ERR_CANCELLED; a resume gives
      * the same bytes as an uninterrupted run. Must be cheap. May be NULL. */
     bool (*cancelled)(void *ctx);
-    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation: the folder of a run, or a safetensors file with
-     * the names of the model's parameters. Tokenizers are those that lie with the weights (of best.safetensors and checkpoints too, those
-     * of their run); for other files `tokenizer`. Parameters that the file lacks are initialised and named by a warning, and so is an
-     * architecture that differs from that of the weights. WF_ERR_FORMAT: other shapes or tensors of no parameter, by name. The config
-     * should have the architecture of the weights: wf_train_from. With .resume it counts only for a new run. NULL: none. */
+    /* Starts from trained weights, with a fresh optimiser, instead of an initialisation: the folder of a run, a Hugging Face folder with a
+     * BERT model (how its sentence vectors are made goes along), or a safetensors file with the names of the model's parameters. Tokenizers
+     * are those that lie with the weights (of best.safetensors and checkpoints too, those of their run); for other files `tokenizer`.
+     * Parameters that the file lacks are initialised and named by a warning, and so is an architecture that differs from that of the
+     * weights. WF_ERR_FORMAT: other shapes or tensors of no parameter, by name. The config should have the architecture of the weights:
+     * wf_train_from. With .resume it counts only for a new run. NULL: none. */
     const char *from;
 };
 struct wf_train_result {
@@ -90,9 +91,10 @@ struct wf_train_result {
  * WF_ERR_ARGUMENT with its name; so is a number of steps below those done. */
 WF_API wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error) WF_CHECKED;
 
-/* Gives a configuration the architecture of the weights that .from names, of which a config.json lies with them; training, tokenizer and
- * generation keep their settings. A configuration without a family (zeroed) becomes that of the weights in all settings.
- * WF_ERR_ARGUMENT: another family, or no config.json for a configuration without a family. */
+/* Gives a configuration the architecture of the weights that .from names, of which a config.json lies with them, and the output layer that
+ * a training needs; training, tokenizer and generation keep their settings, but for a crop that is longer than the context. A configuration
+ * without a family (zeroed) becomes that of the weights in all settings. WF_ERR_ARGUMENT: another family, or no config.json for a
+ * configuration without a family. */
 WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error) WF_CHECKED;
 
 /* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */

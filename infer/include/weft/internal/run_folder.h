@@ -36,5 +36,7 @@ wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, 
 const char *hf_other_weights(const char *folder);
 /* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
+/* Writes these files, which hf_embed_options reads as the same options. */
+wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;
 
 #endif

@@ -19,6 +19,15 @@ struct wf_model {
     wf_registry *registry;
     void *body; /* the family's struct */
 };
+/* Whether it has an output layer; encoders may lack one. */
+bool wf_has_head(const wf_model *model);
+/* Gives a configuration the output layer that a training needs, where the family leaves it open. Returns the key's name; NULL: none. */
+const char *wf_config_set_head(struct wf_config *config);
+/* Lowers crop to the context, of an architecture that comes from elsewhere than the settings of training. */
+void wf_config_settle(struct wf_config *config);
+/* Whether a vocabulary fits a model that another library trained, whose embeddings are often padded to a multiple of 8 to 128 rows: a
+ * tokenizer may then have a few types less. */
+bool wf_config_fits(const struct wf_config *config, int64_t types);
 /* What the head sees [..,d] -> logits [..,V], or the mean cross-entropy of targets [..]. A model without a head is an error of the tape. */
 wf_tensor *wf_head_logits(const wf_model *model, wf_tensor *x);
 wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets, const struct wf_cross_entropy_options *options);
