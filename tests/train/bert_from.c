@@ -64,8 +64,15 @@ START_TEST(losses_are_those_of_pytorch)
     ck_assert_msg(record != NULL, "%s", problem.message);
     const char *text[] = {golden(json_string_value(json_object_get(record, "text")))};
     struct curve c = {0};
-    struct wf_train_options o = {.out = in_folder("run"), .train = text, .train_files = 1, .valid = text, .valid_files = 1, .from = golden(""),
-                                 .seed = (uint64_t)json_integer_value(json_object_get(record, "seed")), .event = take, .ctx = &c};
+    struct wf_train_options o = {.out = in_folder("run"),
+                                 .train = text,
+                                 .train_files = 1,
+                                 .valid = text,
+                                 .valid_files = 1,
+                                 .from = golden(""),
+                                 .seed = (uint64_t)json_integer_value(json_object_get(record, "seed")),
+                                 .event = take,
+                                 .ctx = &c};
     ck_ok(wf_train_from(o.from, &o.config, error));
     ck_ok(wf_config_set_all(&o.config, json_string_value(json_object_get(record, "settings")), error));
     ck_ok(wf_config_set_all(&o.config, "valid_every=0 valid_tokens=2000", error));
@@ -73,7 +80,8 @@ START_TEST(losses_are_those_of_pytorch)
     ck_assert_int_eq(json_integer_value(json_object_get(record, "steps")), STEPS);
     ck_ok(wf_train(&o, NULL, error));
     ck_assert_int_eq(c.count, STEPS);
-    double loss = farthest(c.loss, json_object_get(record, "loss"), false), norm = farthest(c.norm, json_object_get(record, "grad_norm"), true);
+    double loss = farthest(c.loss, json_object_get(record, "loss"), false),
+           norm = farthest(c.norm, json_object_get(record, "grad_norm"), true);
     const json_t *floats = json_object_get(record, "loss_float32");
     printf("%d losses within %.2g of PyTorch's in float64, gradient norms within %.2g of their size\n", STEPS, loss, norm);
     if (floats)
