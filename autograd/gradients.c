@@ -10,6 +10,7 @@
 #include <weft/internal/ops_all.h>
 
 #include "engine.h"
+#include "ops/common.h"
 
 wf_tensor *gradient_root(wf_tensor *x)
 {
@@ -148,6 +149,25 @@ wf_array wf_grad_into(wf_call *c, int input, bool *accumulate)
     if (!is_needed(c, input))
         return (wf_array){.data = NULL};
     return gradient_target(c, state->node->in[input], accumulate);
+}
+
+bool wf_grad_fills(wf_call *c, int count)
+{
+    struct call_state *state = c->internal;
+    if (count < 1 || count > c->inputs)
+        return false;
+    wf_tensor *owner = gradient_root(state->node->in[0]);
+    int64_t elements = 0;
+    for (int i = 0; i < count; i++) {
+        if (!c->need[i] || gradient_root(state->node->in[i]) != owner || state->node->in[i] == owner)
+            return false;
+        for (int j = 0; j < i; j++)
+            if (!wf_apart(&c->in[i], &c->in[j]))
+                return false;
+        elements += wf_array_count(&c->in[i]);
+    }
+    /* A view that shows elements more than once holds its gradient apart, so these show `elements` different ones. */
+    return elements == wf_array_count(&owner->a) && !owner->has_grad && !owner->base && !is_in_slab(c, owner) && allocate(c, owner, false);
 }
 
 wf_array wf_grad_new(wf_call *c, int input)

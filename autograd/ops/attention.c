@@ -329,12 +329,14 @@ static wf_status attention_backward(wf_call *c)
     if (!make_plan(c, &p) || !operand(c, &c->dout[0], &p.dout))
         return WF_ERR_MEMORY;
     wf_array gradient[3];
+    const bool fill = direct(c, Q) && direct(c, K) && direct(c, V) && wf_grad_fills(c, 3);
     for (int i = Q; i <= V; i++) {
         if (!c->need[i])
             continue;
         gradient[i] = direct(c, i) ? wf_grad_into(c, i, &p.add[i]) : wf_grad_new(c, i);
         if (!gradient[i].data)
             return WF_ERR_MEMORY;
+        p.add[i] = p.add[i] && !fill;
         p.din[i] = rows_of(&gradient[i]);
     }
     double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f));

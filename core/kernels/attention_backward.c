@@ -19,7 +19,7 @@ struct work {
     wf_real *dk, *dv;                /* [keys][pe], [keys][pf] */
     wf_real *q, *dout;               /* tile of queries [QUERIES][pe], [QUERIES][pf] */
     wf_real *qt, *dqt;               /* transposed [e][QUERIES]; qt times scale log2 e */
-    wf_real *doutt, *outt;           /* [f][QUERIES] */
+    wf_real *doutt;                  /* [f][QUERIES] */
     wf_real *s, *ds, *drop;          /* [KEYS][QUERIES] */
     v_lane *allow;
 };
@@ -59,8 +59,10 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
     weights_part(w, true, dropped, guarded, cut.high, keys, log_sum, d, qv / 2, qv);
 }
 
-V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, bool q_nonfinite,
-                       bool dout_nonfinite, const vr log_sum[QV], const vr d[QV], const int qv)
+enum { FETCHED = 20 }; /* rows at a time: a window of 128 keys takes 15 turns */
+
+V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
+                       bool q_nonfinite, bool dout_nonfinite, const vr log_sum[QV], const vr d[QV], const int qv)
 {
     const struct wf_attention *a = w->a;
     enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
@@ -69,8 +71,10 @@ V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
     bool k_nonfinite = w->k_nonfinite[k0 / KEYS], nonfinite = q_nonfinite || dout_nonfinite || k_nonfinite || w->v_nonfinite[k0 / KEYS];
     const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
     cut_scores(cut, keys, qv, a->e, w->k + k0 * a->e, w->qt, w->s);
+    fetch_some(fetch, FETCHED);
     if (a->dq || a->dk)
         cut_scores(cut, keys, qv, a->f, w->v + k0 * a->f, w->doutt, w->ds);
+    fetch_some(fetch, FETCHED);
     bool some = which == ALLOWED_SOME;
     if (a->threshold) {
         attention_dropout(a, head, q0, rows, k0, keys, w->drop);
@@ -83,10 +87,13 @@ V_INLINE void key_tile(const struct work *w, int64_t head, int64_t q0, int64_t r
     } else {
         weights_tile(w, false, false, false, cut, keys, log_sum, d, qv);
     }
+    fetch_some(fetch, FETCHED);
     if (a->dv)
         cut_rows(dout_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
+    fetch_some(fetch, FETCHED);
     if (a->dk)
         cut_rows(q_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pe, w->ds, w->q, w->dk + k0 * w->pe);
+    fetch_some(fetch, FETCHED);
     if (a->dq)
         cut_columns(k_nonfinite ? masked_columns_add : product_columns_add, cut, keys, qv, a->e, w->k + k0 * a->e, w->ds, w->dqt);
 }
@@ -107,17 +114,43 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
-/* Packs the tiles of keys below `end`, which are there from then on: just before their first use, while the caches hold them then. */
+/* Packs the keys below `end`, which are there from then on: just before their first use, while the caches hold them then. */
 static void prepare_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
     for (int64_t k0 = w->packed, n; k0 < end; k0 += n, w->packed = k0) {
-        n = w->keys - k0 < KEYS ? w->keys - k0 : KEYS;
-        w->k_nonfinite[k0 / KEYS] = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, w->k + k0 * a->e, a->e);
-        w->v_nonfinite[k0 / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, w->v + k0 * a->f, a->f);
+        n = w->keys - k0 < QUERIES ? w->keys - k0 : QUERIES;
+        pack_keys(a, k0, n, k0 + n < end, w->keys, w->k + k0 * a->e, w->v + k0 * a->f, &w->k_nonfinite[k0 / KEYS],
+                  &w->v_nonfinite[k0 / KEYS]);
         memset(w->dk + k0 * w->pe, 0, (size_t)(n * w->pe) * sizeof *w->dk);
         memset(w->dv + k0 * w->pf, 0, (size_t)(n * w->pf) * sizeof *w->dv);
     }
+}
+
+/* The keys before this one are done after the tile of queries at q0: none that follows attends to them. */
+V_INLINE int64_t keys_done(const struct wf_attention *a, int64_t q0)
+{
+    const int64_t begin = wf_attention_begin(a, q0 + QUERIES);
+    return begin < a->all_keys ? begin : a->all_keys;
+}
+
+/* Of this tile's gradients, the keys' that are done after it, and of the next one's keys and queries. */
+V_INLINE struct fetch next_rows(const struct work *w, int64_t head, int64_t q0, int64_t rows)
+{
+    const struct wf_attention *a = w->a;
+    const int64_t next = q0 + rows, queries = a->queries - next < QUERIES ? a->queries - next : QUERIES;
+    const int64_t done = keys_done(a, q0) - w->written;
+    struct fetch f = {.parts = 0};
+    fetch_later(&f, a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL, rows, a->e, a->dq_step);
+    if (head == a->heads - 1 && done <= 2 * KEYS) {
+        fetch_later(&f, a->dk ? a->dk + w->written * a->dk_step : NULL, done, a->e, a->dk_step);
+        fetch_later(&f, a->dv ? a->dv + w->written * a->dv_step : NULL, done, a->f, a->dv_step);
+    }
+    fetch_keys(&f, a, w->packed, w->keys);
+    fetch_later(&f, a->q + head * a->e + next * a->q_step, queries, a->e, a->q_step);
+    fetch_later(&f, a->dout + head * a->f + next * a->dout_step, queries, a->f, a->dout_step);
+    fetch_later(&f, a->out + head * a->f + next * a->out_step, queries, a->f, a->out_step);
+    return f;
 }
 
 V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t rows, const int qv)
@@ -126,15 +159,11 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     const wf_real *q = a->q + head * a->e + q0 * a->q_step, *dout = a->dout + head * a->f + q0 * a->dout_step;
     const wf_real *out = a->out + head * a->f + q0 * a->out_step;
     wf_real *dq = a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL;
-    fetch_rows(false, rows, a->f, out, a->out_step);
-    if (dq)
-        fetch_rows(true, rows, a->e, dq, a->dq_step);
-    bool q_nonfinite = !pack_queries(rows, a->e, q, a->q_step, a->scale * V_LOG2_E, w->qt);
-    bool dout_nonfinite = !pack_queries(rows, a->f, dout, a->dout_step, 1, w->doutt);
-    if (a->dk)
-        pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
-    if (a->dv)
-        pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
+    struct fetch fetch = next_rows(w, head, q0, rows);
+    bool q_nonfinite = !pack_rows(rows, a->e, q, a->q_step, w->q, w->pe);
+    bool dout_nonfinite = !pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
+    (void)pack_queries(rows, a->e, w->q, w->pe, a->scale * V_LOG2_E, w->qt);
+    (void)pack_queries(rows, a->f, w->dout, w->pf, 1, w->doutt);
     vr log_sum[QV], d[QV];
     for (int j = 0; j < qv; j++) {
         log_sum[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
@@ -142,8 +171,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     }
     memcpy(log_sum, a->log_sum + head * a->log_sum_head + q0, (size_t)rows * sizeof(wf_real));
     for (int j = 0; j * V_LANES < rows; j++)
-        d[j] = row_products(rows - j * V_LANES, a->f, dout + j * V_LANES * a->dout_step, a->dout_step, out + j * V_LANES * a->out_step,
-                            a->out_step);
+        d[j] = row_products(rows - j * V_LANES, a->f, w->dout + j * V_LANES * w->pf, w->pf, out + j * V_LANES * a->out_step, a->out_step);
     for (int64_t i = 0; a->dq && i < a->e; i++)
 #pragma GCC unroll 16
         for (int j = 0; j < qv; j++)
@@ -151,7 +179,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     int64_t limit = wf_attention_end(a, q0, rows);
     for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
         keys = tile_keys(k0, limit);
-        key_tile(w, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, log_sum, d, qv);
+        key_tile(w, &fetch, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, log_sum, d, qv);
     }
     if (a->dq) {
         for (int64_t i = 0; i < a->e; i++)
@@ -189,18 +217,10 @@ static void finish_keys(struct work *w, int64_t end)
 
 static void one_tile(struct work *w, int64_t head, int64_t q0, int64_t rows)
 {
-    const struct wf_attention *a = w->a;
-    const int64_t begin = wf_attention_begin(a, q0 + QUERIES), done = (begin < a->all_keys ? begin : a->all_keys) - w->written;
-    prepare_keys(w, wf_attention_end(a, q0, rows));
-    if (head == a->heads - 1 && done > 0 && done <= 2 * KEYS) { /* for finish_keys */
-        if (a->dk)
-            fetch_rows(true, done, a->e, a->dk + w->written * a->dk_step, a->dk_step);
-        if (a->dv)
-            fetch_rows(true, done, a->f, a->dv + w->written * a->dv_step, a->dv_step);
-    }
+    prepare_keys(w, wf_attention_end(w->a, q0, rows));
     WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
-    if (head == a->heads - 1)
-        finish_keys(w, begin < a->all_keys ? begin : a->all_keys);
+    if (head == w->a->heads - 1)
+        finish_keys(w, keys_done(w->a, q0));
 }
 
 void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratch)

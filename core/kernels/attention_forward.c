@@ -20,8 +20,36 @@ struct tile {
     v_lane *allow;
 };
 
-/* s becomes P; m and l as above. Returns true when O must be multiplied by factor. */
-V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t keys, vr m[QV], vr l[QV], vr factor[QV], const int qv)
+/* Of keys begin .. end - 1 and registers first .. last - 1: masked scores become -inf, and top the greatest. */
+V_INLINE void top_part(wf_real *s, const v_lane *allow, bool some, int64_t begin, int64_t end, vr top[QV], const int first, const int last)
+{
+    for (int64_t i = begin; i < end; i++)
+#pragma GCC unroll 16
+        for (int j = first; j < last; j++) {
+            vr x = ((const vr *)(s + i * QUERIES))[j];
+            if (some) {
+                x = v_select(((const vi *)(allow + i * QUERIES))[j], x, v_set(-V_INF));
+                ((vr *)(s + i * QUERIES))[j] = x;
+            }
+            top[j] = v_max(x, top[j]);
+        }
+}
+
+/* Of these, s becomes P, whose sum is added. */
+V_INLINE void weights_part(wf_real *s, int64_t begin, int64_t end, const vr base[QV], vr sum[QV], const int first, const int last)
+{
+    for (int64_t i = begin; i < end; i++)
+#pragma GCC unroll 16
+        for (int j = first; j < last; j++) {
+            vr p = v_exp2_low(((const vr *)(s + i * QUERIES))[j] - base[j]);
+            ((vr *)(s + i * QUERIES))[j] = p;
+            sum[j] += p;
+        }
+}
+
+/* s becomes P but for what is cut off; m and l as above. Returns true when O must be multiplied by factor. */
+V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, struct cut cut, int64_t keys, vr m[QV], vr l[QV], vr factor[QV],
+                           const int qv)
 {
     vr top[QV], base[QV], sum[QV];
     vi change = v_seti(0);
@@ -30,16 +58,13 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t k
         top[j] = m[j];
         sum[j] = v_set(0);
     }
-    for (int64_t i = 0; i < keys; i++)
-#pragma GCC unroll 16
-        for (int j = 0; j < qv; j++) {
-            vr x = ((const vr *)(s + i * QUERIES))[j];
-            if (some) {
-                x = v_select(((const vi *)(allow + i * QUERIES))[j], x, v_set(-V_INF));
-                ((vr *)(s + i * QUERIES))[j] = x;
-            }
-            top[j] = v_max(x, top[j]);
-        }
+    if (some) {
+        top_part(s, allow, true, 0, cut.low, top, 0, qv / 2);
+        top_part(s, allow, true, cut.low, cut.high, top, 0, qv);
+        top_part(s, allow, true, cut.high, keys, top, qv / 2, qv);
+    } else {
+        top_part(s, allow, false, 0, keys, top, 0, qv);
+    }
 #pragma GCC unroll 16
     for (int j = 0; j < qv; j++) {
         /* Nothing to attend to yet: any finite number serves, the exponentials are 0. */
@@ -48,13 +73,13 @@ V_INLINE bool softmax_tile(wf_real *s, const v_lane *allow, bool some, int64_t k
         change |= (vi)(factor[j] != 1);
         m[j] = top[j];
     }
-    for (int64_t i = 0; i < keys; i++)
-#pragma GCC unroll 16
-        for (int j = 0; j < qv; j++) {
-            vr p = v_exp2_low(((const vr *)(s + i * QUERIES))[j] - base[j]);
-            ((vr *)(s + i * QUERIES))[j] = p;
-            sum[j] += p;
-        }
+    if (some) {
+        weights_part(s, 0, cut.low, base, sum, 0, qv / 2);
+        weights_part(s, cut.low, cut.high, base, sum, 0, qv);
+        weights_part(s, cut.high, keys, base, sum, qv / 2, qv);
+    } else {
+        weights_part(s, 0, keys, base, sum, 0, qv);
+    }
 #pragma GCC unroll 16
     for (int j = 0; j < qv; j++)
         l[j] = v_fma(l[j], factor[j], sum[j]);
@@ -100,6 +125,20 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
     }
 }
 
+enum { FETCHED = 16 }; /* rows at a time: a window of 128 keys takes 9 turns */
+
+/* Of this tile's result, and of the next one's queries and keys. */
+V_INLINE struct fetch next_rows(const struct tile *t, int64_t head, int64_t q0, int64_t rows)
+{
+    const struct wf_attention *a = t->a;
+    const int64_t queries = a->queries - q0 - rows;
+    struct fetch f = {.parts = 0};
+    fetch_later(&f, a->out + head * a->f + q0 * a->out_step, rows, a->f, a->out_step);
+    fetch_keys(&f, a, t->packed, t->end);
+    fetch_later(&f, a->q + head * a->e + (q0 + rows) * a->q_step, queries < QUERIES ? queries : QUERIES, a->e, a->q_step);
+    return f;
+}
+
 V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64_t rows, const int qv)
 {
     const struct wf_attention *a = t->a;
@@ -109,7 +148,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         m[j] = v_set(-V_INF);
         l[j] = v_set(0);
     }
-    fetch_rows(true, rows, a->f, a->out + head * a->f + q0 * a->out_step, a->out_step);
+    struct fetch fetch = next_rows(t, head, q0, rows);
     bool query_nonfinite = !pack_queries(rows, a->e, a->q + head * a->e + q0 * a->q_step, a->q_step, a->scale * V_LOG2_E, t->qt);
     (void)query_nonfinite; /* a query's NaN stays in its lane */
     clear_rows(a->f, t->ot, qv);
@@ -120,8 +159,10 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
             continue;
         const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
         cut_scores(cut, keys, qv, a->e, t->k + (k0 - t->first) * a->e, t->qt, t->s);
-        bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, keys, m, l, factor, qv)
-                                             : softmax_tile(t->s, NULL, false, keys, m, l, factor, qv);
+        fetch_some(&fetch, FETCHED);
+        bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, cut, keys, m, l, factor, qv)
+                                             : softmax_tile(t->s, NULL, false, cut, keys, m, l, factor, qv);
+        fetch_some(&fetch, FETCHED);
         if (rescale)
             multiply_rows(a->f, t->ot, (const wf_real *)factor, 0, qv);
         if (a->threshold) {
@@ -130,6 +171,7 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         }
         cut_columns(t->nonfinite[(k0 - t->first) / KEYS] ? masked_columns_add : product_columns_add, cut, keys, qv, a->f,
                     t->v + (k0 - t->first) * a->f, t->s, t->ot);
+        fetch_some(&fetch, FETCHED);
     }
     vr inverse[QV], log_sum[QV];
     for (int j = 0; j < qv; j++) {
@@ -147,15 +189,15 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }
 
-/* Packs the tiles of keys below `end`, just before their first use. */
+/* Packs the keys below `end`, just before their first use, in pieces of as many as the next tile of queries adds if causal. */
 static void prepare_keys(struct tile *t, int64_t end)
 {
     const struct wf_attention *a = t->a;
     for (int64_t k0 = t->packed, n; k0 < end; k0 += n, t->packed = k0) {
         const int64_t at = k0 - t->first;
-        n = t->end - k0 < KEYS ? t->end - k0 : KEYS;
-        pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, t->k + at * a->e, a->e);
-        t->nonfinite[at / KEYS] = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, t->v + at * a->f, a->f);
+        bool unused = false;
+        n = t->end - k0 < QUERIES ? t->end - k0 : QUERIES;
+        pack_keys(a, k0, n, k0 + n < end, t->end, t->k + at * a->e, t->v + at * a->f, &unused, &t->nonfinite[at / KEYS]);
     }
 }
 

@@ -56,8 +56,6 @@ V_INLINE void pack_square(bool full, int64_t rows, int64_t columns, const wf_rea
     }
 #pragma GCC unroll 16
     for (int l = 0; l < V_LANES; l++) {
-        if (full)
-            __builtin_prefetch(from + (l + QUERIES) * step); /* of the next tile of queries: rows lie pages apart */
         r[l] = full ? v_load(from + l * step) : l < rows ? v_load_at_most(from + l * step, columns) : v_set(0);
         note_nonfinite(found, r[l]);
     }
@@ -141,7 +139,6 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
     const int64_t whole = columns / V_LANES * V_LANES, rest = columns - whole;
     for (int64_t i = 0; i < rows; i++, from += step, to += to_step) {
         for (int64_t j = 0; j < whole; j += V_LANES) {
-            __builtin_prefetch(from + KEYS * step + j); /* of the next tile of keys */
             vr x = v_load(from + j);
             note_nonfinite(&found, x);
             v_store(to + j, x);
@@ -155,16 +152,66 @@ static __attribute__((noinline, unused)) bool pack_rows(int64_t rows, int64_t co
     return all_finite(found);
 }
 
-/* Fetches rows that are read, or written, a little later: rows of a head lie pages apart, which the processor does not foresee. */
-V_INLINE void fetch_rows(bool write, int64_t rows, int64_t columns, const wf_real *p, int64_t step)
+/* Rows that are read, or written, a little later: rows of a head lie pages apart, which the processor does not foresee. They are fetched a
+ * few at a time between the products of a tile, so that memory works while the processor computes, and into the second cache: where a step
+ * is a multiple of pages, they would not fit into the few places that the first has for them. */
+struct fetch {
+    struct {
+        const char *p;
+        int64_t rows, bytes, step;
+    } part[8];
+    int parts, at;
+};
+
+V_INLINE void fetch_later(struct fetch *f, const wf_real *p, int64_t rows, int64_t columns, int64_t step)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j += 64 / (int64_t)sizeof *p) {
-            if (write)
-                __builtin_prefetch(p + i * step + j, 1);
-            else
-                __builtin_prefetch(p + i * step + j, 0);
+    if (p && rows > 0) {
+        const int64_t size = sizeof *p;
+        f->part[f->parts].p = (const char *)p;
+        f->part[f->parts].rows = rows;
+        f->part[f->parts].bytes = columns * size;
+        f->part[f->parts++].step = step * size;
+    }
+}
+
+static __attribute__((noinline, unused)) void fetch_some(struct fetch *f, int64_t rows)
+{
+    for (; rows > 0 && f->at < f->parts; f->at++) {
+        const char *p = f->part[f->at].p;
+        const int64_t left = f->part[f->at].rows, n = rows < left ? rows : left;
+        for (int64_t i = 0; i < n; i++, p += f->part[f->at].step)
+            for (int64_t j = 0; j < f->part[f->at].bytes; j += 64)
+                __builtin_prefetch(p + j, 0, 2);
+        rows -= n;
+        if (n < left) {
+            f->part[f->at].p = p;
+            f->part[f->at].rows = left - n;
+            return;
         }
+    }
+}
+
+/* The keys and values of the tile of queries that follows, if causal: from k0 on, of those below `end`. */
+V_INLINE void fetch_keys(struct fetch *f, const struct wf_attention *a, int64_t k0, int64_t end)
+{
+    const int64_t n = end - k0 < QUERIES ? end - k0 : QUERIES;
+    fetch_later(f, a->k + k0 * a->k_step, n, a->e, a->k_step);
+    fetch_later(f, a->v + k0 * a->v_step, n, a->f, a->v_step);
+}
+
+/* Packs n <= QUERIES keys from k0 on into to_k and to_v, and notes whether their tile holds a value that is not finite; with `more`, the
+ * next ones are packed at once, and fetched now. */
+V_INLINE void pack_keys(const struct wf_attention *a, int64_t k0, int64_t n, bool more, int64_t end, wf_real *to_k, wf_real *to_v,
+                        bool *k_nonfinite, bool *v_nonfinite)
+{
+    if (more) {
+        struct fetch f = {.parts = 0};
+        fetch_keys(&f, a, k0 + n, end);
+        fetch_some(&f, 2 * QUERIES);
+    }
+    const bool begins = k0 % KEYS == 0;
+    *k_nonfinite = !pack_rows(n, a->e, a->k + k0 * a->k_step, a->k_step, to_k, a->e) || (!begins && *k_nonfinite);
+    *v_nonfinite = !pack_rows(n, a->f, a->v + k0 * a->v_step, a->v_step, to_v, a->f) || (!begins && *v_nonfinite);
 }
 
 #endif

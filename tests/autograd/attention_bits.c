@@ -183,6 +183,52 @@ START_TEST(same_bits_on_any_threads)
 }
 END_TEST
 
+/* The gradient of slices of one tensor: that of inputs of their own, with zeros where no slice lies, whatever else adds to it. */
+START_TEST(gradients_of_slices)
+{
+    enum { B = 2, T = 70, D = 24, MOST = 4 };
+    static const struct {
+        int width, first[3]; /* in units of D */
+        bool before, after;  /* the tensor has another use before attention, and after it */
+    } cases[] = {{3, {0, 1, 2}, false, false}, {3, {2, 0, 1}, false, false}, {3, {0, 1, 2}, true, false},  {3, {0, 1, 2}, false, true},
+                 {4, {0, 1, 2}, false, false}, {4, {3, 1, 0}, false, false}, {3, {0, 0, 2}, false, false}, {2, {1, 1, 0}, true, false}};
+    wf_real *all = normals(B * T * MOST * D, 1), *dout = normals(B * T * D, 2);
+    wf_tape *tape = new_tape();
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) { /* twice: the second time over what the first left in memory */
+        const int n = i % (sizeof cases / sizeof *cases), width = cases[n].width * D;
+        wf_tape_reset(tape, WF_GRADIENTS, .exact = true);
+        wf_tensor *x = wf_input(tape, all, WF_SHAPE(B, T, width), true), *p[3], *alone[3];
+        wf_tensor *g = wf_input(tape, dout, WF_SHAPE(B, T, D), false);
+        for (int j = 0; j < 3; j++) {
+            p[j] = wf_slice(x, 2, cases[n].first[j] * D, D);
+            wf_real *copy = values(p[j]);
+            alone[j] = wf_input(tape, copy, WF_SHAPE(B, T, D), true);
+            free(copy);
+        }
+        wf_tensor *loss = cases[n].after ? wf_sum(x) : NULL; /* backward goes from the last use to the first */
+        wf_tensor *y = wf_sum(wf_mul(wf_attention(p[0], p[1], p[2], .heads = 3, .causal = true), g));
+        loss = loss ? wf_add(loss, y) : cases[n].before ? wf_add(y, wf_sum(x)) : y;
+        loss = wf_add(loss, wf_sum(wf_mul(wf_attention(alone[0], alone[1], alone[2], .heads = 3, .causal = true), g)));
+        ck_assert_int_eq(wf_backward(loss), WF_OK);
+        wf_array got, part_of[3];
+        ck_assert_int_eq(wf_grad(x, &got), WF_OK);
+        for (int j = 0; j < 3; j++)
+            ck_assert_int_eq(wf_grad(alone[j], &part_of[j]), WF_OK);
+        for (int64_t r = 0; r < B * T; r++)
+            for (int64_t c = 0; c < width; c++) {
+                double want = cases[n].before || cases[n].after;
+                for (int j = 0; j < 3; j++)
+                    if (c / D == cases[n].first[j])
+                        want += ((wf_real *)part_of[j].data)[r * D + c % D];
+                ck_assert_double_eq_tol(((wf_real *)got.data)[r * width + c], want, 1e-5);
+            }
+    }
+    wf_tape_free(tape);
+    free(all);
+    free(dout);
+}
+END_TEST
+
 /* --- dropout ------------------------------------------------------------------------------------------------------- */
 
 /* With the values an identity matrix the result is the weights after dropout: those of the weights output times the
@@ -339,4 +385,4 @@ START_TEST(refusals)
 END_TEST
 
 WF_TEST_MAIN("attention_bits", cache_equals_recompute, rows_alone_with_masks, packed_equals_apart, same_bits_on_any_threads,
-             dropout_draws_as_the_kernel, dropout_only_in_training, no_square_is_stored, refusals)
+             gradients_of_slices, dropout_draws_as_the_kernel, dropout_only_in_training, no_square_is_stored, refusals)

@@ -122,6 +122,10 @@ WF_API wf_array wf_call_contiguous(wf_call *c, const wf_array *a);
  * the values there, otherwise overwrite all of them. Call it once for each needed input, and fill the array before the next call if both
  * inputs may be the same tensor. It saves a pass where the op can add (products with beta = 1). data NULL without memory. */
 WF_API wf_array wf_grad_into(wf_call *c, int input, bool *accumulate);
+/* Before wf_grad_into, in an op whose first `count` operands may be slices of one tensor, as q, k and v of one product are: true if they
+ * need gradients, fill a tensor that has no gradient yet, and show each of its elements once. Its gradient is then made without being
+ * cleared first: whatever *accumulate says, overwrite all elements of these operands' gradients. */
+WF_API bool wf_grad_fills(wf_call *c, int count);
 /* Alternatively: a contiguous temporary of the input's shape to fill and pass to wf_grad_give. */
 WF_API wf_array wf_grad_new(wf_call *c, int input);
 /* Adds g to the gradient of input i. g may be c->dout[j] or a view of it (shared, not copied, if it is the first
