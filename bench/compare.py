@@ -2,6 +2,7 @@
 """Weft against PyTorch, case by case: a training step (forward, loss, backward, Adam or AdamW without clipping), or generation.
 
     ./bench/compare [options] CASE...
+    ./bench/compare examples [options]    the programs of examples/; ./bench/compare examples --help
 
 Cases: those of `weft bench`: char-rms nanogpt-char-small nanogpt-char-8 nanogpt-char gpt2-4x64 gpt2-1x1024,
        encoder-attention encoder-attention-32x128 (a target for every token),
@@ -127,7 +128,7 @@ def compare(case):
         print(json.dumps(result), flush=True)
 
 build()
-known = re.findall('^  ([a-z][^ ]*)', call(WEFT, 'bench', '--help').split('Cases:')[1], re.M)
+known = re.findall('^  ([a-z][^ ]*)', call(WEFT, 'bench', '--help').split('A case is')[1], re.M)
 for case in A.case:
     if case not in known:
         fail(f'there is no case {case}: {" ".join(known)}')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops as programs outside the tree write them, from public headers alone: they pass the checks of gradients, and give the bits of the ops
- * of the tree that do the same. The first stands in CONTRIBUTING.md too. */
+ * of the tree that do the same. The first stands in docs/ops.md too. */
 #include <weft/compute.h>
 #include <weft/gradcheck.h>
 

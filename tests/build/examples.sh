@@ -4,6 +4,7 @@
 # word c says how:
 #   ```c program    a whole program: compiled and linked without warnings, then run; it must exit with 0
 #   ```c command    the same, for a program that has wf_main: run with the argument models
+#   ```c test       a test program with Check: linked with the double library where it is built, and run
 #   ```c part       functions and declarations: compiled after `#include <weft/weft.h>`
 #   ```c body       statements, compiled inside a function
 # A block that is marked otherwise, or not at all, is an error.
@@ -47,8 +48,16 @@ for source in "$tmp"/example*.c; do
         elif ! (cd "$tmp" && ./program $([ "$kind" = program ] || echo models) >"$tmp/out" 2>&1); then
             wrong "$place: the program fails: $(tail -3 "$tmp/out")"
         fi ;;
+    test)
+        library=weft
+        ! pkg-config --exists weft-f64 || library=weft-f64
+        if ! $cc $sanitize $warnings "$source" $(flags --cflags --libs $library) $(pkg-config --cflags --libs check) -o "$tmp/program"; then
+            wrong "$place: the test program does not compile"
+        elif ! (cd "$tmp" && ./program >"$tmp/out" 2>&1); then
+            wrong "$place: the test fails: $(tail -3 "$tmp/out")"
+        fi ;;
     part | body) $cc $warnings -fsyntax-only $(flags --cflags weft) "$source" || wrong "$place: the example does not compile" ;;
-    *) wrong "$place: a block of C is marked program, command, part or body, not '$kind'" ;;
+    *) wrong "$place: a block of C is marked program, command, test, part or body, not '$kind'" ;;
     esac
 done
 [ "$found" -gt 0 ] || wrong 'no example was found'

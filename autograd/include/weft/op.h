@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The op descriptor, for ops in any file. A descriptor holds the shape rule, forward, backward and the cases of the gradient
- * check; a constructor calls wf_apply. See CONTRIBUTING.md, "An op".
+ * check; a constructor calls wf_apply. See docs/ops.md.
  *
  *   static wf_status double_shape(wf_call *c) { c->out[0] = wf_call_like(c, &c->in[0]); return WF_OK; }
  *   static wf_status double_forward(wf_call *c) { ... c->in[0].data -> c->out[0].data ...; return WF_OK; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ops are made of: parallel ranges, scratch memory, maps over strided arrays, matrix products and the kernels of each
- * instruction set. Weft's own ops use the same functions, so an op from another program is as fast (CONTRIBUTING.md, "An op").
+ * instruction set. Weft's own ops use the same functions, so an op from another program is as fast (docs/ops.md).
  *
  * Bits: every function here gives the same bits with any number of threads. Work is cut into blocks that the shapes alone
  * determine, and each block's result does not depend on which thread computes it. An op keeps this rule if its blocks do. With
