@@ -31,18 +31,11 @@ START_TEST(trains)
     ck_assert_int_eq(
         memcmp(wf_registry_values(other->body), wf_registry_values(s->body), (size_t)wf_registry_slab(s->body) * sizeof(wf_real)), 0);
     wf_safetensors_close(file);
+    ASSERT_HAS(in_folder("run/metrics.jsonl"),
+               "\"event\":\"start\",\"step\":0,\"parameters\":", "\"loss/train\":", "\"lr/adam\":0.001,\"lr/sgd\":0.05,",
+               "\"grad_norm\":", "\"images_per_second\":", "\"event\":\"valid\",\"step\":10,\"loss/valid\":", "\"accuracy/valid\":",
+               "\"best\":", "\"event\":\"end\",\"step\":60,\"text\":\"trained to the end\"");
     char *lines = text_of(in_folder("run/metrics.jsonl"));
-    const char *expected[] = {"\"event\":\"start\",\"step\":0,\"parameters\":",
-                              "\"loss/train\":",
-                              "\"lr/adam\":0.001,\"lr/sgd\":0.05,",
-                              "\"grad_norm\":",
-                              "\"images_per_second\":",
-                              "\"event\":\"valid\",\"step\":10,\"loss/valid\":",
-                              "\"accuracy/valid\":",
-                              "\"best\":",
-                              "\"event\":\"end\",\"step\":60,\"text\":\"trained to the end\""};
-    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
-        ck_assert_msg(strstr(lines, expected[i]) != NULL, "%s is missing in\n%s", expected[i], lines);
     ck_assert_ptr_null(strstr(lines, "minimized")); /* nothing else is shown */
     wf_free(lines);
     study_close(other);

@@ -9,6 +9,7 @@
 #include <weft/weft.h>
 
 #include "io/io_test.h"
+#include "same_runs.h"
 
 enum { IMAGES = 256, VALID = 64, SIDE = 8, PIXELS = SIDE * SIDE, PATCHES = 4, PATCH = 16, WIDTH = 16, CLASSES = 4, BATCH = 16, BLOCKS = 2 };
 
@@ -267,28 +268,6 @@ static inline struct wf_fit_options study_options(struct study *s, const char *o
     return o;
 }
 
-static inline bool same_file(const char *a, const char *b)
-{
-    wf_error error = {0};
-    int64_t n, m;
-    char *x = wf_file_load(a, INT64_C(1) << 30, &n, &error), *y = wf_file_load(b, INT64_C(1) << 30, &m, &error);
-    bool same = x && y && n == m && memcmp(x, y, (size_t)n) == 0;
-    wf_free(x);
-    wf_free(y);
-    return same;
-}
-
-static inline void assert_same_runs(const char *a, const char *b)
-{
-    static const char *const names[] = {"state", "model", "best"};
-    for (int i = 0; i < 3; i++) {
-        char x[600], y[600];
-        snprintf(x, sizeof x, "%s/%s.safetensors", a, names[i]);
-        snprintf(y, sizeof y, "%s/%s.safetensors", b, names[i]);
-        ck_assert_msg(same_file(x, y), "%s and %s differ", x, y);
-    }
-}
-
 /* The text of a file of a run. */
 static inline char *text_of(const char *path)
 {
@@ -297,5 +276,15 @@ static inline char *text_of(const char *path)
     ck_assert_msg(text != NULL, "%s", error.message);
     return text;
 }
+
+/* The file has each of the texts, which end with NULL. */
+static inline void assert_has(const char *path, const char *const *expected)
+{
+    char *text = text_of(path);
+    for (; *expected; expected++)
+        ck_assert_msg(strstr(text, *expected) != NULL, "%s is missing in\n%s", *expected, text);
+    wf_free(text);
+}
+#define ASSERT_HAS(path, ...) assert_has(path, (const char *const[]){__VA_ARGS__, NULL})
 
 #endif

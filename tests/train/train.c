@@ -1,76 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The training loop as a library: events, early stop, cancelling, resuming, opening runs, memory that fails. */
-#include <math.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <weft/file.h>
 #include <weft/generate.h>
-#include <weft/run.h>
 #include <weft/safetensors.h>
-#include <weft/train.h>
 
-#include "check_weft.h"
+#include "train_test.h"
 
-static char folder[64], text_path[96];
+static char text_path[96];
 
 static void begin(void)
 {
-    strcpy(folder, "/tmp/weft-train-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    make_folder();
     snprintf(text_path, sizeof text_path, "%s/text.txt", folder);
     FILE *f = fopen(text_path, "w");
     for (int i = 0; i < 120; i++)
         fprintf(f, "line %d of the text, %s again\n", i * 37 % 101, i % 3 ? "over" : "and once");
     fclose(f);
-}
-
-static void finish(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][160];
-    static int turn;
-    char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
-}
-
-struct seen {
-    int count[WF_EVENT_SAMPLE + 1];
-    int64_t cancel_at, last_step, valid_tokens;
-    double first_loss, last_loss, last_lr;
-    char end[128];
-};
-
-static void see(void *ctx, const struct wf_event *e)
-{
-    struct seen *s = ctx;
-    s->count[e->kind]++;
-    if (e->kind == WF_EVENT_STEP) {
-        if (s->count[e->kind] == 1)
-            s->first_loss = e->loss;
-        s->last_loss = e->loss;
-        s->last_lr = e->lr;
-        ck_assert_int_eq(e->step, s->last_step + 1);
-        ck_assert(e->lr > 0 && e->grad_norm > 0 && e->tokens_per_second > 0);
-        s->last_step = e->step;
-    }
-    if (e->kind == WF_EVENT_START)
-        s->valid_tokens = e->valid_tokens;
-    if (e->kind == WF_EVENT_END)
-        snprintf(s->end, sizeof s->end, "%s", e->text);
-}
-
-static bool cancel(void *ctx)
-{
-    const struct seen *s = ctx;
-    return s->cancel_at > 0 && s->last_step >= s->cancel_at;
 }
 
 static struct wf_train_options small(const char *out, struct seen *seen)
@@ -86,17 +32,6 @@ static struct wf_train_options small(const char *out, struct seen *seen)
         ck_ok(wf_config_set(&o.config, set[i][0], set[i][1], error));
     o.config.training.steps = 40;
     return o;
-}
-
-static bool same_file(const char *a, const char *b)
-{
-    wf_error error = {0};
-    int64_t n, m;
-    char *x = wf_file_load(a, INT64_C(1) << 30, &n, &error), *y = wf_file_load(b, INT64_C(1) << 30, &m, &error);
-    bool same = x && y && n == m && memcmp(x, y, (size_t)n) == 0;
-    wf_free(x);
-    wf_free(y);
-    return same;
 }
 
 START_TEST(events_and_files)
@@ -155,41 +90,11 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
 }
 END_TEST
 
-static int64_t asked, answer_at;
-static bool cancel_in_the_middle(void *ctx)
-{
-    (void)ctx;
-    return ++asked >= answer_at;
-}
-
-/* Stopped at whatever op: in a forward, a backward, a validation, the preparation of the data. */
 START_TEST(cancelled_anywhere_gives_the_same_bytes)
 {
     begin();
     struct seen seen = {0};
-    struct wf_train_options o = small(in_folder("straight"), &seen);
-    o.config.training.accumulate = 2;
-    o.config.training.valid_every = 4;
-    o.config.training.steps = 24;
-    o.event = NULL;
-    o.cancelled = NULL;
-    ck_ok(wf_train(&o, NULL, error));
-    o.out = in_folder("broken");
-    o.resume = true;
-    o.cancelled = cancel_in_the_middle;
-    int stops = 0;
-    for (wf_status status = WF_ERR_CANCELLED; status != WF_OK; stops++) {
-        wf_error problem = {0};
-        asked = 0;
-        answer_at = 150 + stops * 397 % 1511;
-        ck_assert_int_lt(stops, 1000);
-        status = wf_train(&o, NULL, &problem);
-        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
-    }
-    ck_assert_int_gt(stops, 4);
-    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
-    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
-    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
+    cancelled_anywhere(small(folder, &seen));
     finish();
 }
 END_TEST
@@ -216,20 +121,10 @@ START_TEST(patience_stops_early)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.training.steps = 400;
-    o.config.training.valid_every = 2;
-    o.config.training.patience = 2;
-    o.config.training.lr = o.config.training.min_lr = 0.5; /* so that it does not learn */
-    o.config.training.warmup = 0;
-    struct wf_train_result result;
-    ck_ok(wf_train(&o, &result, error));
-    ck_assert_int_lt(result.step, 400);
-    ck_assert_ptr_nonnull(strstr(seen.end, "stopped early"));
-    int64_t stopped = result.step;
+    int64_t stopped = out_of_patience(&o, &seen);
     seen = (struct seen){.last_step = stopped};
     o.resume = true;
-    ck_ok(wf_train(&o, &result, error)); /* stays stopped */
-    ck_assert_int_eq(result.step, stopped);
+    ck_assert_int_eq(trained(&o).step, stopped); /* stays stopped */
     finish();
 }
 END_TEST

@@ -86,41 +86,11 @@ START_TEST(cancel_and_resume_give_the_same_bytes)
 }
 END_TEST
 
-static int64_t asked, answer_at;
-static bool cancel_in_the_middle(void *ctx)
-{
-    (void)ctx;
-    return ++asked >= answer_at;
-}
-
-/* Stopped at whatever op: in a forward, a backward, a validation, the preparation of the data. */
 START_TEST(cancelled_anywhere_gives_the_same_bytes)
 {
     begin();
     struct seen seen = {0};
-    struct wf_train_options o = small(in_folder("straight"), &seen);
-    o.config.training.accumulate = 2;
-    o.config.training.valid_every = 4;
-    o.config.training.steps = 24;
-    o.event = NULL;
-    o.cancelled = NULL;
-    ck_ok(wf_train(&o, NULL, error));
-    o.out = in_folder("broken");
-    o.resume = true;
-    o.cancelled = cancel_in_the_middle;
-    int stops = 0;
-    for (wf_status status = WF_ERR_CANCELLED; status != WF_OK; stops++) {
-        wf_error problem = {0};
-        asked = 0;
-        answer_at = 150 + stops * 397 % 1511;
-        ck_assert_int_lt(stops, 1000);
-        status = wf_train(&o, NULL, &problem);
-        ck_assert_msg(status == WF_OK || status == WF_ERR_CANCELLED, "%s", problem.message);
-    }
-    ck_assert_int_gt(stops, 4);
-    ck_assert(same_file(in_folder("straight/model.safetensors"), in_folder("broken/model.safetensors")));
-    ck_assert(same_file(in_folder("straight/best.safetensors"), in_folder("broken/best.safetensors")));
-    ck_assert(same_file(in_folder("straight/state.safetensors"), in_folder("broken/state.safetensors")));
+    cancelled_anywhere(small(folder, &seen));
     finish();
 }
 END_TEST
@@ -151,14 +121,7 @@ START_TEST(patience_stops_early)
     begin();
     struct seen seen = {0};
     struct wf_train_options o = small(in_folder("run"), &seen);
-    o.config.training.steps = 400;
-    o.config.training.valid_every = 2;
-    o.config.training.patience = 2;
-    o.config.training.lr = 0.5; /* so that it does not learn */
-    struct wf_train_result result;
-    ck_ok(wf_train(&o, &result, error));
-    ck_assert_int_lt(result.step, 400);
-    ck_assert_ptr_nonnull(strstr(seen.end, "stopped early"));
+    out_of_patience(&o, &seen);
     finish();
 }
 END_TEST
