@@ -87,7 +87,8 @@ wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *e
         return unknown_case(name, error);
     const struct wf_model_shape shape = wf_config_shape(&config);
     const bool pairs = wf_config_kind(&config) == WF_MODEL_PAIRS;
-    const int64_t batch = config.training.batch / config.training.accumulate, context = shape.context;
+    const int64_t batch = config.training.batch / config.training.accumulate,
+                  context = config.training.crop > 0 ? config.training.crop : shape.context;
     if (generate && wf_config_kind(&config) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: it generates no text", preset->name);
     *out = (struct wf_bench_case){.name = name,

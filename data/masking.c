@@ -2,6 +2,8 @@
 #include <weft/internal/encode.h>
 #include <weft/masking.h>
 
+#include <string.h>
+
 #include <weft/memory.h>
 #include <weft/random.h>
 
@@ -14,7 +16,10 @@ static void mark(struct wf_masking *m, int32_t id)
 wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, double rate, uint64_t seed, wf_error *error)
 {
     static const enum wf_special part[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK};
-    *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK), .vocab_size = wf_tokenizer_vocab_size(tokenizer)};
+    *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK),
+                             .begin = wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS),
+                             .end = wf_tokenizer_special(tokenizer, WF_SPECIAL_EOS),
+                             .vocab_size = wf_tokenizer_vocab_size(tokenizer)};
     if (!(rate > 0 && rate < 1))
         return wf_error_set(error, WF_ERR_ARGUMENT, "the masking rate %g is out of range: it must be above 0 and below 1", rate);
     if (m->mask < 0)
@@ -78,6 +83,16 @@ int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_
             ids[i] = m->ordinary[(unsigned __int128)u * (uint64_t)m->ordinary_count >> 64];
     }
     return count;
+}
+
+void wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t cols, int32_t *ids)
+{
+    for (int64_t r = rows - 1; r >= 0; r--) { /* the last first: each moves into the room that those behind it have left */
+        int32_t *row = ids + r * (cols + 2);
+        memmove(row + 1, ids + r * cols, (size_t)cols * sizeof *ids);
+        row[0] = m->begin;
+        row[cols + 1] = m->end;
+    }
 }
 
 int64_t wf_masking_ordinary(const struct wf_masking *m, struct wf_id_view ids)

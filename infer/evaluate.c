@@ -86,11 +86,27 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
 
 /* --- masked tokens of a text, which are the same each time --------------------------------------------------------- */
 
+int64_t wf_row_length(const struct wf_config *c, int64_t *text)
+{
+    int64_t length = c->training.crop > 0 ? c->training.crop : wf_config_shape(c).context;
+    *text = c->training.frame ? length - 2 : length;
+    return length;
+}
+
+wf_status wf_frame_check(const struct wf_config *c, const struct wf_masking *m, wf_error *error)
+{
+    if (!c->training.frame || (m->begin >= 0 && m->end >= 0))
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "the tokenizer has no %s token (%s), which frame=true requires: set frame=false",
+                        m->begin < 0 ? "start" : "end", m->begin < 0 ? "[CLS] or <s>" : "[SEP] or </s>");
+}
+
 /* Through a text, by windows side by side; a window is a row of one batch. */
 struct walk {
     struct wf_masking masking;
     struct wf_windows windows;
     struct wf_window_batch batch;
+    bool frame;
     int32_t *places, *targets; /* of the batch, [rows,cols] */
     int64_t chosen;
 };
@@ -106,13 +122,15 @@ static void walk_end(struct walk *w)
 static wf_status walk_begin(struct walk *w, const struct wf_config *c, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                             wf_error *error)
 {
-    int64_t context = c->training.crop > 0 ? c->training.crop : wf_config_shape(c).context, rows = rows_of(context),
-            most = ids.count < rows * context ? ids.count : rows * context;
-    *w = (struct walk){.windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
+    int64_t context, rows = rows_of(wf_row_length(c, &context));
+    int64_t most = (ids.count < rows * context ? ids.count : rows * context) + (c->training.frame ? 2 * rows : 0);
+    *w = (struct walk){.frame = c->training.frame, .windows = {.ids = ids, .context = context, .rows = rows, .no_targets = true}};
     wf_windows_limit(&w->windows, limit);
     if (ids.count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the text has no tokens to mask: give a longer text");
     wf_status status = wf_masking_init(&w->masking, tokenizer, c->training.mask_rate, SEED, error);
+    if (status == WF_OK)
+        status = wf_frame_check(c, &w->masking, error);
     int32_t **buffer[] = {&w->windows.buffer, &w->places, &w->targets};
     for (int i = 0; i < 3 && status == WF_OK; i++)
         if (!(*buffer[i] = wf_alloc((size_t)most * sizeof **buffer[i])))
@@ -128,6 +146,10 @@ static bool walk_next(struct walk *w)
     if (!wf_windows_next(&w->windows, &w->batch))
         return false;
     int64_t rows = w->batch.rows, cols = w->batch.cols, first = (w->windows.position - rows * cols) / w->windows.context;
+    if (w->frame) {
+        wf_masking_frame(&w->masking, rows, cols, w->windows.buffer);
+        w->batch.cols = cols += 2;
+    }
     w->chosen = wf_masking_hide(&w->masking, 0, first, rows, cols, w->windows.buffer, w->places, w->targets);
     return true;
 }

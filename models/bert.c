@@ -269,7 +269,7 @@ static wf_status bert_read(const json_t *object, const char *path, void *config,
 /* clang-format off */
 static const struct wf_preset presets[] = {
     {"bert", "BERT base; trains BERT folders further on masked tokens (--from FOLDER)",
-     "masked_head=true batch=32 crop=128 lr=5e-5 warmup=100 schedule=cosine weight_decay=0.01"},
+     "masked_head=true batch=32 crop=128 frame=true lr=5e-5 warmup=100 schedule=cosine weight_decay=0.01"},
 };
 /* clang-format on */
 

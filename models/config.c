@@ -317,6 +317,13 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
         return wf_key_conflict("lr", t->lr, "be at least", "min_lr", t->min_lr, error);
     if (family->kind != WF_MODEL_PAIRS && t->accumulate > t->batch)
         return wf_key_conflict("batch", (double)t->batch, "be at least", "accumulate", (double)t->accumulate, error);
+    int64_t row = t->crop > 0 ? t->crop : wf_config_shape(config).context;
+    if (t->frame && row < 3)
+        return wf_error_set(
+            error, WF_ERR_ARGUMENT,
+            "frame=true takes two tokens of each row, and rows of %lld have no room for text: set a longer crop or context, "
+            "or frame=false",
+            (long long)row);
     if (family->kind == WF_MODEL_ENCODER && t->crop > wf_config_shape(config).context)
         return wf_key_conflict("crop", (double)t->crop, "be at most", "context", (double)wf_config_shape(config).context, error);
     return WF_OK;

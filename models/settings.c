@@ -26,6 +26,7 @@ static const struct wf_key training[] = {
     NUMBER(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
     NUMBER(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
     NUMBER(crop, "0", 0, 1048576, "tokens of a row in training and evaluation, at most the context; 0: the context", KINDS(ENCODER)),
+    WF_BOOL_KEY(struct wf_training, frame, "false", "each row begins and ends with the tokenizer's start and end tokens, as [CLS] and [SEP]", KINDS(ENCODER)),
     NUMBER(batch_tokens, "4096", 0, 1073741824, "tokens per update, padding included; 0: all pairs at once", KINDS(PAIRS), .also = "batch"),
     NUMBER(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
     WORD(batch_cost, "both", costs, "length of a pair: source + target, or the longer side", KINDS(PAIRS)),

@@ -15,6 +15,7 @@
 struct sequence {
     struct wf_corpus corpus;
     struct wf_crops crops;
+    int64_t cols;              /* of a batch: those of a crop, and two more with frame=true */
     struct wf_masking masking; /* encoders */
     /* Of a part, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
      */
@@ -37,9 +38,9 @@ static wf_status open_texts(struct trainer *t)
 {
     struct sequence *s = t->data;
     const struct wf_train_options *o = t->options;
-    int64_t crop = t->config.training.crop, context = crop > 0 ? crop : wf_config_shape(&t->config).context;
-    int64_t batch = t->config.training.batch, parts = t->config.training.accumulate;
-    size_t room = (size_t)((batch + parts - 1) / parts * context);
+    int64_t context, batch = t->config.training.batch, parts = t->config.training.accumulate;
+    s->cols = wf_row_length(&t->config, &context);
+    size_t room = (size_t)((batch + parts - 1) / parts * s->cols);
     const struct wf_corpus_options options = {
         .tokenizer = t->tokenizer, .cache = o->cache, .progress = encode_progress, .ctx = t, .scans = t->scans};
     if (wf_corpus_open(o->train, o->train_files, o->valid, o->valid_files, context, &options, &s->corpus, t->error) ||
@@ -54,7 +55,7 @@ static wf_status open_texts(struct trainer *t)
     t->train_tokens = s->corpus.train.ids.count;
     t->valid_tokens = s->corpus.valid.ids.count;
     t->validates = true;
-    choose_validation(t, batch * context);
+    choose_validation(t, batch * s->cols);
     return WF_OK;
 }
 
@@ -170,7 +171,8 @@ static wf_status open_masked(struct trainer *t, bool resuming)
     const struct wf_train_options *o = t->options;
     if (open_tokenizer(t, resuming))
         return t->error->code;
-    if (wf_masking_init(&s->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error))
+    if (wf_masking_init(&s->masking, t->tokenizer, t->config.training.mask_rate, o->seed, t->error) ||
+        wf_frame_check(&t->config, &s->masking, t->error))
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : t->from.folder ? t->from.folder : o->out);
     if (t->error->code || open_texts(t))
         return t->error->code;
@@ -197,7 +199,9 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t
     struct sequence *s = t->data;
     *rows = rows_of(t, part, first);
     wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
-    return wf_masking_hide(&s->masking, step, *first, *rows, s->crops.context, s->ids, s->places, s->targets);
+    if (t->config.training.frame)
+        wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids);
+    return wf_masking_hide(&s->masking, step, *first, *rows, s->cols, s->ids, s->places, s->targets);
 }
 
 /* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
@@ -223,7 +227,7 @@ static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
     wf_loss_terms_begin(&terms, t->model, p->tape, share_of(t, rows), 0);
     /* A batch without any has a loss of 0, and gradients. */
     return with_terms(&terms, p,
-                      wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->crops.context), NULL, s->places, s->targets, count,
+                      wf_encoder_loss(t->model, wf_ids(p->tape, s->ids, rows, s->cols), NULL, s->places, s->targets, count,
                                       .label_smoothing = t->config.training.label_smoothing, .normalizer = p->weight > 0 ? p->weight : 1,
                                       .plain = &p->shown));
 }

@@ -119,7 +119,8 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
             return wf_error_set(t->error, WF_ERR_ARGUMENT,
                                 "%s was trained with %s = %s: a resume cannot change it to %s; leave it out, or choose another --out",
                                 s->path, name, before, now);
-        t->fit.new_validation |= strcmp(name, "valid_tokens") == 0 || strcmp(name, "mask_rate") == 0 || strcmp(name, "crop") == 0;
+        t->fit.new_validation |=
+            strcmp(name, "valid_tokens") == 0 || strcmp(name, "mask_rate") == 0 || strcmp(name, "crop") == 0 || strcmp(name, "frame") == 0;
         t->new_batches |= strncmp(name, "batch_", 6) == 0;
         wf_string_format(&t->fit.change, "%s %s %s instead of %s", t->fit.change.length ? "," : "resuming with", name, now, before);
     }

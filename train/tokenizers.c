@@ -43,12 +43,12 @@ static wf_status make(struct trainer *t, const char *const *paths, int64_t count
                                      .progress = training_progress,
                                      .ctx = t};
     /* Language models and encoders read running text; there line ends count. */
-    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
+    static const char *const of_encoders[] = {"<pad>", "<unk>", "<mask>", "<s>", "</s>"}, *const of_language[] = {"<|endoftext|>", "<unk>"},
                              *const of_pairs[] = {"<pad>", "<bos>", "<eos>", "<unk>"};
     enum wf_model_kind kind = wf_config_kind(c);
     if (kind == WF_MODEL_ENCODER) {
         o.specials = of_encoders;
-        o.special_count = 3;
+        o.special_count = c->training.frame ? 5 : 3;
     } else if (kind == WF_MODEL_LANGUAGE && o.kind != WF_TOKENIZER_CHAR) {
         o.specials = of_language;
         o.special_count = o.kind == WF_TOKENIZER_BYTE_BPE ? 1 : 2;

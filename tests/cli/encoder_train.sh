@@ -59,6 +59,13 @@ grep -q 'is an encoder and does not translate' err || failed "translate: $(cat e
 "$weft" tokenizer train --type word --specials '<pad>,<unk>' --out maskless.json "$story" 2>/dev/null
 expect 1 'maskless.json: the tokenizer has no mask token: it must have one named <mask> or [MASK]' \
     "$weft" train encoder-attention --train "$story" --out refused --tokenizer maskless.json
+"$weft" tokenizer train --type word --specials '<pad>,<unk>,<mask>' --out frameless.json "$story" 2>/dev/null
+expect 2 'frameless.json: the tokenizer has no start token ([CLS] or <s>), which frame=true requires: set frame=false' \
+    "$weft" train encoder-attention --train "$story" --out refused --tokenizer frameless.json --set frame=true
+# shellcheck disable=SC2086
+"$weft" train encoder-attention --train "$story" --out framed --steps 2 $small --set frame=true 2>log || failed "framed: $(tail -1 log)"
+grep -q '"</s>"' framed/tokenizer.json || failed 'no end token in the tokenizer'
+"$weft" evaluate framed --data "$story" --json >json 2>err || failed "framed: $(cat err)"
 echo 'a few words' >short.txt
 expect 2 'use a longer text or a smaller context' "$weft" train encoder-attention --train short.txt --out refused --steps 1 --set vocab_size=0
 # shellcheck disable=SC2086

@@ -244,5 +244,35 @@ START_TEST(memory_may_be_short)
 }
 END_TEST
 
+/* Start and end tokens around rows, in place; none of them is ever hidden. */
+START_TEST(rows_are_framed)
+{
+    static const char file[] =
+        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\"normalizer\":null,"
+        "\"pre_tokenizer\":{\"type\":\"Whitespace\"},\"post_processor\":null,\"decoder\":null,\"model\":{\"type\":"
+        "\"WordLevel\",\"vocab\":{\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2,\"[MASK]\":3,\"a\":4,\"b\":5},\"unk_token\":\"[UNK]\"}}";
+    wf_tokenizer *t = NULL;
+    struct wf_masking m;
+    int32_t ids[15] = {4, 5, 4, 5, 5, 4, 4, 4, 5}, places[15], targets[15];
+    static const int32_t framed[15] = {1, 4, 5, 4, 2, 1, 5, 5, 4, 2, 1, 4, 4, 5, 2};
+    ck_ok(wf_tokenizer_parse(file, (int64_t)strlen(file), "file", &t, error));
+    ck_ok(wf_masking_init(&m, t, 0.999, 1, error));
+    ck_assert(m.begin == 1 && m.end == 2 && m.mask == 3);
+    wf_masking_frame(&m, 3, 3, ids);
+    ck_assert_int_eq(memcmp(ids, framed, sizeof ids), 0);
+    int64_t count = wf_masking_hide(&m, 0, 0, 3, 5, ids, places, targets);
+    ck_assert_int_ge(count, 8);
+    for (int64_t i = 0; i < count; i++)
+        ck_assert(places[i] % 5 != 0 && places[i] % 5 != 4 && targets[i] == framed[places[i]]);
+    for (int i = 0; i < 15; i += 5)
+        ck_assert(ids[i] == 1 && ids[i + 4] == 2);
+    wf_masking_frame(&m, 0, 3, ids); /* no rows, and rows of nothing */
+    wf_masking_frame(&m, 1, 0, ids + 5);
+    ck_assert(ids[0] == 1 && ids[5] == 1 && ids[6] == 2);
+    wf_masking_free(&m);
+    wf_tokenizer_free(t);
+}
+END_TEST
+
 WF_TEST_MAIN("masking", shares_are_those_of_the_paper, rows_do_not_depend_on_how_they_are_taken, choices_differ, numbers_are_fixed,
-             special_tokens_alone, special_tokens_of_other_tokenizers, what_cant_be, memory_may_be_short)
+             special_tokens_alone, special_tokens_of_other_tokenizers, what_cant_be, memory_may_be_short, rows_are_framed)

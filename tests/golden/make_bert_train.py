@@ -11,9 +11,8 @@ Weft and compares. Run by hand:
 Which tokens a batch has, and which of them are masked, follows from the seed as data/include/weft/batches.h and masking.h say; it is
 drawn here anew, and tokens, loss, gradients, clipping, schedule and AdamW are transformers' and PyTorch's.
 """
-import argparse, json, math, pathlib, shutil
+import argparse, collections, json, math, pathlib, re, shutil
 import torch
-from tokenizers.implementations import BertWordPieceTokenizer
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,22 +24,23 @@ OUT = pathlib.Path(args.minilm[1]) if args.minilm else HERE / 'bert_train'
 S = dict(seed=7, steps=20, lr=5e-4, min_lr=1e-4, warmup=4, weight_decay=0.01, clip=1.0, beta1=0.9, beta2=0.999, eps=1e-8, mask_rate=0.15)
 if args.minilm:
     SIZES = dict(vocab_size=30522, hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536, max_position_embeddings=512)
-    S |= dict(batch=8, crop=128)
+    S |= dict(batch=8, crop=128, frame='true')
 else:
     SIZES = dict(vocab_size=197, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24, max_position_embeddings=40,
                  initializer_range=0.3)
-    S |= dict(batch=6, crop=24, lr=5e-3, min_lr=1e-3)
+    S |= dict(batch=6, crop=24, frame='true', lr=5e-3, min_lr=1e-3)
 
 # --- the folder
 shutil.rmtree(OUT, ignore_errors=True)
 OUT.mkdir(parents=True)
-t = BertWordPieceTokenizer()
-t.train(str(TEXT), vocab_size=SIZES['vocab_size'], min_frequency=1, show_progress=False)
-t.save_model(str(OUT))
+text = TEXT.read_text(encoding='utf-8')
+words = collections.Counter(re.findall(r'[^\W_]+|[^\w\s]|_', text.lower()))
+letters = sorted(set(''.join(words)))
+vocab = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'] + letters + ['##' + c for c in letters]
+vocab += [w for w, n in sorted(words.items(), key=lambda x: (-x[1], x[0])) if len(w) > 1][:SIZES['vocab_size'] - len(vocab)]
 if args.minilm:  # as BERT fills its vocabulary up
-    have = len((OUT / 'vocab.txt').read_text(encoding='utf-8').splitlines())
-    with open(OUT / 'vocab.txt', 'a', encoding='utf-8') as f:
-        f.writelines(f'[unused{i}]\n' for i in range(SIZES['vocab_size'] - have))
+    vocab += [f'[unused{i}]' for i in range(SIZES['vocab_size'] - len(vocab))]
+(OUT / 'vocab.txt').write_text('\n'.join(vocab) + '\n', encoding='utf-8')
 tokenizer = BertTokenizerFast(str(OUT / 'vocab.txt'))
 if not args.minilm:
     SIZES['vocab_size'] = -(-len(tokenizer) // 8) * 8  # padded, as many are
@@ -64,7 +64,6 @@ def philox(counter, key):
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return c
 
-text = TEXT.read_text(encoding='utf-8')
 tokens = tokenizer(text, add_special_tokens=False, verbose=False)['input_ids']
 special = set(tokenizer.all_special_ids)
 ordinary = [i for i in range(len(tokenizer)) if i not in special]
@@ -76,8 +75,10 @@ def batch(step):
     ids, targets = [], []
     for row in range(S['batch']):
         w = philox((step, 0, row, 0x706F7263), KEY)
-        begin = (w[1] << 32 | w[0]) * (len(tokens) - S['crop']) >> 64
-        x, y = list(tokens[begin:begin + S['crop']]), [-100] * S['crop']
+        count = S['crop'] - 2
+        begin = (w[1] << 32 | w[0]) * (len(tokens) - count) >> 64
+        x = [tokenizer.cls_token_id] + tokens[begin:begin + count] + [tokenizer.sep_token_id]
+        y = [-100] * S['crop']
         for col in range(S['crop']):
             if x[col] in special:
                 continue

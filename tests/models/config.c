@@ -165,6 +165,7 @@ static const struct {
     {"multi30k", "tokenizer", {"bpe", "byte-bpe", "word", "char"}, {"BPE", "chars", "", "2", "wordpiece"}},
     {"multi30k", "min_frequency", {"0", "2"}, {"-1", "1.5"}},
     {"encoder-attention", "crop", {"0", "16", "128"}, {"-1", "1048577", "1.5", "all"}},
+    {"encoder-attention", "frame", {"true", "false"}, {"maybe", "", "2"}},
     {"encoder-attention", "mask_rate", {"0.15", "0.5", "1e-3"}, {"0", "1", "-0.1", "nan", "15%"}},
     {"char-rms", "steps", {"1", "5000", "1000000000000"}, {"0", "-1", "1000000000001", "ten"}},
     {"char-rms", "batch", {"1", "64"}, {"0", "1048577"}},
@@ -380,6 +381,8 @@ START_TEST(keys_of_other_families)
     ck_assert(e.training.crop == 64);
     ck_ok(wf_config_set(&e, "crop", "65", error));
     ck_refused(wf_config_check(&e, error), WF_ERR_ARGUMENT, "crop (65) must be at most context (64)");
+    ck_ok(wf_config_set(&e, "crop", "2", error));
+    ck_refused(wf_config_check(&e, error), WF_ERR_ARGUMENT, "rows of 2 have no room for text");
     ck_refused(wf_config_set(&c, "layer", "4", error), WF_ERR_ARGUMENT, "unknown key \"layer\"");
     ck_refused(wf_config_set(&c, "encoder-layers", "4", error), WF_ERR_ARGUMENT, "did you mean encoder_layers?");
     lm.generation.beam = 3;

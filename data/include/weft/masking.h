@@ -12,8 +12,9 @@ WF_BEGIN_DECLS
 /* Special tokens are never selected or drawn: those marked special in the tokenizer's file, and the tokens for beginning, end, padding,
  * unknown and mask. All others are ordinary. */
 struct wf_masking {
-    int32_t mask;      /* the id of the mask token */
-    int32_t *ordinary; /* [ordinary_count] ids, ascending */
+    int32_t mask;       /* the id of the mask token */
+    int32_t begin, end; /* the ids of the start and end tokens ([CLS] and [SEP], or <s> and </s>); -1: none */
+    int32_t *ordinary;  /* [ordinary_count] ids, ascending */
     int64_t ordinary_count;
     bool *special; /* [vocab_size] */
     int64_t vocab_size;
@@ -33,6 +34,9 @@ WF_API void wf_masking_free(struct wf_masking *masking); /* leaves it empty */
  * 2^32. Nothing is allocated. Every id must be in the vocabulary. */
 WF_API int64_t wf_masking_hide(const struct wf_masking *masking, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
                                int32_t *places, int32_t *targets);
+/* Puts start and end tokens around rows: ids [rows,cols], with room for [rows,cols+2], become rows of cols + 2. Before wf_masking_hide,
+ * which never selects these two. */
+WF_API void wf_masking_frame(const struct wf_masking *masking, int64_t rows, int64_t cols, int32_t *ids);
 /* The number of ordinary tokens. */
 WF_API int64_t wf_masking_ordinary(const struct wf_masking *masking, struct wf_id_view ids);
 

@@ -32,6 +32,7 @@ struct wf_training {
     double weight_decay, beta1, beta2, eps, clip, label_smoothing;
     double mask_rate;                /* encoders: fraction of the tokens that are masked */
     int64_t crop;                    /* encoders: tokens of a row, at most the context; 0: the context */
+    bool frame;                      /* encoders: a row begins and ends with the tokenizer's start and end tokens ([CLS], [SEP]) */
     int64_t save_every, valid_every; /* steps; 0: only at the end */
     int64_t keep;                    /* number of latest checkpoints kept; 0: none */
     int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */

@@ -4,6 +4,7 @@
 #define WEFT_INTERNAL_RUN_FOLDER_H
 
 #include <weft/batches.h>
+#include <weft/masking.h>
 #include <weft/run.h>
 #include <weft/safetensors.h>
 #include <weft/tokenizer.h>
@@ -24,6 +25,10 @@ wf_status wf_tokenizers_save(const char *folder, const struct wf_config *config,
 wf_status wf_tokenizers_check(const struct wf_config *config, const wf_tokenizer *tokenizer, const wf_tokenizer *source, const char *name,
                               wf_error *error);
 
+/* The length of an encoder's rows in training and evaluation, and of the text's part of them, which is 2 less with frame=true. */
+int64_t wf_row_length(const struct wf_config *config, int64_t *text);
+/* Whether the tokenizer has what frame=true puts around rows. */
+wf_status wf_frame_check(const struct wf_config *config, const struct wf_masking *masking, wf_error *error);
 /* The number of tokens that wf_evaluate_masked masks. */
 wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *tokenizer, struct wf_id_view ids, int64_t limit,
                           int64_t *chosen, wf_error *error);
