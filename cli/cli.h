@@ -49,7 +49,7 @@ int run_inspect(int argc, char **argv);
 int run_plot(int argc, char **argv);
 int run_bench(int argc, char **argv);
 
-/* The name of the program, "weft" or that of one with models of its own, from argv[0]; messages begin with it. */
+/* The name of the program, "weft" or one that registers families, from argv[0]; messages begin with it. */
 enum { PROGRAM_SIZE = 64 };
 void set_program(const char *path);
 const char *program(void);

@@ -6,7 +6,7 @@
 #include <weft/attention_map.h>
 
 /* The token for people: byte-level pieces as the text that they stand for (a byte that is only part of a character as <E4>), a space as
- * U+2581, line ends and other controls as signs of their own, what is invisible by its number. Valid UTF-8, wf_free; NULL without
+ * U+2581, line ends and other controls as signs, what is invisible by its number. Valid UTF-8, wf_free; NULL without
  * memory. The id is in the vocabulary. */
 char *label_of(const wf_tokenizer *tokenizer, int32_t id) WF_CHECKED;
 

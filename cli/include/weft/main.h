@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole command `weft` as one function, for programs with models of their own. */
+/* The whole command `weft` as one function, for programs that register families of models. */
 #ifndef WEFT_MAIN_H
 #define WEFT_MAIN_H
 

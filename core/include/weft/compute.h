@@ -32,8 +32,8 @@ WF_API int wf_worker(void);
 
 /* Scratch memory of the calling thread: at least `bytes`, 64-byte aligned. It stays the thread's, so that no step allocates, and holds
  * anything until the thread asks for the same slot again; ask in the body that uses it. NULL without memory, or for another slot. The
- * slots are independent; Weft's functions, products too, use others of their own, but two ops share them: nothing lasts from one call of
- * an op to the next. */
+ * slots are independent; Weft's functions, products too, use other slots. All ops share these two: nothing lasts from one call of an op to
+ * the next. */
 enum { WF_SCRATCH_OP, WF_SCRATCH_OP_2, WF_SCRATCH_PUBLIC_SLOTS };
 WF_API void *wf_scratch(int slot, size_t bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generation and beam search with any forward: a program's own, or a language model's. */
+/* Generation and beam search with any forward: a function of the program, or a language model's. */
 #ifndef WEFT_SEARCH_H
 #define WEFT_SEARCH_H
 

@@ -44,7 +44,7 @@ WF_API void wf_cache_rewind(struct wf_cache *cache, int64_t row, int32_t length)
  * most_rows. A row with from[i] == i is not copied. Nothing is allocated. */
 WF_API wf_status wf_cache_select(struct wf_cache *cache, const int32_t *from, int64_t rows, wf_error *error) WF_CHECKED;
 
-/* --- for an attention of one's own -------------------------------------------------------------------------------- */
+/* --- for other attentions than wf_mha -------------------------------------------------------------------------- */
 /* What the rows hold with the new tokens: keys [R,S,key_width], values [R,S,value_width], on the tape of the new ones; S of the longest
  * row. Where rows differ, `lengths` and `starts` [R] go to wf_attention as .key_lengths and .starts; else both are NULL. The tensors show
  * the cache's memory: use them before it changes. */

@@ -117,8 +117,8 @@ struct wf_fit_registry {
     const char *name; /* NULL: parameters have their own names; for a single registry */
     wf_registry *registry;
 };
-/* An optimiser of registries that are listed, initialised with wf_adamw_init or the like. Several may share a turn: each then updates
- * registries, or parameters (wf_optimizer_only), of its own. */
+/* An optimiser of registries that are listed, initialised with wf_adamw_init or the like. Several may share a turn,
+ * where no two of them update the same parameter: see wf_optimizer_only. */
 struct wf_fit_optimizer {
     const char *name; /* its moments are NAME.* in the state; NULL: "optimizer", for a single one. Not "model", not "task" */
     struct wf_optimizer *optimizer;
