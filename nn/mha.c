@@ -58,6 +58,10 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
     } else if (o->qk_norm_eps != 0) {
         wf_scope_fail(scope, WF_ERR_ARGUMENT, "qk_norm_eps = %g is given without qk_norm: set .qk_norm = true, too", o->qk_norm_eps);
     }
+    if (o->softcap == 0 || (o->softcap >= 1e-30 && o->softcap <= 1e30))
+        m->softcap = o->softcap;
+    else
+        wf_scope_fail(scope, WF_ERR_ARGUMENT, "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none", o->softcap);
     if (o->window < 0 || (o->window > 0 && m->cross))
         wf_scope_fail(scope, WF_ERR_ARGUMENT,
                       o->window < 0 ? "window = %lld is negative; 0 stands for none"
@@ -219,11 +223,11 @@ static wf_tensor *attend(const struct wf_mha *m, struct operands *a, const struc
     a->key_lengths = call->key_lengths;
     if (cache_refused(m, tape, call, &a->part) || (call->cache && !through_cache(tape, call, a)))
         return wf_tape_fail(tape, WF_ERR_STATE, "attention: the cache cannot be used");
-    wf_tensor *y =
-        wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
-                     .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .key_lengths = a->key_lengths,
-                     .mask = call->mask, .q_offsets = call->q_offsets, .k_offsets = call->k_offsets, .sequences = call->sequences,
-                     .dropout = m->dropout, .weights = call->weights); /* [B,T,HF] */
+    wf_tensor *y = wf_attention(a->part.q, a->part.k, a->part.v, .heads = m->heads, .kv_heads = m->kv_heads, .causal = call->causal,
+                                .starts = call->causal || m->window > 0 ? a->starts : NULL, .window = m->window, .softcap = m->softcap,
+                                .key_lengths = a->key_lengths, .mask = call->mask, .bias = call->bias, .q_offsets = call->q_offsets,
+                                .k_offsets = call->k_offsets, .sequences = call->sequences, .dropout = m->dropout,
+                                .weights = call->weights); /* [B,T,HF] */
     for (int i = 0; i < a->count; i++)
         wf_release(a->made[i]);
     if (!m->no_output) {

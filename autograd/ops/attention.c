@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fused attention: what may be asked of it, which block of work computes what, and its cases. The numeric part is in
+/* Fused attention: which block of work computes what, and its cases. The numeric part is in
  * core/kernels/attention_*.c; what is kept for backward is one number a query and head. */
 #include <math.h>
 #include <stdatomic.h>
@@ -7,111 +7,8 @@
 
 #include <weft/internal/attention.h>
 
+#include "attention.h"
 #include "common.h"
-
-enum { Q, K, V, MASK }; /* operands */
-
-struct attention_attr {
-    int heads, kv_heads;
-    double scale, dropout;
-    bool causal;
-    int64_t window;                       /* 0: none */
-    const int32_t *key_lengths, *starts;  /* [B] */
-    const int32_t *q_offsets, *k_offsets; /* [sequences + 1]; NULL: not packed */
-    int sequences;
-};
-
-/* --- shape --------------------------------------------------------------------------------------------------------- */
-
-static wf_status check_offsets(wf_call *c, const char *what, const int32_t *offsets, int n, int64_t rows)
-{
-    for (int i = 0; i < n; i++)
-        if (offsets[i] < 0 || offsets[i] > offsets[i + 1])
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must not decrease or be negative, but %d follows %d at index %d", what,
-                                offsets[i + 1], offsets[i], i + 1);
-    if (offsets[0] != 0 || offsets[n] != rows)
-        return wf_call_fail(c, WF_ERR_ARGUMENT,
-                            "%s must begin with 0 and end with the number of rows, %lld; they begin with %d and end with %d", what,
-                            (long long)rows, offsets[0], offsets[n]);
-    return WF_OK;
-}
-
-static wf_status check_mask(wf_call *c, const wf_shape *full)
-{
-    if (!wf_has(c, MASK))
-        return WF_OK;
-    if (wf_want(c, MASK, WF_BOOL) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    wf_shape shape = wf_array_shape(&c->in[MASK]), both;
-    char text[96];
-    if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the mask must broadcast to [B,H,T,S] = %s", wf_shape_text(full, text, sizeof text));
-    return WF_OK;
-}
-
-static wf_status attention_shape(wf_call *c)
-{
-    const struct attention_attr *a = c->attr;
-    if (wf_want_reals(c, 3) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    const wf_array *q = &c->in[Q], *k = &c->in[K], *v = &c->in[V];
-    const bool packed = a->q_offsets;
-    const int n = packed ? 2 : 3, last = n - 1;
-    if (q->ndim != n || k->ndim != n || v->ndim != n)
-        return wf_call_fail(c, WF_ERR_SHAPE,
-                            packed ? "with offsets q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
-    if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "heads = %d is not a multiple of kv_heads = %d", a->heads, a->kv_heads);
-    if (q->dim[last] < 1 || q->dim[last] % a->heads != 0)
-        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of q is not divisible by %d heads", (long long)q->dim[last], a->heads);
-    const int64_t e = q->dim[last] / a->heads;
-    if (k->dim[last] != e * a->kv_heads)
-        return wf_call_fail(c, WF_ERR_SHAPE, "the width of k must be %lld: %d heads of width %lld", (long long)(e * a->kv_heads),
-                            a->kv_heads, (long long)e);
-    if (v->dim[last] < 1 || v->dim[last] % a->kv_heads != 0)
-        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of v is not divisible by %d heads", (long long)v->dim[last], a->kv_heads);
-    if (k->dim[n - 2] != v->dim[n - 2] || (n == 3 && (q->dim[0] != k->dim[0] || q->dim[0] != v->dim[0])))
-        return wf_call_fail(c, WF_ERR_SHAPE, "q, k and v must have the same B, and k and v the same S");
-    if (!(a->dropout >= 0 && a->dropout < 1))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "dropout = %g is not in 0 <= p < 1", a->dropout);
-    if (!isfinite(a->scale))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "scale = %g is not finite", a->scale);
-    if (a->window < 0)
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "window = %lld is negative; 0 stands for none", (long long)a->window);
-    wf_status status = WF_OK;
-    if (packed) {
-        if (a->key_lengths || wf_has(c, MASK) || c->outputs > 1)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask or weights");
-        if (a->starts)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with starts");
-        if (a->sequences < 0)
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
-        status = check_offsets(c, "q_offsets", a->q_offsets, a->sequences, q->dim[0]);
-        if (status == WF_OK)
-            status = check_offsets(c, "k_offsets", a->k_offsets, a->sequences, k->dim[0]);
-    } else {
-        wf_shape full = {4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
-        status = check_mask(c, &full);
-        for (int64_t b = 0; status == WF_OK && a->key_lengths && b < q->dim[0]; b++)
-            if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
-                status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
-                                      (long long)k->dim[1]);
-        if (status == WF_OK && a->starts && !a->causal && a->window == 0)
-            status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts say what causal or a window means: set causal, too, or window");
-        for (int64_t b = 0; status == WF_OK && a->starts && b < q->dim[0]; b++)
-            if (a->starts[b] < 0 || a->starts[b] > k->dim[1])
-                status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts[%lld] = %d is not in 0 .. %lld", (long long)b, a->starts[b],
-                                      (long long)k->dim[1]);
-        if (c->outputs > 1)
-            c->out[1] = wf_call_shape(WF_REAL, &full);
-    }
-    wf_shape out = wf_array_shape(q),
-             log_sums = packed ? (wf_shape){2, {a->heads, q->dim[0]}} : (wf_shape){3, {q->dim[0], a->heads, q->dim[1]}};
-    out.dim[last] = v->dim[last] / a->kv_heads * a->heads;
-    c->out[0] = wf_call_shape(WF_REAL, &out);
-    c->saved[0] = wf_call_shape(WF_REAL, &log_sums);
-    return status;
-}
 
 /* An operand [B, T, width] or packed [N, width] with its elements side by side. */
 struct rows {
@@ -128,7 +25,9 @@ struct plan {
     double scores;                           /* that are computed, all heads */
     struct rows in[3], out, dout, din[3];    /* data NULL where there is none */
     bool add[3];
-    wf_array mask; /* as [B, H, T, S] */
+    wf_array mask, bias; /* as [B, H, T, S] */
+    wf_array dbias;      /* so, but of size 1 where the bias is broadcast over batch, queries or keys; data NULL where not wanted */
+    bool in_turn;        /* backward: one block does all sequences, which add to one gradient of the bias */
     uint32_t threshold;
     int64_t chunk, chunks; /* forward: queries of a block */
     _Atomic bool no_memory;
@@ -183,6 +82,10 @@ static bool make_plan(wf_call *c, struct plan *p)
         wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}};
         p->mask = wf_array_expand(&c->in[MASK], &full);
     }
+    if (wf_has(c, BIAS)) {
+        wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}};
+        p->bias = wf_array_expand(&c->in[BIAS], &full);
+    }
     if (wf_tape_mode(c->tape) == WF_TRAIN)
         p->threshold = wf_dropout_threshold(a->dropout);
     p->out = rows_of(&c->out[0]);
@@ -220,6 +123,7 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
         x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
     x.log_sum_head = p->queries;
     x.scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
+    x.cap = (wf_real)a->softcap;
     /* Query t is at position at + t of the keys. */
     const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
     x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
@@ -230,6 +134,20 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
         x.mask_head = stride[1];
         x.mask_query = stride[2];
         x.mask_key = stride[3];
+    }
+    if (p->bias.data) {
+        const int64_t *stride = p->bias.stride;
+        x.bias = (const wf_real *)p->bias.data + i * stride[0] + h * stride[1];
+        x.bias_head = stride[1];
+        x.bias_query = stride[2];
+        x.bias_key = stride[3];
+    }
+    if (p->dbias.data) {
+        const wf_array *d = &p->dbias;
+        x.dbias = (wf_real *)d->data + (d->dim[0] > 1 ? i * d->stride[0] : 0) + h * d->stride[1];
+        x.dbias_head = d->stride[1];
+        x.dbias_query = d->dim[2] > 1 ? d->stride[2] : 0;
+        x.dbias_key = d->dim[3] > 1;
     }
     if (c->outputs > 1) {
         x.weights_head = p->queries * p->keys;
@@ -294,15 +212,40 @@ static wf_status attention_forward(wf_call *c)
 
 /* --- backward ------------------------------------------------------------------------------------------------------ */
 
-static void backward_block(void *ctx, int64_t block)
+static void backward_part(struct plan *p, int64_t sequence, int64_t group)
 {
-    struct plan *p = ctx;
-    struct wf_attention a = problem(p, block / p->groups, block % p->groups);
+    struct wf_attention a = problem(p, sequence, group);
     wf_real *scratch = wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_backward_scratch(a.keys, a.e, a.f) * sizeof *scratch);
     if (scratch)
         wf_kernel->internal->attention_backward(&a, scratch);
     else
         atomic_store(&p->no_memory, true);
+}
+
+static void backward_block(void *ctx, int64_t block)
+{
+    struct plan *p = ctx;
+    if (!p->in_turn)
+        backward_part(p, block / p->groups, block % p->groups);
+    for (int64_t i = 0; p->in_turn && i < p->sequences; i++)
+        backward_part(p, i, block);
+}
+
+/* Makes the place for the gradient of the bias: of each head its own, so that every sum has one order, and where the bias is broadcast over
+ * the batch, queries or keys, the sum. */
+static bool make_dbias(wf_call *c, struct plan *p)
+{
+    const wf_array *bias = &c->in[BIAS];
+    wf_shape shape = {4, {p->sequences, p->heads, p->queries, p->keys}};
+    for (int d = 0; d < 4; d++)
+        if (d != 1 && (4 - d > bias->ndim || bias->dim[bias->ndim - (4 - d)] == 1))
+            shape.dim[d] = 1;
+    p->dbias = wf_call_temp(c, WF_REAL, &shape);
+    if (!p->dbias.data)
+        return false;
+    memset(p->dbias.data, 0, (size_t)wf_shape_count(&shape) * sizeof(wf_real));
+    p->in_turn = shape.dim[0] == 1 && p->sequences > 1;
+    return true;
 }
 
 /* Whether backward may write into the gradient of input i itself: rows in order, nothing shared with the other inputs. */
@@ -339,11 +282,20 @@ static wf_status attention_backward(wf_call *c)
         p.add[i] = p.add[i] && !fill;
         p.din[i] = rows_of(&gradient[i]);
     }
+    const bool with_bias = wf_has(c, BIAS) && c->need[BIAS];
+    if (with_bias && !make_dbias(c, &p))
+        return WF_ERR_MEMORY;
     double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f));
-    wf_parallel(p.sequences * p.groups, cost, backward_block, &p);
+    wf_parallel(p.in_turn ? p.groups : p.sequences * p.groups, cost, backward_block, &p);
     for (int i = Q; i <= V; i++)
         if (c->need[i] && !direct(c, i))
             wf_grad_give(c, i, &gradient[i]);
+    if (with_bias) {
+        wf_shape shape = wf_array_shape(&c->in[BIAS]);
+        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the same but for leading sizes of 1 */
+            p.dbias = wf_array_contiguous(p.dbias.data, WF_REAL, &shape);
+        wf_grad_give(c, BIAS, &p.dbias);
+    }
     return p.no_memory ? wf_call_fail(c, WF_ERR_MEMORY, "no memory for tiles") : WF_OK;
 }
 
@@ -352,11 +304,12 @@ static wf_status attention_backward(wf_call *c)
 /* clang-format off */
 #define A(...) .attr = &(const struct attention_attr){__VA_ARGS__}
 #define BOOLS(...) .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {__VA_ARGS__}
+#define BIASED(...) .fill = {0, 0, 0, WF_FILL_ABSENT}, .inputs = 5, .in = {__VA_ARGS__}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 const wf_op wf_op_attention = {
     .name = "attention", .attr_size = sizeof(struct attention_attr), .random = true,
-    .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_OUTPUT(0),
-    .shape = attention_shape, .forward = attention_forward, .backward = attention_backward,
+    .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_INPUT(BIAS) | WF_READS_OUTPUT(0),
+    .shape = wf_attention_shape, .forward = attention_forward, .backward = attention_backward,
     .cases = WF_CASES(
         {"plain", {{2, 5, 6}, {2, 5, 6}, {2, 5, 6}}, A(2, 2)},
         {"one query", {{2, 1, 6}, {2, 9, 6}, {2, 9, 6}}, A(2, 2, .causal = true)},
@@ -379,6 +332,23 @@ const wf_op wf_op_attention = {
         {"window, packed", {{9, 8}, {9, 4}, {9, 4}}, A(4, 2, .window = 2, .q_offsets = I32(0, 4, 4, 9), .k_offsets = I32(0, 4, 4, 9), .sequences = 3)},
         {"window over the edges of tiles", {{1, 150, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .causal = true, .window = 40)},
         {"window over the edges of tiles, dropout", {{1, 90, 6}, {1, 150, 6}, {1, 150, 6}}, A(1, 1, .window = 30, .dropout = 0.3), .train = true},
+        {"softcap", {{2, 5, 6}, {2, 7, 6}, {2, 7, 4}}, A(2, 2, .scale = 1.5, .softcap = 0.7)},
+        {"softcap, causal", {{2, 7, 8}, {2, 7, 4}, {2, 7, 4}}, A(4, 2, .causal = true, .softcap = 2)},
+        {"softcap, mask, window", BOOLS({2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {2, 2, 9, 11}), A(2, 2, .softcap = 1, .window = 6)},
+        {"softcap over the edges of tiles, dropout", {{1, 70, 10}, {1, 131, 10}, {1, 131, 6}},
+         A(1, 1, .causal = true, .window = 90, .softcap = 3, .dropout = 0.1), .train = true},
+        {"softcap, packed, lengths apart", {{9, 6}, {11, 6}, {11, 4}},
+         A(2, 2, .softcap = 1, .q_offsets = I32(0, 4, 4, 9, 9), .k_offsets = I32(0, 5, 7, 11, 11), .sequences = 4)},
+        {"bias", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 2, 5, 7}), A(2, 2)},
+        {"bias of heads", BIASED({3, 5, 8}, {3, 7, 4}, {3, 7, 4}, {0}, {4, 5, 7}), A(4, 2, .causal = true)},
+        {"bias of pairs", BIASED({2, 5, 6}, {2, 5, 6}, {2, 5, 6}, {0}, {1, 5, 5}), A(2, 2, .window = 3)},
+        {"bias of keys", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 1, 7}), A(2, 2, .key_lengths = I32(7, 3))},
+        {"bias of queries, softcap", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 1, 5, 1}), A(2, 2, .softcap = 2)},
+        {"bias of one number", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {1}), A(2, 2)},
+        {"bias, mask, softcap", .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {{2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {9, 11}, {1, 2, 9, 11}},
+         A(2, 2, .softcap = 1)},
+        {"bias over the edges of tiles, dropout", BIASED({2, 70, 6}, {2, 131, 6}, {2, 131, 6}, {0}, {70, 131}),
+         A(1, 1, .causal = true, .dropout = 0.1), .train = true},
         {"mask", BOOLS({2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {2, 2, 9, 11}), A(2, 2)},
         {"mask of keys", BOOLS({3, 4, 6}, {3, 5, 6}, {3, 5, 6}, {3, 1, 1, 5}), A(2, 2)},
         {"mask of pairs, causal", BOOLS({2, 6, 4}, {2, 6, 4}, {2, 6, 4}, {6, 6}), A(2, 2, .causal = true)},
@@ -415,8 +385,12 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
     static const struct wf_attention_options none;
     const struct wf_attention_options *o = options ? options : &none;
     wf_tape *tape = wf_tape_of_operands(3, (wf_tensor *[]){q, k, v});
-    struct attention_attr a = {
-        .heads = o->heads ? o->heads : 1, .scale = o->scale, .dropout = o->dropout, .causal = o->causal, .window = o->window};
+    struct attention_attr a = {.heads = o->heads ? o->heads : 1,
+                               .scale = o->scale,
+                               .dropout = o->dropout,
+                               .causal = o->causal,
+                               .window = o->window,
+                               .softcap = o->softcap};
     a.kv_heads = o->kv_heads ? o->kv_heads : a.heads;
     /* [B] are read where the operands have one B; others are refused in `shape`, before the list is looked at. */
     const bool batch = !o->q_offsets && wf_ndim(q) == 3 && wf_ndim(k) == 3 && wf_dim(q, 0) == wf_dim(k, 0);
@@ -431,7 +405,11 @@ wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const str
         a.k_offsets = copied(tape, o->k_offsets ? o->k_offsets : o->q_offsets, (int64_t)o->sequences + 1);
     }
     wf_tensor *out[2];
-    wf_apply_multi(&wf_op_attention, &a, o->mask ? 4 : 3, (wf_tensor *[]){q, k, v, o->mask}, o->weights ? 2 : 1, out);
+    wf_apply_multi(&wf_op_attention, &a,
+                   o->bias   ? 5
+                   : o->mask ? 4
+                             : 3,
+                   (wf_tensor *[]){q, k, v, o->mask, o->bias}, o->weights ? 2 : 1, out);
     if (o->weights)
         *o->weights = out[1];
     return out[0];

@@ -5,6 +5,9 @@
  *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
  *   dQ = scale dS K  dK = scale dS^T Q
  *
+ * The gradient of a bias is dS, summed over what it is broadcast over. Where scores are capped, S' = c tanh(S / c), this dS is that of S',
+ * and dS = dS' (1 - (S' / c)^2).
+ *
  * One call does all queries of a sequence for one head of keys, so dk and dv are summed in one order whatever the number
  * of threads. In tiles S, P and dS are transposed, with the queries in the lanes. */
 #include "attention_pack.h"
@@ -20,7 +23,7 @@ struct work {
     wf_real *q, *dout;               /* tile of queries [QUERIES][pe], [QUERIES][pf] */
     wf_real *qt, *dqt;               /* transposed [e][QUERIES]; qt times scale log2 e */
     wf_real *doutt;                  /* [f][QUERIES] */
-    wf_real *s, *ds, *drop;          /* [KEYS][QUERIES] */
+    wf_real *s, *ds, *drop, *slope;  /* [KEYS][QUERIES] */
     v_lane *allow;
 };
 
@@ -59,6 +62,25 @@ V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool g
     weights_part(w, true, dropped, guarded, cut.high, keys, log_sum, d, qv / 2, qv);
 }
 
+/* From capped scores: slope = dS' / dS. */
+static void cap_slopes(int64_t n, wf_real cap, const wf_real *s, wf_real *slope)
+{
+    const vr inverse = 1 / v_set(cap * V_LOG2_E);
+    for (int64_t i = 0; i < n; i += V_LANES) {
+        vr t = v_load(s + i) * inverse;
+        v_store(slope + i, (1 - t) * (1 + t));
+    }
+}
+
+/* ds *= slope; a weight of 0 has no gradient, whatever its score. */
+static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
+{
+    for (int64_t i = 0; i < n; i += V_LANES) {
+        vr x = v_load(ds + i);
+        v_store(ds + i, v_select((vi)(x == 0), x, x * v_load(slope + i)));
+    }
+}
+
 enum { FETCHED = 20 }; /* rows at a time: a window of 128 keys takes 15 turns */
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
@@ -71,8 +93,14 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
     bool k_nonfinite = w->k_nonfinite[k0 / KEYS], nonfinite = q_nonfinite || dout_nonfinite || k_nonfinite || w->v_nonfinite[k0 / KEYS];
     const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
     cut_scores(cut, keys, qv, a->e, w->k + k0 * a->e, w->qt, w->s);
+    if (a->cap != 0) {
+        cap_scores(keys * QUERIES, a->cap, w->s);
+        cap_slopes(keys * QUERIES, a->cap, w->s, w->slope);
+    }
+    if (a->bias)
+        attention_bias(a, head, q0, rows, k0, keys, w->drop, w->s);
     fetch_some(fetch, FETCHED);
-    if (a->dq || a->dk)
+    if (a->dq || a->dk || a->dbias)
         cut_scores(cut, keys, qv, a->f, w->v + k0 * a->f, w->doutt, w->ds);
     fetch_some(fetch, FETCHED);
     bool some = which == ALLOWED_SOME;
@@ -87,6 +115,10 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
     } else {
         weights_tile(w, false, false, false, cut, keys, log_sum, d, qv);
     }
+    if (a->dbias)
+        attention_bias_grad(a, head, q0, rows, k0, keys, w->ds);
+    if (a->cap != 0)
+        multiply_slopes(keys * QUERIES, w->slope, w->ds);
     fetch_some(fetch, FETCHED);
     if (a->dv)
         cut_rows(dout_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
@@ -243,6 +275,7 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     w.s = take(&scratch, KEYS * QUERIES);
     w.ds = take(&scratch, KEYS * QUERIES);
     w.drop = take(&scratch, KEYS * QUERIES);
+    w.slope = take(&scratch, KEYS * QUERIES);
     w.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
     w.keys = keys;
     for (int64_t head = 0; head < a->heads; head++)

@@ -115,6 +115,10 @@ static void write_weights(const struct tile *t, int64_t head, int64_t q0, int64_
         if (which == ALLOWED_NONE)
             continue;
         product_rows(keys, qv, a->e, t->k + (k0 - t->first) * a->e, a->e, t->qt, QUERIES, t->s, QUERIES);
+        if (a->cap != 0)
+            cap_scores(keys * QUERIES, a->cap, t->s);
+        if (a->bias)
+            attention_bias(a, head, q0, rows, k0, keys, t->drop, t->s);
         for (int64_t i = 0; i < keys; i++)
             for (int j = 0; j < qv; j++) {
                 vr *s = (vr *)(t->s + i * QUERIES) + j;
@@ -159,6 +163,10 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
             continue;
         const struct cut cut = cut_of(a, q0, rows, k0, keys, qv);
         cut_scores(cut, keys, qv, a->e, t->k + (k0 - t->first) * a->e, t->qt, t->s);
+        if (a->cap != 0)
+            cap_scores(keys * QUERIES, a->cap, t->s);
+        if (a->bias)
+            attention_bias(a, head, q0, rows, k0, keys, t->drop, t->s);
         fetch_some(&fetch, FETCHED);
         bool rescale = which == ALLOWED_SOME ? softmax_tile(t->s, t->allow, true, cut, keys, m, l, factor, qv)
                                              : softmax_tile(t->s, NULL, false, cut, keys, m, l, factor, qv);

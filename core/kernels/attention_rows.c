@@ -6,8 +6,8 @@
 #include "attention_pack.h"
 
 /* s[KEYS] = scores of one tile, -inf where nothing may be attended, and in front of `first`. True if something may. */
-static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, int64_t first, int64_t keys,
-                        wf_real *s)
+static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf_real *k, const bool *mask, const wf_real *bias,
+                        int64_t first, int64_t keys, wf_real *s)
 {
     const vr scale = v_set(a->scale * V_LOG2_E);
     for (int64_t i = 0; i < keys; i += V_LANES) {
@@ -35,6 +35,15 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
                 sum = v_fma(r[l], v_set(query[l]), sum);
         }
         v_store(s + i, sum);
+    }
+    if (a->cap != 0)
+        cap_scores((keys + V_LANES - 1) / V_LANES * V_LANES, a->cap, s);
+    if (bias) {
+        _Alignas(64) wf_real side[KEYS] = {0}; /* by side */
+        for (int64_t i = 0; i < keys; i++)
+            side[i] = bias[i * a->bias_key];
+        for (int64_t i = 0; i < keys; i += V_LANES)
+            v_store(s + i, biased(v_load(s + i), v_load(side + i)));
     }
     for (int64_t i = keys; i < KEYS; i++)
         s[i] = -V_INF;
@@ -103,13 +112,15 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
     const wf_real *q = a->q + head * a->e + t * a->q_step;
     wf_real *out = a->out + head * a->f + t * a->out_step;
     const bool *mask = a->mask ? a->mask + head * a->mask_head + t * a->mask_query : NULL;
+    const wf_real *bias = a->bias ? a->bias + head * a->bias_head + t * a->bias_query : NULL;
     const int64_t limit = wf_attention_end(a, t, 1), begin = a->first_key + t;
     vr m = v_set(-V_INF), l = v_set(0);
     bool first = true;
     _Alignas(64) wf_real s[KEYS];
     for (int64_t k0 = begin > 0 ? begin / KEYS * KEYS : 0; k0 < limit; k0 += KEYS) {
         int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
-        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_key : NULL, begin - k0, keys, s))
+        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_key : NULL, bias ? bias + k0 * a->bias_key : NULL,
+                         begin - k0, keys, s))
             continue;
         vr top = m;
         for (int i = 0; i < KEYS; i += V_LANES)

@@ -162,7 +162,7 @@ V_INLINE struct cut cut_of(const struct wf_attention *a, int64_t q0, int64_t row
 {
     const int64_t low = a->first_key + q0 + HALF_QUERIES - k0, high = a->first_limit + q0 + HALF_QUERIES - 1 - k0;
     struct cut c = {0, keys};
-    if (qv < QV || rows <= HALF_QUERIES)
+    if (qv < QV || rows <= HALF_QUERIES || a->dbias) /* whose tiles are read whole */
         return c;
     c.low = low <= 0 ? 0 : (low < keys ? low : keys) / 8 * 8;
     c.high = high >= keys ? keys : high <= c.low ? c.low : (high + 7) / 8 * 8;
@@ -229,13 +229,35 @@ V_INLINE void cut_rows(add_product *add, const struct wf_attention *a, int64_t q
     }
 }
 
-/* attention_mask.c */
+/* Scores in units of log 2 become cap tanh(score / cap), n of them, a whole number of registers. Never inlined, so that the layouts for
+ * many and for few queries round alike. */
+static __attribute__((noinline, unused)) void cap_scores(int64_t n, wf_real cap, wf_real *s)
+{
+    const vr most = v_set(cap * V_LOG2_E), inverse = 1 / most;
+    for (int64_t i = 0; i < n; i += V_LANES)
+        v_store(s + i, most * v_tanh(v_load(s + i) * inverse));
+}
+
+/* score + bias, in units of log 2: a bias of -inf masks, whatever the score. */
+V_INLINE vr biased(vr score, vr bias)
+{
+    return v_select((vi)(bias == -V_INF), bias, v_fma(bias, v_set(V_LOG2_E), score));
+}
+
+/* attention_mask.c, attention_bias.c */
 #define attention_allowed WF_KERNEL(attention_allowed)
 #define attention_dropout WF_KERNEL(attention_dropout)
 /* Which keys of a tile may be attended: written to allow[key][QUERIES] as 0 or -1 when it is some of them. */
 enum allowed { ALLOWED_NONE, ALLOWED_SOME, ALLOWED_ALL };
 enum allowed attention_allowed(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
                                v_lane *allow);
+/* s[key][QUERIES], in units of log 2, plus the bias; `room` is as large. */
+#define attention_bias WF_KERNEL(attention_bias)
+void attention_bias(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *room,
+                    wf_real *s);
+/* ds[key][QUERIES] is added to the bias' gradient. */
+#define attention_bias_grad WF_KERNEL(attention_bias_grad)
+void attention_bias_grad(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, const wf_real *ds);
 /* drop[key][QUERIES] = 0 or keep_scale, in the registers that hold `rows` queries. */
 void attention_dropout(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, wf_real *drop);
 

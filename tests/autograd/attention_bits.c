@@ -31,14 +31,14 @@ static wf_tensor *part(wf_tape *tape, const wf_real *x, int64_t items, int64_t r
 
 /* The last `count` queries of a prefix of n, with a cache of n keys, have the bits of the same rows in a full recompute
  * of N positions, whichever other items are in the batch. */
-static void check_prefixes(int heads, int kv_heads, int64_t e, int64_t f)
+static void check_prefixes(int heads, int kv_heads, int64_t e, int64_t f, double softcap)
 {
     enum { B = 2, N = 130 };
     const int64_t d = heads * e, kd = kv_heads * e, vd = kv_heads * f, od = heads * f;
     wf_real *q = normals(B * N * d, 1), *k = normals(B * N * kd, 2), *v = normals(B * N * vd, 3);
     wf_tape *tape = new_tape();
     wf_tape_reset(tape, WF_INFER);
-    struct wf_attention_options o = {.heads = heads, .kv_heads = kv_heads, .causal = true};
+    struct wf_attention_options o = {.heads = heads, .kv_heads = kv_heads, .causal = true, .softcap = softcap};
     wf_real *full =
         values(wf_attention_with(part(tape, q, B, N, 0, N, d), part(tape, k, B, N, 0, N, kd), part(tape, v, B, N, 0, N, vd), &o));
     static const int64_t counts[] = {1, 3, 8, 9, 40};
@@ -70,10 +70,10 @@ START_TEST(cache_equals_recompute)
         if (!wf_isa_supported(isas[i]))
             continue;
         ck_ok(wf_isa_use(isas[i], error));
-        check_prefixes(4, 4, 32, 32);
-        check_prefixes(2, 1, 8, 8);
-        check_prefixes(2, 2, 21, 37);
-        check_prefixes(1, 1, 64, 80);
+        check_prefixes(4, 4, 32, 32, 0);
+        check_prefixes(2, 1, 8, 8, 0.5);
+        check_prefixes(2, 2, 21, 37, 2);
+        check_prefixes(1, 1, 64, 80, 0);
     }
 }
 END_TEST
@@ -366,6 +366,8 @@ START_TEST(refusals)
     refused(WF_ERR_ARGUMENT, "key_lengths[0] = -1", (O){.heads = 2, .key_lengths = (const int32_t[]){-1, 5}}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1.5", (O){.heads = 2, .dropout = 1.5}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "dropout = 1", (O){.heads = 2, .dropout = 1}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "softcap = -2 is not in", (O){.heads = 2, .softcap = -2}, 3, 8, 8);
+    refused(WF_ERR_ARGUMENT, "softcap = inf is not in", (O){.heads = 2, .softcap = INFINITY}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "scale = nan", (O){.heads = 2, .scale = NAN}, 3, 8, 8);
     refused(WF_ERR_SHAPE, "[2,1,3,5]", (O){.heads = 1, .mask = some}, 3, 8, 8);
     refused(WF_ERR_ARGUMENT, "BOOL is required", (O){.heads = 2, .mask = some}, 3, 8, 8);

@@ -113,6 +113,42 @@ attend('mha_window_both', keep=True, G=2, allowed=band(T, 2, True))
 attend('mha_window_long', G=2, E=6, Fv=5, x=(1, 150, D), allowed=band(150, 37))
 attend('mha_window_packed', x=(9, D), allowed=(offsets.unsqueeze(0) == offsets.unsqueeze(1)) & band(9, 2))
 
+# --- soft caps, as in Gemma 2: c tanh(score / c) before the mask ---------------------------------------------------------
+
+def capped(q, k, v, H, G, allowed, cap, scale):
+    q, k, v = (x.unflatten(-1, (n, -1)).transpose(1, 2) for x, n in ((q, H), (k, G), (v, G)))
+    k, v = k.repeat_interleave(H // G, 1), v.repeat_interleave(H // G, 1)
+    w = (cap * torch.tanh(scale * q @ k.transpose(-1, -2) / cap)).masked_fill(~allowed, -math.inf).softmax(-1)
+    return (w @ v).transpose(1, 2).flatten(-2), w
+
+def soft(case, cap, G=H, E=D // H, x=(B, T, D), allowed=None):
+    def fn(p, i):
+        q, k, v = F.linear(i['x'], p['qkv.weight'], p['qkv.bias']).split((H * E, G * E, G * E), -1)
+        y, out[f'{case}/weights'] = capped(q, k, v, H, G, allowed, cap, E ** -0.5)
+        return F.linear(y, p['out.weight'], p['out.bias'])
+    run(case, shapes(G, E, E), {'x': x}, fn)
+
+soft('mha_softcap', 0.3, G=2, allowed=causal)
+soft('mha_softcap_long', 0.5, G=1, E=6, x=(1, 75, D), allowed=band(75, 70))
+
+# --- a bias of the scores: scaled_dot_product_attention's attn_mask of floats -------------------------------------------
+
+def biased(case, shape, T, S, G=2, E=6, Fv=5, allowed=None, hidden=()):
+    def fn(p, i):
+        bias = i['bias'] * 1.0
+        bias[..., list(hidden)] = -math.inf
+        bias = bias.expand(B, H, T, S)
+        if allowed is not None:
+            bias = bias.masked_fill(~allowed, -math.inf)
+        q, k, v = (i[n].unflatten(-1, (m, -1)).transpose(1, 2) for n, m in (('q', H), ('k', G), ('v', G)))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, enable_gqa=True).transpose(1, 2).flatten(-2)
+    run(case, {}, {'q': (B, T, H * E), 'k': (B, S, G * E), 'v': (B, S, G * Fv), 'bias': shape}, fn)
+
+biased('bias_full', (B, H, 7, 9), 7, 9)
+biased('bias_heads', (H, 7, 7), 7, 7, allowed=causal)
+biased('bias_keys', (B, 1, 1, 9), 7, 9, hidden=(2, 8))
+biased('bias_long', (H, 40, 75), 40, 75, G=4, allowed=R.causal_mask(40, 75))
+
 # --- norms of queries and keys, as in Qwen 3 ----------------------------------------------------------------------------
 
 attend('mha_qk_norm', keep=True, G=2, E=6, Fv=5, allowed=causal, norm=1e-6, turn=lambda x, h: rope(x, h, up(T), frequencies(6)))

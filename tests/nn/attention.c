@@ -168,6 +168,80 @@ START_TEST(mha_window)
 }
 END_TEST
 
+START_TEST(mha_softcap)
+{
+    struct wf_mha m;
+    wf_tensor *weights;
+    struct rig r = ATTEND("mha_softcap", &m, WF_SHAPE(2, T, D), .kv_heads = 2, .softcap = 0.3);
+    wf_tensor *y = wf_mha_forward(&m, r.input[0], .causal = true, .weights = &weights);
+    rig_compare(&r, "weights", weights, false);
+    rig_check(&r, y);
+    r = ATTEND("mha_softcap_long", &m, WF_SHAPE(1, 75, D), .kv_heads = 1, .d_key = 6, .window = 70, .softcap = 0.5);
+    rig_check(&r, wf_mha_forward(&m, r.input[0], .causal = true));
+}
+END_TEST
+
+static void biased(const char *name, const wf_shape *shape, int64_t t, int64_t s, int kv_heads, const int32_t *hidden, int count,
+                   bool causal)
+{
+    struct rig r = rig_open("attention", name);
+    rig_start(&r, WF_GRADIENTS, 1);
+    wf_tensor *q = rig_input(&r, "q", WF_SHAPE(2, t, 24), 1), *k = rig_input(&r, "k", WF_SHAPE(2, s, 6 * kv_heads), 1);
+    wf_tensor *v = rig_input(&r, "v", WF_SHAPE(2, s, 5 * kv_heads), 1), *bias = rig_input(&r, "bias", shape, 1);
+    wf_real minus[16] = {0};
+    for (int i = 0; i < count; i++)
+        minus[hidden[i]] = -INFINITY;
+    if (count)
+        bias = wf_add(bias, wf_input(r.tape, minus, WF_SHAPE(s), false));
+    rig_check(&r, wf_attention(q, k, v, .heads = 4, .kv_heads = kv_heads, .causal = causal, .bias = bias));
+}
+
+START_TEST(with_bias)
+{
+    biased("bias_full", WF_SHAPE(2, 4, 7, 9), 7, 9, 2, NULL, 0, false);
+    biased("bias_heads", WF_SHAPE(4, 7, 7), 7, 7, 2, NULL, 0, true);
+    biased("bias_keys", WF_SHAPE(2, 1, 1, 9), 7, 9, 2, I32(2, 8), 2, false);
+    biased("bias_long", WF_SHAPE(4, 40, 75), 40, 75, 4, NULL, 0, true);
+}
+END_TEST
+
+/* The module passes it on; with a cache too, a row at a time. */
+START_TEST(mha_bias)
+{
+    enum { N = 2 * T * D };
+    struct wf_mha m;
+    struct rig r = ATTEND("mha_softcap", &m, WF_SHAPE(2, T, D), .kv_heads = 2, .softcap = 0.3);
+    wf_real x[N], whole[N], parts[N], step[2 * D], plain[N], numbers[4 * T * T];
+    for (int i = 0; i < 4 * T * T; i++)
+        numbers[i] = (wf_real)(i % 13) / 4 - 1;
+    ck_assert_int_eq(wf_read(r.input[0], x, N), WF_OK);
+    wf_tape_reset(r.tape, WF_INFER);
+    wf_tensor *in = wf_input(r.tape, x, WF_SHAPE(2, T, D), false), *bias = wf_input(r.tape, numbers, WF_SHAPE(4, T, T), false);
+    ck_assert_int_eq(wf_read(wf_mha_forward(&m, in, .causal = true), plain, N), WF_OK);
+    ck_assert_int_eq(wf_read(wf_mha_forward(&m, in, .causal = true, .bias = bias), whole, N), WF_OK);
+    ck_assert(memcmp(plain, whole, sizeof whole) != 0);
+    struct wf_mha_parts p = wf_mha_project(&m, in, .causal = true);
+    wf_tensor *y =
+        wf_linear_forward(&m.out, wf_attention(p.q, p.k, p.v, .heads = 4, .kv_heads = 2, .causal = true, .softcap = 0.3, .bias = bias));
+    ck_assert_int_eq(wf_read(y, parts, N), WF_OK);
+    ck_assert_mem_eq(whole, parts, sizeof whole);
+    struct wf_cache cache = {0};
+    ck_ok(wf_cache_init(&cache, 1, 2, T, 8, 8, error));
+    for (int t = 0; t < T; t++) {
+        wf_tape_reset(r.tape, WF_INFER);
+        in = wf_slice(wf_input(r.tape, x, WF_SHAPE(2, T, D), false), 1, t, 1);
+        bias = wf_slice(wf_slice(wf_input(r.tape, numbers, WF_SHAPE(4, T, T), false), 1, t, 1), 2, 0, t + 1);
+        y = wf_mha_forward(&m, in, .causal = true, .bias = bias, .cache = cache.layer);
+        ck_assert_msg(wf_read(y, step, 2 * D) == WF_OK, "%s", wf_tape_error(r.tape)->message);
+        wf_cache_advance(&cache, 1);
+        for (int b = 0; b < 2; b++)
+            ck_assert_mem_eq(step + b * D, whole + (b * T + t) * D, D * sizeof *step);
+    }
+    wf_cache_free(&cache);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(mha_qk_norm)
 {
     struct wf_mha m;
@@ -250,6 +324,8 @@ START_TEST(options_refused)
         {{.rope = true, .rotary = {.width = -2}}, "rope needs an even rotary.width in 2 .. d_key = 4, not -2"},
         {{.qk_norm_eps = 1e-6}, "qk_norm_eps = 1e-06 is given without qk_norm: set .qk_norm = true, too"},
         {{.qk_norm = true, .qk_norm_eps = -1}, "eps = -1 must be a number of at least 0"},
+        {{.softcap = -1}, "softcap = -1 is not in 1e-30 .. 1e30; 0 stands for none"},
+        {{.softcap = NAN}, "softcap = nan is not in"},
         {{.window = -3}, "window = -3 is negative; 0 stands for none"},
         {{.window = 3, .cross = true}, "window = 3 is for self-attention, not for cross-attention: use wf_attention, or a mask"},
         {{.rotary = {.base = 100}}, "rotary is given without rope: set .rope = true, too"},
@@ -292,5 +368,5 @@ START_TEST(calls_refused)
 }
 END_TEST
 
-WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_qk_norm,
-             mha_halves, options_refused, calls_refused)
+WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_softcap,
+             mha_qk_norm, with_bias, mha_bias, mha_halves, options_refused, calls_refused)

@@ -227,6 +227,9 @@ struct wf_attention_options {
     wf_tensor **weights;                  /* if not NULL: receives the weights [B, H, T, S] (before dropout), without a gradient;
                                              not with packed rows */
     int64_t window;                       /* 0: none */
+    double softcap;                       /* c: scores become c tanh(score / c), before masks (Gemma 2, 2024); 0: none */
+    wf_tensor *bias; /* reals that broadcast to [B, H, T, S], added to the scores (capped, before masks), with a gradient
+                        if it needs one; -inf masks; not with packed rows */
 };
 WF_API wf_tensor *wf_attention_with(wf_tensor *q, wf_tensor *k, wf_tensor *v, const struct wf_attention_options *options);
 #ifndef __cplusplus

@@ -137,6 +137,7 @@ struct wf_mha {
     int64_t window;
     bool qk_norm;
     struct wf_rms_norm q_norm, k_norm;
+    double softcap;
 };
 struct wf_mha_options {
     int kv_heads;           /* G: heads of keys and values, a divisor of heads; 0: heads */
@@ -153,6 +154,7 @@ struct wf_mha_options {
     bool qk_norm;            /* RMSNorm of each head of queries and keys, before positions, with gains q_norm and k_norm [d_key] that the
                                 heads share (Dehghani et al. 2023; as in Qwen 3) */
     double qk_norm_eps;      /* 0: RMSNorm's default */
+    double softcap;          /* of the scores, as in wf_attention_options; 0: none */
 };
 WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, const struct wf_mha_options *options);
 struct wf_mha_call {
@@ -169,6 +171,7 @@ struct wf_mha_call {
     wf_tensor *residual;  /* added to the result, as by wf_add(residual, result); NULL: none */
     wf_tensor *positions; /* with .rope: WF_I32 [B,T] or [T], packed [N]; NULL: row t is at position t of its sequence, with a cache
                              behind the tokens that its row holds */
+    wf_tensor *bias;      /* added to the scores, as in wf_attention_options; S is that of a mask */
 };
 WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_call *call);
 /* The two halves of wf_mha_forward, for what its options do not offer: wf_mha_attend(m, wf_mha_project(m, x, ...), ...) with the same call

@@ -25,10 +25,14 @@ struct wf_attention {
     wf_real *log_sum;
     int64_t log_sum_head;
     wf_real scale;
+    wf_real cap;         /* 0: none; scores are cap tanh(score / cap) before masks */
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL without that */
     int64_t first_key;   /* and s >= first_key + t (window); -WF_ATTENTION_ALL without that */
     const bool *mask;    /* may be NULL; strides may be 0 */
     int64_t mask_head, mask_query, mask_key;
+    /* Real, in natural units: added to (capped) scores; -inf masks. bias NULL: none; strides may be 0. */
+    const wf_real *bias;
+    int64_t bias_head, bias_query, bias_key;
     wf_real *weights; /* [heads][queries][all_keys], may be NULL */
     int64_t weights_head;
     /* dropout, as the kernel `dropout` makes it for row first_row + r row_head + t row_query, offset = key */
@@ -41,6 +45,8 @@ struct wf_attention {
     wf_real *dq, *dk, *dv; /* NULL where not wanted; heads as in q, k and v */
     int64_t dq_step, dk_step, dv_step;
     bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
+    wf_real *dbias;              /* added to; NULL where not wanted. A stride of 0 sums over queries, or over keys; the keys' is 1 or 0 */
+    int64_t dbias_head, dbias_query, dbias_key;
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
 
@@ -77,7 +83,7 @@ static inline int64_t wf_attention_forward_scratch(int64_t keys, int64_t e, int6
 static inline int64_t wf_attention_backward_scratch(int64_t keys, int64_t e, int64_t f)
 {
     int64_t pe = wf_attention_pad(e), pf = wf_attention_pad(f);
-    return 2 * keys * (pe + pf) + WF_ATTENTION_QUERIES * (3 * pe + 3 * pf) + 4 * WF_ATTENTION_KEYS * WF_ATTENTION_QUERIES + keys / 16 +
+    return 2 * keys * (pe + pf) + WF_ATTENTION_QUERIES * (3 * pe + 3 * pf) + 5 * WF_ATTENTION_KEYS * WF_ATTENTION_QUERIES + keys / 16 +
            1024;
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the op attention share. */
+#ifndef WEFT_OPS_ATTENTION_H
+#define WEFT_OPS_ATTENTION_H
+
+#include <weft/op.h>
+
+enum { Q, K, V, MASK, BIAS }; /* operands */
+
+struct attention_attr {
+    int heads, kv_heads;
+    double scale, dropout;
+    bool causal;
+    int64_t window;                       /* 0: none */
+    const int32_t *key_lengths, *starts;  /* [B] */
+    const int32_t *q_offsets, *k_offsets; /* [sequences + 1]; NULL: not packed */
+    int sequences;
+    double softcap; /* 0: none */
+};
+
+/* attention_shape.c: what may be asked of attention, and the shapes of its results. */
+wf_status wf_attention_shape(wf_call *c);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* What may be asked of attention, and the shapes of its results. */
+#include <math.h>
+
+#include "attention.h"
+#include "common.h"
+
+static wf_status check_offsets(wf_call *c, const char *what, const int32_t *offsets, int n, int64_t rows)
+{
+    for (int i = 0; i < n; i++)
+        if (offsets[i] < 0 || offsets[i] > offsets[i + 1])
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "%s must not decrease or be negative, but %d follows %d at index %d", what,
+                                offsets[i + 1], offsets[i], i + 1);
+    if (offsets[0] != 0 || offsets[n] != rows)
+        return wf_call_fail(c, WF_ERR_ARGUMENT,
+                            "%s must begin with 0 and end with the number of rows, %lld; they begin with %d and end with %d", what,
+                            (long long)rows, offsets[0], offsets[n]);
+    return WF_OK;
+}
+
+static wf_status check_mask(wf_call *c, const wf_shape *full)
+{
+    if (!wf_has(c, MASK))
+        return WF_OK;
+    if (wf_want(c, MASK, WF_BOOL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    wf_shape shape = wf_array_shape(&c->in[MASK]), both;
+    char text[96];
+    if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the mask must broadcast to [B,H,T,S] = %s", wf_shape_text(full, text, sizeof text));
+    return WF_OK;
+}
+
+static wf_status check_bias(wf_call *c, const wf_shape *full)
+{
+    if (!wf_has(c, BIAS))
+        return WF_OK;
+    if (wf_want(c, BIAS, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    wf_shape shape = wf_array_shape(&c->in[BIAS]), both;
+    char text[96];
+    if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
+        return wf_call_fail(c, WF_ERR_SHAPE, "the bias must broadcast to [B,H,T,S] = %s", wf_shape_text(full, text, sizeof text));
+    return WF_OK;
+}
+
+wf_status wf_attention_shape(wf_call *c)
+{
+    const struct attention_attr *a = c->attr;
+    if (wf_want_reals(c, 3) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_array *q = &c->in[Q], *k = &c->in[K], *v = &c->in[V];
+    const bool packed = a->q_offsets;
+    const int n = packed ? 2 : 3, last = n - 1;
+    if (q->ndim != n || k->ndim != n || v->ndim != n)
+        return wf_call_fail(c, WF_ERR_SHAPE,
+                            packed ? "with offsets q, k and v must be [rows, width]" : "q must be [B,T,H*E], k [B,S,G*E] and v [B,S,G*F]");
+    if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads != 0)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "heads = %d is not a multiple of kv_heads = %d", a->heads, a->kv_heads);
+    if (q->dim[last] < 1 || q->dim[last] % a->heads != 0)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of q is not divisible by %d heads", (long long)q->dim[last], a->heads);
+    const int64_t e = q->dim[last] / a->heads;
+    if (k->dim[last] != e * a->kv_heads)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width of k must be %lld: %d heads of width %lld", (long long)(e * a->kv_heads),
+                            a->kv_heads, (long long)e);
+    if (v->dim[last] < 1 || v->dim[last] % a->kv_heads != 0)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the width %lld of v is not divisible by %d heads", (long long)v->dim[last], a->kv_heads);
+    if (k->dim[n - 2] != v->dim[n - 2] || (n == 3 && (q->dim[0] != k->dim[0] || q->dim[0] != v->dim[0])))
+        return wf_call_fail(c, WF_ERR_SHAPE, "q, k and v must have the same B, and k and v the same S");
+    if (!(a->dropout >= 0 && a->dropout < 1))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "dropout = %g is not in 0 <= p < 1", a->dropout);
+    if (!isfinite(a->scale))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "scale = %g is not finite", a->scale);
+    if (!(a->softcap == 0 || (a->softcap >= 1e-30 && a->softcap <= 1e30)))
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "softcap = %g is not in 1e-30 .. 1e30; 0 stands for none", a->softcap);
+    if (a->window < 0)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "window = %lld is negative; 0 stands for none", (long long)a->window);
+    wf_status status = WF_OK;
+    if (packed) {
+        if (a->key_lengths || wf_has(c, MASK) || wf_has(c, BIAS) || c->outputs > 1)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask, bias or weights");
+        if (a->starts)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "packed rows cannot be combined with starts");
+        if (a->sequences < 0)
+            return wf_call_fail(c, WF_ERR_ARGUMENT, "sequences = %d is negative", a->sequences);
+        status = check_offsets(c, "q_offsets", a->q_offsets, a->sequences, q->dim[0]);
+        if (status == WF_OK)
+            status = check_offsets(c, "k_offsets", a->k_offsets, a->sequences, k->dim[0]);
+    } else {
+        wf_shape full = {4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
+        status = check_mask(c, &full);
+        if (status == WF_OK)
+            status = check_bias(c, &full);
+        for (int64_t b = 0; status == WF_OK && a->key_lengths && b < q->dim[0]; b++)
+            if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
+                status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
+                                      (long long)k->dim[1]);
+        if (status == WF_OK && a->starts && !a->causal && a->window == 0)
+            status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts say what causal or a window means: set causal, too, or window");
+        for (int64_t b = 0; status == WF_OK && a->starts && b < q->dim[0]; b++)
+            if (a->starts[b] < 0 || a->starts[b] > k->dim[1])
+                status = wf_call_fail(c, WF_ERR_ARGUMENT, "starts[%lld] = %d is not in 0 .. %lld", (long long)b, a->starts[b],
+                                      (long long)k->dim[1]);
+        if (c->outputs > 1)
+            c->out[1] = wf_call_shape(WF_REAL, &full);
+    }
+    wf_shape out = wf_array_shape(q),
+             log_sums = packed ? (wf_shape){2, {a->heads, q->dim[0]}} : (wf_shape){3, {q->dim[0], a->heads, q->dim[1]}};
+    out.dim[last] = v->dim[last] / a->kv_heads * a->heads;
+    c->out[0] = wf_call_shape(WF_REAL, &out);
+    c->saved[0] = wf_call_shape(WF_REAL, &log_sums);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* A bias of attention's scores: the bits of a mask where it is 0 or -inf, of the layout for few queries, of any threads; what it may be.
+ * Against PyTorch: tests/nn/attention.c. */
+#include "ops_tools.h"
+
+enum { B = 3, T = 70, S = 100, H = 4, G = 2, E = 8, F = 5 };
+
+static const char *const isas[] = {"avx512", "avx2", "base"};
+
+/* What a run gives: out, weights, dq, dk, dv, and the gradient of the bias. */
+struct result {
+    wf_real *part[6];
+    int64_t count[6];
+};
+
+static struct result run(wf_tape *tape, struct wf_attention_options o, const wf_real *bias, const wf_shape *shape, const bool *mask,
+                         bool dirty)
+{
+    struct result r = {0};
+    wf_tape_reset(tape, WF_TRAIN, .seed = 3, .step = 4, .exact = true);
+    wf_real *k = malloc(sizeof *k * B * S * G * E);
+    wf_fill_normal(k, B * S * G * E, 0, 1, 77, 2);
+    for (int64_t i = 0; dirty && i < G * E; i++) /* of key 40 */
+        k[40 * G * E + i] = i % 2 ? NAN : INFINITY;
+    wf_tensor *in[] = {normal(tape, 1, WF_SHAPE(B, T, H * E)), given(tape, k, WF_SHAPE(B, S, G * E)),
+                       normal(tape, 3, WF_SHAPE(B, S, G * F))};
+    wf_tensor *w = NULL;
+    free(k);
+    o.heads = H;
+    o.kv_heads = G;
+    o.weights = &w;
+    o.bias = bias ? given(tape, bias, shape) : NULL;
+    o.mask = mask ? wf_bools(tape, mask, shape) : NULL;
+    wf_tensor *y = wf_keep(wf_attention_with(in[0], in[1], in[2], &o));
+    ck_assert_msg(!wf_is_poison(y), "%s", trouble(y));
+    wf_keep(w);
+    ck_assert_msg(wf_backward(y, .gradient = normal(tape, 4, WF_SHAPE(B, T, H * F))) == WF_OK, "%s", trouble(y));
+    wf_tensor *const t[] = {y, w, in[0], in[1], in[2], o.bias};
+    for (int i = 0; i < 6; i++)
+        if (t[i]) {
+            r.part[i] = i < 2 ? value_of(t[i]) : gradient_of(t[i]);
+            r.count[i] = count_of(t[i]);
+        }
+    return r;
+}
+
+static void same_and_free(struct result a, struct result b, const char *what)
+{
+    static const char *const names[] = {"out", "weights", "dq", "dk", "dv", "the bias' gradient"};
+    for (int i = 0; i < 6; i++) {
+        for (int64_t j = 0; j < a.count[i] && b.part[i]; j++)
+            ck_assert_msg(a.part[i][j] == b.part[i][j], "%s: element %lld of %s is %.9g, not %.9g", what, (long long)j, names[i],
+                          (double)a.part[i][j], (double)b.part[i][j]);
+        free(a.part[i]);
+        free(b.part[i]);
+    }
+}
+
+/* Rows that may attend to nothing give zeros; a key that is masked contributes nothing, NaN or not. */
+START_TEST(masks)
+{
+    static wf_real bias[H * T * S];
+    static bool mask[H * T * S];
+    for (int i = 0; i < H * T * S; i++) {
+        int s = i % S, t = i / S % T;
+        mask[i] = (s * 7 + t * 3 + i / S / T) % 5 && t != 13 && t != 66 && s != 40;
+        bias[i] = mask[i] ? 0 : -INFINITY;
+    }
+    for (int isa = 0; isa < 3; isa++) {
+        if (!wf_isa_supported(isas[isa]))
+            continue;
+        wf_tape *tape = tape_in(WF_TRAIN);
+        ck_ok(wf_isa_use(isas[isa], error));
+        const struct wf_attention_options o[] = {
+            {.causal = true}, {.window = 30}, {.softcap = 0.5, .dropout = 0.2}, {.key_lengths = (const int32_t[]){100, 0, 64}}};
+        for (int i = 0; i < 4; i++)
+            for (int dirty = 0; dirty < 2; dirty++) {
+                struct result got = run(tape, o[i], bias, WF_SHAPE(H, T, S), NULL, dirty);
+                for (int64_t j = 0; j < got.count[5]; j++)
+                    ck_assert_msg(mask[j] ? isfinite(got.part[5][j]) : got.part[5][j] == 0, "gradient %g of a bias of %g",
+                                  (double)got.part[5][j], (double)bias[j]);
+                same_and_free(got, run(tape, o[i], NULL, WF_SHAPE(H, T, S), mask, dirty), isas[isa]);
+            }
+        wf_tape_free(tape);
+    }
+}
+END_TEST
+
+/* A cached step: the last queries alone have the bits that they have among all, whatever the strides of the bias. */
+START_TEST(few_queries)
+{
+    static wf_real x[T * H * S];
+    wf_fill_normal(x, T * H * S, 0, 2, 7, 8);
+    for (int i = 0; i < T * H * S; i += 11)
+        x[i] = -INFINITY;
+    for (int isa = 0; isa < 3; isa++) {
+        if (!wf_isa_supported(isas[isa]))
+            continue;
+        wf_tape *tape = tape_in(WF_INFER);
+        ck_ok(wf_isa_use(isas[isa], error));
+        for (int strides = 0; strides < 4; strides++)
+            for (int few = 1; few <= 9; few += 4) {
+                wf_tensor *q = normal(tape, 1, WF_SHAPE(B, T, H * E)), *k = normal(tape, 2, WF_SHAPE(B, S, G * E));
+                wf_tensor *v = normal(tape, 3, WF_SHAPE(B, S, G * F)), *bias;
+                if (strides == 0)
+                    bias = given(tape, x, WF_SHAPE(H, T, S));
+                else if (strides == 1) /* keys outside */
+                    bias = wf_transpose(given(tape, x, WF_SHAPE(H, S, T)), 1, 2);
+                else
+                    bias = given(tape, x, strides == 2 ? WF_SHAPE(H, 1, S) : WF_SHAPE(T, 1));
+                wf_tensor *last = wf_dim(bias, -2) == T ? wf_slice(bias, -2, T - few, few) : bias;
+                wf_real *all = value_of(wf_attention(q, k, v, .heads = H, .kv_heads = G, .causal = true, .bias = bias, .softcap = few));
+                wf_real *some = value_of(wf_attention(wf_slice(q, 1, T - few, few), k, v, .heads = H, .kv_heads = G, .causal = true,
+                                                      .bias = last, .softcap = few));
+                for (int b = 0; b < B; b++)
+                    ck_assert_msg(memcmp(some + b * few * H * F, all + (b * T + T - few) * H * F, sizeof *all * (size_t)few * H * F) == 0,
+                                  "%s, strides %d, %d queries", isas[isa], strides, few);
+                free(all);
+                free(some);
+                wf_tape_reset(tape, WF_INFER);
+            }
+        wf_tape_free(tape);
+    }
+}
+END_TEST
+
+/* And the gradient of a broadcast bias is the sum of that of a full one. */
+START_TEST(gradients)
+{
+    static const int64_t shapes[][4] = {{B, H, T, S}, {1, H, T, S}, {1, 1, T, S}, {B, 1, 1, S}, {1, H, 1, S},
+                                        {1, H, T, 1}, {1, 1, 1, 1}, {B, 1, T, S}, {B, 1, 1, 1}};
+    static wf_real x[B * H * T * S], full[B * H * T * S], sum[B * H * T * S];
+    wf_fill_normal(x, B * H * T * S, 0, 1, 7, 8);
+    const struct wf_attention_options o = {.causal = true, .window = 60, .dropout = 0.1, .softcap = 4};
+    wf_tape *tape = tape_in(WF_TRAIN);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int64_t *d = shapes[i];
+        char what[64];
+        snprintf(what, sizeof what, "bias %d", (int)i);
+        ck_ok(wf_set_threads(1, error));
+        struct result one = run(tape, o, x, WF_SHAPE(d[0], d[1], d[2], d[3]), NULL, false);
+        for (int64_t j = 0; j < B * H * T * S; j++) {
+            int64_t at[4] = {j / (H * T * S), j / (T * S) % H, j / S % T, j % S}, from = 0;
+            for (int k = 0; k < 4; k++)
+                from = from * d[k] + (d[k] > 1 ? at[k] : 0);
+            full[j] = x[from];
+        }
+        struct result wide = run(tape, o, full, WF_SHAPE(B, H, T, S), NULL, false);
+        memset(sum, 0, sizeof sum);
+        for (int64_t j = 0; j < B * H * T * S; j++) {
+            int64_t at[4] = {j / (H * T * S), j / (T * S) % H, j / S % T, j % S}, to = 0;
+            for (int k = 0; k < 4; k++)
+                to = to * d[k] + (d[k] > 1 ? at[k] : 0);
+            sum[to] += wide.part[5][j];
+        }
+        for (int64_t j = 0; j < one.count[5]; j++) /* weights do not change where all keys get the same: 0, but for rounding */
+            ck_assert_msg(fabs((double)one.part[5][j] - (double)sum[j]) <=
+                              (sizeof(wf_real) == 8 ? 1e-12 : 1e-4) * (1 + fabs((double)sum[j])),
+                          "%s: element %lld is %g, not %g", what, (long long)j, (double)one.part[5][j], (double)sum[j]);
+        free(wide.part[5]);
+        wide.part[5] = NULL;
+        struct result same = one;
+        same.part[5] = malloc(sizeof(wf_real) * (size_t)one.count[5]);
+        memcpy(same.part[5], one.part[5], sizeof(wf_real) * (size_t)one.count[5]);
+        for (int threads = 2; threads <= 5; threads += 3) {
+            ck_ok(wf_set_threads(threads, error));
+            struct result more = run(tape, o, x, WF_SHAPE(d[0], d[1], d[2], d[3]), NULL, false);
+            ck_assert_mem_eq(more.part[5], same.part[5], sizeof(wf_real) * (size_t)one.count[5]);
+            for (int k = 0; k < 5; k++)
+                ck_assert_mem_eq(more.part[k], one.part[k], sizeof(wf_real) * (size_t)one.count[k]);
+            for (int k = 0; k < 6; k++)
+                free(more.part[k]);
+        }
+        free(same.part[5]);
+        same_and_free(one, wide, what);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    wf_tape *tape = tape_in(WF_INFER);
+    wf_tensor *x = normal(tape, 1, WF_SHAPE(1, 4, 8));
+    expect_error(wf_attention(x, x, x, .heads = 2, .bias = normal(tape, 2, WF_SHAPE(3, 4, 4))), WF_ERR_SHAPE,
+                 "the bias must broadcast to [B,H,T,S] = [1,2,4,4]");
+    wf_tape_reset(tape, WF_INFER);
+    x = normal(tape, 1, WF_SHAPE(1, 4, 8));
+    expect_error(wf_attention(x, x, x, .bias = wf_bools(tape, (const bool[16]){true}, WF_SHAPE(4, 4))), WF_ERR_ARGUMENT, "attention(");
+    wf_tape_reset(tape, WF_INFER);
+    x = normal(tape, 1, WF_SHAPE(4, 8));
+    expect_error(wf_attention(x, x, x, .q_offsets = (const int32_t[]){0, 4}, .sequences = 1, .bias = normal(tape, 2, WF_SHAPE(4, 4))),
+                 WF_ERR_ARGUMENT, "packed rows cannot be combined with key_lengths, mask, bias or weights");
+    wf_tape_free(tape);
+}
+END_TEST
+
+WF_TEST_MAIN("attention_bias", masks, few_queries, gradients, refused)
