@@ -2,6 +2,7 @@
 /* Starting from trained weights: where they lie, what they were trained with, and what of the model they lack. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/file.h>
 #include <weft/internal/family.h>
@@ -17,11 +18,30 @@ void origin_free(struct origin *o)
     *o = (struct origin){0};
 }
 
+/* The folder that a file lies in. */
+static char *parent_of(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? wf_format("%.*s", slash > file ? (int)(slash - file) : 1, file) : wf_strdup(".");
+}
+
+wf_status origin_apart(const char *from, const char *out, wf_error *error)
+{
+    struct stat a, b;
+    char *folder = wf_folder_exists(from) ? wf_strdup(from) : parent_of(from);
+    bool same = folder && stat(folder, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    wf_status status = !folder ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
+    wf_free(folder);
+    if (same && !wf_run_has(out, "state.safetensors")) /* of a run: a resume goes on from it, and a new training is refused */
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "%s holds the weights to start from, which the training would replace: choose another --out", out);
+    return status;
+}
+
 /* The folder with the config.json that belongs to a file of weights: its own, or that of a run's checkpoints. NULL: none. */
 static char *folder_of(const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    char *own = slash ? wf_format("%.*s", slash > file ? (int)(slash - file) : 1, file) : wf_strdup(".");
+    char *own = parent_of(file);
     if (own && wf_run_has(own, "config.json"))
         return own;
     char *last = own ? strrchr(own, '/') : NULL, *above = NULL;

@@ -129,7 +129,7 @@ void choose_validation(struct trainer *t, int64_t tokens)
 static wf_status run(struct trainer *t)
 {
     struct fit *f = &t->fit;
-    if (fit_enter(f))
+    if ((t->options->from && origin_apart(t->options->from, t->options->out, t->error)) || fit_enter(f))
         return t->error->code;
     bool resuming = fit_resumes(f);
     if (t->options->from && !resuming && origin_find(t->options->from, &t->from, t->error))

@@ -79,6 +79,8 @@ wf_status unknown_tell(struct trainer *t, const char *text, int64_t unknown, int
 /* from.c: .from of the options. */
 wf_status origin_find(const char *from, struct origin *out, wf_error *error);
 void origin_free(struct origin *o);
+/* That the weights do not lie where the run is to be, which is not one yet. */
+wf_status origin_apart(const char *from, const char *out, wf_error *error);
 wf_status origin_tokenizers(struct trainer *t); /* those that lie with the weights */
 wf_status origin_load(struct trainer *t);       /* into the registry, which is built: what the file lacks stays initialised */
 wf_status origin_tell(struct trainer *t);

@@ -65,6 +65,10 @@ expect 2 'FOLDER holds a model of the family bert, and encoder-attention is of t
 expect 2 'FOLDER holds a model of the family bert, and nanogpt-char-small is of the family gpt: name a model of bert' \
     "$weft" train nanogpt-char-small --from FOLDER --train "$story" --out no
 
+expect 2 'FOLDER/ holds the weights to start from, which the training would replace: choose another --out' \
+    "$weft" train bert --from FOLDER/model.safetensors --train "$story" --out FOLDER/
+cmp -s FOLDER/model.safetensors "$source/tests/golden/bert_train/model.safetensors" || failed 'the weights were replaced'
+
 # --- what is wrong with a folder
 broken() # CODE 'MESSAGE' FILE [SED-SCRIPT]: the file is changed, or gone
 {

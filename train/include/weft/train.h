@@ -74,7 +74,8 @@ struct wf_train_options {
      * are those that lie with the weights (of best.safetensors and checkpoints too, those of their run); for other files `tokenizer`.
      * Parameters that the file lacks are initialised and named by a warning, and so is an architecture that differs from that of the
      * weights. WF_ERR_FORMAT: other shapes or tensors of no parameter, by name. The config should have the architecture of the weights:
-     * wf_train_from. With .resume it counts only for a new run. NULL: none. */
+     * wf_train_from. With .resume it counts only for a new run. It must not
+     * lie in `out`. NULL: none. */
     const char *from;
 };
 struct wf_train_result {
