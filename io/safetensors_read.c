@@ -68,6 +68,11 @@ static wf_safetensors *new_file(const char *path, wf_error *error)
     return NULL;
 }
 
+const char *wf_safetensors_path(const wf_safetensors *file)
+{
+    return file->path;
+}
+
 wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error)
 {
     wf_safetensors *file = new_file(path, error);

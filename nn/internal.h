@@ -68,7 +68,9 @@ struct wf_registry {
     wf_grads *grads;
     struct wf_values_use *use;
     struct lora_rule *lora;
-    void *spare; /* a tensor for a parameter that memory was lacking for */
+    wf_tensor **refused; /* [refusals]: parameters that could not be declared */
+    int refusals;
+    int64_t refused_capacity;
     bool (*cancelled)(void *ctx);
     void *cancelled_ctx;
     wf_error error;

@@ -23,11 +23,9 @@ wf_registry *wf_registry_new_abi(uint32_t abi, wf_error *error)
     wf_registry *registry = wf_alloc_zero(1, sizeof *registry);
     if (registry)
         registry->arena = wf_arena_new();
-    if (registry && registry->arena) {
-        registry->spare = wf_arena_get(registry->arena, wf_parameter_size());
+    if (registry && registry->arena)
         registry->use = wf_values_use_new();
-    }
-    if (!registry || !registry->spare || !registry->use) {
+    if (!registry || !registry->use) {
         if (registry) {
             wf_arena_free(registry->arena);
             wf_values_use_release(registry->use);
@@ -47,6 +45,9 @@ void wf_registry_free(wf_registry *registry)
         return;
     for (int i = 0; i < registry->count; i++)
         wf_parameter_free(registry->entry[i].tensor);
+    for (int i = 0; i < registry->refusals; i++)
+        wf_parameter_free(registry->refused[i]);
+    wf_free(registry->refused);
     registry->use->freed = true;
     wf_values_use_release(registry->use);
     wf_grads_free(registry->grads);
@@ -70,6 +71,10 @@ static const char *join(wf_registry *registry, const char *a, const char *b, con
         return "";
     if (!b) {
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%sNULL%s: a name of a scope or a parameter is NULL", a, end);
+        return "";
+    }
+    if (!*b) {
+        wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s\"\"%s: a name of a scope or a parameter is empty", a, end);
         return "";
     }
     size_t bytes = strlen(a) + strlen(b) + strlen(end) + 1;
@@ -130,6 +135,16 @@ void wf_scope_fail(wf_scope scope, wf_status code, const char *format, ...)
 
 /* --- parameters ---------------------------------------------------------------------------------------------------- */
 
+/* A parameter that could not be declared is still a tensor, which outlives the registry as others do; the registry's error keeps it from
+ * being built. */
+static wf_tensor *refused(wf_registry *registry, wf_tensor *tensor)
+{
+    if (wf_grow(&registry->refused, &registry->refused_capacity, registry->refusals + 1, sizeof(wf_tensor *)))
+        return registry->refused[registry->refusals++] = tensor;
+    wf_parameter_free(tensor);
+    return wf_parameter_of_none();
+}
+
 wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *shape, const struct wf_parameter_options *options)
 {
     wf_registry *registry = scope.registry;
@@ -141,18 +156,16 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
                                      .index = registry->count,
                                      .offset = registry->slab,
                                      .use = registry->use};
-    void *memory = wf_arena_get(registry->arena, wf_parameter_size());
-    /* A parameter that could not be declared is still a tensor; the registry's error keeps it from being built. */
-    if (!memory) {
-        out_of_memory(registry);
-        return wf_parameter_init(registry->spare, &(struct wf_parameter_info){.name = "", .value = {.dtype = WF_REAL}});
-    }
     const struct wf_initializer *init = &options->init;
     int64_t count = shape ? wf_shape_count(shape) : -1;
     bool possible = count >= 1 && count <= (int64_t)1 << 40;
     info.value = wf_array_contiguous(NULL, WF_REAL, possible ? shape : &(wf_shape){0}); /* strides of others may overflow */
     info.frozen = options->frozen || options->buffer;
-    wf_tensor *tensor = wf_parameter_init(memory, &info);
+    wf_tensor *tensor = wf_parameter_new(&info);
+    if (!tensor) {
+        out_of_memory(registry);
+        return wf_parameter_of_none();
+    }
     char text[96];
     if (!possible || registry->slab > (int64_t)1 << 41)
         wf_error_set(&registry->error, WF_ERR_ARGUMENT,
@@ -166,15 +179,15 @@ wf_tensor *wf_parameter_with(wf_scope scope, const char *name, const wf_shape *s
     else if (wf_registry_find(registry, info.name))
         wf_error_set(&registry->error, WF_ERR_ARGUMENT, "%s: declared twice", info.name);
     else if (!wf_grow(&registry->entry, &registry->capacity, registry->count + 1, sizeof *registry->entry) ||
-             !wf_name_table_add(&registry->names, info.name, registry->count) || !(memory = wf_parameter_new(&info)))
+             !wf_name_table_add(&registry->names, info.name, registry->count))
         out_of_memory(registry);
     else {
-        tensor = memory;
         registry->entry[registry->count++] = (struct entry){
             .info = info, .shape = *shape, .count = count, .init = options->init, .buffer = options->buffer, .tensor = tensor};
         registry->slab += registry_room(count);
+        return tensor;
     }
-    return tensor;
+    return refused(registry, tensor);
 }
 
 /* --- building ------------------------------------------------------------------------------------------------------ */

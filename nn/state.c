@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/files.h>
 #include <weft/internal/name_list.h>
 
 #include "internal.h"
@@ -197,25 +198,29 @@ static wf_status compare(const wf_registry *registry, const struct reading *r, w
         wf_name_list_add(&unexpected, has, "");
     }
     wf_free(used);
+    const char *left_out = NULL;
     bool any = false;
     for (int i = 0; i < registry->count; i++) {
         any = any || (!registry->entry[i].buffer && !r->left_out[i]);
+        if (r->left_out[i] && !left_out)
+            left_out = registry->entry[i].info.name;
         if (r->left_out[i] && !registry->values)
             return wf_error_set(
                 error, WF_ERR_STATE,
-                "the weights lack '%s', which has no value to keep: call wf_registry_build before a load with .allow_missing",
-                registry->entry[i].info.name);
+                "%s: the weights lack '%s', which has no value to keep: call wf_registry_build before a load with .allow_missing",
+                wf_safetensors_path(file), registry->entry[i].info.name);
     }
-    if (o->allow_missing && !any && registry->count > 0)
-        return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: the file has none of its parameters, such as '%s%s'",
-                            o->prefix ? o->prefix : "", registry->entry[0].info.name);
+    if (left_out && !any) /* buffers are in no file */
+        return wf_error_set(error, WF_ERR_FORMAT,
+                            "%s: the weights do not match the model: the file has none of its parameters, such as '%s%s'",
+                            wf_safetensors_path(file), o->prefix ? o->prefix : "", left_out);
     if (missing.count + unexpected.count + shaped.count == 0)
         return WF_OK;
     char text[1000] = "";
     wf_name_list_put(&missing, "missing", text, sizeof text);
     wf_name_list_put(&unexpected, "unexpected", text, sizeof text);
     wf_name_list_put(&shaped, "with another shape", text, sizeof text);
-    return wf_error_set(error, WF_ERR_FORMAT, "the weights do not match the model: %s", text);
+    return wf_error_set(error, WF_ERR_FORMAT, "%s: the weights do not match the model: %s", wf_safetensors_path(file), text);
 }
 
 static wf_status read_one(const struct entry *e, const struct reading *r, wf_real *values, wf_error *error)

@@ -123,8 +123,11 @@ static wf_status linear_shape(wf_call *c)
     if (wf_want_reals(c, 2) != WF_OK)
         return WF_ERR_ARGUMENT;
     const wf_array *x = &c->in[0], *w = &c->in[1];
-    if (x->ndim < 1 || w->ndim != 2 || x->dim[x->ndim - 1] != w->dim[1])
+    if (x->ndim < 1 || w->ndim != 2)
         return wf_call_fail(c, WF_ERR_SHAPE, "x must be [...,in], and weight [out,in]");
+    if (x->dim[x->ndim - 1] != w->dim[1])
+        return wf_call_fail(c, WF_ERR_SHAPE, "the weight [out,in] expects rows of %lld, and x [...,in] has rows of %lld",
+                            (long long)w->dim[1], (long long)x->dim[x->ndim - 1]);
     wf_shape shape = wf_array_shape(x);
     shape.dim[shape.ndim - 1] = w->dim[0];
     c->out[0] = wf_call_shape(WF_REAL, &shape);

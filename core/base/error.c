@@ -64,6 +64,9 @@ void wf_error_prefix(wf_error *error, const char *format, ...)
     if (vsnprintf(prefix, sizeof prefix, format, list) < 0)
         prefix[0] = 0;
     va_end(list);
+    const size_t length = strlen(prefix);
+    if (strncmp(old.message, prefix, length) == 0 && old.message[length] == ':')
+        return;
     error->code = WF_OK;
     wf_error_set(error, old.code, "%s: %s", prefix, old.message);
 }

@@ -122,6 +122,47 @@ START_TEST(a_null_tape)
 }
 END_TEST
 
+/* Those that could not be declared are refused as others are, after their registry too. */
+START_TEST(a_declaration_that_failed)
+{
+    wf_tensor *w, *refused[3];
+    wf_registry *registry = one_parameter(&w, "w");
+    refused[0] = wf_parameter(wf_root(registry), "w", WF_SHAPE(2));
+    refused[1] = wf_parameter(wf_root(registry), "v", WF_SHAPE(0));
+    refused[2] = wf_parameter(wf_sub(wf_root(registry), ""), "u", WF_SHAPE(2));
+    says(wf_registry_error(registry), WF_ERR_ARGUMENT, "w: declared twice");
+    wf_tape *tape = new_tape();
+    for (int freed = 0; freed < 2; freed++) {
+        for (int i = 0; i < 3; i++) {
+            static const char *const name[] = {"'w'", "'v'", "'u'"};
+            wf_tape_reset(tape, WF_TRAIN);
+            ck_assert(wf_is_poison(wf_mul(wf_zeros(tape, WF_SHAPE(2)), refused[i])));
+            says(wf_tape_error(tape), WF_ERR_STATE, freed ? "was freed: call wf_registry_free after the last use" : "has no value yet");
+            says(wf_tape_error(tape), WF_ERR_STATE, name[i]);
+        }
+        if (!freed)
+            wf_registry_free(registry);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(empty_names)
+{
+    for (int i = 0; i < 3; i++) {
+        wf_registry *registry = wf_registry_new(NULL);
+        wf_scope root = wf_sub(wf_root(registry), "model");
+        wf_parameter(i == 0 ? wf_sub(root, "") : i == 1 ? wf_sub_at(root, "", 2) : root, i == 2 ? "" : "w", WF_SHAPE(2));
+        static const char *const text[] = {"model.\"\".: a name of a scope or a parameter is empty", "model.\"\".2.: a name",
+                                           "model.\"\": a name"};
+        says(wf_registry_error(registry), WF_ERR_ARGUMENT, text[i]);
+        wf_error error = {0};
+        ck_assert_int_eq(wf_registry_build(registry, 1, &error), WF_ERR_ARGUMENT);
+        wf_registry_free(registry);
+    }
+}
+END_TEST
+
 START_TEST(a_null_registry)
 {
     wf_error error = {0};
@@ -321,5 +362,6 @@ START_TEST(values_that_another_thread_reads)
 }
 END_TEST
 
-WF_TEST_MAIN("mistakes", an_expression_of_parameters_alone, null_operands, a_null_tape, a_null_registry, an_error_that_was_not_set_to_zero,
-             an_inner_tensor_after_backward, a_registry_that_was_freed, two_builds, values_that_another_thread_reads)
+WF_TEST_MAIN("mistakes", a_declaration_that_failed, empty_names, an_expression_of_parameters_alone, null_operands, a_null_tape,
+             a_null_registry, an_error_that_was_not_set_to_zero, an_inner_tensor_after_backward, a_registry_that_was_freed, two_builds,
+             values_that_another_thread_reads)

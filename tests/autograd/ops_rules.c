@@ -13,7 +13,7 @@ START_TEST(errors_name_op_operands_and_shapes)
         {WF_ERR_SHAPE, "add(left [2,3], input [4]): the shapes do not broadcast"},
         {WF_ERR_SHAPE, "matmul(left [2,3], input [4]): both operands need at least two dimensions"},
         {WF_ERR_SHAPE, "matmul(left [2,3], left [2,3]): the first operand has 3 columns, but the second has 2 rows"},
-        {WF_ERR_SHAPE, "linear(left [2,3], input [5,4]): x must be [...,in], and weight [out,in]"},
+        {WF_ERR_SHAPE, "linear(left [2,3], input [5,4]): the weight [out,in] expects rows of 4, and x [...,in] has rows of 3"},
         {WF_ERR_SHAPE, "linear(left [2,3], left [2,3], input [4]): the bias must be [2]"},
         {WF_ERR_ARGUMENT, "embedding(left [2,3], ids [2,2]): ids[1,0] = 2 is not in 0 .. 1"},
         {WF_ERR_ARGUMENT, "embedding(left [2,3], input [4]): operand 2 has dtype"},

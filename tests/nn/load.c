@@ -207,6 +207,47 @@ static void note(void *ctx, const char *name)
 }
 
 /* What the file lacks keeps its value and is named; the rest is as strict as ever. */
+/* A registry of tables alone lacks nothing in any file. */
+START_TEST(buffers_alone)
+{
+    wf_registry *registry = wf_registry_new(NULL);
+    wf_tensor *table = wf_parameter(wf_root(registry), "table", WF_SHAPE(3), .init = {WF_INIT_CONSTANT, 2}, .buffer = true);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    char path[] = "/tmp/weft-buffers-XXXXXX";
+    int fd = mkstemp(path);
+    wf_real value[3];
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_ok(wf_safetensors_commit(w, path, error));
+    wf_error problem = {0};
+    wf_safetensors *file = wf_safetensors_open(path, &problem);
+    ck_assert_msg(file != NULL, "%s", problem.message);
+    const struct wf_load_options some = {.allow_missing = true};
+    ck_ok(wf_registry_load_with(registry, file, &some, error));
+    ck_ok(wf_registry_load(registry, file, NULL, error));
+    ck_ok(wf_registry_load_with(registry, file, &some, error));
+    ck_assert_int_eq(wf_read(table, value, 3), WF_OK);
+    ck_assert(value[0] == 2 && value[2] == 2);
+    /* with a parameter beside it, that one is named, and the file */
+    wf_registry *mixed = wf_registry_new(NULL);
+    wf_parameter(wf_root(mixed), "table", WF_SHAPE(3), .buffer = true);
+    wf_parameter(wf_root(mixed), "w", WF_SHAPE(3));
+    ck_ok(wf_registry_build(mixed, 1, error));
+    char says[256];
+    ck_assert_int_eq(wf_registry_load_with(mixed, file, &some, &problem), WF_ERR_FORMAT);
+    snprintf(says, sizeof says, "%s: the weights do not match the model: the file has none of its parameters, such as 'w'", path);
+    ck_assert_str_eq(problem.message, says);
+    problem = (wf_error){0};
+    ck_assert_int_eq(wf_registry_load(mixed, file, NULL, &problem), WF_ERR_FORMAT);
+    snprintf(says, sizeof says, "%s: the weights do not match the model: 1 missing: w", path);
+    ck_assert_str_eq(problem.message, says);
+    wf_safetensors_close(file);
+    unlink(path);
+    wf_registry_free(registry);
+    wf_registry_free(mixed);
+}
+END_TEST
+
 START_TEST(missing_ones_keep_their_values)
 {
     char names[200] = "";
@@ -247,5 +288,5 @@ START_TEST(missing_ones_keep_their_values)
 }
 END_TEST
 
-WF_TEST_MAIN("nn/load", missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked, what_does_not_fit_is_listed,
-             a_source_outside_the_prefix, an_uneven_stack)
+WF_TEST_MAIN("nn/load", buffers_alone, missing_ones_keep_their_values, the_first_rule_counts, tensors_are_stacked,
+             what_does_not_fit_is_listed, a_source_outside_the_prefix, an_uneven_stack)

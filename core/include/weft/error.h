@@ -33,7 +33,7 @@ typedef struct wf_error {
  * Returns code, so that `return wf_error_set(error, WF_ERR_IO, "...")` is the usual form. */
 WF_API wf_status wf_error_set(wf_error *error, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
 
-/* Prepends "prefix: " to the message, to add context while an error is returned. Does nothing on WF_OK. */
+/* Prepends "prefix: " to the message, to add context while an error is returned. Does nothing on WF_OK, nor where the message begins so. */
 WF_API void wf_error_prefix(wf_error *error, const char *format, ...) WF_PRINTF(2, 3);
 
 /* Clears *error. */

@@ -4,6 +4,7 @@
 #define WEFT_INTERNAL_FILES_H
 
 #include <weft/file.h>
+#include <weft/safetensors.h>
 
 /* --- file_read.c --- */
 /* wf_file_load from a descriptor, up to its end; `path` is for messages. A pipe can be opened only once: a second open would wait for
@@ -69,5 +70,8 @@ wf_lock *wf_lock_take(const char *path, wf_error *error) WF_CHECKED;
 
 /* Removes the file and releases the lock. NULL is allowed. */
 void wf_lock_release(wf_lock *lock);
+
+/* The path that a file was opened by, or a view's label. */
+const char *wf_safetensors_path(const wf_safetensors *file);
 
 #endif
