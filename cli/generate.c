@@ -88,7 +88,7 @@ int run_generate(int argc, char **argv)
         {"prompt", "TEXT", "text to continue (default: none; the model begins a text)", .text = &a.prompt},
         {"max-tokens", "N", "maximum number of tokens to generate", .number = &a.max_tokens, .low = 0, .high = 1000000000},
         {"temperature", "X", "softmax temperature; below 1 less random, above 1 more random", .real = &a.temperature, .least = 1e-6,
-         .most = 1e6},
+         .most = 1e6, .hint = "for the most likely token, which a temperature of 0 would be, give --greedy"},
         {"top-k", "K", "sample from the K most likely tokens; 0: all", .number = &a.top_k, .low = 0, .high = INT32_MAX},
         {"top-p", "P", "sample from the most likely tokens with a total probability of P", .real = &a.top_p, .least = 1e-9, .most = 1},
         {"greedy", NULL, "always take the most likely token", .flag = &a.greedy},

@@ -56,7 +56,9 @@ static wf_status inspect_run(const char *folder, wf_error *error)
 {
     char *config_path = wf_run_path(folder, "config.json", error), *model = wf_run_path(folder, "model.safetensors", error);
     struct wf_config config;
-    wf_status status = config_path && model ? wf_config_load(&config, config_path, error) : error->code;
+    wf_status status = config_path && model ? wf_run_check(folder, error) : error->code;
+    if (status == WF_OK)
+        status = wf_config_load(&config, config_path, error);
     if (status == WF_OK) {
         char text[SHOWN], value[96];
         struct wf_config_key key;

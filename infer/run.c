@@ -10,6 +10,7 @@
 #include <weft/internal/family.h>
 #include <weft/internal/files.h>
 #include <weft/internal/run_folder.h>
+#include <weft/internal/text.h>
 #include <weft/memory.h>
 
 char *wf_run_path(const char *folder, const char *name, wf_error *error)
@@ -27,6 +28,24 @@ bool wf_run_has(const char *folder, const char *name)
     bool there = path && wf_file_exists(path);
     wf_free(path);
     return there;
+}
+
+wf_status wf_run_check(const char *folder, wf_error *error)
+{
+    static const char *const names[] = {"model.safetensors", "state.safetensors"};
+    wf_status status = WF_OK;
+    for (int i = 0; i < 2 && status == WF_OK && !wf_run_has(folder, "config.json"); i++) {
+        char *path = wf_run_path(folder, names[i], NULL), quoted[WF_QUOTE_SIZE];
+        wf_safetensors *file = path && wf_file_exists(path) ? wf_safetensors_open(path, NULL) : NULL;
+        const char *task = file ? wf_safetensors_metadata(file, "task") : NULL;
+        if (task)
+            status = wf_error_set(error, WF_ERR_FORMAT,
+                                  "%s was written by a program with wf_fit, as its training %s, and has no config.json: use that program",
+                                  folder, wf_text_quote(task, quoted));
+        wf_safetensors_close(file);
+        wf_free(path);
+    }
+    return status;
 }
 
 /* Weights say which tokenizers they were trained with: two of the same size are told apart. */
@@ -208,9 +227,9 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     char *config = wf_run_path(folder, "config.json", &failure);
-    if (!config || wf_config_load(&run->config, config, &failure) || load_tokenizers(run, folder, &failure) ||
-        hf_embed_options(folder, &run->config, &run->embed, &failure) || !(run->model = wf_model_new(&run->config, &failure)) ||
-        open_weights(run, folder, weights, &failure))
+    if (!config || wf_run_check(folder, &failure) || wf_config_load(&run->config, config, &failure) ||
+        load_tokenizers(run, folder, &failure) || hf_embed_options(folder, &run->config, &run->embed, &failure) ||
+        !(run->model = wf_model_new(&run->config, &failure)) || open_weights(run, folder, weights, &failure))
         wf_run_close(run);
     wf_free(config);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;

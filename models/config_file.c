@@ -78,6 +78,7 @@ static void read_start(struct wf_json_reader *r, struct wf_config *c)
     wf_error why = {0};
     const char *version = read_name(r, "weft_version", 64), *model = read_name(r, "model", sizeof c->model),
                *family = read_name(r, "family", 64);
+    char quoted[WF_QUOTE_SIZE];
     bool preset = model && (!family || (!version && is_preset(model)));
     if (r->status != WF_OK)
         return;
@@ -92,6 +93,13 @@ static void read_start(struct wf_json_reader *r, struct wf_config *c)
             wf_error_set(&why, WF_ERR_FORMAT, "key \"family\": %s is of the family %s, not %s", model, c->family->name, family);
         else if (model)
             snprintf(c->model, sizeof c->model, "%s", model);
+    }
+    if (why.code && family && version && !preset && !wf_family_find(family, NULL)) {
+        wf_error_clear(&why);
+        wf_error_set(&why, WF_ERR_FORMAT,
+                     "key \"family\": no family %s is registered here: use the program that registers it (wf_family_register), such as the "
+                     "one that wrote this folder",
+                     wf_text_quote(family, quoted));
     }
     if (why.code)
         fail(r, &why);

@@ -33,6 +33,8 @@ if [ "$what" = quick ]; then
     run ./vit --steps 2
     run ./vit --steps 3 --resume
     cmp vit-run/model.safetensors straight/model.safetensors || wrong 'vit: the weights of a resumed training differ'
+    ./lstm inspect vit-run 2>err && wrong 'a run of vit was inspected'
+    grep -q 'written by a program with wf_fit' err || wrong "inspect: $(cat err)"
     ./vit --steps 3 2>err && wrong 'vit took a folder that holds a run'
     grep -q -- 'vit-run' err || wrong "vit: $(cat err)"
 else

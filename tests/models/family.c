@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Families that a program registers, as a stranger writes them: from <weft/weft.h> alone. */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <weft/weft.h>
 
 #include "models_test.h"
@@ -69,6 +72,21 @@ START_TEST(registered_families_are_found)
     struct wf_config c;
     ck_refused(wf_config_preset(&c, "bigram-tiny", error), WF_ERR_ARGUMENT, "unknown model");
     ck_refused(wf_config_defaults(&c, "bigram", error), WF_ERR_ARGUMENT, "use the program that registers it");
+    /* the folder of a program that registers it, and a name that is near to another one */
+    static const char *const texts[] = {
+        "{\"weft_version\": \"0.1.0\", \"model_type\": \"weft-bigram\", \"model\": \"x\", \"family\": \"bigram\"}",
+        "{\"weft_version\": \"0.1.0\", \"model_type\": \"weft-gpt2\", \"model\": \"x\", \"family\": \"gpt2\"}"};
+    char path[] = "/tmp/weft-family-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        ck_ok(wf_file_save(path, texts[i], (int64_t)strlen(texts[i]), error));
+        ck_refused(wf_config_load(&c, path, error), WF_ERR_FORMAT,
+                   i ? "no family \"gpt2\" is registered here: use the program"
+                     : "no family \"bigram\" is registered here: use the program");
+    }
+    unlink(path);
     ck_ok(wf_family_register(&bigram, error));
     ck_ok(wf_family_register(&bigram, error)); /* again: the same */
     ck_assert_ptr_eq(wf_family_at(before), &bigram);

@@ -11,6 +11,8 @@
 
 char *wf_run_path(const char *folder, const char *name, wf_error *error); /* wf_free */
 bool wf_run_has(const char *folder, const char *name);                    /* whether the file is there */
+/* Refuses a folder of another program's wf_fit, which only that program reads: it has weights and no config.json. */
+wf_status wf_run_check(const char *folder, wf_error *error) WF_CHECKED;
 /* What every file of weights says about itself: the format, and the tokenizers that it was trained with. */
 void wf_weights_describe(wf_safetensors_writer *w, const wf_tokenizer *tokenizer, const wf_tokenizer *source);
 const char *wf_tokenizer_content(const wf_tokenizer *tokenizer, char text[32]); /* as it says it; returns text */
