@@ -2,6 +2,7 @@
 /* Whether a task and the options of wf_fit can be used: said by the name of the member. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/text.h>
@@ -42,6 +43,27 @@ static wf_status check_text(const char *member, const char *text, wf_error *erro
     return at < 0 ? WF_OK
                   : wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: %s is not UTF-8 at byte %" PRId64 ", %s: the state keeps it as text",
                                  member, at, wf_text_quote(text + at, quoted));
+}
+
+/* NAME=VALUE, separated by blanks. */
+static wf_status check_settings(const char *member, const char *text, wf_error *error)
+{
+    static const char blanks[] = " \t\r\n";
+    char word[64], quoted[WF_QUOTE_SIZE];
+    if (check_text(member, text, error))
+        return error->code;
+    for (const char *at = text ? text + strspn(text, blanks) : ""; *at; at += strspn(at, blanks)) {
+        const size_t length = strcspn(at, blanks), name = strcspn(at, "=");
+        if (name > 0 && name < length) {
+            at += length;
+            continue;
+        }
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_fit: %s has %s without %s: settings are NAME=VALUE, separated by blanks, and a value has no blanks", member,
+                            wf_text_quote(word, quoted), name == 0 ? "a name" : "'='");
+    }
+    return WF_OK;
 }
 
 static wf_status check_tag(int index, const char *tag, wf_error *error)
@@ -239,7 +261,7 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
                                 number[i].value, number[i].low);
     if (!(o->clip >= 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: clip is %g: give a maximum norm, or 0 to disable clipping", o->clip);
-    if (check_text("settings", o->settings, error) || check_text("fixed", o->fixed, error))
+    if (check_settings("settings", o->settings, error) || check_settings("fixed", o->fixed, error))
         return error->code;
     struct wf_task whole = {0};
     memcpy(&whole, task, task->abi < sizeof whole ? task->abi : sizeof whole);

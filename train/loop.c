@@ -33,6 +33,11 @@ bool fit_cancelled(void *fit)
     return !f->committed && f->o.cancelled && f->o.cancelled(f->o.ctx);
 }
 
+const char *fit_resume_name(const struct fit *f)
+{
+    return f->owner->any ? ".resume" : "--resume";
+}
+
 bool fit_resumes(const struct fit *f)
 {
     return wf_run_has(f->o.out, STATE_FILE);
@@ -63,7 +68,10 @@ wf_status fit_enter(struct fit *f)
     if (f->error->code == WF_ERR_BUSY)
         wf_error_prefix(f->error, "%s is being trained by another process", out);
     if (f->lock && fit_resumes(f) && !f->o.resume)
-        return wf_error_set(f->error, WF_ERR_EXISTS, "%s holds a run already: add --resume to continue it, or choose another --out", out);
+        return wf_error_set(f->error, WF_ERR_EXISTS,
+                            f->owner->any ? "%s holds a run already: set .resume to continue it, or choose another .out"
+                                          : "%s holds a run already: add --resume to continue it, or choose another --out",
+                            out);
     if (f->error->code || sweep(f, "") || sweep(f, NEW_FILES) || sweep(f, "checkpoints"))
         return f->error->code;
     return f->o.resume && !fit_resumes(f) ? nothing_to_resume(f) : WF_OK;
@@ -112,13 +120,18 @@ static wf_status measure(struct fit *f)
 {
     wf_error why = {0};
     double value[WF_FIT_METRICS];
+    const double untouched = nan("0x7e57"); /* not the NaN of a computation */
     for (int i = 0; i < WF_FIT_METRICS; i++)
-        value[i] = NAN;
+        value[i] = untouched;
     wf_status status = f->task.validate(f->o.ctx, f->tape, value, &why);
     if (wf_tape_error(f->tape)->code == WF_ERR_CANCELLED) /* whatever the task made of it */
         status = WF_ERR_CANCELLED;
     if (status != WF_OK)
         return wf_error_set(f->error, status, "%s", why.message[0] ? why.message : "the task's validate failed without a message");
+    if (memcmp(&value[f->task.best], &untouched, sizeof untouched) == 0)
+        return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                            "step %" PRId64 ": the task's validate did not set value[%d], %s, which decides what is best", f->step,
+                            f->task.best, f->task.metric[f->task.best].name);
     memcpy(f->value, value, sizeof value);
     return WF_OK;
 }
@@ -169,6 +182,12 @@ static const char *stopped_early(const struct fit *f, char text[160])
     return text;
 }
 
+static const char *interrupted(const struct fit *f, char text[160])
+{
+    snprintf(text, 160, "interrupted; %s continues from here", fit_resume_name(f));
+    return text;
+}
+
 static wf_status loop(struct fit *f)
 {
     int64_t steps = f->o.steps;
@@ -181,12 +200,13 @@ static wf_status loop(struct fit *f)
         return status;
     wf_error_clear(f->error);
     if (save(f) || report(f, WF_EVENT_END,
-                          status == WF_ERR_CANCELLED ? "interrupted; --resume continues from here"
+                          status == WF_ERR_CANCELLED ? interrupted(f, text)
                           : f->step >= steps         ? "trained to the end"
                                                      : stopped_early(f, text)))
         return f->error->code;
     if (status == WF_ERR_CANCELLED)
-        wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; --resume continues from there", f->step, steps);
+        wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; %s continues from there", f->step, steps,
+                     fit_resume_name(f));
     return status;
 }
 
@@ -198,7 +218,8 @@ static wf_status what_now(struct fit *f, wf_status status)
     wf_error failure = *f->error;
     wf_error_clear(f->error);
     if (f->on_disk >= 0)
-        return wf_error_set(f->error, status, "%s; after fixing this, --resume continues from step %" PRId64, failure.message, f->on_disk);
+        return wf_error_set(f->error, status, "%s; after fixing this, %s continues from step %" PRId64, failure.message, fit_resume_name(f),
+                            f->on_disk);
     return wf_error_set(f->error, status, "%s; fix this and start again: nothing has been saved yet", failure.message);
 }
 

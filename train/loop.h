@@ -26,7 +26,9 @@ struct count {
     int64_t value;
 };
 
+/* How a caller resumes: a program sets .resume, the command has --resume. */
 struct fit;
+const char *fit_resume_name(const struct fit *f);
 /* What a caller inside this room adds to the files of a run. */
 struct fit_owner {
     bool any; /* a task of any program, known by its name */
@@ -61,6 +63,7 @@ struct fit {
     double loss[WF_FIT_TURNS], minimized[WF_FIT_TURNS], grad_norm[WF_FIT_TURNS]; /* before clipping */
     double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
     double weight, per_second;
+    int losses;           /* parts of the update so far that had one */
     bool improved, shows; /* shows: a part's loss is shown without what is minimised besides */
 
     /* what a resume restores */

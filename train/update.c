@@ -29,8 +29,11 @@ static const char *first_bad(const struct fit *f, bool gradient, char text[], si
 /* What to do where numbers are not finite. */
 const char *numeric_advice(const struct fit *f)
 {
-    return f->on_disk >= 0 ? "this step was not saved; --resume with a lower lr, or with clip, continues from the last save"
-                           : "this step was not saved; lower lr, or set clip";
+    return f->on_disk >= 0 && f->owner->any
+               ? "this step was not saved; .resume with a lower learning rate, or with .clip, continues from the last save"
+           : f->owner->any   ? "this step was not saved; lower the learning rate, or set .clip"
+           : f->on_disk >= 0 ? "this step was not saved; --resume with a lower lr, or with clip, continues from the last save"
+                             : "this step was not saved; lower lr, or set clip";
 }
 
 wf_status refuse_bad_weights(struct fit *f)
@@ -67,7 +70,9 @@ static wf_status explain(struct fit *f, int turn, const char *what)
         double value;
         struct wf_fit_part p;
         wf_tensor *loss = forward(f, &p, turn, part);
-        if (loss && wf_item(loss, &value) == WF_ERR_NUMERIC)
+        if (loss)
+            (void)!wf_item(loss, &value);
+        if (wf_tape_error(f->tape)->code == WF_ERR_NUMERIC) /* also where the task returned NULL */
             wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the first bad tensor: %s: %s", f->step + 1, what,
                          wf_tape_error(f->tape)->message, advice);
     }
@@ -122,6 +127,7 @@ static wf_status run_part(struct fit *f, int turn, int64_t part)
         return failed(f, wf_tape_error(f->tape));
     if (!loss)
         return WF_OK;
+    f->losses++;
     if (wf_tape_of(loss) != f->tape)
         return wf_error_set(f->error, WF_ERR_ARGUMENT, "step %" PRId64 ": the task's loss is on another tape than part->tape", f->step + 1);
     if (add(f, loss, &minimized) || add(f, p.shown ? p.shown : loss, &shown))
@@ -195,6 +201,12 @@ static wf_status run_turn(struct fit *f, int turn)
     for (int64_t part = 0; part < f->o.accumulate; part++)
         if (run_part(f, turn, part))
             return f->error->code;
+    if (f->losses == 0 && f->weight > 0 && turn == f->turns - 1) /* a turn may leave an update out */
+        return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                            "step %" PRId64
+                            ": the task's loss returned NULL for every part, though next gave the batch a weight of %g: return the "
+                            "loss, and NULL for empty parts only",
+                            f->step + 1, f->weight);
     if (!f->shows) /* it is the loss */
         f->minimized[turn] = NAN;
     return step(f, turn);
@@ -204,6 +216,7 @@ static wf_status run_turns(struct fit *f)
 {
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
+    f->losses = 0;
     for (int turn = 0; turn < f->turns; turn++)
         if (run_turn(f, turn))
             return f->error->code;

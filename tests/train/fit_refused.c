@@ -98,6 +98,8 @@ START_TEST(options_are_checked)
     REFUSED(o.clip = -1, "clip is -1");
     REFUSED(o.clip = NAN, "clip is nan");
     REFUSED(o.patience = 2; o.valid_every = 0, "patience=2 counts validations");
+    REFUSED(o.settings = "width=16 verbose  lr=1", "settings has \"verbose\" without '=': settings are NAME=VALUE");
+    REFUSED(o.fixed = " =16", "fixed has \"=16\" without a name");
     REFUSED(o.settings = "data=caf\xe9.bin", "settings is not UTF-8 at byte 8, \"\\xe9.bin\"");
     REFUSED(o.fixed = "\xff", "fixed is not UTF-8 at byte 0");
     REFUSED(o.registries = 0, "there is no registry");
@@ -162,7 +164,7 @@ START_TEST(a_resume_changes_what_it_may)
         ck_says(refused(&task, &o, code), says);                                                                                           \
     } while (0)
     struct wf_task task = vit_task;
-    RESUME(o.resume = false, WF_ERR_EXISTS, "holds a run already");
+    RESUME(o.resume = false, WF_ERR_EXISTS, "holds a run already: set .resume to continue it, or choose another .out");
     RESUME(o.seed = 6, WF_ERR_ARGUMENT, "was trained with seed 5, the resume asks for 6");
     RESUME(o.steps = 10, WF_ERR_ARGUMENT, "has trained 20 steps already");
     RESUME(o.fixed = "data=letters width=16", WF_ERR_ARGUMENT, "was trained with data = digits: a resume cannot change it to letters");
@@ -257,13 +259,34 @@ START_TEST(runs_of_the_zoo_are_others)
 }
 END_TEST
 
+/* Functions for the zoo's runs say whose the folder is. */
+START_TEST(the_folder_is_the_programs)
+{
+    make_run();
+    const char *run = in_folder("run");
+    struct wf_run opened;
+    char says[512];
+    snprintf(says, sizeof says,
+             "%s was written by a program with wf_fit, as its training \"vit\", and has no config.json: use that program", run);
+    refusal = (wf_error){0};
+    ck_assert_int_eq(wf_run_open(&opened, run, NULL, &refusal), WF_ERR_FORMAT);
+    ck_assert_str_eq(refusal.message, says);
+    refusal = (wf_error){0};
+    ck_assert_int_eq(wf_average(run, 2, in_folder("mean"), NULL, &refusal), WF_ERR_FORMAT);
+    ck_assert_str_eq(refusal.message, says);
+}
+END_TEST
+
 /* --- numbers and callbacks that go bad ------------------------------------------------------------------------------- */
 
 START_TEST(a_nan_is_named)
 {
-    for (int gradient = 0; gradient < 2; gradient++) {
+    for (int round = 0; round < 4; round++) {
+        const int gradient = round % 2;
+        const char *folder = in_folder((const char *[]){"a", "b", "c", "d"}[round]);
         struct study *s = study_open(0.1);
-        struct wf_fit_options o = study_options(s, in_folder(gradient ? "b" : "a"));
+        struct wf_fit_options o = study_options(s, folder);
+        o.clip = round < 2 ? o.clip : 0; /* refused all the same, before either of the two optimisers steps */
         wf_error e = {0};
         s->bad_at = 9;
         s->bad_gradient = gradient;
@@ -272,10 +295,13 @@ START_TEST(a_nan_is_named)
         ck_says(e.message, "step 9: ");
         ck_says(e.message, gradient ? "the gradient's norm is not finite" : "the loss is not finite; the first bad tensor");
         ck_says(e.message, gradient ? "the first bad gradient is that of body.patch.weight" : "log");
-        ck_says(e.message, "continues from the last save");
+        ck_says(e.message, "this step was not saved; .resume with a lower learning rate, or with .clip, continues from the last save");
+        ck_assert(!strstr(e.message, "--"));
+        ck_assert_int_eq(s->adam.step, 8);
+        ck_assert_int_eq(s->sgd.step, 8);
         study_close(s);
         s = study_open(0.1); /* the state is that of step 7 */
-        o = study_options(s, in_folder(gradient ? "b" : "a"));
+        o = study_options(s, folder);
         o.resume = true;
         o.accumulate = 2;
         ck_ok(wf_fit(&vit_task, &o, NULL, error));
@@ -322,13 +348,21 @@ static wf_tensor *bad_loss(void *ctx, struct wf_fit_part *p)
         wf_tape_reset(foreign, WF_TRAIN);
         return wf_zeros(foreign, &(wf_shape){0});
     }
+    if (kind_of_loss == 4) { /* that of a pass that failed, which the task gave up */
+        double value;
+        wf_tape_check_finite(p->tape, true);
+        (void)!wf_item(wf_sum(wf_name(wf_log(wf_affine(wf_zeros(p->tape, WF_SHAPE(2)), 1, -1)), "odd")), &value);
+    }
     return NULL; /* an empty part */
 }
 
+static bool accuracy_is_nan;
 static wf_status bad_validate(void *ctx, wf_tape *tape, double *value, wf_error *error)
 {
     (void)ctx, (void)tape, (void)error;
     value[0] = 1; /* and not the accuracy, which decides */
+    if (accuracy_is_nan)
+        value[1] = NAN;
     return WF_OK;
 }
 
@@ -363,7 +397,8 @@ START_TEST(a_careless_validation_is_cancelled)
     o.cancelled = stops;
     stop_now = false;
     ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_CANCELLED);
-    ck_says(e.message, "interrupted after step 10 of 60");
+    ck_says(e.message, "interrupted after step 10 of 60; .resume continues from there");
+    ck_assert_str_eq(s->end, "interrupted; .resume continues from here");
     ck_assert(!wf_file_exists(in_folder("run/best.safetensors")));
     o.resume = true;
     o.cancelled = NULL;
@@ -397,12 +432,25 @@ START_TEST(callbacks_that_fail)
     ck_says(refused(&task, &o, WF_ERR_ARGUMENT), "is on another tape than part->tape");
     wf_tape_free(foreign);
     kind_of_loss = 3;
+    ck_says(refused(&task, &o, WF_ERR_ARGUMENT),
+            "step 1: the task's loss returned NULL for every part, though next gave the batch a weight of 16");
+    kind_of_loss = 4;
+    ck_says(refused(&task, &o, WF_ERR_NUMERIC), "log(");
+    kind_of_loss = 3;
+    task.next = bad_next;
+    what_next = WF_OK;
+    weight_of_batch = 0;
     ck_ok(wf_fit(&task, &o, NULL, error)); /* nothing to learn */
     ck_assert(s->last_loss == 0);
     task = vit_task;
     task.validate = bad_validate;
     o.out = in_folder("other");
     wf_error e = {0};
+    ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_ARGUMENT);
+    ck_says(e.message, "step 2: the task's validate did not set value[1], accuracy, which decides what is best");
+    accuracy_is_nan = true;
+    o.out = in_folder("third");
+    e = (wf_error){0};
     ck_assert_int_eq(wf_fit(&task, &o, NULL, &e), WF_ERR_NUMERIC);
     ck_says(e.message, "the validation accuracy is nan");
     study_close(s);
@@ -410,5 +458,5 @@ START_TEST(callbacks_that_fail)
 END_TEST
 
 WF_TEST_MAIN("fit_refused", tasks_are_checked, options_are_checked, a_resume_changes_what_it_may, other_parameters_are_refused,
-             another_program_in_the_folder, runs_of_the_zoo_are_others, a_nan_is_named, bad_weights_replace_nothing,
-             a_careless_validation_is_cancelled, callbacks_that_fail)
+             another_program_in_the_folder, runs_of_the_zoo_are_others, the_folder_is_the_programs, a_nan_is_named,
+             bad_weights_replace_nothing, a_careless_validation_is_cancelled, callbacks_that_fail)

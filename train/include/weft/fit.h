@@ -83,7 +83,8 @@ struct wf_task {
      * resume; else see `put`. Not called again for an update that is repeated. */
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
     /* The forward of one part of that batch -> the loss [], divided by part->weight, so that the parts' losses add up to the batch's:
-     * wf_cross_entropy(..., .normalizer = part->weight). NULL: an empty part. May be called again for a part, and gives the same then.
+     * wf_cross_entropy(..., .normalizer = part->weight). NULL: an empty part; not all of a batch that has a weight. May be called again for
+     * a part, and gives the same then.
      *
      * wf_fit has reset the tape with the seed and the step, so that dropout is the same after a resume. Each part draws other masks; with
      * wf_tape_first_row(part->tape, ROW), the number of the part's first row in the batch, parts have the masks of the whole batch. */
@@ -169,9 +170,9 @@ struct wf_fit_options {
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
     uint64_t seed;                   /* of dropout; a resume must have the same */
     bool resume;                     /* resumes the run in `out`; without a run there, starts a new one with a warning */
-    /* Settings of the program, as "width=64 data=digits.bin", separated by blanks, in UTF-8, which the state keeps. On a resume a
-     * difference in `settings` is reported with WF_EVENT_CHANGE; one in `fixed`, for what the weights and the data depend on, is refused by
-     * name. */
+    /* Settings of the program, NAME=VALUE as "width=64 data=digits.bin", separated by blanks, in UTF-8, which the state keeps. On a resume
+     * a difference in `settings` is reported with WF_EVENT_CHANGE; one in `fixed`, for what the weights and the data depend on, is refused
+     * by name. */
     const char *settings, *fixed;
     void (*event)(void *ctx, const struct wf_fit_event *event); /* may be NULL */
     /* Called before each op of an update or a validation. If it returns true, the unfinished update is dropped, the state after the last
