@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/spread.h>
 #include <weft/memory.h>
 #include <weft/random.h>
@@ -19,6 +20,8 @@ void wf_id_view_copy(struct wf_id_view ids, int64_t begin, int64_t count, int32_
 
 wf_status wf_crops_init(struct wf_crops *crops, struct wf_id_view ids, int64_t context, uint64_t seed, wf_error *error)
 {
+    if (wf_needs(error, "crops", crops))
+        return WF_ERR_ARGUMENT;
     *crops = (struct wf_crops){0};
     if (context < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "crops of %" PRId64 " tokens: the context must be at least 1", context);
@@ -33,6 +36,8 @@ wf_status wf_crops_init(struct wf_crops *crops, struct wf_id_view ids, int64_t c
 
 int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
 {
+    if (!crops)
+        return 0;
     /* The last word tells these numbers from everything else that is drawn under the same seed. */
     static const uint32_t crops_tag = 0x706F7263; /* "crop" */
     uint32_t key[2] = {(uint32_t)crops->seed, (uint32_t)(crops->seed >> 32)}, word[4];
@@ -45,6 +50,8 @@ int64_t wf_crops_start(const struct wf_crops *crops, int64_t step, int64_t row)
 
 void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t first_row, int64_t rows, int32_t *x, int32_t *y)
 {
+    if (!crops || !x)
+        return;
     int64_t context = crops->context;
     for (int64_t r = 0; r < rows; r++) {
         int64_t start = wf_crops_start(crops, step, first_row + r);
@@ -56,6 +63,8 @@ void wf_crops_fill(const struct wf_crops *crops, int64_t step, int64_t first_row
 
 wf_status wf_windows_init(struct wf_windows *windows, struct wf_id_view ids, int64_t context, int64_t rows, wf_error *error)
 {
+    if (wf_needs(error, "windows", windows))
+        return WF_ERR_ARGUMENT;
     *windows = (struct wf_windows){0};
     if (context < 1 || rows < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "batches of %" PRId64 " windows of %" PRId64 " tokens: both must be at least 1", rows,
@@ -89,11 +98,15 @@ int64_t wf_spread_at(const struct wf_spread *s, int64_t i)
 
 void wf_windows_limit(struct wf_windows *windows, int64_t limit)
 {
+    if (!windows)
+        return;
     windows->spread = wf_spread_of(limit, windows->ids.count - !windows->no_targets, windows->context, &windows->rows);
 }
 
 bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
 {
+    if (!windows || !batch)
+        return false;
     if (windows->spread.chosen > 0) {
         if (windows->batch == windows->spread.chosen)
             return false;
@@ -116,6 +129,8 @@ bool wf_windows_next(struct wf_windows *windows, struct wf_window_batch *batch)
 
 void wf_windows_free(struct wf_windows *windows)
 {
+    if (!windows)
+        return;
     wf_free(windows->buffer);
     *windows = (struct wf_windows){0};
 }

@@ -6,6 +6,7 @@
 #include <weft/internal/encode.h>
 #include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
@@ -165,7 +166,11 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
 
 wf_status wf_bitext_open(const char *source, const char *target, const struct wf_bitext_options *options, wf_bitext **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
+    if (wf_needs(error, "source, target, options", source, target, options))
+        return WF_ERR_ARGUMENT;
     if (options->max_length < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_length %" PRId64 " is out of range: it must be positive, or 0 for no limit",
                             options->max_length);
@@ -191,6 +196,8 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
 
 void wf_bitext_close(wf_bitext *bitext)
 {
+    if (!bitext)
+        return;
     for (int i = 0; bitext && i < 2; i++)
         text_file_close(&bitext->side[i].file);
     if (bitext)
@@ -200,22 +207,30 @@ void wf_bitext_close(wf_bitext *bitext)
 
 const struct wf_bitext_survey *wf_bitext_survey(const wf_bitext *bitext)
 {
+    if (!bitext)
+        return NULL;
     return &bitext->survey;
 }
 
 void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *source, int64_t *target)
 {
+    if (!bitext || !source || !target)
+        return;
     *source = bitext->pair[pair].ids[0];
     *target = bitext->pair[pair].ids[1];
 }
 
 wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error)
 {
+    if (wf_needs(error, "bitext, out", bitext, out))
+        return WF_ERR_ARGUMENT;
     return bitext_sentence(bitext->side + side, bitext->pair[pair].at[side], out, error);
 }
 
 char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t size)
 {
+    if (!s || !text)
+        return text;
     const struct {
         int64_t count;
         const char *what;

@@ -16,6 +16,7 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "cache.h"
@@ -41,6 +42,8 @@ static int64_t limit_given(void)
 
 wf_status wf_cache_folder(char **folder, wf_error *error)
 {
+    if (wf_needs(error, "folder", folder))
+        return WF_ERR_ARGUMENT;
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     bool standard = cache && cache[0] == '/'; /* by the standard a relative path counts as none */
     int64_t limit = limit_given();

@@ -4,6 +4,7 @@
 
 #include <weft/corpus.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "sources.h"
@@ -105,8 +106,12 @@ static wf_status ids_of(const struct text_part *part, int64_t parts, int64_t cha
 wf_status wf_text_ids_open(const char *const *paths, int64_t files, const struct wf_corpus_options *options, struct wf_text_ids *out,
                            wf_error *error)
 {
-    struct sources s;
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_text_ids){0};
+    if (wf_needs(error, "paths, options", wf_some(paths, files), options))
+        return WF_ERR_ARGUMENT;
+    struct sources s;
     wf_status status = sources_open(&s, paths, files, true, error);
     struct text_progress progress = {options->progress, options->ctx, 0, s.bytes, "encoding the text"};
     if (status == WF_OK)
@@ -173,9 +178,13 @@ static wf_status build(struct sources *train, struct sources *valid, struct text
 wf_status wf_corpus_open(const char *const *train, int64_t train_files, const char *const *valid, int64_t valid_files, int64_t context,
                          const struct wf_corpus_options *options, struct wf_corpus *out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = (struct wf_corpus){0};
+    if (wf_needs(error, "train, options", wf_some(train, train_files), options))
+        return WF_ERR_ARGUMENT;
     struct sources s[2] = {0};
     struct text_part *held = NULL;
-    *out = (struct wf_corpus){0};
     if (context < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "a context of %" PRId64 " tokens; it must be at least 1", context);
     wf_status status = sources_open(&s[0], train, train_files, true, error);
@@ -199,6 +208,8 @@ wf_status wf_corpus_open(const char *const *train, int64_t train_files, const ch
 
 void wf_corpus_close(struct wf_corpus *corpus)
 {
+    if (!corpus)
+        return;
     wf_text_ids_close(&corpus->train);
     wf_text_ids_close(&corpus->valid);
 }

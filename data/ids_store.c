@@ -105,6 +105,8 @@ bool ids_store_find(const char *path, uint64_t key, int64_t vocab_size, struct w
 
 void wf_text_ids_close(struct wf_text_ids *ids)
 {
+    if (!ids)
+        return;
     struct store *store = ids->store;
     if (store) {
         wf_map_close(&store->map);

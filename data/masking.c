@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/internal/encode.h>
+#include <weft/internal/needs.h>
 #include <weft/masking.h>
 
 #include <string.h>
@@ -15,6 +16,8 @@ static void mark(struct wf_masking *m, int32_t id)
 
 wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, double rate, uint64_t seed, wf_error *error)
 {
+    if (wf_needs(error, "masking, tokenizer", m, tokenizer))
+        return WF_ERR_ARGUMENT;
     static const enum wf_special part[] = {WF_SPECIAL_BOS, WF_SPECIAL_EOS, WF_SPECIAL_PAD, WF_SPECIAL_UNKNOWN, WF_SPECIAL_MASK};
     *m = (struct wf_masking){.mask = wf_tokenizer_special(tokenizer, WF_SPECIAL_MASK),
                              .begin = wf_tokenizer_special(tokenizer, WF_SPECIAL_BOS),
@@ -55,6 +58,8 @@ wf_status wf_masking_init(struct wf_masking *m, const wf_tokenizer *tokenizer, d
 
 void wf_masking_free(struct wf_masking *m)
 {
+    if (!m)
+        return;
     wf_free(m->ordinary);
     wf_free(m->special);
     *m = (struct wf_masking){0};
@@ -63,6 +68,8 @@ void wf_masking_free(struct wf_masking *m)
 int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
                         int32_t *places, int32_t *targets)
 {
+    if (!m || !ids || !places || !targets)
+        return 0;
     static const uint32_t masked = 0xCCCCCCCD, drawn = 0xE6666667; /* 0.8 and 0.9 of 2^32, rounded up */
     int64_t count = 0;
     for (int64_t i = 0; i < rows * cols; i++) {
@@ -97,6 +104,8 @@ void wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t cols, in
 
 int64_t wf_masking_ordinary(const struct wf_masking *m, struct wf_id_view ids)
 {
+    if (!m)
+        return 0;
     enum { PIECE = 1024 };
     int32_t id[PIECE];
     int64_t n = 0;

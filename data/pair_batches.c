@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -65,7 +66,12 @@ static wf_status make(struct wf_pair_batches *b, const struct wf_pair_batches_op
 
 wf_status wf_pair_batches_new(wf_bitext *bitext, const struct wf_pair_batches_options *options, wf_pair_batches **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
+    if (wf_needs(error, "bitext", bitext))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_pair_batches_options){0};
     if (options->tokens < 0 || options->tolerance < 0 || options->window < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "batches of %" PRId64 " tokens, tolerance %" PRId64 ", window %" PRId64 " pairs: none of them may be negative",
@@ -86,6 +92,8 @@ void wf_pair_batches_free(wf_pair_batches *b)
 {
     if (!b)
         return;
+    if (!b)
+        return;
     wf_free(b->chosen);
     wf_free(b->source);
     encoders_free(b->encoder, b->workers);
@@ -95,6 +103,8 @@ void wf_pair_batches_free(wf_pair_batches *b)
 
 void wf_pair_batches_place(const wf_pair_batches *b, int64_t *epoch, int64_t *index)
 {
+    if (!b || !epoch || !index)
+        return;
     bool end = b->index == b->plan.runs;
     *epoch = b->epoch + end;
     *index = end ? 0 : b->index;
@@ -102,11 +112,15 @@ void wf_pair_batches_place(const wf_pair_batches *b, int64_t *epoch, int64_t *in
 
 int64_t wf_pair_batches_count(const wf_pair_batches *b)
 {
+    if (!b)
+        return 0;
     return b->plan.runs;
 }
 
 const int64_t *wf_pair_batches_index(const wf_pair_batches *b)
 {
+    if (!b)
+        return NULL;
     return b->chosen;
 }
 
@@ -119,6 +133,8 @@ static void go_to(wf_pair_batches *b, int64_t epoch)
 
 wf_status wf_pair_batches_seek(wf_pair_batches *b, int64_t epoch, int64_t index, wf_error *error)
 {
+    if (wf_needs(error, "batches", b))
+        return WF_ERR_ARGUMENT;
     int64_t before = b->epoch;
     bool possible = epoch >= 0 && epoch < INT64_MAX && index >= 0;
     if (possible)
@@ -185,6 +201,8 @@ static wf_status encode_some(void *ctx, int64_t worker, int64_t item, wf_error *
 
 wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_error *error)
 {
+    if (wf_needs(error, "batches, pairs", b, pairs))
+        return WF_ERR_ARGUMENT;
     *pairs = (struct wf_pairs){0};
     wf_status status = bitext_verify(b->bitext, error);
     if (status != WF_OK)
@@ -242,6 +260,8 @@ static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t part
 
 void wf_pair_batches_part(wf_pair_batches *b, int64_t part, int64_t parts, struct wf_pairs *pairs)
 {
+    if (!b || !pairs)
+        return;
     const struct wf_pairs *all = &b->last;
     *pairs = (struct wf_pairs){.source_offsets = b->part.source, .target_offsets = b->part.target};
     b->part.source[0] = b->part.target[0] = 0;

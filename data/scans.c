@@ -60,6 +60,8 @@ wf_scans *wf_scans_new(void)
 
 void wf_scans_free(wf_scans *scans)
 {
+    if (!scans)
+        return;
     if (scans)
         text_scans_clear(scans);
     wf_free(scans);

@@ -6,6 +6,7 @@
 #include <weft/corpus.h>
 #include <weft/internal/files.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
@@ -97,8 +98,13 @@ static void keep(const char *folder, const char *path, uint64_t key, const wf_to
 wf_status wf_tokenizer_train_cached(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options, const char *folder,
                                     wf_scans *scans, wf_tokenizer **out, wf_error *error)
 {
-    wf_error failure = {0};
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
+    if (wf_needs(error, "paths", wf_some(paths, count)))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_tokenizer_options){0};
+    wf_error failure = {0};
     /* To see which characters there are takes as long as to see whether the text is the same. */
     if (!folder || count < 1 || options->kind == WF_TOKENIZER_CHAR)
         return wf_tokenizer_train_files_with(paths, count, options, out, error);

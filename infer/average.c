@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The mean of checkpoints. */
 #include <weft/average.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,6 +174,8 @@ static wf_status average(const char *folder, int64_t last, const char *out, int6
 
 wf_status wf_average(const char *folder, int64_t last, const char *out, int64_t *step, wf_error *error)
 {
+    if (wf_needs(error, "folder, out", folder, out))
+        return WF_ERR_ARGUMENT;
     struct mean m = {0};
     wf_error failure = {0};
     average(folder, last, out, step, &m, &failure);

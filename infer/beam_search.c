@@ -2,6 +2,7 @@
 /* Beam search over any forward: one prompt, a batch of one sentence without a source. */
 #include <math.h>
 
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "search.h"
@@ -56,8 +57,13 @@ static wf_status take_results(const struct search *s, const struct sentence *t, 
 wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                               const struct wf_beam_options *options, struct wf_hypotheses *out, wf_error *error)
 {
-    const struct wf_beam_options *o = options;
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_hypotheses){0};
+    if (wf_needs(error, "model, tape, prompt", model, tape, prompt))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_beam_options){0};
+    const struct wf_beam_options *o = options;
     if (check(model, prompt, length, o, error) != WF_OK)
         return WF_ERR_ARGUMENT;
     int64_t beam = o->beam > 0 ? o->beam : BEAM, picks = beam > 1 ? 2 * beam : 1, room = model->context - length;
@@ -93,6 +99,8 @@ wf_status wf_beam_search_with(const struct wf_next *model, wf_tape *tape, const 
 
 void wf_hypotheses_free(struct wf_hypotheses *hypotheses)
 {
+    if (!hypotheses)
+        return;
     wf_free(hypotheses->hypothesis);
     wf_free(hypotheses->memory);
     *hypotheses = (struct wf_hypotheses){0};

@@ -8,6 +8,7 @@
 #include <weft/compute.h>
 #include <weft/embed.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/sentence.h>
 #include <weft/memory.h>
 
@@ -87,6 +88,9 @@ static wf_status check(const wf_model *model, const wf_tokenizer *tokenizer, con
 wf_embedder *wf_embedder_new(const wf_model *model, const wf_tokenizer *tokenizer, const struct wf_embedder_options *options,
                              wf_error *error)
 {
+    if (wf_needs(error, "model, tokenizer", model, tokenizer))
+        return NULL;
+    options = options ? options : &(const struct wf_embedder_options){0};
     const struct wf_model_shape *c = wf_model_shape_of(model);
     if (check(model, tokenizer, options, error) != WF_OK)
         return NULL;
@@ -114,6 +118,8 @@ void wf_embedder_free(wf_embedder *e)
 {
     if (!e)
         return;
+    if (!e)
+        return;
     for (int i = 0; i < LANES; i++) {
         wf_tokens_free(&e->lane[i].ids);
         wf_token_cache_free(e->lane[i].cache);
@@ -127,6 +133,8 @@ void wf_embedder_free(wf_embedder *e)
 
 int64_t wf_embedder_width(const wf_embedder *e)
 {
+    if (!e)
+        return 0;
     return e->width;
 }
 
@@ -280,6 +288,8 @@ static wf_status run_batch(wf_embedder *e, int64_t at, int64_t sentences, wf_rea
 wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *lengths, int64_t count, int64_t first_line, wf_real *out,
                    int64_t *truncated, wf_error *error)
 {
+    if (wf_needs(error, "embedder, lines, lengths, out", e, wf_some(lines, count), wf_some(lengths, count), wf_some(out, count)))
+        return WF_ERR_ARGUMENT;
     struct encoding x = {.e = e, .lines = lines, .lengths = lengths, .count = count, .first_line = first_line};
     int64_t cut = 0, unknown = 0, tokens = 0, sentences;
     if (truncated)
@@ -314,6 +324,8 @@ wf_status wf_embed(wf_embedder *e, const char *const *lines, const int64_t *leng
 
 wf_status wf_cosines(const wf_real *x, int64_t n, int64_t d, int64_t from, int64_t count, wf_real *out, wf_error *error)
 {
+    if (wf_needs(error, "x, out", wf_some(x, count), wf_some(out, count)))
+        return WF_ERR_ARGUMENT;
     const struct wf_gemm g = {.m = count,
                               .n = n,
                               .k = d,

@@ -4,6 +4,7 @@
 
 #include <weft/encoder.h>
 #include <weft/internal/family.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/run_folder.h>
 #include <weft/internal/spread.h>
 #include <weft/masking.h>
@@ -20,6 +21,8 @@ static int64_t rows_of(int64_t context)
 wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                             wf_error *error)
 {
+    if (wf_needs(error, "out, model, tape", out, model, tape))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: see weft/seq2seq.h and weft/encoder.h",
@@ -47,6 +50,8 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
 wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
                             struct wf_evaluation *out, wf_error *error)
 {
+    if (wf_needs(error, "out, model, tape, bitext", out, model, tape, bitext))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: it has no loss on pairs",
@@ -171,6 +176,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids, int64_t limit,
                              struct wf_evaluation *out, wf_error *error)
 {
+    if (wf_needs(error, "out, model, tokenizer, tape", out, model, tokenizer, tape))
+        return WF_ERR_ARGUMENT;
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !wf_has_head(model))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/run.h>
 
 enum { BLOCK = 1 << 16 }; /* bytes of lines translated at a time: enough to be sorted by length */
@@ -118,6 +119,8 @@ wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, 
                                   const struct wf_translator_options *options, bool (*progress)(void *ctx, int64_t done, int64_t total),
                                   void *ctx, struct wf_translation_scores *out, wf_error *error)
 {
+    if (wf_needs(error, "out, run, source, target", out, run, source, target))
+        return WF_ERR_ARGUMENT;
     wf_error local = {0};
     struct scoring s = {.source.file.fd = -1, .target.file.fd = -1, .progress = progress, .ctx = ctx};
     struct wf_translator_options o = options ? *options : (struct wf_translator_options){0};

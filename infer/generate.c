@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/generate.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 #include <weft/search.h>
 
@@ -95,7 +96,7 @@ static wf_status run(const struct wf_next *model, wf_tape *tape, struct window *
 /* A prompt that can be continued. */
 wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64_t length, int64_t max_tokens, wf_error *error)
 {
-    if (!model || !model->next)
+    if (!model->next)
         return wf_error_set(error, WF_ERR_ARGUMENT, "there is no model to generate with: set struct wf_next's .next");
     if (model->vocab_size < 1 || model->vocab_size > INT32_MAX || model->context < 1 || model->context > INT32_MAX)
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size = %lld or context = %lld is out of range: 1 to 2147483647",
@@ -114,6 +115,8 @@ wf_status check_prompt(const struct wf_next *model, const int32_t *prompt, int64
 wf_status wf_generate_next(const struct wf_next *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                            const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error)
 {
+    if (wf_needs(error, "model, tape, prompt, options, count", model, tape, prompt, options, count))
+        return WF_ERR_ARGUMENT;
     *count = 0;
     if (check_prompt(model, prompt, length, options->max_tokens, error) != WF_OK)
         return WF_ERR_ARGUMENT;
@@ -164,6 +167,8 @@ struct wf_next wf_next_of(const wf_model *model)
 wf_status wf_generate_with(const wf_model *model, wf_tape *tape, const int32_t *prompt, int64_t length,
                            const struct wf_generate_options *options, int32_t *out, int64_t *count, wf_error *error)
 {
+    if (wf_needs(error, "model, tape, prompt, options, count", model, tape, prompt, options, count))
+        return WF_ERR_ARGUMENT;
     *count = 0;
     if (model->family->kind != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: it cannot continue a text", model->config.model);
@@ -234,6 +239,8 @@ wf_status wf_generate_text(const wf_model *model, const wf_tokenizer *tokenizer,
                            const struct wf_generate_options *options, bool (*text)(void *ctx, const char *text, int64_t length), void *ctx,
                            wf_error *error)
 {
+    if (wf_needs(error, "model, tokenizer, tape, options, text", model, tokenizer, tape, options, text))
+        return WF_ERR_ARGUMENT;
     if (wf_tokenizer_vocab_size(tokenizer) != wf_model_shape_of(model)->vocab_size)
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_model_shape_of(model)->vocab_size);

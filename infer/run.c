@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a run's folder, and opening a run to use its model. */
+#include <weft/internal/needs.h>
 #include <weft/run.h>
 
 #include <inttypes.h>
@@ -222,8 +223,12 @@ static wf_status open_weights(struct wf_run *run, const char *folder, const char
 
 wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weights, wf_error *error)
 {
-    wf_error failure = {0};
+    if (wf_needs(error, "run", run))
+        return WF_ERR_ARGUMENT;
     *run = (struct wf_run){0};
+    if (wf_needs(error, "folder", folder))
+        return WF_ERR_ARGUMENT;
+    wf_error failure = {0};
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", folder);
     char *config = wf_run_path(folder, "config.json", &failure);
@@ -237,6 +242,8 @@ wf_status wf_run_open(struct wf_run *run, const char *folder, const char *weight
 
 void wf_run_close(struct wf_run *run)
 {
+    if (!run)
+        return;
     wf_model_free(run->model);
     if (run->source_tokenizer != run->tokenizer)
         wf_tokenizer_free(run->source_tokenizer);
@@ -247,7 +254,11 @@ void wf_run_close(struct wf_run *run)
 wf_status wf_run_bitext(const struct wf_run *run, const char *source, const char *target, const char *cache, wf_bitext **out,
                         wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
+    if (wf_needs(error, "run, source, target", run, source, target))
+        return WF_ERR_ARGUMENT;
     if (wf_config_kind(&run->config) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s does not translate: it takes a text, not pairs of sentences", run->config.model);
     struct wf_model_shape shape = wf_config_shape(&run->config);

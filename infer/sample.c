@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include <weft/generate.h>
+#include <weft/internal/needs.h>
 #include <weft/random.h>
 
 static bool before(const wf_real *logits, int32_t a, int32_t b)
@@ -89,6 +90,8 @@ static int32_t candidate(const int32_t *order, int64_t n, int64_t i, bool ordere
 wf_status wf_sample(const struct wf_sampler *s, const wf_real *logits, int64_t n, uint64_t position, int32_t *order, int32_t *id,
                     wf_error *error)
 {
+    if (wf_needs(error, "sampler, logits, order, id", s, logits, order, id))
+        return WF_ERR_ARGUMENT;
     int32_t largest = 0;
     wf_status status = check(s, n, error);
     if (status == WF_OK)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/grow.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "search.h"
@@ -179,8 +180,13 @@ static wf_status run(struct search *s, struct sentence *all, int64_t count, cons
 wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count, int32_t bos,
                             int32_t eos, const struct wf_translate_options *options, struct wf_translations *out, wf_error *error)
 {
-    struct search search;
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_translations){0};
+    if (wf_needs(error, "model, tape, ids, offsets", model, tape, wf_some(ids, count), wf_some(offsets, count)))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_translate_options){0};
+    struct search search;
     wf_status status = check_options(model, options, bos, eos, &search, error);
     if (status == WF_OK && count < 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "count = %lld sentences is negative", (long long)count);
@@ -224,6 +230,8 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
 
 void wf_translations_free(struct wf_translations *translations)
 {
+    if (!translations)
+        return;
     wf_free(translations->hypothesis);
     wf_free(translations->memory);
     *translations = (struct wf_translations){0};

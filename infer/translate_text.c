@@ -7,6 +7,7 @@
 #include <weft/detokenize.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
@@ -79,6 +80,9 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
 wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *source, const wf_tokenizer *target,
                                  const struct wf_translator_options *options, wf_error *error)
 {
+    if (wf_needs(error, "model, source, target", model, source, target))
+        return NULL;
+    options = options ? options : &(const struct wf_translator_options){0};
     wf_translator *t = wf_alloc_zero(1, sizeof *t);
     if (!t) {
         no_memory(error);
@@ -93,6 +97,8 @@ wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *sour
 
 void wf_translator_free(wf_translator *t)
 {
+    if (!t)
+        return;
     if (!t)
         return;
     wf_tape_free(t->tape);
@@ -110,6 +116,8 @@ void wf_translator_free(wf_translator *t)
 
 struct wf_translator_counts wf_translator_counts(const wf_translator *translator)
 {
+    if (!translator)
+        return (struct wf_translator_counts){0};
     return translator->counts;
 }
 
@@ -255,11 +263,15 @@ static wf_status write_lines(wf_translator *t, const struct wf_translations *all
 
 wf_status wf_translator_lines(wf_translator *t, const char *text, int64_t length, struct wf_line_translations *out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = (struct wf_line_translations){0};
+    if (wf_needs(error, "translator, text", t, wf_some(text, length)))
+        return WF_ERR_ARGUMENT;
     struct wf_translator_counts counts = t->counts;
     struct wf_translations all = {0};
     wf_error fault = {0};
     int64_t sentences;
-    *out = (struct wf_line_translations){0};
     wf_status status = read_lines(t, text, length, &sentences, &counts, &fault, error);
     int64_t lines = counts.lines - t->counts.lines;
     if (status == WF_OK)

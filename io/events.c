@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <weft/events.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 #include <string.h>
@@ -80,6 +81,8 @@ static wf_status append_value(wf_events *e, int64_t step, double wall, Wf__Summa
 
 wf_status wf_events_scalar(wf_events *e, const char *tag, int64_t step, double wall, double value, wf_error *error)
 {
+    if (wf_needs(error, "events, tag", e, tag))
+        return WF_ERR_ARGUMENT;
     Wf__SummaryValue scalar = WF__SUMMARY_VALUE__INIT;
     scalar.tag = (char *)tag;
     scalar.value_case = WF__SUMMARY_VALUE__VALUE_SIMPLE_VALUE;
@@ -89,6 +92,8 @@ wf_status wf_events_scalar(wf_events *e, const char *tag, int64_t step, double w
 
 wf_status wf_events_text(wf_events *e, const char *tag, int64_t step, double wall, const char *text, wf_error *error)
 {
+    if (wf_needs(error, "events, tag, text", e, tag, text))
+        return WF_ERR_ARGUMENT;
     if (wf_utf8_check(text, (int64_t)strlen(text)) >= 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the text for %s is not UTF-8", e->file.path, tag);
     ProtobufCBinaryData bytes = {.len = strlen(text), .data = (uint8_t *)text};
@@ -113,6 +118,8 @@ wf_status wf_events_text(wf_events *e, const char *tag, int64_t step, double wal
 
 void wf_events_close(wf_events *e)
 {
+    if (!e)
+        return;
     if (!e)
         return;
     append_close(&e->file);
@@ -149,6 +156,8 @@ static wf_status open_files(wf_events *e, const char *folder, int64_t last, wf_e
 
 wf_events *wf_events_open(const char *folder, int64_t last, wf_error *error)
 {
+    if (wf_needs(error, "folder", folder))
+        return NULL;
     wf_events *e = wf_alloc_zero(1, sizeof *e);
     if (!e || !wf_grow(&e->record, &e->room, ROOM, 1))
         wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for an event file", folder);

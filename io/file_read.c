@@ -8,10 +8,13 @@
 #include <weft/file.h>
 #include <weft/internal/files.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 
 char *wf_file_load(const char *path, int64_t limit, int64_t *bytes, wf_error *error)
 {
+    if (wf_needs(error, "path", path))
+        return NULL;
     if (limit < 0 || limit > INT64_MAX / 4) {
         wf_error_set(error, WF_ERR_ARGUMENT, "%s: a limit of %" PRId64 " bytes is out of range", path, limit);
         return NULL;

@@ -13,6 +13,7 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/hash.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
@@ -218,6 +219,8 @@ wf_status wf_file_commit(wf_file_writer *w, wf_error *error)
 
 wf_status wf_file_save(const char *path, const void *data, int64_t bytes, wf_error *error)
 {
+    if (wf_needs(error, "path, data", path, wf_some(data, bytes)))
+        return WF_ERR_ARGUMENT;
     wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */
     wf_file_writer *w = wf_file_begin(path, &failure);
     wf_file_append(w, data, bytes);

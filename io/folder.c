@@ -10,17 +10,22 @@
 
 #include <weft/internal/files.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
 bool wf_file_exists(const char *path)
 {
+    if (!path)
+        return false;
     struct stat info;
     return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
 }
 
 bool wf_folder_exists(const char *path)
 {
+    if (!path)
+        return false;
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
@@ -35,6 +40,8 @@ wf_status wf_file_remove(const char *path, wf_error *error)
 
 wf_status wf_folder_make(const char *path, wf_error *error)
 {
+    if (wf_needs(error, "path", path))
+        return WF_ERR_ARGUMENT;
     if (!*path)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the name of a folder is empty");
     char *part = wf_strdup(path);

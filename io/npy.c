@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <weft/internal/needs.h>
 #include <weft/npy.h>
 
 #include <inttypes.h>
@@ -28,6 +29,8 @@ static void make_header(struct wf_string *out, const wf_array *a, const char *de
 
 wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error)
 {
+    if (wf_needs(error, "path, array", path, array))
+        return WF_ERR_ARGUMENT;
     const char *descr = array->dtype < WF_DTYPE_COUNT ? descrs[array->dtype] : NULL;
     int64_t bytes;
     if (!descr)

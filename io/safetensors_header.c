@@ -131,6 +131,8 @@ static int by_name(const void *a, const void *b)
 
 const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetensors *file, const char *name)
 {
+    if (!file || !name)
+        return NULL;
     const struct wf_safetensors_entry *wanted = &(struct wf_safetensors_entry){.name = name}, **found;
     found = bsearch(&wanted, file->by_name, (size_t)file->count, sizeof *file->by_name, by_name);
     return found ? *found : NULL;

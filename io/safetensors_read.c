@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/files.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/reason.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
@@ -75,6 +77,8 @@ const char *wf_safetensors_path(const wf_safetensors *file)
 
 wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safetensors_options *options, wf_error *error)
 {
+    if (wf_needs(error, "path", path))
+        return NULL;
     wf_safetensors *file = new_file(path, error);
     bool pages = options && options->map;
     if (file && wf_map_open(path, pages, &file->map, error) == WF_OK) {
@@ -89,6 +93,8 @@ wf_safetensors *wf_safetensors_open_with(const char *path, const struct wf_safet
 
 wf_safetensors *wf_safetensors_view(const void *data, int64_t bytes, const char *label, wf_error *error)
 {
+    if (wf_needs(error, "data, label", wf_some(data, bytes), label))
+        return NULL;
     wf_safetensors *file = new_file(label, error);
     if (file) {
         file->memory = data;
@@ -104,6 +110,8 @@ void wf_safetensors_close(wf_safetensors *file)
 {
     if (!file)
         return;
+    if (!file)
+        return;
     wf_map_close(&file->map);
     json_decref(file->header);
     wf_free(file->entry);
@@ -114,11 +122,15 @@ void wf_safetensors_close(wf_safetensors *file)
 
 int64_t wf_safetensors_count(const wf_safetensors *file)
 {
+    if (!file)
+        return 0;
     return file->count;
 }
 
 const struct wf_safetensors_entry *wf_safetensors_at(const wf_safetensors *file, int64_t index)
 {
+    if (!file)
+        return NULL;
     return index >= 0 && index < file->count ? &file->entry[index] : NULL;
 }
 
@@ -158,6 +170,8 @@ static wf_status read_converted(const wf_safetensors *file, const struct wf_safe
 
 wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count, wf_error *error)
 {
+    if (wf_needs(error, "file, name, dst", file, name, wf_some(dst, count)))
+        return WF_ERR_ARGUMENT;
     char quoted[WF_QUOTE_SIZE], shape[160];
     const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
     if (!entry)
@@ -178,6 +192,8 @@ wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_d
 
 const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry)
 {
+    if (!file || !entry)
+        return NULL;
     if (!file->memory)
         return NULL;
     const char *data = file->memory + entry->offset;
@@ -186,11 +202,15 @@ const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safe
 
 const char *wf_safetensors_metadata(const wf_safetensors *file, const char *key)
 {
+    if (!file || !key)
+        return NULL;
     return json_string_value(json_object_get(file->metadata, key));
 }
 
 bool wf_safetensors_metadata_at(const wf_safetensors *file, int64_t index, const char **key, const char **value)
 {
+    if (!file)
+        return false;
     const char *name;
     json_t *text;
     json_object_foreach(file->metadata, name, text)

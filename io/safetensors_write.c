@@ -5,6 +5,7 @@
 #include <weft/internal/files.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/safetensors.h>
@@ -34,6 +35,8 @@ wf_safetensors_writer *wf_safetensors_writer_new(void)
 
 void wf_safetensors_discard(wf_safetensors_writer *w)
 {
+    if (!w)
+        return;
     if (!w)
         return;
     json_decref(w->header);
@@ -92,6 +95,8 @@ void wf_safetensors_put(wf_safetensors_writer *w, const char *name, const wf_arr
 /* The length of the header, the header with blanks behind it, the tensors. */
 wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "path", path))
+        return WF_ERR_ARGUMENT;
     if (!w)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to write it", path);
     wf_error failure = w->failure; /* the caller's may hold an older one, or be NULL */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
 #include "keys.h"
@@ -54,6 +55,8 @@ static void describe(const struct wf_key *key, const char *section, struct wf_co
 
 bool wf_config_key_at(const struct wf_config *config, int index, struct wf_config_key *out)
 {
+    if (!config || !out)
+        return false;
     struct slot slot;
     if (!slot_at(config, index, &slot))
         return false;
@@ -72,6 +75,8 @@ const char *wf_config_section_at(int index)
 
 bool wf_config_section_key(const char *section, int index, struct wf_config_key *out)
 {
+    if (!section || !out)
+        return false;
     const struct wf_family *family = wf_family_find(section, NULL);
     const struct wf_keys *keys = family ? &family->keys : NULL;
     for (int i = 0; i < SECTIONS && !keys; i++)
@@ -150,6 +155,8 @@ void wf_config_settle(struct wf_config *config)
 /* What a preset says of min_lr, accumulate and crop is for its own lr, batch and context. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
+    if (wf_needs(error, "config, key, value", config, name, value))
+        return WF_ERR_ARGUMENT;
     struct wf_training *t = &config->training;
     wf_status status = wf_config_set_as(config, name, value, false, error);
     if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
@@ -163,6 +170,8 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
 
 wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error)
 {
+    if (wf_needs(error, "config, settings", config, settings))
+        return WF_ERR_ARGUMENT;
     char text[96], quoted[WF_QUOTE_SIZE];
     for (const char *at = settings + strspn(settings, " "); *at; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
@@ -181,6 +190,8 @@ wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_e
 
 bool wf_config_get(const struct wf_config *config, const char *name, char *text, size_t size)
 {
+    if (!config || !name || !text)
+        return false;
     struct slot slot;
     if (!slot_find(config, name, &slot))
         return false;
@@ -190,6 +201,8 @@ bool wf_config_get(const struct wf_config *config, const char *name, char *text,
 
 void wf_config_set_vocab(struct wf_config *config, int64_t vocab_size, int64_t source)
 {
+    if (!config)
+        return;
     const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
     for (int i = 0; i < keys->count; i++)
         if (keys->key[i].role == WF_KEY_VOCAB || keys->key[i].role == WF_KEY_SOURCE_VOCAB)
@@ -222,21 +235,29 @@ bool wf_config_fits(const struct wf_config *config, int64_t types)
 
 const char *wf_config_family(const struct wf_config *config)
 {
+    if (!config)
+        return "";
     return config->family ? config->family->name : "";
 }
 
 enum wf_model_kind wf_config_kind(const struct wf_config *config)
 {
+    if (!config)
+        return WF_MODEL_LANGUAGE;
     return config->family ? config->family->kind : WF_MODEL_LANGUAGE;
 }
 
 bool wf_config_read_only(const struct wf_config *config)
 {
+    if (!config)
+        return false;
     return config->family && config->family->read_only;
 }
 
 struct wf_model_shape wf_config_shape(const struct wf_config *config)
 {
+    if (!config)
+        return (struct wf_model_shape){0};
     const struct wf_keys none = {0}, *keys = config->family ? &config->family->keys : &none;
     int64_t of[WF_KEY_ROLES] = {0};
     bool has[WF_KEY_ROLES] = {false};
@@ -293,6 +314,8 @@ static wf_status check_size(const struct wf_config *config, wf_error *error)
 
 wf_status wf_config_check(const struct wf_config *config, wf_error *error)
 {
+    if (wf_needs(error, "config", config))
+        return WF_ERR_ARGUMENT;
     const struct wf_family *family = config->family;
     const struct wf_training *t = &config->training;
     struct slot slot;
@@ -348,6 +371,8 @@ wf_status config_make(struct wf_config *config, const struct wf_family *family, 
 
 wf_status wf_config_defaults(struct wf_config *config, const char *family, wf_error *error)
 {
+    if (wf_needs(error, "config, family", config, family))
+        return WF_ERR_ARGUMENT;
     const struct wf_family *found = wf_family_find(family, error);
     return found ? config_make(config, found, found->name, "", error) : WF_ERR_ARGUMENT;
 }
@@ -368,6 +393,8 @@ const struct wf_preset *wf_preset_at(int index)
 
 wf_status wf_config_preset(struct wf_config *config, const char *name, wf_error *error)
 {
+    if (wf_needs(error, "config, name", config, name))
+        return WF_ERR_ARGUMENT;
     enum { MOST = 256 };
     const char *names[MOST];
     char text[WF_QUOTE_SIZE];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/json.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/nn.h>
 
@@ -22,6 +23,8 @@ static const char *model_type(const struct wf_config *config, char text[64])
 
 wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "config, path", config, path))
+        return WF_ERR_ARGUMENT;
     char text[64];
     struct slot slot;
     if (!config->family || config->family->read_only)
@@ -184,11 +187,15 @@ static wf_status load(struct wf_config *config, const char *path, bool over, wf_
 
 wf_status wf_config_load(struct wf_config *config, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "config, path", config, path))
+        return WF_ERR_ARGUMENT;
     return load(config, path, false, error);
 }
 
 wf_status wf_config_load_over(struct wf_config *config, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "config, path", config, path))
+        return WF_ERR_ARGUMENT;
     return config->family
                ? load(config, path, true, error)
                : wf_error_set(error, WF_ERR_STATE,

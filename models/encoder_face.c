@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The face of encoders: calls are checked here, once for all families; logits, and the loss of chosen tokens. */
 #include <weft/encoder.h>
+#include <weft/internal/tape_needs.h>
 
 #include <weft/internal/family.h>
 
@@ -68,6 +69,9 @@ static int64_t count_of(const wf_tensor *ids)
 
 wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
+    if (refused)
+        return refused;
     static const struct wf_encoder_call whole_rows = {0};
     wf_tape *tape = wf_tape_of(ids);
     if (wf_is_poison(ids) || !tape)
@@ -84,12 +88,19 @@ wf_tensor *wf_encoder_forward_with(const wf_model *model, wf_tensor *ids, const 
 
 wf_tensor *wf_encoder_logits_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
+    if (refused)
+        return refused;
     return wf_head_logits(model, wf_encoder_forward_with(model, ids, call));
 }
 
 wf_tensor *wf_encoder_loss_with(const wf_model *model, wf_tensor *ids, const struct wf_encoder_call *call, const int32_t *places,
                                 const int32_t *targets, int64_t count, const struct wf_cross_entropy_options *options)
 {
+    wf_tensor *refused =
+        wf_tape_needs(wf_tape_of(ids), "model, ids, places, targets", model, ids, wf_some(places, count), wf_some(targets, count));
+    if (refused)
+        return refused;
     static const int32_t none[1];
     wf_tensor *x = wf_encoder_forward_with(model, ids, call); /* [B,T,d] or [N,d] */
     wf_tape *tape = wf_tape_of(x);

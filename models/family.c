@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
 #include "keys.h"
@@ -27,6 +28,8 @@ const struct wf_family *wf_family_at(int index)
 
 const struct wf_family *wf_family_find(const char *name, wf_error *error)
 {
+    if (wf_needs(error, "name", name))
+        return NULL;
     enum { MOST = 64 };
     char text[WF_QUOTE_SIZE], all[256] = "";
     const char *names[MOST];
@@ -135,13 +138,13 @@ static wf_status check_presets(const struct wf_family *f, wf_error *error)
 
 wf_status wf_family_check(const struct wf_family *f, wf_error *error)
 {
+    if (wf_needs(error, "family", f))
+        return WF_ERR_ARGUMENT;
     static const struct {
         enum wf_key_role role;
         const char *what;
     } needed[] = {{WF_KEY_VOCAB, "vocabulary size"}, {WF_KEY_CONTEXT, "context"}, {WF_KEY_WIDTH, "width"}};
     bool seen[WF_KEY_ROLES] = {false};
-    if (!f)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "the family is NULL");
     if (f->abi != WF_FAMILY_ABI)
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "the family was compiled for another version of Weft: struct wf_family has %zu bytes, not %zu: set "
@@ -214,6 +217,8 @@ static wf_status add(const struct wf_family *family, wf_error *error)
 
 wf_status wf_family_register(const struct wf_family *family, wf_error *error)
 {
+    if (wf_needs(error, "family", family))
+        return WF_ERR_ARGUMENT;
     if (wf_family_check(family, error) != WF_OK)
         return WF_ERR_ARGUMENT;
     pthread_mutex_lock(&registering);

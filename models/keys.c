@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/internal/json.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
 #include "keys.h"
@@ -100,6 +101,8 @@ wf_status key_check(const struct wf_key *key, const void *values, wf_error *erro
 
 wf_status wf_key_conflict(const char *key, double value, const char *rule, const char *other, double other_value, wf_error *error)
 {
+    if (wf_needs(error, "key, rule, other", key, rule, other))
+        return WF_ERR_ARGUMENT;
     char a[WF_NUMBER_SIZE], b[WF_NUMBER_SIZE];
     return wf_error_set(error, WF_ERR_ARGUMENT, "%s (%s) must %s %s (%s)", key, plain_number(value, a), rule, other,
                         plain_number(other_value, b));

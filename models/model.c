@@ -2,6 +2,8 @@
 /* The common face of all families. */
 #include <string.h>
 
+#include <weft/internal/needs.h>
+#include <weft/internal/tape_needs.h>
 #include <weft/memory.h>
 #include <weft/models.h>
 
@@ -31,6 +33,9 @@ static bool within(const wf_model *model, wf_error *error)
 
 wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_model_options *options, wf_error *error)
 {
+    if (wf_needs(error, "config", config))
+        return NULL;
+    options = options ? options : &(const struct wf_model_options){0};
     static const struct wf_model_options none = {0};
     options = options ? options : &none;
     if (wf_config_check(config, error) != WF_OK)
@@ -69,11 +74,15 @@ wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_mode
 
 wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
 {
+    if (wf_needs(error, "config", config))
+        return NULL;
     return wf_model_new_with(config, NULL, error);
 }
 
 void wf_model_free(wf_model *model)
 {
+    if (!model)
+        return;
     if (!model)
         return;
     wf_registry_free(model->registry);
@@ -83,12 +92,16 @@ void wf_model_free(wf_model *model)
 
 wf_registry *wf_model_registry(const wf_model *model)
 {
+    if (!model)
+        return NULL;
     return model->registry;
 }
 
 wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const struct wf_load_options *options, wf_error *error)
 {
     static const struct wf_load_options strict = {0};
+    if (wf_needs(error, "model, file", model, file))
+        return WF_ERR_ARGUMENT;
     options = options ? options : &strict;
     if (options->prefix || options->rule || options->rules || options->ignored)
         return wf_error_set(error, WF_ERR_ARGUMENT,
@@ -101,21 +114,29 @@ wf_status wf_model_load_with(wf_model *model, const wf_safetensors *file, const 
 
 wf_status wf_model_load(wf_model *model, const wf_safetensors *file, wf_error *error)
 {
+    if (wf_needs(error, "model, file", model, file))
+        return WF_ERR_ARGUMENT;
     return wf_model_load_with(model, file, NULL, error);
 }
 
 const struct wf_config *wf_model_config(const wf_model *model)
 {
+    if (!model)
+        return NULL;
     return &model->config;
 }
 
 enum wf_model_kind wf_model_kind_of(const wf_model *model)
 {
+    if (!model)
+        return WF_MODEL_LANGUAGE;
     return model->family->kind;
 }
 
 const struct wf_model_shape *wf_model_shape_of(const wf_model *model)
 {
+    if (!model)
+        return NULL;
     return &model->shape;
 }
 
@@ -243,16 +264,25 @@ wf_tensor *wf_head_loss(const wf_model *model, wf_tensor *x, wf_tensor *targets,
 
 wf_tensor *wf_model_logits(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
+    if (refused)
+        return refused;
     return wf_head_logits(model, hidden(model, ids, cache, NULL)); /* [B,T,d] -> [B,T,V] */
 }
 
 wf_tensor *wf_model_attention(const wf_model *model, wf_tensor *ids, wf_tensor **weights)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, weights", model, ids, weights);
+    if (refused)
+        return refused;
     return wf_head_logits(model, hidden(model, ids, NULL, weights));
 }
 
 wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache *cache)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids", model, ids);
+    if (refused)
+        return refused;
     wf_tensor *x = hidden(model, ids, cache, NULL); /* [B,T,d] */
     if (wf_is_poison(x))
         return x;
@@ -265,6 +295,9 @@ wf_tensor *wf_model_next(const wf_model *model, wf_tensor *ids, struct wf_cache 
 
 wf_tensor *wf_model_loss_with(const wf_model *model, wf_tensor *ids, wf_tensor *targets, const struct wf_cross_entropy_options *options)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, targets", model, ids, targets);
+    if (refused)
+        return refused;
     return wf_head_loss(model, hidden(model, ids, NULL, NULL), targets, options);
 }
 
@@ -282,6 +315,9 @@ static wf_status check_cache(const struct wf_family *f, struct wf_cache *cache, 
 wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int64_t rows, const struct wf_model_cache_options *options,
                               wf_error *error)
 {
+    if (wf_needs(error, "model, cache", model, cache))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_model_cache_options){0};
     const struct wf_model_shape *s = &model->shape;
     const struct wf_family *f = model->family;
     const int64_t capacity = options && options->capacity ? options->capacity : s->context;
@@ -298,5 +334,7 @@ wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int
 
 wf_status wf_model_cache(const wf_model *model, struct wf_cache *cache, int64_t rows, wf_error *error)
 {
+    if (wf_needs(error, "model, cache", model, cache))
+        return WF_ERR_ARGUMENT;
     return wf_model_cache_with(model, cache, rows, NULL, error);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The face of encoder-decoders: packed pairs in, logits and losses out; and decoding step by step. */
+#include <weft/internal/tape_needs.h>
 #include <weft/seq2seq.h>
 
 #include <weft/internal/family.h>
@@ -56,6 +57,9 @@ static wf_tensor *hidden(const wf_model *model, wf_tape *tape, const struct wf_p
 
 wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs, const struct wf_seq2seq_weights *weights)
 {
+    wf_tensor *refused = wf_tape_needs(tape, "model, pairs", model, pairs);
+    if (refused)
+        return refused;
     wf_tensor *x = hidden(model, tape, pairs, weights);
     if (!wf_is_poison(x) && wf_ndim(x) == 3)
         x = wf_reshape(x, wf_dim(x, 1), wf_dim(x, 2)); /* [1,T,d] -> [T,d] */
@@ -65,6 +69,9 @@ wf_tensor *wf_pairs_logits(const wf_model *model, wf_tape *tape, const struct wf
 wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct wf_pairs *pairs,
                               const struct wf_cross_entropy_options *options)
 {
+    wf_tensor *refused = wf_tape_needs(tape, "model, pairs", model, pairs);
+    if (refused)
+        return refused;
     wf_tensor *x = hidden(model, tape, pairs, NULL); /* [N,d] */
     if (wf_is_poison(x))
         return x;
@@ -75,7 +82,10 @@ wf_tensor *wf_pairs_loss_with(const wf_model *model, wf_tape *tape, const struct
 
 wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count)
 {
-    wf_tensor *refused = refuse(model, tape);
+    wf_tensor *refused = wf_tape_needs(tape, "model, ids, offsets", model, ids, offsets);
+    if (refused)
+        return refused;
+    refused = refuse(model, tape);
     struct wf_packed source;
     if (refused)
         return refused;
@@ -85,6 +95,8 @@ wf_tensor *wf_model_encode(const wf_model *model, wf_tape *tape, const int32_t *
 
 void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
 {
+    if (wf_tape_needs(wf_tape_of(memory), "model, memory, kv", model, memory, kv))
+        return;
     for (int64_t i = 0; i < model->shape.layers; i++)
         kv[i] = model->family->memory(model->body, i, memory);
 }
@@ -92,11 +104,15 @@ void wf_model_memory(const wf_model *model, wf_tensor *memory, wf_tensor *kv[])
 wf_tensor *wf_model_decode(const wf_model *model, wf_tensor *ids, struct wf_cache *cache, wf_tensor *const kv[], const int32_t *row_offsets,
                            const int32_t *source_offsets, int64_t count)
 {
+    wf_tensor *refused = wf_tape_needs(wf_tape_of(ids), "model, ids, cache, kv, row_offsets, source_offsets", model, ids, cache, kv,
+                                       row_offsets, source_offsets);
+    if (refused)
+        return refused;
     wf_tape *tape = wf_tape_of(ids);
     if (wf_is_poison(ids) || !tape)
         return ids;
     const char *name = model->config.model;
-    wf_tensor *refused = refuse(model, tape);
+    refused = refuse(model, tape);
     if (refused)
         return refused;
     int64_t rows = wf_dim(ids, 0), length = wf_dim(ids, 1);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Adam and AdamW. */
+#include <weft/internal/needs.h>
+
 #include <math.h>
 
 #include "internal.h"
@@ -42,6 +44,8 @@ struct wf_adam_options wf_adam_defaults(void)
 
 wf_status wf_adam_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_adam_options *o, wf_error *error)
 {
+    if (wf_needs(error, "opt, registry, options", opt, registry, o))
+        return WF_ERR_ARGUMENT;
     *opt = (struct wf_optimizer){.lr = o->lr,
                                  .adam = {.beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .decoupled = o->decoupled},
                                  .weight_decay = o->weight_decay,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include <weft/compute.h>
+#include <weft/internal/needs.h>
 
 #include "internal.h"
 
@@ -25,6 +26,8 @@ double add_squares(wf_grads *grads, double sum)
 
 double wf_grad_norm_of(wf_grads *const *grads, int count)
 {
+    if ((!grads && count > 0))
+        return NAN;
     double sum = 0;
     for (int i = 0; i < count; i++) {
         if (!grads[i])
@@ -59,6 +62,8 @@ static wf_status check(wf_grads *const *grads, int count, double max_norm, wf_er
 
 wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, double *norm, wf_error *error)
 {
+    if (wf_needs(error, "grads", wf_some(grads, count)))
+        return WF_ERR_ARGUMENT;
     wf_status status = check(grads, count, max_norm, error);
     if (status != WF_OK)
         return status;

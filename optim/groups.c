@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/pattern.h>
 
 #include "internal.h"
@@ -28,8 +29,8 @@ static bool has_name(void *pattern, const char *name, const wf_tensor *parameter
 wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, const struct wf_group_options *options,
                                    wf_error *error)
 {
-    if (!match || !options)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_group_where: match or the options are NULL");
+    if (wf_needs(error, "opt, match, options", opt, match, options))
+        return WF_ERR_ARGUMENT;
     const struct range range[] = {{"weight_decay", options->weight_decay, INFINITY}, {"lr_scale", options->lr_scale, INFINITY}};
     int64_t found = 0;
     for (int i = 0; i < 2; i++)
@@ -53,6 +54,8 @@ wf_status wf_optimizer_group_where(struct wf_optimizer *opt, wf_parameter_match 
 
 wf_status wf_optimizer_group_with(struct wf_optimizer *opt, const char *pattern, const struct wf_group_options *options, wf_error *error)
 {
+    if (wf_needs(error, "opt, pattern", opt, pattern))
+        return WF_ERR_ARGUMENT;
     if (!pattern || !options)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_group: the %s NULL", pattern ? "options are" : "pattern is");
     wf_error failure = {0};
@@ -71,10 +74,12 @@ static bool is_matched(const struct wf_optimizer_part *part, int i, wf_parameter
 
 wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, void *ctx, wf_error *error)
 {
+    if (wf_needs(error, "opt, match", opt, match))
+        return WF_ERR_ARGUMENT;
     int64_t found = 0;
-    if (!match || !opt->rule)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_only: %s",
-                            match ? "the optimiser is not initialised: call wf_adamw_init or the like first" : "match is NULL");
+    if (!opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_optimizer_only: the optimiser is not initialised: call wf_adamw_init or the like first");
     if (opt->step > 0)
         return wf_error_set(error, WF_ERR_STATE, "wf_optimizer_only: the optimiser has done %lld updates: call it right after the init",
                             (long long)opt->step);
@@ -93,6 +98,8 @@ wf_status wf_optimizer_only(struct wf_optimizer *opt, wf_parameter_match match, 
 
 void wf_optimizer_decay_matrices_only(struct wf_optimizer *opt)
 {
+    if (!opt)
+        return;
     for (int64_t k = 0; k < opt->parts; k++)
         for (int i = 0; i < wf_registry_count(opt->part[k].registry); i++)
             if (wf_ndim(wf_registry_at(opt->part[k].registry, i)) < 2)

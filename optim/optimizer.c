@@ -6,6 +6,7 @@
 
 #include <weft/compute.h>
 #include <weft/internal/grow.h>
+#include <weft/internal/needs.h>
 
 #include "internal.h"
 
@@ -50,6 +51,8 @@ static void free_part(struct wf_optimizer_part *part)
 
 void wf_optimizer_free(struct wf_optimizer *opt)
 {
+    if (!opt)
+        return;
     for (int64_t i = 0; i < opt->parts; i++)
         free_part(&opt->part[i]);
     wf_free(opt->part);
@@ -89,9 +92,11 @@ static wf_status check_names(const struct wf_optimizer *opt, const struct wf_opt
 
 wf_status wf_optimizer_add(struct wf_optimizer *opt, wf_registry *registry, const char *prefix, wf_error *error)
 {
-    if (!registry || !opt->rule)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_add: %s",
-                            registry ? "the optimiser is not initialised: call wf_adamw_init or the like first" : "the registry is NULL");
+    if (wf_needs(error, "opt, registry", opt, registry))
+        return WF_ERR_ARGUMENT;
+    if (!opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_optimizer_add: the optimiser is not initialised: call wf_adamw_init or the like first");
     if (!wf_registry_grads(registry))
         return wf_error_set(error, WF_ERR_STATE, "the registry has no gradients: call wf_registry_build or wf_registry_gradients first");
     struct wf_optimizer_part part = {.registry = registry, .prefix = wf_strdup(prefix ? prefix : "")};
@@ -256,6 +261,8 @@ static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads
 
 wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
 {
+    if (wf_needs(error, "opt", opt))
+        return WF_ERR_ARGUMENT;
     if (!opt->rule)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_step: the optimiser is not initialised");
     wf_status status = check_settings(opt, error);

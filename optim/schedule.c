@@ -6,6 +6,8 @@
 
 double wf_schedule_lr(const struct wf_schedule *s, int64_t step)
 {
+    if (!s)
+        return NAN;
     double t = (double)step, w = (double)s->warmup;
     if (s->kind == WF_SCHEDULE_INVERSE_SQRT) {
         t += 1;

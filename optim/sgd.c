@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Gradient descent with momentum. */
+#include <weft/internal/needs.h>
+
 #include <math.h>
 
 #include "internal.h"
@@ -33,6 +35,8 @@ struct wf_sgd_options wf_sgd_defaults(void)
 
 wf_status wf_sgd_init_with(struct wf_optimizer *opt, wf_registry *registry, const struct wf_sgd_options *o, wf_error *error)
 {
+    if (wf_needs(error, "opt, registry, options", opt, registry, o))
+        return WF_ERR_ARGUMENT;
     *opt = (struct wf_optimizer){
         .lr = o->lr, .sgd = {.momentum = o->momentum, .nesterov = o->nesterov}, .weight_decay = o->weight_decay, .rule = &sgd};
     return optimizer_begin(opt, registry, error);

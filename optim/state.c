@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/name_list.h>
+#include <weft/internal/needs.h>
 
 #include "internal.h"
 
@@ -16,6 +17,8 @@ static const char *join(char text[FULL], const char *prefix, const char *what, c
 
 void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix)
 {
+    if (!opt || !writer)
+        return;
     char name[FULL], own[NAME];
     prefix = prefix ? prefix : "";
     const wf_shape one = {1, {1}};
@@ -196,9 +199,10 @@ static wf_status load(struct reading *r, wf_error *error)
 
 wf_status wf_optimizer_load(struct wf_optimizer *opt, const wf_safetensors *file, const char *prefix, wf_error *error)
 {
-    if (!opt->rule || !file)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_load: %s",
-                            file ? "the optimiser is not initialised" : "the file is NULL: look at what wf_safetensors_open returned");
+    if (wf_needs(error, "opt, file", opt, file))
+        return WF_ERR_ARGUMENT;
+    if (!opt->rule)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_load: the optimiser is not initialised");
     struct reading r = {.opt = opt, .file = file, .prefix = prefix ? prefix : "", .moments = opt->rule->moments_used(opt)};
     size_t all = 0;
     for (int64_t j = 0; j < opt->parts; j++)

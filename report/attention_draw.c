@@ -2,6 +2,7 @@
 /* Attention maps as heat maps: where everything stands is computed here, in pixels from the picture's upper left corner; gnuplot draws it.
  * Cells are as high as their labels, and labels as long as there is room. */
 #include <weft/attention_map.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -371,6 +372,8 @@ static wf_status check_size(const struct picture *p, wf_error *error)
 wf_status wf_attention_draw(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *heads,
                             int64_t count, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "maps, map, path", maps, map, path))
+        return WF_ERR_ARGUMENT;
     enum picture_format format;
     struct picture p = {
         .map = map, .heads = count > 0 ? heads : NULL, .count = count > 0 ? count : map->layers * map->heads, .pairs = maps->count > 1};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention maps as JSON. The weights are written number by number, for a tree of them would take a hundred times their memory. */
 #include <weft/attention_map.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 
@@ -45,6 +46,8 @@ static void add_weights(struct wf_string *s, const struct wf_attention_map *m, c
 wf_status wf_attention_save_json(const struct wf_attention_maps *maps, const struct wf_attention_map *map, const struct wf_head *head,
                                  const char *path, wf_error *error)
 {
+    if (wf_needs(error, "maps, map, path", maps, map, path))
+        return WF_ERR_ARGUMENT;
     struct wf_string s = {0};
     wf_status status = map_check(map, error);
     if (status == WF_OK && head)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Attention maps: a text through the model once, and the weights of every layer and head. */
 #include <weft/attention_map.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,6 +25,8 @@ const char *wf_map_kind_name(enum wf_map_kind kind)
 
 void wf_attention_free(struct wf_attention_maps *maps)
 {
+    if (!maps)
+        return;
     for (int i = 0; i < maps->count; i++) {
         struct wf_attention_map *m = &maps->map[i];
         labels_free(m->query, m->queries);
@@ -37,6 +40,8 @@ void wf_attention_free(struct wf_attention_maps *maps)
 
 const struct wf_attention_map *wf_attention_find(const struct wf_attention_maps *maps, enum wf_map_kind kind)
 {
+    if (!maps)
+        return NULL;
     for (int i = 0; i < maps->count; i++)
         if (maps->map[i].kind == kind)
             return &maps->map[i];
@@ -75,6 +80,8 @@ wf_status map_check(const struct wf_attention_map *map, wf_error *error)
 wf_status wf_attention_check_head(const struct wf_attention_maps *maps, const struct wf_attention_map *map, struct wf_head head,
                                   wf_error *error)
 {
+    if (wf_needs(error, "maps, map", maps, map))
+        return WF_ERR_ARGUMENT;
     bool layer = head.layer < 1 || head.layer > map->layers;
     if (!layer && head.head >= 1 && head.head <= map->heads)
         return WF_OK;
@@ -344,7 +351,11 @@ static wf_status check(const struct wf_run *run, const struct wf_attention_reque
 wf_status wf_attention_of(const struct wf_run *run, const struct wf_attention_request *request, struct wf_attention_maps *maps,
                           wf_error *error)
 {
+    if (wf_needs(error, "maps", maps))
+        return WF_ERR_ARGUMENT;
     *maps = (struct wf_attention_maps){0};
+    if (wf_needs(error, "run, request", run, request))
+        return WF_ERR_ARGUMENT;
     snprintf(maps->model, sizeof maps->model, "%s", run->config.model);
     wf_status status = check(run, request, error);
     wf_tape *tape = status == WF_OK ? wf_tape_new(error) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The page of attention maps: page/, put together by tools/embed-page, with the title and the data filled in. */
 #include <weft/attention_map.h>
+#include <weft/internal/needs.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -146,6 +147,8 @@ static void fill(struct wf_string *p, const struct wf_attention_maps *maps, cons
 wf_status wf_attention_save_html(const struct wf_attention_maps *maps, const struct wf_attention_opening *opening, const char *path,
                                  wf_error *error)
 {
+    if (wf_needs(error, "maps, path", maps, path))
+        return WF_ERR_ARGUMENT;
     struct wf_string page = {0};
     struct wf_attention_opening first = {0};
     wf_status status = check(maps, opening, &first, error);

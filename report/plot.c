@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <weft/file.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "plot_runs.h"
@@ -181,6 +182,8 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
 
 wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_plot_options *options, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "runs, path", runs, path))
+        return WF_ERR_ARGUMENT;
     enum picture_format format;
     wf_status status = picture_format_of(path, &format, error);
     if (status != WF_OK)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "plot_runs.h"
@@ -96,6 +97,8 @@ static const char *add_drawn(const char *page, struct wf_string *s)
 wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_plot_options *options, struct wf_string *out,
                        wf_error *error)
 {
+    if (wf_needs(error, "runs, out", runs, out))
+        return WF_ERR_ARGUMENT;
     static const struct wf_plot_options defaults;
     const struct wf_plot_options *o = options ? options : &defaults;
     if (o->columns < 0 || o->rows < 0 || o->columns > 10000 || o->rows > 10000)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weft/internal/locale_c.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "grams.h"
@@ -44,6 +45,8 @@ const char *wf_bleu_smooth_name(enum wf_bleu_smooth smooth)
 
 bool wf_bleu_tokenizer_parse(const char *name, enum wf_bleu_tokenizer *out)
 {
+    if (!name || !out)
+        return false;
     for (int i = 0; i <= WF_BLEU_CHAR; i++)
         if (strcmp(name, tokenizer_names[i]) == 0)
             return *out = (enum wf_bleu_tokenizer)i, true;
@@ -52,6 +55,8 @@ bool wf_bleu_tokenizer_parse(const char *name, enum wf_bleu_tokenizer *out)
 
 bool wf_bleu_smooth_parse(const char *name, enum wf_bleu_smooth *out)
 {
+    if (!name || !out)
+        return false;
     for (int i = 0; i <= WF_SMOOTH_NONE; i++)
         if (strcmp(name, smooth_names[i]) == 0)
             return *out = (enum wf_bleu_smooth)i, true;
@@ -62,6 +67,8 @@ bool wf_bleu_smooth_parse(const char *name, enum wf_bleu_smooth *out)
 
 wf_status wf_bleu_new(const struct wf_bleu_options *options, wf_bleu **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
     struct wf_bleu_options o = options ? *options : (struct wf_bleu_options){0};
     if (o.tokenizer < WF_BLEU_13A || o.tokenizer > WF_BLEU_CHAR || o.smooth < WF_SMOOTH_EXP || o.smooth > WF_SMOOTH_NONE)
@@ -80,6 +87,8 @@ void wf_bleu_free(wf_bleu *bleu)
 {
     if (!bleu)
         return;
+    if (!bleu)
+        return;
     grams_free(&bleu->grams);
     symbols_free(&bleu->words);
     wf_string_free(&bleu->lower);
@@ -90,6 +99,8 @@ void wf_bleu_free(wf_bleu *bleu)
 
 void wf_bleu_reset(wf_bleu *bleu)
 {
+    if (!bleu)
+        return;
     bleu->counts = (struct counts){0};
     bleu->segments = bleu->pre_tokenized = bleu->references = 0;
 }
@@ -142,6 +153,8 @@ static bool count(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_s
 
 wf_status wf_bleu_add(wf_bleu *bleu, struct wf_segment hypothesis, const struct wf_segment *references, int64_t number, wf_error *error)
 {
+    if (wf_needs(error, "bleu, references", bleu, wf_some(references, number)))
+        return WF_ERR_ARGUMENT;
     int64_t present;
     struct counts c = {0};
     wf_status status = score_check(hypothesis, references, number, bleu->segments + 1, &present, error);
@@ -198,6 +211,8 @@ static void compute(const struct wf_bleu_options *o, struct wf_bleu_score *s)
 
 wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_error *error)
 {
+    if (wf_needs(error, "bleu, out", bleu, out))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_bleu_score){.hypothesis_length = bleu->counts.hypothesis_length,
                                   .reference_length = bleu->counts.reference_length,
                                   .segments = bleu->segments,
@@ -222,6 +237,8 @@ wf_status wf_bleu_result(const wf_bleu *bleu, struct wf_bleu_score *out, wf_erro
 wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t number,
                          const struct wf_bleu_options *options, struct wf_bleu_score *out, wf_error *error)
 {
+    if (wf_needs(error, "references, out", wf_some(references, number), out))
+        return WF_ERR_ARGUMENT;
     wf_bleu *bleu;
     *out = (struct wf_bleu_score){0};
     wf_status status = wf_bleu_new(options, &bleu, error);
@@ -235,6 +252,8 @@ wf_status wf_bleu_corpus(struct wf_segments hypotheses, const struct wf_segments
 
 char *wf_bleu_line(const struct wf_bleu_score *s, bool signature, int width, char *text, size_t size)
 {
+    if (!s || !text)
+        return text;
     locale_t before = locale_c_enter();
     snprintf(text, size, "BLEU%s%s = %.*f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %" PRId64 " ref_len = %" PRId64 ")",
              signature ? "|" : "", signature ? s->signature : "", width, s->score, s->precisions[0], s->precisions[1], s->precisions[2],

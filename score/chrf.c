@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/internal/locale_c.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
 
@@ -30,6 +31,8 @@ struct wf_chrf {
 
 wf_status wf_chrf_new(const struct wf_chrf_options *options, wf_chrf **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
     struct wf_chrf_options o = options ? *options : (struct wf_chrf_options){0};
     if (o.char_order == 0)
@@ -51,6 +54,8 @@ void wf_chrf_free(wf_chrf *chrf)
 {
     if (!chrf)
         return;
+    if (!chrf)
+        return;
     grams_free(&chrf->grams);
     symbols_free(&chrf->characters);
     symbols_free(&chrf->words);
@@ -60,6 +65,8 @@ void wf_chrf_free(wf_chrf *chrf)
 
 void wf_chrf_reset(wf_chrf *chrf)
 {
+    if (!chrf)
+        return;
     chrf->counts = (struct statistics){0};
     chrf->segments = chrf->references = 0;
 }
@@ -173,6 +180,8 @@ static bool count(wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_s
 
 wf_status wf_chrf_add(wf_chrf *chrf, struct wf_segment hypothesis, const struct wf_segment *references, int64_t number, wf_error *error)
 {
+    if (wf_needs(error, "chrf, references", chrf, wf_some(references, number)))
+        return WF_ERR_ARGUMENT;
     int64_t present;
     struct statistics s = {0};
     wf_status status = score_check(hypothesis, references, number, chrf->segments + 1, &present, error);
@@ -194,6 +203,8 @@ wf_status wf_chrf_add(wf_chrf *chrf, struct wf_segment hypothesis, const struct 
 
 wf_status wf_chrf_result(const wf_chrf *chrf, struct wf_chrf_score *out, wf_error *error)
 {
+    if (wf_needs(error, "chrf, out", chrf, out))
+        return WF_ERR_ARGUMENT;
     *out = (struct wf_chrf_score){.segments = chrf->segments};
     if (chrf->segments == 0)
         return wf_error_set(error, WF_ERR_STATE, "chrF: no segments yet: call wf_chrf_add first");
@@ -211,6 +222,8 @@ wf_status wf_chrf_result(const wf_chrf *chrf, struct wf_chrf_score *out, wf_erro
 wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_segments *references, int64_t number,
                          const struct wf_chrf_options *options, struct wf_chrf_score *out, wf_error *error)
 {
+    if (wf_needs(error, "references, out", wf_some(references, number), out))
+        return WF_ERR_ARGUMENT;
     wf_chrf *chrf;
     *out = (struct wf_chrf_score){0};
     wf_status status = wf_chrf_new(options, &chrf, error);
@@ -224,6 +237,8 @@ wf_status wf_chrf_corpus(struct wf_segments hypotheses, const struct wf_segments
 
 char *wf_chrf_line(const struct wf_chrf_score *s, bool signature, int width, char *text, size_t size)
 {
+    if (!s || !text)
+        return text;
     locale_t before = locale_c_enter();
     snprintf(text, size, "%s%s%s = %.*f", s->name, signature ? "|" : "", signature ? s->signature : "", width, s->score);
     locale_c_leave(before);

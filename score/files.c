@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 #include "text.h"
@@ -79,6 +80,8 @@ static wf_status add_lines(struct wf_lines *file, struct wf_segment *line, int64
 wf_status wf_score_files(const char *hypotheses, const char *const *references, int64_t count, wf_bleu *bleu, wf_chrf *chrf,
                          wf_error *error)
 {
+    if (wf_needs(error, "references", wf_some(references, count)))
+        return WF_ERR_ARGUMENT;
     if (count < 1)
         return wf_error_set(error, WF_ERR_ARGUMENT, "no file of references to compare with");
     struct wf_lines *file = wf_alloc_zero((size_t)count + 1, sizeof *file);

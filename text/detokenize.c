@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include <weft/detokenize.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
@@ -202,6 +203,8 @@ static void write_words(const struct wf_string *text, bool english, struct wf_st
 
 wf_status wf_detokenize(const char *text, int64_t length, const char *language, struct wf_string *out, wf_error *error)
 {
+    if (wf_needs(error, "text, out", wf_some(text, length), out))
+        return WF_ERR_ARGUMENT;
     int64_t bad = length > 0 ? wf_utf8_check(text, length) : -1;
     if (bad >= 0)
         return wf_error_set(error, WF_ERR_FORMAT, "the tokens are not UTF-8 at byte %" PRId64 ": 0x%02X: %s", bad + 1,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/needs.h>
 #include <weft/internal/run_folder.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/text.h>
@@ -113,24 +114,32 @@ static const char *full_name(const wf_fit_state *state, const char *name, char t
 
 void wf_fit_put_int(wf_fit_state *state, const char *name, int64_t value)
 {
+    if (!state || !name)
+        return;
     char key[256];
     state_put_number(state->writer, full_name(state, name, key), value);
 }
 
 void wf_fit_put_array(wf_fit_state *state, const char *name, const wf_array *array)
 {
+    if (!state || !name || !array)
+        return;
     char key[256];
     wf_safetensors_put(state->writer, full_name(state, name, key), array);
 }
 
 wf_status wf_fit_get_int(const wf_fit_state *state, const char *name, int64_t *value, wf_error *error)
 {
+    if (wf_needs(error, "state, name, value", state, name, value))
+        return WF_ERR_ARGUMENT;
     char key[256];
     return state_get_number(state->file, state->path, full_name(state, name, key), value, error);
 }
 
 wf_status wf_fit_get_array(const wf_fit_state *state, const char *name, wf_dtype dtype, void *out, int64_t count, wf_error *error)
 {
+    if (wf_needs(error, "state, name, out", state, name, out))
+        return WF_ERR_ARGUMENT;
     char key[256];
     return wf_safetensors_read(state->file, full_name(state, name, key), dtype, out, count, error);
 }

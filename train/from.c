@@ -6,6 +6,7 @@
 
 #include <weft/file.h>
 #include <weft/internal/family.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 
@@ -93,6 +94,8 @@ static wf_status read_config(const struct origin *o, struct wf_config *config, w
 
 wf_status wf_train_from(const char *from, struct wf_config *config, wf_error *error)
 {
+    if (wf_needs(error, "from, config", from, config))
+        return WF_ERR_ARGUMENT;
     struct origin o;
     struct wf_config was;
     wf_error failure = {0};

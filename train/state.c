@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 
 #include "trainer.h"
@@ -61,6 +62,8 @@ static wf_status read_config(const struct state *s, struct wf_config *config, wf
 
 wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
+    if (wf_needs(error, "folder, config", folder, config))
+        return WF_ERR_ARGUMENT;
     struct state s;
     wf_error failure = {0};
     int64_t value = 0;

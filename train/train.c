@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_train: wf_fit's loop for the models of the zoo. */
+#include <weft/internal/needs.h>
 #include <weft/train.h>
 
 #include <inttypes.h>
@@ -191,6 +192,8 @@ static struct wf_fit_options fit_options(struct trainer *t)
 
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)
 {
+    if (wf_needs(error, "options", options))
+        return WF_ERR_ARGUMENT;
     wf_error failure = {0};
     static const struct task *const tasks[] = {
         [WF_MODEL_LANGUAGE] = &language_task, [WF_MODEL_PAIRS] = &translation_task, [WF_MODEL_ENCODER] = &masked_task};

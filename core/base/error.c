@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/error.h>
+#include <weft/internal/needs.h>
 
 /* Keeps a message to one line of text: a control character would break a log or a terminal. */
 static void one_line(char *text)
@@ -69,6 +70,17 @@ void wf_error_prefix(wf_error *error, const char *format, ...)
         return;
     error->code = WF_OK;
     wf_error_set(error, old.code, "%s: %s", prefix, old.message);
+}
+
+wf_status wf_refuse_null(wf_error *error, const char *function, const char *names, int count, const void *const *given)
+{
+    for (int i = 0; i < count; i++) {
+        const int length = (int)strcspn(names, ",");
+        if (!given[i])
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %.*s is NULL", function, length, names);
+        names += length + strspn(names + length, ", ");
+    }
+    return WF_OK;
 }
 
 void wf_error_clear(wf_error *error)

@@ -213,9 +213,9 @@ START_TEST(buffers_alone)
     wf_registry *registry = wf_registry_new(NULL);
     wf_tensor *table = wf_parameter(wf_root(registry), "table", WF_SHAPE(3), .init = {WF_INIT_CONSTANT, 2}, .buffer = true);
     wf_safetensors_writer *w = wf_safetensors_writer_new();
-    char path[] = "/tmp/weft-buffers-XXXXXX";
-    int fd = mkstemp(path);
     wf_real value[3];
+    snprintf(path, sizeof path, "/tmp/weft-buffers-XXXXXX");
+    int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_ok(wf_safetensors_commit(w, path, error));

@@ -157,7 +157,7 @@ START_TEST(what_is_refused)
     } bad[] = {
         {a.registry, "again.", "wf_optimizer_add: the optimiser has this registry already"},
         {b.registry, NULL, "wf_optimizer_add: two registries have a parameter 'w': give wf_optimizer_add another prefix"},
-        {NULL, NULL, "wf_optimizer_add: the registry is NULL"},
+        {NULL, NULL, "wf_optimizer_add: registry is NULL"},
     };
     for (int i = 0; i < 3; i++) {
         wf_error_clear(&e);
@@ -234,7 +234,7 @@ START_TEST(frozen_parameters_have_no_moments)
     ck_assert_int_eq(wf_registry_grads(registry)->count, 1008);
     ck_assert_int_eq(opt.part[0].size, 1008);
     size_t taken = mallinfo2().uordblks + mallinfo2().hblkhd - before;
-    ck_assert_msg(sanitized() || taken < LARGE * sizeof(wf_real) / 2 * 3, "%zu bytes", taken);
+    ck_assert_msg(sanitized() || taken < LARGE * sizeof(wf_real) / 2 * 3 + (1 << 18) /* names, structs */, "%zu bytes", taken);
     for (int t = 0; t < 2; t++) {
         wf_tape_reset(tape, WF_GRADIENTS);
         wf_tape_use(tape);

@@ -6,6 +6,7 @@
 #include "build.h"
 #include "pattern.h"
 #include <weft/internal/json.h>
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 void tokenizer_table_free(struct tokenizer_table *table)
@@ -196,11 +197,23 @@ static wf_status train(const struct tokenizer_source *source, const struct wf_to
 wf_status wf_tokenizer_train_with(const char *text, int64_t length, const struct wf_tokenizer_options *options, wf_tokenizer **out,
                                   wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = NULL;
+    if (wf_needs(error, "text", wf_some(text, length)))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_tokenizer_options){0};
     return train(&(struct tokenizer_source){.text = text ? text : "", .length = length}, options, out, error);
 }
 
 wf_status wf_tokenizer_train_files_with(const char *const *paths, int64_t count, const struct wf_tokenizer_options *options,
                                         wf_tokenizer **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = NULL;
+    if (wf_needs(error, "paths", wf_some(paths, count)))
+        return WF_ERR_ARGUMENT;
+    options = options ? options : &(const struct wf_tokenizer_options){0};
     return train(&(struct tokenizer_source){.path = paths, .count = count}, options, out, error);
 }

@@ -15,6 +15,8 @@ enum { KINDS = sizeof kind_names / sizeof *kind_names };
 
 wf_tokenizer_kind wf_tokenizer_kind_of(const wf_tokenizer *t)
 {
+    if (!t)
+        return WF_TOKENIZER_CHAR;
     return t->kind;
 }
 
@@ -25,6 +27,8 @@ const char *wf_tokenizer_kind_name(wf_tokenizer_kind kind)
 
 bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out)
 {
+    if (!name || !out)
+        return false;
     for (int i = 0; i < KINDS; i++)
         if (!strcmp(name, kind_names[i])) {
             *out = (wf_tokenizer_kind)i;
@@ -35,11 +39,15 @@ bool wf_tokenizer_kind_parse(const char *name, wf_tokenizer_kind *out)
 
 int64_t wf_tokenizer_vocab_size(const wf_tokenizer *t)
 {
+    if (!t)
+        return 0;
     return t->vocab.count;
 }
 
 const char *wf_tokenizer_token(const wf_tokenizer *t, int32_t id, int64_t *length)
 {
+    if (!t)
+        return NULL;
     int64_t bytes = 0;
     const char *token = id < 0 || id >= t->vocab.count ? NULL : vocab_piece(&t->vocab, id, &bytes);
     if (length)
@@ -49,6 +57,8 @@ const char *wf_tokenizer_token(const wf_tokenizer *t, int32_t id, int64_t *lengt
 
 int32_t wf_tokenizer_id(const wf_tokenizer *t, const char *piece, int64_t length)
 {
+    if (!t || (!piece && length > 0))
+        return -1;
     return length > 0 ? vocab_find(&t->vocab, piece, length) : -1;
 }
 
@@ -69,12 +79,16 @@ const char *special_name(const struct vocab *pieces, int64_t below, enum wf_spec
 
 int32_t wf_tokenizer_special(const wf_tokenizer *t, enum wf_special special)
 {
+    if (!t)
+        return -1;
     const char *name = special_name(&t->vocab, t->vocab.count, special);
     return special == WF_SPECIAL_UNKNOWN ? t->model.unknown_id : name ? vocab_find(&t->vocab, name, (int64_t)strlen(name)) : -1;
 }
 
 bool wf_tokenizer_gives_text(const wf_tokenizer *t)
 {
+    if (!t)
+        return false;
     return t->decoder || t->kind == WF_TOKENIZER_CHAR || t->kind == WF_TOKENIZER_WORD;
 }
 

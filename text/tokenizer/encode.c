@@ -8,6 +8,7 @@
 #include "scratch.h"
 #include "unicode.h"
 #include <weft/internal/hash.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -28,6 +29,8 @@ struct wf_token_cache {
 
 wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer", tokenizer))
+        return NULL;
     uint64_t entries = 1;
     if (words < 1 || words > MOST_CACHED) {
         wf_error_set(error, WF_ERR_ARGUMENT, "a cache of %" PRId64 " words is out of range, 1 to %d", words, MOST_CACHED);
@@ -47,6 +50,8 @@ wf_token_cache *wf_token_cache_new(const wf_tokenizer *tokenizer, int64_t words,
 
 void wf_token_cache_free(wf_token_cache *cache)
 {
+    if (!cache)
+        return;
     if (!cache)
         return;
     scratch_free(&cache->scratch);
@@ -267,6 +272,8 @@ wf_status wf_tokenizer_fault(const wf_tokenizer *t, const char *text, int64_t le
 wf_status wf_tokenizer_encode_with(const wf_tokenizer *t, const char *text, int64_t length, const struct wf_encode_options *options,
                                    struct wf_tokens *out, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, text, out", t, wf_some(text, length), out))
+        return WF_ERR_ARGUMENT;
     struct wf_encode_fault fault = {0};
     if (options->cache && options->cache->tokenizer != t)
         return wf_error_set(error, WF_ERR_ARGUMENT, "the cache of words was made for another tokenizer");
@@ -289,6 +296,8 @@ wf_status wf_tokenizer_encode_with(const wf_tokenizer *t, const char *text, int6
 
 wf_status wf_tokenizer_encode(const wf_tokenizer *t, const char *text, int64_t length, struct wf_tokens *out, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, text, out", t, wf_some(text, length), out))
+        return WF_ERR_ARGUMENT;
     return wf_tokenizer_encode_with(t, text, length, &(struct wf_encode_options){0}, out, error);
 }
 

@@ -8,6 +8,7 @@
 #include "internal.h"
 #include <weft/file.h>
 #include <weft/internal/json.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 #include <weft/internal/utf8.h>
 #include <weft/memory.h>
@@ -166,22 +167,32 @@ wf_status tokenizer_of(json_t *root, struct tokenizer_table *table, const char *
 
 wf_status wf_tokenizer_load(const char *path, wf_tokenizer **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = NULL;
+    if (wf_needs(error, "path", path))
+        return WF_ERR_ARGUMENT;
     wf_error failure = {0};
     json_t *root = wf_json_load(path, most_bytes, &failure);
-    *out = NULL;
     return root ? tokenizer_of(root, NULL, path, out, error) : wf_error_set(error, failure.code, "%s", failure.message);
 }
 
 wf_status wf_tokenizer_parse(const char *json, int64_t length, const char *name, wf_tokenizer **out, wf_error *error)
 {
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
+    *out = NULL;
+    if (wf_needs(error, "json", json))
+        return WF_ERR_ARGUMENT;
     wf_error failure = {0};
     json_t *root = wf_json_parse(json, length, name, &failure);
-    *out = NULL;
     return root ? tokenizer_of(root, NULL, name, out, error) : wf_error_set(error, failure.code, "%s", failure.message);
 }
 
 wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, out", t, out))
+        return WF_ERR_ARGUMENT;
     wf_json_init();
     wf_json_memory_clear();
     json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0", "truncation",
@@ -202,6 +213,8 @@ wf_status wf_tokenizer_json(const wf_tokenizer *t, struct wf_string *out, wf_err
 
 uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
 {
+    if (!t)
+        return 0;
     uint64_t hash = keys_hash(t->model.part.type->keys, &t->model, part_hash(&t->model.part, 0)); /* twice, as files have it */
     hash = added_tokens_hash(t, hash);
     hash = part_hash(t->decoder, part_hash(t->post_processor, part_hash(t->pre_tokenizer, part_hash(t->normalizer, hash))));
@@ -211,6 +224,8 @@ uint64_t wf_tokenizer_hash(const wf_tokenizer *t)
 
 wf_status wf_tokenizer_save(const wf_tokenizer *t, const char *path, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, path", t, path))
+        return WF_ERR_ARGUMENT;
     struct wf_string text = {0};
     wf_status status = wf_tokenizer_json(t, &text, error);
     if (status == WF_OK)

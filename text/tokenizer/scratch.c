@@ -22,6 +22,8 @@ wf_status tokens_add(struct wf_tokens *tokens, int32_t id)
 
 void wf_tokens_free(struct wf_tokens *tokens)
 {
+    if (!tokens)
+        return;
     wf_free(tokens->id);
     *tokens = (struct wf_tokens){0};
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "decoder.h"
+#include <weft/internal/needs.h>
 #include <weft/memory.h>
 
 struct wf_decoder {
@@ -121,6 +122,8 @@ static wf_status check_id(const wf_tokenizer *t, int32_t id, int64_t i, int64_t 
 
 wf_decoder *wf_decoder_new(const wf_tokenizer *t, const struct wf_decode_options *options, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer", t))
+        return NULL;
     wf_decoder *s = wf_alloc(sizeof *s);
     if (s && decoder_start(s, t, options))
         return s;
@@ -131,6 +134,8 @@ wf_decoder *wf_decoder_new(const wf_tokenizer *t, const struct wf_decode_options
 
 void wf_decoder_free(wf_decoder *s)
 {
+    if (!s)
+        return;
     if (!s)
         return;
     decoder_end(s);
@@ -148,6 +153,8 @@ static wf_status give(wf_decoder *s, bool last, const char **text, int64_t *leng
 
 wf_status wf_decoder_push(wf_decoder *s, int32_t id, const char **text, int64_t *length, wf_error *error)
 {
+    if (wf_needs(error, "decoder, text, length", s, text, length))
+        return WF_ERR_ARGUMENT;
     wf_status status = check_id(s->tokenizer, id, 0, 1, error);
     if (status != WF_OK)
         return status;
@@ -157,6 +164,8 @@ wf_status wf_decoder_push(wf_decoder *s, int32_t id, const char **text, int64_t 
 
 wf_status wf_decoder_finish(wf_decoder *s, const char **text, int64_t *length, wf_error *error)
 {
+    if (wf_needs(error, "decoder, text, length", s, text, length))
+        return WF_ERR_ARGUMENT;
     wf_status status = give(s, true, text, length, error);
     s->over = false;
     for (int64_t k = 0; k <= s->stages; k++) {
@@ -171,6 +180,8 @@ wf_status wf_decoder_finish(wf_decoder *s, const char **text, int64_t *length, w
 wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, int64_t count, const struct wf_decode_options *options,
                                    struct wf_string *out, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, ids, out", t, wf_some(ids, count), out))
+        return WF_ERR_ARGUMENT;
     enum { BLOCK = 4096 }; /* bounds what lies between the stages */
     struct wf_decoder s = {0};
     int64_t before = out->length, length;
@@ -201,5 +212,7 @@ wf_status wf_tokenizer_decode_with(const wf_tokenizer *t, const int32_t *ids, in
 
 wf_status wf_tokenizer_decode(const wf_tokenizer *t, const int32_t *ids, int64_t count, struct wf_string *out, wf_error *error)
 {
+    if (wf_needs(error, "tokenizer, ids, out", t, wf_some(ids, count), out))
+        return WF_ERR_ARGUMENT;
     return wf_tokenizer_decode_with(t, ids, count, NULL, out, error);
 }

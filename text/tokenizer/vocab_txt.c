@@ -7,6 +7,7 @@
 #include "unicode.h"
 #include <weft/internal/json.h>
 #include <weft/internal/lines.h>
+#include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
 static const int64_t most_bytes = (int64_t)64 << 20;
@@ -86,8 +87,12 @@ static wf_status build(const char *path, struct tokenizer_table *table, const st
 
 wf_status wf_tokenizer_load_vocab_with(const char *path, const struct wf_vocab_options *options, wf_tokenizer **out, wf_error *error)
 {
-    struct tokenizer_table table = {0};
+    if (wf_needs(error, "out", out))
+        return WF_ERR_ARGUMENT;
     *out = NULL;
+    if (wf_needs(error, "path", path))
+        return WF_ERR_ARGUMENT;
+    struct tokenizer_table table = {0};
     wf_status status = read_lines(path, &table.pieces, error);
     if (status == WF_OK)
         status = build(path, &table, options, out, error);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors outside the tape: functions that can fail take a wf_error last and return a wf_status.
- * The message is one line that says what, where and what to do, as "file:line:byte: ..." where a file is at fault. */
+ * The message is one line that says what, where and what to do, as "file:line:byte: ..." where a file is at fault.
+ *
+ * A pointer that must be given and is NULL is WF_ERR_ARGUMENT, "FUNCTION: ARGUMENT is NULL"; functions without an error do nothing then and
+ * return 0, NULL or false, and ..._free and ..._close take NULL. Options may be NULL where a zeroed struct would do. */
 #ifndef WEFT_ERROR_H
 #define WEFT_ERROR_H
 

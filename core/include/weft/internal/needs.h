@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments that must not be NULL, refused at the door of a public function. */
+#ifndef WEFT_INTERNAL_NEEDS_H
+#define WEFT_INTERNAL_NEEDS_H
+
+#include <weft/error.h>
+
+/* For the first of the pointers that is NULL WF_ERR_ARGUMENT, "FUNCTION: NAME is NULL"; else WF_OK. The names are those of the prototype.
+ *     if (wf_needs(error, "tokenizer, text", t, wf_some(text, length)))
+ *         return WF_ERR_ARGUMENT;                                                                                          */
+#define wf_needs(error, names, ...)                                                                                                        \
+    wf_refuse_null(error, __func__, names, (int)(sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *)),                             \
+                   (const void *const[]){__VA_ARGS__})
+/* An array, which may be NULL where it has no elements. */
+#define wf_some(array, count) ((array) || (count) <= 0 ? (const void *)"" : NULL)
+wf_status wf_refuse_null(wf_error *error, const char *function, const char *names, int count, const void *const *given);
+
+#endif
