@@ -8,7 +8,7 @@ are not part of it. Language models learn tests/golden/story.txt in their preset
 First both train from the same weights on the same batches: losses and gradient norms must agree to 1e-3. Then rounds: Weft and each
 variant of the PyTorch program (fused: the optimiser; cell: nn.LSTM; compile: torch.compile) in turn, each in a new process. Printed
 are medians of the rounds' medians, the least of ten steps in brackets, ratios to the fastest variant, and the peak of multiply-adds
-before and after. torch_examples.py has the PyTorch programs.
+before and after. torch_examples.py has the PyTorch programs. On a machine that others use, GOMP_SPINCOUNT=1000 helps both.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 
@@ -57,7 +57,8 @@ def torch(name, *options, allow=False):
     return text and json.loads(text.splitlines()[-1])
 
 def agree(name):
-    """Losses and gradient norms of both from the same weights on the same batches."""
+    """Losses and gradient norms of both from the same weights on the same batches. PyTorch on one thread: with more its roundings differ
+    from run to run, and a tie in a mixture's router then goes to another expert. Weft's bits do not depend on the threads."""
     with tempfile.TemporaryDirectory() as folder:
         one = pathlib.Path(folder) / 'one.txt'  # a text of one window: all batches are this
         one.write_text(STORY.read_text(encoding='utf-8')[:65], encoding='utf-8')
@@ -75,7 +76,7 @@ def agree(name):
             options = ['--steps', 30, '--text', one]
         worst = 0
         for cell in [(), ('--cell',)] if name == 'lstm' else [()]:
-            other = torch(name, '--check', start, *options, *cell)
+            other = torch(name, '--check', start, *options, *cell, '--threads', 1)
             for line in lines:
                 for key, theirs in ('loss/train', other['losses']), ('grad_norm', other['norms']):
                     off = abs(line[key] - theirs[str(line['step'])]) / abs(theirs[str(line['step'])])

@@ -86,7 +86,9 @@ class Moe(nn.Module):
 
     def forward(self, x):
         rows = x.reshape(-1, x.shape[-1])
-        weight, chosen = self.router(rows).softmax(-1).topk(self.chosen, -1)
+        self.routed = self.router(rows).softmax(-1)
+        weight, chosen = self.routed.topk(self.chosen, -1)
+        self.load = F.one_hot(chosen.detach(), len(self.experts)).sum((0, 1)).float()
         weight = weight / weight.sum(-1, keepdim=True)
         y = torch.zeros_like(rows)
         for e, expert in enumerate(self.experts):
@@ -215,6 +217,10 @@ PROGRAMS = {  # settings as the presets and vit.c have them
     'moe': dict(batch=16, lr=4e-3, min_lr=4e-4, warmup=20, decay=0, beta2=0.999),
 }
 
+def balance(model):
+    """Of each layer, experts times the sum of f_e P_e: the share of choices and the mean probability of expert e (Switch); their mean."""
+    return sum(len(m.load) * (m.load * m.routed.sum(0)).sum() / len(m.routed) ** 2 for m in (b.moe for b in model.blocks)) / len(model.blocks)
+
 def model_of(name, vocab, cell):
     return (Vit() if name == 'vit' else Lstm(vocab, cell=cell) if name == 'lstm' else
             Decoder(vocab, 128, 4, 2, 344, 4) if name == 'llama' else Decoder(vocab, 64, 4, 4, 128, 2, experts=True))
@@ -264,7 +270,7 @@ def main():
         x, y = draw()
         loss = F.cross_entropy(model(x).flatten(0, -2), y.flatten())
         adam.zero_grad(set_to_none=True)
-        loss.backward()
+        (loss + 0.01 * balance(model) if a.name == 'moe' else loss).backward()
         norm = nn.utils.clip_grad_norm_(parameters, 1.0)
         adam.step()
         losses[step + 1] = loss.item()
