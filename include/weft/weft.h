@@ -18,6 +18,7 @@
 #include <weft/moe.h>
 #include <weft/nn.h>
 #include <weft/registry.h>
+#include <weft/relative.h>
 /* optim */
 #include <weft/optim.h>
 /* text */

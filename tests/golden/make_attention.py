@@ -149,6 +149,38 @@ biased('bias_heads', (H, 7, 7), 7, 7, allowed=causal)
 biased('bias_keys', (B, 1, 1, 9), 7, 9, hidden=(2, 8))
 biased('bias_long', (H, 40, 75), 40, 75, G=4, allowed=R.causal_mask(40, 75))
 
+# --- positions as a bias: T5's buckets, as transformers' _relative_position_bucket, and ALiBi's slopes, as its authors' code --
+
+def bucket(position, bidirectional, buckets, most):
+    first = 0
+    if bidirectional:
+        buckets //= 2
+        first = (position > 0).long() * buckets
+        position = position.abs()
+    else:
+        position = -torch.min(position, torch.zeros_like(position))
+    exact = buckets // 2
+    far = exact + (torch.log(position.float() / exact) / math.log(most / exact) * (buckets - exact)).long()
+    return first + torch.where(position < exact, position, torch.min(far, torch.full_like(far, buckets - 1)))
+
+for case, both, n, most in ('buckets', False, 32, 128), ('buckets_both', True, 32, 128), ('buckets_few', False, 7, 20), ('buckets_few_both', True, 10, 64):
+    out[case] = bucket(torch.arange(-400, 401), both, n, most).double()
+
+for case, both in ('relative', False), ('relative_both', True):
+    distance = torch.arange(30) - torch.arange(21, 30).unsqueeze(1)
+    run(case, {'weight': (8, 3)}, {}, lambda p, i: F.embedding(bucket(distance, both, 8, 20), p['weight']).permute(2, 0, 1))
+
+def slopes(n):
+    def of_power(n):
+        start = 2 ** (-2 ** -(math.log2(n) - 3))
+        return [start * start ** i for i in range(n)]
+    if math.log2(n).is_integer():
+        return of_power(n)
+    power = 2 ** math.floor(math.log2(n))
+    return of_power(power) + slopes(2 * power)[0::2][:n - power]
+
+out['slopes'] = torch.tensor(sum((slopes(n) for n in range(1, 18)), []), dtype=torch.float64)
+
 # --- norms of queries and keys, as in Qwen 3 ----------------------------------------------------------------------------
 
 attend('mha_qk_norm', keep=True, G=2, E=6, Fv=5, allowed=causal, norm=1e-6, turn=lambda x, h: rope(x, h, up(T), frequencies(6)))

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Positions as a bias of scores: T5's buckets and ALiBi against PyTorch (tests/golden/make_attention.py), caches, refusals. */
+#include <weft/relative.h>
+
+#include "../golden/golden.h"
+
+enum { FAR = 400 };
+
+static void buckets_are(const char *name, int buckets, int64_t max_distance, bool bidirectional)
+{
+    struct rig r = rig_open("attention", name);
+    wf_real got[2 * FAR + 1];
+    for (int i = 0; i <= 2 * FAR; i++)
+        got[i] = wf_relative_bucket(i - FAR, buckets, max_distance, bidirectional);
+    wf_array view = wf_array_contiguous(got, WF_REAL, WF_SHAPE(2 * FAR + 1));
+    golden_near(r.file, name, &view, 0);
+    wf_safetensors_close(r.file);
+    wf_registry_free(r.registry);
+}
+
+START_TEST(buckets)
+{
+    buckets_are("buckets", 32, 128, false);
+    buckets_are("buckets_both", 32, 128, true);
+    buckets_are("buckets_few", 7, 20, false);
+    buckets_are("buckets_few_both", 10, 64, true);
+    ck_assert_int_eq(wf_relative_bucket(INT64_MIN / 2, 32, 128, true), 15);
+    ck_assert_int_eq(wf_relative_bucket(INT64_MAX / 2, 32, 128, true), 31);
+}
+END_TEST
+
+START_TEST(as_pytorch)
+{
+    for (int both = 0; both < 2; both++) {
+        struct rig r = rig_open("attention", both ? "relative_both" : "relative");
+        struct wf_relative_bias m;
+        wf_relative_bias_init(wf_root(r.registry), &m, 3, .buckets = 8, .max_distance = 20, .bidirectional = both);
+        rig_start(&r, WF_GRADIENTS, 0.5);
+        rig_check(&r, wf_relative_bias_forward(&m, r.tape, 9, 30));
+    }
+}
+END_TEST
+
+START_TEST(slopes)
+{
+    struct rig r = rig_open("attention", "slopes");
+    wf_real got[17 * 18 / 2], *to = got;
+    for (int heads = 1; heads <= 17; heads++) {
+        double slope[17];
+        wf_alibi_slopes(heads, slope);
+        for (int i = 0; i < heads; i++)
+            *to++ = (wf_real)slope[i];
+    }
+    wf_array view = wf_array_contiguous(got, WF_REAL, WF_SHAPE(17 * 18 / 2));
+    golden_near(r.file, "slopes", &view, sizeof(wf_real) == 8 ? 1e-15 : 1e-7);
+    wf_safetensors_close(r.file);
+    wf_registry_free(r.registry);
+}
+END_TEST
+
+/* In a model: the layers share one bias, gradients reach the buckets, and a cached step has the bits of the whole. */
+START_TEST(in_attention)
+{
+    enum { T = 40, D = 16, H = 4, N = T * D };
+    wf_error e = {0};
+    wf_registry *registry = wf_registry_new(&e);
+    struct wf_mha layer[2];
+    struct wf_relative_bias m;
+    for (int i = 0; i < 2; i++)
+        wf_mha_init(wf_sub_at(wf_root(registry), "layers", i), &layer[i], D, H);
+    wf_relative_bias_init(wf_sub(wf_root(registry), "bias"), &m, H, .buckets = 8, .max_distance = 30);
+    ck_assert_msg(wf_registry_build(registry, 1, &e) == WF_OK, "%s", e.message);
+    wf_tape *tape = wf_tape_new(&e);
+    static wf_real x[N], whole[2][N], step[D];
+    wf_fill_normal(x, N, 0, 1, 5, 6);
+    wf_tape_reset(tape, WF_TRAIN);
+    wf_tensor *y = wf_input(tape, x, WF_SHAPE(1, T, D), false), *bias = wf_relative_bias_forward(&m, tape, T, T);
+    for (int i = 0; i < 2; i++)
+        y = wf_mha_forward(&layer[i], y, .causal = true, .bias = bias, .residual = y);
+    ck_assert_msg(wf_backward(wf_sum(wf_mul(y, y))) == WF_OK, "%s", wf_tape_error(tape)->message);
+    wf_array gradient;
+    ck_assert_int_eq(wf_grad(m.weight, &gradient), WF_OK);
+    bool some = false;
+    for (int i = 0; i < 8 * H; i++)
+        some = some || ((wf_real *)gradient.data)[i] != 0;
+    ck_assert(some);
+    for (int alibi = 0; alibi < 2; alibi++) {
+        wf_tape_reset(tape, WF_INFER);
+        bias = alibi ? wf_alibi(tape, H, T, T) : wf_relative_bias_forward(&m, tape, T, T);
+        y = wf_mha_forward(&layer[0], wf_input(tape, x, WF_SHAPE(1, T, D), false), .causal = true, .bias = bias);
+        ck_assert_msg(wf_read(y, whole[alibi], N) == WF_OK, "%s", wf_tape_error(tape)->message);
+        struct wf_cache cache = {0};
+        ck_assert_int_eq(wf_cache_init(&cache, 1, 1, T, D, D, &e), WF_OK);
+        for (int t = 0; t < T; t++) {
+            wf_tape_reset(tape, WF_INFER);
+            bias = alibi ? wf_alibi(tape, H, 1, t + 1) : wf_relative_bias_forward(&m, tape, 1, t + 1);
+            y = wf_mha_forward(&layer[0], wf_input(tape, x + t * D, WF_SHAPE(1, 1, D), false), .causal = true, .bias = bias,
+                               .cache = cache.layer);
+            ck_assert_msg(wf_read(y, step, D) == WF_OK, "%s", wf_tape_error(tape)->message);
+            ck_assert_mem_eq(step, whole[alibi] + t * D, sizeof step);
+            wf_cache_advance(&cache, 1);
+        }
+        wf_cache_free(&cache);
+    }
+    ck_assert(memcmp(whole[0], whole[1], sizeof whole[0]) != 0);
+    wf_tape_free(tape);
+    wf_registry_free(registry);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+    wf_error e = {0};
+    wf_tape *tape = wf_tape_new(&e);
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *y = wf_alibi(tape, 3, 2, 4);
+    wf_real got[24];
+    ck_assert_int_eq(wf_read(y, got, 24), WF_OK);
+    ck_assert(got[2] == 0 && got[3] == (wf_real)-0.0625 && got[0] == (wf_real)-0.125 && got[7] == 0); /* slope 2^-4 of head 0 */
+    ck_assert_int_eq(wf_dim(wf_alibi(tape, 2, 0, 5), 1), 0);
+    y = wf_alibi(tape, 0, 1, 1);
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi: heads = 0 must be at least 1"));
+    wf_tape_reset(tape, WF_INFER);
+    y = wf_alibi(tape, 1, -1, 1);
+    ck_assert(wf_is_poison(y) && strstr(wf_tape_error(tape)->message, "wf_alibi: -1 queries and 1 keys"));
+    wf_tape_free(tape);
+}
+END_TEST
+
+START_TEST(refused)
+{
+    static const struct {
+        int heads;
+        struct wf_relative_bias_options options;
+        const char *says;
+    } bad[] = {{0, {0}, "heads = 0 must be at least 1"},
+               {2, {.buckets = 1}, "buckets = 1 must be at least 2"},
+               {2, {.buckets = -8}, "buckets = -8 must be at least 2"},
+               {2, {.buckets = 9, .bidirectional = true}, "buckets = 9 must be a multiple of 2 and at least 4"},
+               {2, {.buckets = 2, .bidirectional = true}, "buckets = 2 must be a multiple of 2 and at least 4"},
+               {2, {.max_distance = 16}, "max_distance = 16 must be above 16"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct wf_relative_bias m;
+        wf_error e = {0};
+        wf_registry *registry = wf_registry_new(&e);
+        wf_relative_bias_init_with(wf_sub(wf_root(registry), "bias"), &m, bad[i].heads, &bad[i].options);
+        ck_assert_int_eq(wf_registry_build(registry, 1, &e), WF_ERR_ARGUMENT);
+        ck_assert_msg(strstr(e.message, bad[i].says), "%s", e.message);
+        wf_registry_free(registry);
+    }
+}
+END_TEST
+
+WF_TEST_MAIN("relative", buckets, as_pytorch, slopes, in_attention, sizes, refused)
