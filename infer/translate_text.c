@@ -63,7 +63,7 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
 {
     const struct wf_model_shape *c = wf_model_shape_of(t->model);
     struct wf_translations none;
-    if (!(t->tape = wf_tape_new(error)) || !(t->cache = wf_token_cache_new(t->source, CACHED_WORDS, error)))
+    if (!(t->tape = wf_tape_new(error)) || (t->source && !(t->cache = wf_token_cache_new(t->source, CACHED_WORDS, error))))
         return WF_ERR_MEMORY;
     if (!(t->name = wf_strdup(o->name ? o->name : "source")) || (o->language && !(t->language = wf_strdup(o->language))))
         return no_memory(error);
@@ -80,7 +80,8 @@ static wf_status make(wf_translator *t, const struct wf_translator_options *o, w
 wf_translator *wf_translator_new(const wf_model *model, const wf_tokenizer *source, const wf_tokenizer *target,
                                  const struct wf_translator_options *options, wf_error *error)
 {
-    if (wf_needs(error, "model, source, target", model, source, target))
+    if (wf_needs(error, "model", model) ||
+        (wf_model_kind_of(model) == WF_MODEL_PAIRS && wf_needs(error, "source, target", source, target))) /* others are refused by name */
         return NULL;
     options = options ? options : &(const struct wf_translator_options){0};
     wf_translator *t = wf_alloc_zero(1, sizeof *t);

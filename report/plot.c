@@ -182,7 +182,7 @@ static void add_all(struct plot *p, enum picture_format format, struct wf_string
 
 wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_plot_options *options, const char *path, wf_error *error)
 {
-    if (wf_needs(error, "runs, path", runs, path))
+    if (wf_needs(error, "runs, path", wf_some(runs, count), path))
         return WF_ERR_ARGUMENT;
     enum picture_format format;
     wf_status status = picture_format_of(path, &format, error);

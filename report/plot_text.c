@@ -97,7 +97,7 @@ static const char *add_drawn(const char *page, struct wf_string *s)
 wf_status wf_plot_text(const char *const *runs, int64_t count, const struct wf_plot_options *options, struct wf_string *out,
                        wf_error *error)
 {
-    if (wf_needs(error, "runs, out", runs, out))
+    if (wf_needs(error, "runs, out", wf_some(runs, count), out))
         return WF_ERR_ARGUMENT;
     static const struct wf_plot_options defaults;
     const struct wf_plot_options *o = options ? options : &defaults;

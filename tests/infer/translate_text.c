@@ -308,7 +308,9 @@ START_TEST(what_does_not_fit)
     ck_none(WF_ERR_ARGUMENT, "the target tokenizer has no token for the beginning", s.model, s.source, chars, &o);
     struct wf_config c = small_config("nanogpt-char-small", 16, 20);
     wf_model *m = model_of(&c, 1);
-    ck_none(WF_ERR_ARGUMENT, "does not translate", m, chars, chars, &o);
+    ck_none(WF_ERR_ARGUMENT, "does not translate", m, NULL, chars, &o);
+    ck_none(WF_ERR_ARGUMENT, "wf_translator_new: source is NULL", s.model, NULL, s.target, &o);
+    ck_none(WF_ERR_ARGUMENT, "wf_translator_new: target is NULL", s.model, s.source, NULL, &o);
     wf_model_free(m);
     wf_tokenizer_free(chars);
     setting_free(&s);
