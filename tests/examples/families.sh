@@ -72,7 +72,7 @@ grep -q '^llama: .*did you mean llama-small' err || wrong "the unknown model: $(
 ./llama train llama-small --train "$story" --out x --set heads=3 2>err && wrong 'heads=3 was taken'
 grep -q '^llama: .*d_model (128) must be a multiple of heads (3)' err || wrong "heads=3: $(tail -1 err)"
 "$build/cli/weft" generate llama.straight 2>err && wrong 'weft opened a run of a family that it does not know'
-grep -q 'unknown family "llama": .*use the program that registers it' err || wrong "the unknown family: $(tail -1 err)"
+grep -q 'no family "llama" is registered here: .*use the program that registers it' err || wrong "the unknown family: $(tail -1 err)"
 
 printf 'the cat sleeps\nthe dog runs\nthe river is deep\na cat runs\nthe dog is deep\na river sleeps\n' >s.en
 printf 'die Katze schläft\nder Hund läuft\nder Fluss ist tief\neine Katze läuft\nder Hund ist tief\nein Fluss schläft\n' >s.de

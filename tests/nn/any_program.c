@@ -87,7 +87,7 @@ static bool sometimes(void *ctx)
 
 static wf_scope any_scope(wf_scope s)
 {
-    static const char *const names[] = {"a", "b", "blocks", "a.b", ""};
+    static const char *const names[] = {"a", "b", "blocks", "a.b", "c"};
     if (seldom(200))
         return wf_sub(s, NULL);
     if (seldom(4)) {
