@@ -152,7 +152,7 @@ void wf_config_settle(struct wf_config *config)
         t->crop = context;
 }
 
-/* What a preset says of min_lr, accumulate and crop is for its own lr, batch and context. */
+/* What a preset says of min_lr, accumulate and crop is for its own lr, batch and context; what a run says of leaves, for its accumulate. */
 wf_status wf_config_set(struct wf_config *config, const char *name, const char *value, wf_error *error)
 {
     if (wf_needs(error, "config, key, value", config, name, value))
@@ -165,6 +165,8 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
         t->accumulate = t->batch;
     if (status == WF_OK && strcmp(name, "crop") != 0)
         wf_config_settle(config);
+    if (status == WF_OK && t->leaves > 0 && t->accumulate % t->leaves != 0)
+        t->leaves = 0;
     return status;
 }
 
@@ -349,6 +351,10 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
             (long long)row);
     if (family->kind == WF_MODEL_ENCODER && t->crop > wf_config_shape(config).context)
         return wf_key_conflict("crop", (double)t->crop, "be at most", "context", (double)wf_config_shape(config).context, error);
+    if (t->leaves > 0 && ((t->leaves & (t->leaves - 1)) != 0 || t->accumulate % t->leaves != 0))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "leaves = %lld is not a power of two that divides accumulate = %lld: set another, or 0, which chooses",
+                            (long long)t->leaves, (long long)t->accumulate);
     return WF_OK;
 }
 

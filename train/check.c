@@ -251,14 +251,23 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
     const struct {
         const char *name;
         int64_t value, low;
-    } number[] = {{"steps", o->steps, 1},           {"accumulate", o->accumulate, 0},
-                  {"save_every", o->save_every, 0}, {"valid_every", o->valid_every, 0},
-                  {"log_every", o->log_every, 0},   {"keep", o->keep, 0},
-                  {"keep_every", o->keep_every, 0}, {"patience", o->patience, 0}};
+    } number[] = {{"steps", o->steps, 1},
+                  {"accumulate", o->accumulate, 0},
+                  {"leaves", o->leaves, 0},
+                  {"save_every", o->save_every, 0},
+                  {"valid_every", o->valid_every, 0},
+                  {"log_every", o->log_every, 0},
+                  {"keep", o->keep, 0},
+                  {"keep_every", o->keep_every, 0},
+                  {"patience", o->patience, 0}};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         if (number[i].value < number[i].low)
             return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: %s is %" PRId64 ", which is below %" PRId64, number[i].name,
                                 number[i].value, number[i].low);
+    if (o->leaves > 0 && !tree_fits(o->leaves, o->accumulate > 0 ? o->accumulate : 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT,
+                            "wf_fit: leaves is %" PRId64 ", which is not a power of two that divides accumulate, %" PRId64 "; 0 chooses",
+                            o->leaves, o->accumulate > 0 ? o->accumulate : 1);
     if (!(o->clip >= 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: clip is %g: give a maximum norm, or 0 to disable clipping", o->clip);
     if (check_settings("settings", o->settings, error) || check_settings("fixed", o->fixed, error))

@@ -63,6 +63,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
         wf_safetensors_put_metadata(w, "task", f->task.name);
     state_put_number(w, "step", f->step);
     state_put_number(w, "seed", (int64_t)f->o.seed);
+    state_put_number(w, "leaves", f->o.leaves);
     state_put_number(w, "stale", f->stale);
     if (f->owes_validation)
         state_put_number(w, "owes_validation", 1);
@@ -249,10 +250,23 @@ static wf_status get_tensors(struct fit *f, const struct state *s)
     return WF_OK;
 }
 
+/* A model of the zoo has them among its settings, too, which have been compared. */
+static wf_status get_leaves(struct fit *f, const struct state *s)
+{
+    int64_t was = 1; /* of states that do not say it */
+    if (wf_safetensors_metadata(s->file, "leaves") && state_get_number(s->file, s->path, "leaves", &was, f->error))
+        return f->error->code;
+    f->o.leaves = tree_leaves_again(f->o.leaves, was, f->o.accumulate);
+    if (f->owner->any && f->o.leaves != was)
+        wf_string_format(&f->change, "%s leaves %" PRId64 " instead of %" PRId64, f->change.length ? "," : "resuming with", f->o.leaves,
+                         was);
+    return WF_OK;
+}
+
 static wf_status load(struct fit *f, const struct state *s)
 {
     if (same_task(f, s) || f->owner->get(f, s->file, s->path) || state_get_number(s->file, s->path, "step", &f->step, f->error) ||
-        state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s))
+        state_get_number(s->file, s->path, "stale", &f->stale, f->error) || get_losses(f, s) || get_leaves(f, s))
         return f->error->code;
     const char *by = wf_safetensors_metadata(s->file, "best_by");
     if (f->task.validate && strcmp(by ? by : "loss", decides(f)) != 0) {

@@ -96,7 +96,11 @@ wf_status fit_prepare(struct fit *f)
 
 wf_status fit_take(struct fit *f)
 {
-    return fit_resumes(f) ? state_load(f) : set_others_aside(f);
+    if (fit_resumes(f) ? state_load(f) : set_others_aside(f))
+        return f->error->code;
+    f->o.leaves = f->o.leaves > 0 ? f->o.leaves : tree_leaves(f->o.accumulate);
+    f->leaf = wf_alloc_zero((size_t)f->o.leaves, sizeof *f->leaf);
+    return f->leaf ? WF_OK : wf_error_set(f->error, WF_ERR_MEMORY, "no memory for the losses of %" PRId64 " leaves", f->o.leaves);
 }
 
 /* --- saves and validations ----------------------------------------------------------------------------------------- */
@@ -246,6 +250,8 @@ void fit_free(struct fit *f)
     wf_tape_free(f->tape);
     wf_lock_release(f->lock);
     wf_string_free(&f->change);
+    tree_free(&f->tree);
+    wf_free(f->leaf);
 }
 
 /* --- wf_fit -------------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
 #include <weft/internal/jsonl.h>
 #include <weft/internal/string.h>
 
+#include "tree.h"
+
 /* What a number of a line is read from. */
 enum { TAG = 95 }; /* the bytes of a tag, at most */
 struct curve {
@@ -26,8 +28,15 @@ struct count {
     int64_t value;
 };
 
-/* How a caller resumes: a program sets .resume, the command has --resume. */
+/* Scalars of a leaf: sums over its parts. */
+struct leaf {
+    double loss, minimized, report[WF_FIT_REPORTS];
+    int64_t losses; /* parts that had one */
+    bool shows;     /* a part's loss is shown without what is minimised besides */
+};
+
 struct fit;
+/* How a caller resumes: a program sets .resume, the command has --resume. */
 const char *fit_resume_name(const struct fit *f);
 /* What a caller inside this room adds to the files of a run. */
 struct fit_owner {
@@ -63,8 +72,11 @@ struct fit {
     double loss[WF_FIT_TURNS], minimized[WF_FIT_TURNS], grad_norm[WF_FIT_TURNS]; /* before clipping */
     double report[WF_FIT_REPORTS], lr[WF_FIT_OPTIMIZERS], value[WF_FIT_METRICS];
     double weight, per_second;
-    int losses;           /* parts of the update so far that had one */
-    bool improved, shows; /* shows: a part's loss is shown without what is minimised besides */
+    int64_t losses; /* parts of the update so far that had one */
+    bool improved;
+
+    struct tree tree;
+    struct leaf *leaf; /* [o.leaves] of a turn */
 
     /* what a resume restores */
     int64_t step;            /* updates done */

@@ -108,6 +108,9 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
     if (strcmp(was.model, t->config.model) != 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                             s->path, was.model, t->config.model);
+    struct wf_training *o = &t->config.training;
+    was.training.leaves = tree_leaves_again(was.training.leaves, 0, 1);
+    o->leaves = t->fit.o.leaves = tree_leaves_again(o->leaves, was.training.leaves, o->accumulate);
     struct wf_config_key setting;
     for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
         const char *name = setting.name;

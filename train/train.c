@@ -79,6 +79,8 @@ static wf_status prepare(struct trainer *t)
     struct fit *f = &t->fit;
     t->reports[0] = t->config.family->loss_term;
     t->owner.minimized_tag = t->reports[0] ? "minimized" : c->label_smoothing > 0 ? "smoothed" : NULL;
+    if (t->config.training.leaves == 0 && !fit_resumes(f))
+        t->config.training.leaves = f->o.leaves = tree_leaves(c->accumulate);
     t->registries[0] = (struct wf_fit_registry){.registry = t->registry};
     t->optimizers[0] = (struct wf_fit_optimizer){
         .name = "adam",
@@ -177,6 +179,7 @@ static struct wf_fit_options fit_options(struct trainer *t)
     return (struct wf_fit_options){.out = t->options->out,
                                    .steps = c->steps,
                                    .accumulate = c->accumulate,
+                                   .leaves = c->leaves,
                                    .clip = c->clip,
                                    .save_every = c->save_every,
                                    .valid_every = c->valid_every,

@@ -117,8 +117,8 @@ static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
     return WF_OK;
 }
 
-/* Losses and gradients of one part. */
-static wf_status run_part(struct fit *f, int turn, int64_t part)
+/* Losses and gradients of one part of a leaf. */
+static wf_status run_part(struct fit *f, int turn, int64_t part, struct leaf *leaf)
 {
     struct wf_fit_part p;
     wf_tensor *loss = forward(f, &p, turn, part);
@@ -127,7 +127,7 @@ static wf_status run_part(struct fit *f, int turn, int64_t part)
         return failed(f, wf_tape_error(f->tape));
     if (!loss)
         return WF_OK;
-    f->losses++;
+    leaf->losses++;
     if (wf_tape_of(loss) != f->tape)
         return wf_error_set(f->error, WF_ERR_ARGUMENT, "step %" PRId64 ": the task's loss is on another tape than part->tape", f->step + 1);
     if (add(f, loss, &minimized) || add(f, p.shown ? p.shown : loss, &shown))
@@ -135,13 +135,13 @@ static wf_status run_part(struct fit *f, int turn, int64_t part)
     if (!isfinite(shown) || !isfinite(minimized))
         return explain(f, turn, "the loss");
     for (int i = 0; i < f->reports; i++)
-        if (add(f, p.report[i], &f->report[i]))
+        if (add(f, p.report[i], &leaf->report[i]))
             return f->error->code;
     if (wf_backward(loss))
         return failed(f, wf_tape_error(f->tape));
-    f->shows |= p.shown != NULL;
-    f->loss[turn] += shown;
-    f->minimized[turn] += minimized;
+    leaf->shows |= p.shown != NULL;
+    leaf->loss += shown;
+    leaf->minimized += minimized;
     return WF_OK;
 }
 
@@ -190,25 +190,63 @@ static wf_status step(struct fit *f, int turn)
     return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm") : failed(f, &why);
 }
 
+static wf_status run_leaves(struct fit *f, int turn)
+{
+    wf_grads *grads[WF_FIT_REGISTRIES];
+    const int count = grads_of(f, turn, grads);
+    const int64_t parts = f->o.accumulate / f->o.leaves;
+    tree_begin(&f->tree);
+    for (int64_t i = 0; i < f->o.leaves; i++) {
+        f->leaf[i] = (struct leaf){0};
+        for (int64_t part = i * parts; part < (i + 1) * parts; part++)
+            if (run_part(f, turn, part, &f->leaf[i]))
+                return f->error->code;
+        if (tree_add(&f->tree, i, i == f->o.leaves - 1, grads, count, f->error))
+            return f->error->code;
+    }
+    return WF_OK;
+}
+
+static void sum_leaves(struct fit *f, int turn)
+{
+    bool shows = false;
+    f->loss[turn] = f->minimized[turn] = 0;
+    for (int64_t i = 0; i < f->o.leaves; i++) {
+        const struct leaf *leaf = &f->leaf[i];
+        f->loss[turn] += leaf->loss;
+        f->minimized[turn] += leaf->minimized;
+        for (int k = 0; k < f->reports; k++)
+            f->report[k] += leaf->report[k];
+        f->losses += leaf->losses;
+        shows |= leaf->shows;
+    }
+    if (!shows) /* it is the loss */
+        f->minimized[turn] = NAN;
+}
+
+/* A turn may leave an update out. */
+static wf_status check_losses(struct fit *f, int turn)
+{
+    if (f->losses > 0 || !(f->weight > 0) || turn < f->turns - 1)
+        return WF_OK;
+    return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                        "step %" PRId64
+                        ": the task's loss returned NULL for every part, though next gave the batch a weight of %g: return the "
+                        "loss, and NULL for empty parts only",
+                        f->step + 1, f->weight);
+}
+
 static wf_status run_turn(struct fit *f, int turn)
 {
     /* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
     for (int k = 0; k < f->o.registries; k++)
         if (wf_registry_grads(f->o.registry[k].registry))
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
-    f->loss[turn] = f->minimized[turn] = 0;
-    f->shows = false;
-    for (int64_t part = 0; part < f->o.accumulate; part++)
-        if (run_part(f, turn, part))
-            return f->error->code;
-    if (f->losses == 0 && f->weight > 0 && turn == f->turns - 1) /* a turn may leave an update out */
-        return wf_error_set(f->error, WF_ERR_ARGUMENT,
-                            "step %" PRId64
-                            ": the task's loss returned NULL for every part, though next gave the batch a weight of %g: return the "
-                            "loss, and NULL for empty parts only",
-                            f->step + 1, f->weight);
-    if (!f->shows) /* it is the loss */
-        f->minimized[turn] = NAN;
+    if (run_leaves(f, turn))
+        return f->error->code;
+    sum_leaves(f, turn);
+    if (check_losses(f, turn))
+        return f->error->code;
     return step(f, turn);
 }
 

@@ -52,6 +52,7 @@ static const struct {
     {"multi30k", "batch_cost", {"both", "side"}, {"sides", "", "0"}},
     {"multi30k", "batch_window", {"0", "4096"}, {"-1"}},
     {"char-rms", "accumulate", {"1", "40"}, {"0", "1048577"}},
+    {"char-rms", "leaves", {"0", "1", "8"}, {"-1", "1048577"}},
     {"char-rms", "lr", {"1e-3", "0.5", "10"}, {"0", "-1", "inf", "1e", "1e999", "0.1.2"}},
     {"char-rms", "min_lr", {"0", "1e-4"}, {"-1e-9", "nan"}},
     {"char-rms", "warmup", {"0", "100"}, {"-1", "1e13"}},
@@ -418,6 +419,13 @@ START_TEST(what_holds_between_keys)
     ck_ok(wf_config_set(&c, "batch", "2", error));
     ck_assert_int_eq(c.training.accumulate, 2);
     ck_ok(wf_config_check(&c, error));
+    /* leaves of a run are for its accumulate */
+    ck_ok(wf_config_set(&c, "leaves", "2", error));
+    ck_ok(wf_config_check(&c, error));
+    ck_ok(wf_config_set(&c, "accumulate", "1", error));
+    ck_assert_int_eq(c.training.leaves, 0);
+    ck_ok(wf_config_set(&c, "leaves", "2", error));
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "leaves = 2 is not a power of two that divides accumulate = 1");
     ck_ok(wf_config_set(&c, "accumulate", "3", error));
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "batch (2) must be at least accumulate (3)");
     c = good, c.training.steps = 50; /* shorter than the warm-up: a preset can be tried */

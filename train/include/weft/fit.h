@@ -160,7 +160,11 @@ struct wf_fit_options {
     int optimizers;
     int64_t steps;      /* updates in total, also of a resumed run */
     int64_t accumulate; /* parts of a batch; 0: 1 */
-    double clip;        /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
+    /* Sums of parts, each of accumulate / leaves parts in order, that are added as a binary tree: a power of two that divides `accumulate`.
+     * The bits of a training depend on it, and on nothing else of how the work is shared; the state keeps it. 0: that of the state, or the
+     * largest up to 8. */
+    int64_t leaves;
+    double clip; /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
     /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule. NULL: the schedules. */
     double (*rate)(void *ctx, int optimizer, int64_t step);
     int64_t save_every, valid_every; /* updates; 0: only at the end */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The gradients of an update, added as a binary tree.
+ *
+ * A batch is cut into parts, and the parts lie under the leaves of a tree: a leaf adds the gradients of its parts in order, in place. Two
+ * neighbouring leaves are added, then two neighbouring pairs, up to the root. So the order of the additions, and with it every bit, is a
+ * matter of the number of leaves alone: whoever computes whole leaves can compute them anywhere.
+ *
+ * Like a binary counter, the leaves of a process need one slab more for each level, log2(leaves) in all. */
+#ifndef WEFT_TRAIN_TREE_H
+#define WEFT_TRAIN_TREE_H
+
+#include <weft/fit.h>
+
+/* What an update adds of a registry: gradients, and which of them there are. */
+struct tree_slab {
+    wf_real *slab;
+    bool *valid;
+    int64_t count;
+    int parameters;
+};
+/* Leaves first .. first + leaves - 1: a whole subtree. */
+struct span {
+    int64_t first, leaves;
+};
+/* Its sum. */
+struct subtree {
+    struct span span;
+    struct tree_slab slab[WF_FIT_REGISTRIES];
+};
+enum { TREE_LEVELS = 21 }; /* of 2^20 leaves, and the leaves */
+struct tree {
+    struct subtree held[2 * TREE_LEVELS]; /* earlier ones, in order, `count` of them; their memory stays for the next update */
+    int count;
+};
+
+/* Leaves for `parts` parts: the largest power of two that divides them, 8 at most. */
+int64_t tree_leaves(int64_t parts);
+/* Those of a resume: what is asked for, or, where that is 0, those of the state, `was`, if they still fit; 0 in a state stands for 1. */
+int64_t tree_leaves_again(int64_t asked, int64_t was, int64_t parts);
+/* Whether `leaves` is a power of two that divides `parts`. */
+bool tree_fits(int64_t leaves, int64_t parts);
+
+/* The subtrees that leaves begin .. end - 1 make, in order; their number. Of a process whose leaves are no subtree there are several, fewer
+ * than 2 TREE_LEVELS. */
+int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
+/* Whether two spans, one after the other, are the halves of a subtree. */
+bool tree_joins(struct span left, struct span right);
+/* Before the first leaf of an update. */
+void tree_begin(struct tree *t);
+/* The gradients in grads[count] are the sum of leaf `leaf`, the next one. They are added to what they complete; unless it is the `last`
+ * leaf here they are kept aside, and grads are zero for the next. */
+wf_status tree_add(struct tree *t, int64_t leaf, bool last, wf_grads *const *grads, int count, wf_error *error);
+void tree_free(struct tree *t);
+
+/* to += from, where both are valid; what only `from` has is copied, so that an empty part changes no bit (-0 + 0 is 0). */
+void tree_sum(wf_grads *to, const struct tree_slab *from);
+
+#endif
