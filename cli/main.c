@@ -8,6 +8,7 @@
 
 #include "cli.h"
 
+#include <weft/internal/launcher.h>
 #include <weft/internal/string.h>
 #include <weft/main.h>
 
@@ -16,6 +17,9 @@ struct command {
     int (*run)(int argc, char **argv); /* NULL: the commands of tokenizers */
 };
 enum { MOST_COMMANDS = 32 };
+
+/* Under mpirun only these run: the others would do the same work several times. */
+static const char *const on_several[] = {"train", "--version", "-V", "help", "--help", "-h", "-?"};
 
 static const struct command all[] = {
     {"models", "list the models of the zoo; with a name, its settings", run_models},
@@ -125,12 +129,28 @@ static int dispatch(const char *group, const struct command *commands, int argc,
                 : fail_usage("unknown command '%s %s'; %s --help lists them", group, argv[1], group);
 }
 
+/* Several processes speak through rank 0, which has what the others have to say. */
+static int check_launcher(int argc, char **argv)
+{
+    const struct wf_launcher launcher = wf_launcher();
+    bool fine = argc < 2 || launcher.size == 1;
+    for (size_t i = 0; !fine && i < sizeof on_several / sizeof *on_several; i++)
+        fine = strcmp(argv[1], on_several[i]) == 0;
+    if (launcher.rank > 0 && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+        return EXIT_FAILED;
+    return fine ? EXIT_DONE
+                : fail_usage("%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train runs on several", program(),
+                             argv[1], launcher.size, program());
+}
+
 int wf_main(int argc, char **argv)
 {
     if (argc < 1)
         return EXIT_USAGE;
     limit_spinning();
     set_program(argv[0]);
+    if (check_launcher(argc, argv) != EXIT_DONE)
+        return EXIT_USAGE;
     catch_signals();
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, with a message */
     return checked(dispatch(program(), all, argc, argv));

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/dist.h>
+
 #include "cli.h"
 #include "display.h"
 
@@ -261,6 +263,9 @@ static wf_status train(void *arguments, wf_error *error)
                               a->tokenizer, (long long)tokenizer.count);
     if (status == WF_OK)
         status = start(a->threads, error);
+    wf_error alone = {0};
+    wf_dist *dist = wf_dist_world(&alone); /* the processes that mpirun started */
+    status = dist ? wf_dist_agree(dist, status, error) : status != WF_OK ? status : wf_error_set(error, alone.code, "%s", alone.message);
     if (status == WF_OK) {
         o.source_tokenizer = tokenizer.count == 2 ? tokenizer.item[0] : NULL;
         o.tokenizer = tokenizer.count > 0 ? tokenizer.item[tokenizer.count - 1] : NULL;

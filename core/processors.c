@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <weft/internal/launcher.h>
 #include <weft/internal/runtime.h>
 
 /* How many numbers a small file begins with, at most two. */
@@ -119,5 +121,8 @@ static int affinity_processors(void)
 int wf_count_processors(void)
 {
     int count = affinity_processors(), quota = wf_cgroup_processors("");
-    return quota > 0 && quota < count ? quota : count;
+    const int here = wf_launcher().local_size, online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    const bool bound = count < online; /* mpirun has given each process its own already */
+    count = quota > 0 && quota < count ? quota : count;
+    return here > 1 && !bound ? (count > here ? count / here : 1) : count;
 }

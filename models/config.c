@@ -165,7 +165,7 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
         t->accumulate = t->batch;
     if (status == WF_OK && strcmp(name, "crop") != 0)
         wf_config_settle(config);
-    if (status == WF_OK && t->leaves > 0 && t->accumulate % t->leaves != 0)
+    if (status == WF_OK && strcmp(name, "leaves") != 0 && t->leaves > 0 && t->accumulate % t->leaves != 0)
         t->leaves = 0;
     return status;
 }

@@ -64,6 +64,10 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
     state_put_number(w, "step", f->step);
     state_put_number(w, "seed", (int64_t)f->o.seed);
     state_put_number(w, "leaves", f->o.leaves);
+    if (f->owner->any && f->o.accumulate != f->asked) {
+        state_put_number(w, "accumulate", f->o.accumulate);
+        state_put_number(w, "accumulate_asked", f->asked);
+    }
     state_put_number(w, "stale", f->stale);
     if (f->owes_validation)
         state_put_number(w, "owes_validation", 1);
@@ -256,11 +260,19 @@ static wf_status get_leaves(struct fit *f, const struct state *s)
     int64_t was = 1; /* of states that do not say it */
     if (wf_safetensors_metadata(s->file, "leaves") && state_get_number(s->file, s->path, "leaves", &was, f->error))
         return f->error->code;
+    /* What several processes made of the program's number stays, while the program has that number. */
+    int64_t asked = 0, parts = 0;
+    if (f->owner->any && wf_safetensors_metadata(s->file, "accumulate_asked") &&
+        (state_get_number(s->file, s->path, "accumulate_asked", &asked, f->error) ||
+         state_get_number(s->file, s->path, "accumulate", &parts, f->error)))
+        return f->error->code;
+    if (asked == f->asked && parts > 0)
+        f->o.accumulate = parts;
     f->o.leaves = tree_leaves_again(f->o.leaves, was, f->o.accumulate);
     if (f->owner->any && f->o.leaves != was)
         wf_string_format(&f->change, "%s leaves %" PRId64 " instead of %" PRId64, f->change.length ? "," : "resuming with", f->o.leaves,
                          was);
-    return WF_OK;
+    return together_resume(f, s->path);
 }
 
 static wf_status load(struct fit *f, const struct state *s)

@@ -17,6 +17,7 @@ void fit_init(struct fit *f, wf_error *error)
 {
     f->error = error;
     f->on_disk = -1;
+    f->processes = 1;
     f->best = f->per_second = NAN;
     for (int i = 0; i < WF_FIT_TURNS; i++)
         f->loss[i] = f->minimized[i] = NAN;
@@ -30,7 +31,7 @@ void fit_init(struct fit *f, wf_error *error)
 bool fit_cancelled(void *fit)
 {
     const struct fit *f = fit;
-    return !f->committed && f->o.cancelled && f->o.cancelled(f->o.ctx);
+    return !f->committed && f->processes == 1 && f->o.cancelled && f->o.cancelled(f->o.ctx);
 }
 
 const char *fit_resume_name(const struct fit *f)
@@ -40,7 +41,7 @@ const char *fit_resume_name(const struct fit *f)
 
 bool fit_resumes(const struct fit *f)
 {
-    return wf_run_has(f->o.out, STATE_FILE);
+    return f->resumes;
 }
 
 static wf_status sweep(struct fit *f, const char *folder)
@@ -59,7 +60,8 @@ static wf_status nothing_to_resume(struct fit *f)
     return report_string(f, WF_EVENT_WARNING, &text);
 }
 
-wf_status fit_enter(struct fit *f)
+/* The folder is rank 0's. */
+static wf_status enter(struct fit *f)
 {
     const char *out = f->o.out;
     char *path = wf_folder_make(out, f->error) == WF_OK ? wf_run_path(out, ".weft-lock", f->error) : NULL;
@@ -67,6 +69,7 @@ wf_status fit_enter(struct fit *f)
     wf_free(path);
     if (f->error->code == WF_ERR_BUSY)
         wf_error_prefix(f->error, "%s is being trained by another process", out);
+    f->resumes = wf_run_has(out, STATE_FILE);
     if (f->lock && fit_resumes(f) && !f->o.resume)
         return wf_error_set(f->error, WF_ERR_EXISTS,
                             f->owner->any ? "%s holds a run already: set .resume to continue it, or choose another .out"
@@ -77,6 +80,15 @@ wf_status fit_enter(struct fit *f)
     return f->o.resume && !fit_resumes(f) ? nothing_to_resume(f) : WF_OK;
 }
 
+wf_status fit_enter(struct fit *f)
+{
+    if (together_open(f))
+        return f->error->code;
+    if (f->rank == 0)
+        enter(f);
+    return together_agree(f) ? f->error->code : together_bool(f, &f->resumes);
+}
+
 wf_status fit_prepare(struct fit *f)
 {
     for (f->turns = 0; f->task.turns && f->task.turns[f->turns];)
@@ -84,7 +96,7 @@ wf_status fit_prepare(struct fit *f)
     f->turns = f->turns > 0 ? f->turns : 1;
     for (f->reports = 0; f->task.reports && f->task.reports[f->reports];)
         f->reports++;
-    f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
+    f->asked = f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
     f->o.log_every = f->o.log_every > 0 ? f->o.log_every : 10;
     if (curves_of(f))
         return f->error->code;
@@ -96,9 +108,10 @@ wf_status fit_prepare(struct fit *f)
 
 wf_status fit_take(struct fit *f)
 {
-    if (fit_resumes(f) ? state_load(f) : set_others_aside(f))
+    if (fit_resumes(f) ? state_load(f) : together_share(f))
         return f->error->code;
-    f->o.leaves = f->o.leaves > 0 ? f->o.leaves : tree_leaves(f->o.accumulate);
+    if (!fit_resumes(f) && f->rank == 0 && set_others_aside(f))
+        return f->error->code;
     f->leaf = wf_alloc_zero((size_t)f->o.leaves, sizeof *f->leaf);
     return f->leaf ? WF_OK : wf_error_set(f->error, WF_ERR_MEMORY, "no memory for the losses of %" PRId64 " leaves", f->o.leaves);
 }
@@ -110,14 +123,24 @@ static bool due(int64_t every, int64_t step)
     return every > 0 && step > 0 && step % every == 0;
 }
 
+/* What rank 0 does for all. */
+static wf_status save_files(struct fit *f)
+{
+    const bool whole = f->step >= f->o.steps || f->early || due(f->o.save_every, f->step);
+    return refuse_bad_weights(f) || (!f->saved && state_save(f)) || weights_save(f, "model.safetensors") || (whole && checkpoint_save(f))
+               ? f->error->code
+               : report(f, WF_EVENT_SAVE, NULL);
+}
+
 /* The rename of the state is the commit; model.safetensors follows, and a checkpoint: not where the user cut in, so that those of a
  * broken run are at the same steps as an unbroken one's. */
 static wf_status save(struct fit *f)
 {
-    bool whole = f->step >= f->o.steps || f->early || due(f->o.save_every, f->step);
-    if (refuse_bad_weights(f) || (!f->saved && state_save(f)) || weights_save(f, "model.safetensors") || (whole && checkpoint_save(f)))
-        return f->error->code;
-    return report(f, WF_EVENT_SAVE, NULL);
+    if (f->rank > 0) /* where it fails, the next agreement says so */
+        f->saved = true;
+    else
+        save_files(f);
+    return f->error->code;
 }
 
 static wf_status measure(struct fit *f)
@@ -157,9 +180,9 @@ static wf_status validate(struct fit *f)
         f->best = value;
     f->owes_validation = false;
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
-    if ((f->improved && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL))
+    if ((f->improved && f->rank == 0 && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL))
         return f->error->code;
-    return report_sample(f);
+    return f->rank == 0 ? report_sample(f) : WF_OK;
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
@@ -198,15 +221,24 @@ static wf_status loop(struct fit *f)
     char text[160];
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
     wf_status status = f->owes_validation ? validate(f) : WF_OK;
-    while (status == WF_OK && f->step < steps && !f->early)
-        status = fit_cancelled(f) ? WF_ERR_CANCELLED : one_step(f);
+    for (bool more = true; more;) {
+        more = f->step < steps && !f->early;
+        if (status == WF_OK && more && f->o.cancelled && f->o.cancelled(f->o.ctx))
+            wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
+        status = together_agree(f);
+        more = more && status == WF_OK;
+        if (more)
+            status = one_step(f);
+    }
     if (status != WF_OK && status != WF_ERR_CANCELLED)
         return status;
     wf_error_clear(f->error);
-    if (save(f) || report(f, WF_EVENT_END,
-                          status == WF_ERR_CANCELLED ? interrupted(f, text)
-                          : f->step >= steps         ? "trained to the end"
-                                                     : stopped_early(f, text)))
+    f->told = false;
+    save(f);
+    if (together_agree(f) || report(f, WF_EVENT_END,
+                                    status == WF_ERR_CANCELLED ? interrupted(f, text)
+                                    : f->step >= steps         ? "trained to the end"
+                                                               : stopped_early(f, text)))
         return f->error->code;
     if (status == WF_ERR_CANCELLED)
         wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; %s continues from there", f->step, steps,
@@ -230,8 +262,9 @@ static wf_status what_now(struct fit *f, wf_status status)
 wf_status fit_begin(struct fit *f)
 {
     bool resuming = f->on_disk >= 0;
-    if ((f->change.length && what_now(f, state_save(f))) || metrics_open(f, resuming) ||
-        (f->change.length && report(f, WF_EVENT_CHANGE, f->change.data)))
+    if (f->rank == 0 && ((f->change.length && what_now(f, state_save(f))) || metrics_open(f, resuming)))
+        return f->error->code;
+    if (f->change.length && report(f, WF_EVENT_CHANGE, f->change.data))
         return f->error->code;
     return WF_OK;
 }
@@ -239,13 +272,14 @@ wf_status fit_begin(struct fit *f)
 wf_status fit_run(struct fit *f)
 {
     /* What was killed between the state and its checkpoint lacks the checkpoint. */
-    if (f->on_disk >= 0 && due(f->o.save_every, f->step) && !checkpoint_exists(f) && checkpoint_save(f))
-        return f->error->code;
+    if (f->rank == 0 && f->on_disk >= 0 && due(f->o.save_every, f->step) && !checkpoint_exists(f))
+        checkpoint_save(f);
     return what_now(f, loop(f));
 }
 
 void fit_free(struct fit *f)
 {
+    together_close(f);
     metrics_close(f);
     wf_tape_free(f->tape);
     wf_lock_release(f->lock);
@@ -278,7 +312,8 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
     return settings_compare(f, file, path);
 }
 
-static const struct fit_owner anybody = {true, put, get, describe, "task.", "minimized"};
+static const struct fit_owner anybody = {
+    .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
 
 wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result, wf_error *error)
 {
@@ -288,8 +323,12 @@ wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *option
     if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
         memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
         f.o = *options;
-        if (!fit_prepare(&f) && !fit_enter(&f) && !fit_take(&f) && !fit_begin(&f) && !report(&f, WF_EVENT_START, NULL))
-            fit_run(&f);
+        if (!fit_prepare(&f) && !fit_enter(&f)) {
+            if (!fit_take(&f) && !fit_begin(&f))
+                report(&f, WF_EVENT_START, NULL);
+            if (!together_agree(&f) && !together_compare(&f))
+                fit_run(&f);
+        }
     }
     if (result) {
         *result = (struct wf_fit_result){.step = f.step, .loss = f.loss[0], .best = f.best};

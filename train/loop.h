@@ -5,11 +5,13 @@
 
 #include <time.h>
 
+#include <weft/dist.h>
 #include <weft/events.h>
 #include <weft/fit.h>
 #include <weft/internal/files.h>
 #include <weft/internal/jsonl.h>
 #include <weft/internal/string.h>
+#include <weft/internal/transport.h>
 
 #include "tree.h"
 
@@ -35,6 +37,23 @@ struct leaf {
     bool shows;     /* a part's loss is shown without what is minimised besides */
 };
 
+/* A subtree of a process. */
+struct sent {
+    int rank;
+    struct span span;
+    const char *valid; /* of all registries: which gradients it has */
+};
+/* What an update on several processes works in. */
+enum { IDENTITY = 1024 };
+struct exchange {
+    char *record; /* of all processes, one after the other */
+    size_t record_room, record_bytes, *at;
+    struct sent *span; /* of all processes, in the order of the leaves */
+    int spans;
+    struct wf_message *message;
+    wf_real *received;
+};
+
 struct fit;
 /* How a caller resumes: a program sets .resume, the command has --resume. */
 const char *fit_resume_name(const struct fit *f);
@@ -46,6 +65,7 @@ struct fit_owner {
     wf_status (*get)(struct fit *f, const wf_safetensors *file, const char *path);
     void (*describe)(const struct fit *f, wf_safetensors_writer *w); /* into every file of weights */
     const char *state_prefix;                                        /* of the task's names in the state */
+    void (*identify)(const struct fit *f, struct wf_string *text);   /* KEY=VALUE, blanks between: what processes must have in common */
     const char *minimized_tag;                                       /* of the loss that is minimised, where another is shown; NULL: none */
 };
 
@@ -75,11 +95,22 @@ struct fit {
     int64_t losses; /* parts of the update so far that had one */
     bool improved;
 
+    /* the processes that train together */
+    wf_dist *dist;
+    int rank, processes;
+    bool in_company; /* with others, until together_close */
+    bool echo;       /* the error is only that another process has one */
+    bool told;       /* the error is that of all processes */
+    bool lost;       /* this process cannot tell the others of its error */
+    bool resumes;    /* the folder holds a state, as rank 0 has seen it */
+    struct exchange exchange;
+
     struct tree tree;
     struct leaf *leaf; /* [o.leaves] of a turn */
 
     /* what a resume restores */
     int64_t step;            /* updates done */
+    int64_t asked;           /* .accumulate of a program, before several processes raised it */
     double best;             /* NaN: no validation yet */
     int64_t stale;           /* validations since the best */
     bool owes_validation;    /* that of this step was due and is not done */
@@ -101,6 +132,26 @@ wf_status fit_begin(struct fit *f);            /* what the resume changes is sav
 wf_status fit_run(struct fit *f);              /* to the end */
 void fit_free(struct fit *f);
 bool fit_cancelled(void *fit); /* by the caller; never amid an update whose optimisers have begun */
+
+/* together.c: several processes. */
+struct leaves_of {
+    int64_t begin, end;
+};
+struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous ones, about as many on each process */
+wf_status together_open(struct fit *f);
+void together_close(struct fit *f);
+/* One outcome for all, from that of each in f->error: the error is that of the process that failed. */
+wf_status together_agree(struct fit *f);
+/* Rank 0's value, on all. */
+wf_status together_bool(struct fit *f, bool *value);
+/* Of a new run: accumulate and leaves that are enough for all processes; a warning says what it changes. */
+wf_status together_share(struct fit *f);
+/* Refuses more processes than there are leaves in the state. */
+wf_status together_resume(struct fit *f, const char *path);
+/* That all processes train the same: program, machine, settings, texts and weights. */
+wf_status together_compare(struct fit *f);
+/* After the leaves of a turn, also where they failed here: the gradients and f->leaf of all processes, or a failure on all of them. */
+wf_status together_add(struct fit *f, wf_grads *const *grads, int count);
 
 /* check.c */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);

@@ -179,6 +179,8 @@ static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
 {
     struct wf_string made = {0};
+    if (f->rank > 0) /* rank 0 speaks for all */
+        return WF_OK;
     const char *readable = text ? in_utf8(text, &made) : NULL;
     wf_status status = text && !readable ? wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a message")
                                          : report_event(f, kind, readable, count, counts);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/family.h>
+#include <weft/internal/hash.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/string.h>
 
@@ -36,6 +37,20 @@ void zoo_put(struct fit *f, wf_safetensors_writer *w)
     put_tokenizer(t, w, "tokenizer", t->tokenizer);
     if (t->source_tokenizer && t->source_tokenizer != t->tokenizer)
         put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer);
+}
+
+void zoo_identify(const struct fit *f, struct wf_string *text)
+{
+    const struct trainer *t = f->o.ctx;
+    wf_string_format(text, "model=%s text=%016" PRIx64 " validation=%016" PRIx64 " ", t->config.model, t->train_hash, t->valid_hash);
+    uint64_t settings = 0;
+    struct wf_config_key setting;
+    for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
+        char value[96];
+        if (wf_config_get(&t->config, setting.name, value, sizeof value))
+            settings = wf_hash(value, (int64_t)strlen(value), settings);
+    }
+    wf_string_format(text, "settings=%016" PRIx64 " ", settings);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */

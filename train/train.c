@@ -79,8 +79,6 @@ static wf_status prepare(struct trainer *t)
     struct fit *f = &t->fit;
     t->reports[0] = t->config.family->loss_term;
     t->owner.minimized_tag = t->reports[0] ? "minimized" : c->label_smoothing > 0 ? "smoothed" : NULL;
-    if (t->config.training.leaves == 0 && !fit_resumes(f))
-        t->config.training.leaves = f->o.leaves = tree_leaves(c->accumulate);
     t->registries[0] = (struct wf_fit_registry){.registry = t->registry};
     t->optimizers[0] = (struct wf_fit_optimizer){
         .name = "adam",
@@ -129,16 +127,49 @@ void choose_validation(struct trainer *t, int64_t tokens)
         t->valid_tokens = t->valid_limit;
 }
 
+/* The parts of a batch: more where there are more processes. */
+static wf_status share(struct trainer *t)
+{
+    struct fit *f = &t->fit;
+    if (together_share(f))
+        return t->error->code;
+    t->config.training.accumulate = f->o.accumulate;
+    t->config.training.leaves = f->o.leaves;
+    return wf_config_check(&t->config, t->error);
+}
+
+/* The first process of each node reads the texts, and trains tokenizers, into the cache; the others find them there. */
+static wf_status open_in_turn(struct trainer *t, bool resuming)
+{
+    struct fit *f = &t->fit;
+    const bool first = wf_dist_local_rank(f->dist) == 0;
+    if (!t->error->code && first)
+        open_task(t, resuming);
+    if (together_agree(f))
+        return t->error->code;
+    return first ? WF_OK : open_task(t, resuming);
+}
+
+static wf_status set_up(struct trainer *t, bool resuming)
+{
+    struct fit *f = &t->fit;
+    if (t->options->from && !resuming)
+        (void)!origin_find(t->options->from, &t->from, t->error);
+    if (!t->error->code && !resuming)
+        share(t);
+    if (open_in_turn(t, resuming) || build(t, resuming) || not_begun(t) || prepare(t) || fit_take(f) ||
+        (f->rank == 0 && run_files_save(t, resuming)) || fit_begin(f) || origin_tell(t) || tokenizers_tell(t) || t->task->tell(t))
+        return t->error->code;
+    return report_start(t);
+}
+
 static wf_status run(struct trainer *t)
 {
     struct fit *f = &t->fit;
     if ((t->options->from && origin_apart(t->options->from, t->options->out, t->error)) || fit_enter(f))
         return t->error->code;
-    bool resuming = fit_resumes(f);
-    if (t->options->from && !resuming && origin_find(t->options->from, &t->from, t->error))
-        return t->error->code;
-    if (open_task(t, resuming) || build(t, resuming) || not_begun(t) || prepare(t) || fit_take(f) || run_files_save(t, resuming) ||
-        fit_begin(f) || origin_tell(t) || tokenizers_tell(t) || t->task->tell(t) || report_start(t))
+    set_up(t, fit_resumes(f));
+    if (f->told || together_agree(f) || together_compare(f))
         return t->error->code;
     return fit_run(f);
 }
@@ -203,7 +234,7 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     struct trainer t = {.options = options,
                         .config = options->config,
                         .kept_limit = -1,
-                        .owner = {.put = zoo_put, .get = zoo_get, .describe = describe, .state_prefix = ""},
+                        .owner = {.put = zoo_put, .get = zoo_get, .describe = describe, .identify = zoo_identify, .state_prefix = ""},
                         .error = &failure};
     struct fit *f = &t.fit;
     t.task = tasks[wf_config_kind(&t.config)];

@@ -190,18 +190,18 @@ static wf_status step(struct fit *f, int turn)
     return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm") : failed(f, &why);
 }
 
-static wf_status run_leaves(struct fit *f, int turn)
+/* The leaves of this process. */
+static wf_status run_leaves(struct fit *f, int turn, wf_grads *const *grads, int count)
 {
-    wf_grads *grads[WF_FIT_REGISTRIES];
-    const int count = grads_of(f, turn, grads);
     const int64_t parts = f->o.accumulate / f->o.leaves;
+    const struct leaves_of mine = together_leaves(f, f->rank);
     tree_begin(&f->tree);
-    for (int64_t i = 0; i < f->o.leaves; i++) {
+    for (int64_t i = mine.begin; i < mine.end; i++) {
         f->leaf[i] = (struct leaf){0};
         for (int64_t part = i * parts; part < (i + 1) * parts; part++)
             if (run_part(f, turn, part, &f->leaf[i]))
                 return f->error->code;
-        if (tree_add(&f->tree, i, i == f->o.leaves - 1, grads, count, f->error))
+        if (tree_add(&f->tree, i, i == mine.end - 1, grads, count, f->error))
             return f->error->code;
     }
     return WF_OK;
@@ -236,18 +236,18 @@ static wf_status check_losses(struct fit *f, int turn)
                         f->step + 1, f->weight);
 }
 
-static wf_status run_turn(struct fit *f, int turn)
+/* Gradients of all parts of a turn, wherever they are computed. */
+static wf_status gather(struct fit *f, int turn)
 {
+    wf_grads *grads[WF_FIT_REGISTRIES];
+    const int count = grads_of(f, turn, grads);
     /* Gradients that another turn's losses have left, for parameters that its optimisers do not update. */
     for (int k = 0; k < f->o.registries; k++)
         if (wf_registry_grads(f->o.registry[k].registry))
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
-    if (run_leaves(f, turn))
-        return f->error->code;
-    sum_leaves(f, turn);
-    if (check_losses(f, turn))
-        return f->error->code;
-    return step(f, turn);
+    if (!f->error->code) /* otherwise the others are told of it */
+        run_leaves(f, turn, grads, count);
+    return together_add(f, grads, count);
 }
 
 static wf_status run_turns(struct fit *f)
@@ -255,20 +255,21 @@ static wf_status run_turns(struct fit *f)
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
-    for (int turn = 0; turn < f->turns; turn++)
-        if (run_turn(f, turn))
-            return f->error->code;
-    return WF_OK;
+    for (int turn = 0; turn < f->turns && !gather(f, turn); turn++) {
+        sum_leaves(f, turn);
+        if (!check_losses(f, turn))
+            step(f, turn);
+    }
+    return f->error->code;
 }
 
 wf_status fit_update(struct fit *f)
 {
     f->dropped = true; /* unless it comes to its end */
-    if (take_batch(f))
-        return f->error->code;
     double loss[WF_FIT_TURNS];
     for (int i = 0; i < f->turns; i++)
         loss[i] = f->loss[i];
+    take_batch(f);
     wf_status status = run_turns(f);
     f->committed = false;
     for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */

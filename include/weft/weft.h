@@ -10,6 +10,8 @@
 #include <weft/op.h>
 #include <weft/ops.h>
 #include <weft/tape.h>
+/* dist */
+#include <weft/dist.h>
 /* io */
 #include <weft/io.h>
 /* nn */

@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${WEFT_BUILD_ROOT:-$root/build}" && pwd)
 cc=${WEFT_CC:-cc}
 cxx=${CXX:-c++}
-rooms='core autograd io text data score nn optim models infer train report cli'
+rooms='core dist autograd io text data score nn optim models infer train report cli'
 sanitize=
 [ "${WEFT_SANITIZE:-none}" = none ] || sanitize="-fsanitize=$WEFT_SANITIZE"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-test.XXXXXX")

@@ -9,6 +9,7 @@ may()
 {
     case $1 in
     core) ;;
+    dist) echo core ;;
     autograd | io) echo core ;;
     nn) echo core autograd io ;;
     optim) echo core autograd io nn ;; # io: the registry's header names its files
@@ -17,9 +18,9 @@ may()
     score) echo core text ;;
     models) echo core autograd io nn ;;
     infer) echo core autograd io text data score nn models ;;
-    train) echo core autograd io text data score nn optim models infer ;;
+    train) echo core dist autograd io text data score nn optim models infer ;;
     report) echo core autograd io text data score nn optim models infer train ;;
-    cli) echo core autograd io text data score nn optim models infer train report ;;
+    cli) echo core dist autograd io text data score nn optim models infer train report ;;
     esac
 }
 

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes of one program, and what they do together. All of it is made of one act of the transport: exchange. */
+#include <weft/dist.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/compute.h>
+#include <weft/internal/dist.h>
+#include <weft/memory.h>
+
+#include "plugin.h"
+
+struct wf_dist {
+    int rank, size, local_rank;
+    struct wf_transport *transport; /* NULL: one process */
+    struct wf_message *message;     /* [2 size] */
+    pid_t owner;
+    int together; /* depth of what must not be left by one process alone */
+};
+
+static struct wf_dist world;
+static bool opened;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A process that exits amid something that the others wait in would leave them waiting. */
+static void at_exit(void)
+{
+    if (!world.transport || world.owner != getpid())
+        return;
+    if (world.together > 0) /* the MPI says which rank it was */
+        world.transport->abort(world.transport, 1);
+    world.transport->close(world.transport);
+    world.transport = NULL;
+    wf_free(world.message);
+}
+
+static wf_status open_world(wf_error *error)
+{
+    const struct wf_launcher launcher = wf_launcher();
+    struct wf_dist d = {.size = 1, .owner = getpid()};
+    if (launcher.kind != WF_LAUNCHER_NONE && launcher.size > 1) {
+        if (!(d.transport = plugin_open(&launcher, error)))
+            return error->code;
+        d.rank = d.transport->rank;
+        d.size = d.transport->size;
+        d.local_rank = launcher.local_rank;
+    }
+    d.message = wf_alloc_zero(2 * (size_t)d.size, sizeof *d.message);
+    if (!d.message)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a communicator");
+    world = d;
+    opened = true;
+    if (d.transport)
+        atexit(at_exit);
+    return WF_OK;
+}
+
+wf_dist *wf_dist_world(wf_error *error)
+{
+    wf_error failure = {0};
+    pthread_mutex_lock(&lock);
+    wf_status status = opened ? WF_OK : open_world(&failure);
+    pthread_mutex_unlock(&lock);
+    if (status == WF_OK)
+        return &world;
+    wf_error_set(error, status, "%s", failure.message);
+    return NULL;
+}
+
+int wf_dist_rank(const wf_dist *dist)
+{
+    return dist ? dist->rank : 0;
+}
+
+int wf_dist_size(const wf_dist *dist)
+{
+    return dist ? dist->size : 1;
+}
+
+int wf_dist_local_rank(const wf_dist *dist)
+{
+    return dist ? dist->local_rank : 0;
+}
+
+void wf_dist_together(wf_dist *dist, bool begin)
+{
+    if (dist)
+        dist->together += begin ? 1 : -1;
+}
+
+wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins, wf_error *error)
+{
+    return dist->transport ? dist->transport->exchange(dist->transport, out, outs, in, ins, error) : WF_OK;
+}
+
+static wf_status refuse(const char *call, const char *what, wf_error *error)
+{
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s: %s", call, what);
+}
+
+wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t bytes, void *all, wf_error *error)
+{
+    if (!dist || bytes < 0 || (bytes > 0 && (!mine || !all)))
+        return refuse("wf_dist_all_gather",
+                      !dist       ? "dist is NULL: see wf_dist_world"
+                      : bytes < 0 ? "bytes is negative"
+                                  : "the data are NULL",
+                      error);
+    struct wf_message *out = dist->message, *in = out + dist->size;
+    int count = 0;
+    for (int r = 0; r < dist->size; r++)
+        if (r != dist->rank) {
+            out[count] = (struct wf_message){r, (void *)(uintptr_t)mine, bytes};
+            in[count++] = (struct wf_message){r, (char *)all + r * bytes, bytes};
+        }
+    if (bytes > 0)
+        memmove((char *)all + dist->rank * bytes, mine, (size_t)bytes);
+    return wf_dist_exchange(dist, out, count, in, count, error);
+}
+
+wf_status wf_dist_barrier(wf_dist *dist, wf_error *error)
+{
+    if (!dist)
+        return refuse("wf_dist_barrier", "dist is NULL: see wf_dist_world", error);
+    char mine = 0, *all = wf_alloc_zero((size_t)dist->size, 1);
+    wf_status status = all ? wf_dist_all_gather(dist, &mine, 1, all, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a barrier");
+    wf_free(all);
+    return status;
+}
+
+wf_status wf_dist_broadcast(wf_dist *dist, void *data, int64_t bytes, int root, wf_error *error)
+{
+    if (!dist || bytes < 0 || (bytes > 0 && !data) || root < 0 || root >= dist->size)
+        return refuse("wf_dist_broadcast",
+                      !dist                ? "dist is NULL: see wf_dist_world"
+                      : bytes < 0          ? "bytes is negative"
+                      : bytes > 0 && !data ? "the data are NULL"
+                                           : "root is not the rank of a process",
+                      error);
+    struct wf_message *out = dist->message;
+    int count = 0;
+    if (dist->rank != root)
+        return wf_dist_exchange(dist, NULL, 0, &(struct wf_message){root, data, bytes}, 1, error);
+    for (int r = 0; r < dist->size; r++)
+        if (r != root)
+            out[count++] = (struct wf_message){r, data, bytes};
+    return wf_dist_exchange(dist, out, count, NULL, 0, error);
+}
+
+/* all[count][n]: the sum of rows first .. first + rows - 1 into row `first`. */
+static void sum_tree(wf_real *all, int64_t n, int first, int rows)
+{
+    int left = 1;
+    if (rows == 1)
+        return;
+    while (2 * left < rows)
+        left *= 2;
+    sum_tree(all, n, first, left);
+    sum_tree(all, n, first + left, rows - left);
+    wf_real *to = all + first * n;
+    wf_kernel->add(n, to, 1, all + (first + left) * n, 1, to);
+}
+
+wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error)
+{
+    enum { PIECE = 1 << 16 }; /* elements of each process at a time */
+    if (!dist || count < 0 || (count > 0 && !data))
+        return refuse("wf_dist_sum",
+                      !dist       ? "dist is NULL: see wf_dist_world"
+                      : count < 0 ? "count is negative"
+                                  : "the data are NULL",
+                      error);
+    int64_t piece = count < PIECE ? count : PIECE;
+    if (dist->size == 1 || count == 0)
+        return WF_OK;
+    wf_real *all = wf_alloc_zero((size_t)(dist->size * piece), sizeof *all);
+    wf_status status = all ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a sum over %d processes", dist->size);
+    for (int64_t at = 0, n; status == WF_OK && at < count; at += n) {
+        n = count - at < piece ? count - at : piece;
+        status = wf_dist_all_gather(dist, data + at, n * (int64_t)sizeof *data, all, error);
+        if (status == WF_OK) {
+            sum_tree(all, n, 0, dist->size);
+            memcpy(data + at, all, (size_t)n * sizeof *data);
+        }
+    }
+    wf_free(all);
+    return status;
+}
+
+wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error)
+{
+    return wf_dist_agree_as(dist, status, 0, error);
+}
+
+wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, wf_error *error)
+{
+    struct outcome {
+        int32_t status, weight;
+    } mine = {(int32_t)status, weight}, *all;
+    int worst = -1;
+    wf_error told = {0};
+    if (!dist || dist->size == 1)
+        return status;
+    if (!(all = wf_alloc_zero((size_t)dist->size, sizeof *all)))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the outcomes of %d processes", dist->size);
+    wf_status sent = wf_dist_all_gather(dist, &mine, sizeof mine, all, error);
+    for (int r = 0; sent == WF_OK && r < dist->size; r++)
+        if (all[r].status != WF_OK && (worst < 0 || all[r].weight > all[worst].weight))
+            worst = r;
+    wf_free(all);
+    if (sent != WF_OK || worst < 0)
+        return sent;
+    if (worst == dist->rank)
+        told = (wf_error){.code = status};
+    if (worst == dist->rank && error)
+        told = *error;
+    sent = wf_dist_broadcast(dist, &told, sizeof told, worst, error);
+    if (sent != WF_OK)
+        return sent;
+    if (error)
+        *error = (wf_error){0};
+    if (told.code == WF_OK) /* a failure without a message */
+        told.code = WF_ERR_STATE;
+    return worst > 0 ? wf_error_set(error, told.code, "rank %d: %s", worst, told.message)
+                     : wf_error_set(error, told.code, "%s", told.message);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* The plug-in: compiled once for each MPI that Meson finds, with that MPI's header, since their types differ. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mpi.h>
+
+#include <weft/internal/transport.h>
+
+enum { CHUNK = 1 << 30, TAG = 77 };
+
+struct state {
+    MPI_Comm world;
+    MPI_Request *request;
+    int room;
+};
+
+/* The library's own wf_error_set is not at hand: the program that loads this may not show it. */
+__attribute__((format(printf, 3, 4))) static wf_status set(wf_error *error, wf_status code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (error && error->code == WF_OK) {
+        error->code = code;
+        vsnprintf(error->message, sizeof error->message, format, args);
+    }
+    va_end(args);
+    return code;
+}
+
+static wf_status fail(wf_error *error, const char *call, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return set(error, WF_ERR_STATE, "%s: %s", call, text);
+}
+
+static int64_t chunks(const struct wf_message *m, int count)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += (m[i].bytes + CHUNK - 1) / CHUNK;
+    return sum;
+}
+
+/* The requests of one message; its pieces keep their order. */
+static int post(struct state *s, bool send, const struct wf_message *m, int used, int *code)
+{
+    for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK, used++) {
+        int n = (int)(m->bytes - at < CHUNK ? m->bytes - at : CHUNK);
+        char *data = (char *)m->data + at;
+        *code = send ? MPI_Isend(data, n, MPI_BYTE, m->peer, TAG, s->world, &s->request[used])
+                     : MPI_Irecv(data, n, MPI_BYTE, m->peer, TAG, s->world, &s->request[used]);
+    }
+    return used;
+}
+
+static wf_status exchange(struct wf_transport *t, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
+                          wf_error *error)
+{
+    struct state *s = t->state;
+    int64_t needed = chunks(out, outs) + chunks(in, ins);
+    int used = 0, code = MPI_SUCCESS;
+    if (needed > 1 << 24)
+        return set(error, WF_ERR_ARGUMENT, "%lld messages at once", (long long)needed);
+    if (needed > s->room) {
+        MPI_Request *grown = realloc(s->request, (size_t)needed * sizeof *grown);
+        if (!grown)
+            return set(error, WF_ERR_MEMORY, "no memory for %lld messages", (long long)needed);
+        s->request = grown;
+        s->room = (int)needed;
+    }
+    for (int i = 0; i < ins; i++)
+        used = post(s, false, &in[i], used, &code);
+    for (int i = 0; i < outs; i++)
+        used = post(s, true, &out[i], used, &code);
+    if (code == MPI_SUCCESS)
+        code = MPI_Waitall(used, s->request, MPI_STATUSES_IGNORE);
+    return code == MPI_SUCCESS ? WF_OK : fail(error, "a message between processes", code);
+}
+
+static void destroy(struct wf_transport *t)
+{
+    struct state *s = t->state;
+    free(s->request);
+    free(s);
+    free(t);
+}
+
+static void close_world(struct wf_transport *t)
+{
+    MPI_Finalize();
+    destroy(t);
+}
+
+static void abort_all(struct wf_transport *t, int code)
+{
+    MPI_Abort(((struct state *)t->state)->world, code);
+}
+
+__attribute__((visibility("default"))) wf_transport_open_function wf_transport_open;
+
+struct wf_transport *wf_transport_open(wf_error *error)
+{
+    struct wf_transport *t = calloc(1, sizeof *t);
+    struct state *s = calloc(1, sizeof *s);
+    int provided, running = 0;
+    if (!t || !s) {
+        free(t);
+        free(s);
+        set(error, WF_ERR_MEMORY, "no memory for a communicator");
+        return NULL;
+    }
+    *t = (struct wf_transport){
+        .abi = WF_TRANSPORT_ABI, .library = WF_MPI_NAME, .state = s, .exchange = exchange, .close = close_world, .abort = abort_all};
+    s->world = MPI_COMM_WORLD;
+    MPI_Initialized(&running);
+    int code = running ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* messages of the program's own do not meet ours */
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_set_errhandler(s->world, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_rank(s->world, &t->rank);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_size(s->world, &t->size);
+    if (code == MPI_SUCCESS)
+        return t;
+    fail(error, WF_MPI_NAME " does not start", code);
+    destroy(t);
+    return NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Finds and loads the plug-in of an MPI: from the folder that WEFT_PLUGINS names, beside this library or program, where the build puts it,
+ * or where it was installed. */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weft/memory.h>
+#include <weft/strings.h>
+
+/* The folder of the file that this function is in; false: unknown. */
+static bool own_folder(char *path, size_t size)
+{
+    Dl_info info;
+    if (!dladdr((void *)(uintptr_t)plugin_open, &info) || !info.dli_fname)
+        return false;
+    const char *slash = strrchr(info.dli_fname, '/');
+    int n = slash ? (int)(slash - info.dli_fname) : 1;
+    return (size_t)snprintf(path, size, "%.*s", n, slash ? info.dli_fname : ".") < size;
+}
+
+/* NULL: it is not there; `why` gets the loader's reason if the file is, but does not load. */
+static void *load(const char *folder, const char *below, const char *name, char *why, size_t size)
+{
+    char *path = wf_format("%s%s/weft-mpi-%s.so", folder, below, name);
+    void *handle = NULL;
+    if (path && access(path, R_OK) == 0) {
+        handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: Open MPI loads parts of itself that look for its symbols */
+        const char *reason = handle ? NULL : dlerror();
+        if (reason && !why[0])
+            snprintf(why, size, "%s", reason);
+    }
+    wf_free(path);
+    return handle;
+}
+
+static void *find(const char *name, char *why, size_t size)
+{
+    static const char *const below[] = {"/weft", "/../lib/weft", "", "/.."};
+    const char *given = getenv("WEFT_PLUGINS");
+    char folder[4000];
+    void *handle = given && given[0] ? load(given, "", name, why, size) : NULL;
+    for (size_t i = 0; !handle && i < sizeof below / sizeof *below && own_folder(folder, sizeof folder); i++)
+        handle = load(folder, below[i], name, why, size);
+    return handle ? handle : load(WF_PLUGIN_FOLDER, "", name, why, size);
+}
+
+struct wf_transport *plugin_open(const struct wf_launcher *launcher, wf_error *error)
+{
+    const bool mpich = launcher->kind == WF_LAUNCHER_MPICH;
+    const char *name = mpich ? "mpich" : "openmpi", *called = mpich ? "MPICH" : "Open MPI";
+    char why[600] = "";
+    void *handle = find(name, why, sizeof why);
+    if (!handle) {
+        wf_error_set(
+            error, WF_ERR_STATE,
+            "%s started %d processes, and its plug-in weft-mpi-%s.so %s%s: build Weft where the headers of %s are installed, or name the "
+            "folder of the plug-in in WEFT_PLUGINS",
+            called, launcher->size, name, why[0] ? "does not load: " : "was not found", why, called);
+        return NULL;
+    }
+    wf_transport_open_function *open;
+    *(void **)&open = dlsym(handle, "wf_transport_open");
+    struct wf_transport *t = open ? open(error) : NULL;
+    if (!open)
+        wf_error_set(error, WF_ERR_STATE, "weft-mpi-%s.so is not a plug-in of Weft", name);
+    if (!t)
+        return NULL;
+    if (t->abi == WF_TRANSPORT_ABI && t->size == launcher->size)
+        return t;
+    if (t->abi != WF_TRANSPORT_ABI)
+        wf_error_set(error, WF_ERR_STATE, "weft-mpi-%s.so is of another version of Weft: install both anew", name);
+    else
+        wf_error_set(error, WF_ERR_STATE, "the launcher started %d processes, and %s knows of %d: start the program with the mpirun of %s",
+                     launcher->size, called, t->size, called);
+    t->close(t);
+    return NULL;
+}

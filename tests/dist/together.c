@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that mpirun starts several times (tests/dist/world.sh): what the processes do together, and wf_fit in it.
+ *
+ *   together sums            checks wf_dist_* against what each process can compute by itself
+ *   together fails RANK      RANK fails, and all get its message
+ *   together fit OUT STEPS [bad | seed]   a task of two registries and two optimisers; bad: a NaN in one process's part;
+ *                            seed: weights that differ from process to process */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+static wf_error error;
+static wf_dist *dist;
+
+#define CHECK(what)                                                                                                                        \
+    do {                                                                                                                                   \
+        if (!(what)) {                                                                                                                     \
+            fprintf(stderr, "FAILED: %s (%s)\n", #what, error.message);                                                                    \
+            exit(9);                                                                                                                       \
+        }                                                                                                                                  \
+    } while (0)
+
+/* The value of a rank, of sizes so different that the order of the additions shows. */
+static wf_real value(int rank, int64_t i)
+{
+    wf_real x;
+    wf_fill_normal(&x, 1, 0, rank % 2 ? 1 : 1000, 11, (uint64_t)(rank * 1000003 + i));
+    return x;
+}
+
+static wf_real tree(int first, int ranks, int64_t i)
+{
+    int left = 1;
+    if (ranks == 1)
+        return value(first, i);
+    while (2 * left < ranks)
+        left *= 2;
+    return tree(first, left, i) + tree(first + left, ranks - left, i);
+}
+
+static void sums(void)
+{
+    enum { MANY = 70001 }; /* more than goes at a time */
+    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist);
+    wf_real *x = malloc(MANY * sizeof *x);
+    for (int64_t i = 0; i < MANY; i++)
+        x[i] = value(rank, i);
+    CHECK(wf_dist_sum(dist, x, MANY, &error) == WF_OK);
+    for (int64_t i = 0; i < MANY; i++)
+        CHECK(x[i] == tree(0, size, i));
+    CHECK(wf_dist_sum(dist, NULL, 0, &error) == WF_OK);
+    free(x);
+    int64_t mine[2] = {rank, -rank}, *all = calloc((size_t)size, sizeof mine);
+    CHECK(wf_dist_all_gather(dist, mine, sizeof mine, all, &error) == WF_OK);
+    for (int r = 0; r < size; r++)
+        CHECK(all[2 * r] == r && all[2 * r + 1] == -r);
+    free(all);
+    for (int root = 0; root < size; root++) {
+        char text[32] = "nobody";
+        if (rank == root)
+            snprintf(text, sizeof text, "rank %d", rank);
+        CHECK(wf_dist_broadcast(dist, text, sizeof text, root, &error) == WF_OK);
+        CHECK(atoi(text + 5) == root);
+    }
+    CHECK(wf_dist_barrier(dist, &error) == WF_OK);
+    CHECK(wf_dist_agree(dist, WF_OK, &error) == WF_OK);
+    CHECK(error.code == WF_OK);
+    CHECK(wf_dist_broadcast(dist, mine, 8, size, &error) == WF_ERR_ARGUMENT && strstr(error.message, "root"));
+    error = (wf_error){0};
+    CHECK(wf_dist_sum(NULL, NULL, 1, &error) == WF_ERR_ARGUMENT && strstr(error.message, "dist is NULL"));
+    error = (wf_error){0};
+    if (rank == 0)
+        printf("%d processes add\n", size);
+}
+
+static void fails(int rank)
+{
+    wf_status status = WF_OK;
+    if (wf_dist_rank(dist) == rank)
+        status = wf_error_set(&error, WF_ERR_IO, "no file here");
+    CHECK(wf_dist_agree(dist, status, &error) == WF_ERR_IO);
+    CHECK(strstr(error.message, "no file here") && (rank == 0) == !strstr(error.message, "rank"));
+    if (wf_dist_rank(dist) == 0)
+        printf("%s\n", error.message);
+}
+
+/* --- wf_fit ---------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 24, IN = 6, HIDDEN = 16 };
+struct program {
+    wf_registry *body, *head;
+    struct wf_linear up, down;
+    struct wf_optimizer adam, sgd;
+    wf_real x[ROWS][IN];
+    int32_t label[ROWS];
+    bool bad;
+};
+
+static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
+{
+    struct program *p = ctx;
+    (void)why;
+    for (int i = 0; i < ROWS; i++) {
+        wf_fill_normal(p->x[i], IN, 0, 1, 7, (uint64_t)(step * ROWS + i));
+        p->label[i] = p->x[i][0] + p->x[i][1] > 0;
+    }
+    *weight = step % 3 == 2 ? ROWS / 2 : ROWS; /* then the later parts are empty */
+    return WF_OK;
+}
+
+static wf_tensor *loss(void *ctx, struct wf_fit_part *part)
+{
+    struct program *p = ctx;
+    const int64_t rows = (int64_t)part->weight, first = ROWS * part->part / part->parts;
+    int64_t count = ROWS * (part->part + 1) / part->parts - first;
+    count = first + count > rows ? rows - first : count;
+    if (count <= 0)
+        return NULL;
+    wf_tape_first_row(part->tape, (uint64_t)first);
+    wf_tensor *x = wf_input(part->tape, p->x[first], WF_SHAPE(count, IN), false);
+    wf_tensor *hidden = wf_dropout(wf_tanh(wf_linear_forward(&p->up, x)), 0.2), *logits = wf_linear_forward(&p->down, hidden);
+    if (p->bad && part->step == 1 && part->part == part->parts / 2)
+        logits = wf_name(wf_log(wf_scale(logits, 0)), "logarithm");
+    return wf_cross_entropy(logits, wf_ids_of(part->tape, p->label + first, WF_SHAPE(count)), .normalizer = part->weight);
+}
+
+static wf_status validate(void *ctx, wf_tape *tape, double *out, wf_error *why)
+{
+    struct program *p = ctx;
+    wf_tape_reset(tape, WF_INFER);
+    wf_tensor *x = wf_input(tape, p->x[0], WF_SHAPE(ROWS, IN), false);
+    wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
+    return wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out) == WF_OK ? WF_OK : wf_tape_status(tape, why);
+}
+
+static void warn(void *ctx, const struct wf_fit_event *e)
+{
+    (void)ctx;
+    if (e->kind == WF_EVENT_WARNING)
+        printf("warning: %s\n", e->text);
+}
+
+static int fit(int argc, char **argv)
+{
+    static struct program p;
+    const bool differ = argc > 4 && strcmp(argv[4], "seed") == 0;
+    p.bad = argc > 4 && strcmp(argv[4], "bad") == 0;
+    p.body = wf_registry_new(NULL);
+    p.head = wf_registry_new(NULL);
+    wf_linear_init(wf_sub(wf_root(p.body), "up"), &p.up, IN, HIDDEN);
+    wf_linear_init(wf_sub(wf_root(p.head), "down"), &p.down, HIDDEN, 2);
+    CHECK(wf_registry_build(p.body, differ ? (uint64_t)wf_dist_rank(dist) : 1, &error) == WF_OK);
+    CHECK(wf_registry_build(p.head, 2, &error) == WF_OK);
+    CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
+    CHECK(wf_sgd_init(&p.sgd, p.head, &error, .lr = 0.1, .momentum = 0.9) == WF_OK);
+    static const struct wf_metric metric[] = {{"loss"}};
+    const struct wf_task task = {WF_TASK_ABI,  .name = "together", .metric = metric,    .metrics = 1,
+                                 .next = next, .loss = loss,       .validate = validate};
+    const struct wf_fit_registry registry[] = {{"body", p.body}, {"head", p.head}};
+    const struct wf_fit_optimizer optimizer[] = {
+        {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}}, {"sgd", &p.sgd}};
+    const char *parts = getenv("PARTS");
+    const struct wf_fit_options options = {.out = argv[2],
+                                           .registry = registry,
+                                           .registries = 2,
+                                           .optimizer = optimizer,
+                                           .optimizers = 2,
+                                           .steps = atoi(argv[3]),
+                                           .accumulate = parts ? atoi(parts) : 1,
+                                           .clip = 0.5,
+                                           .save_every = 3,
+                                           .valid_every = 4,
+                                           .keep = 1,
+                                           .log_every = 1,
+                                           .seed = 3,
+                                           .resume = true,
+                                           .event = warn,
+                                           .ctx = &p};
+    wf_status status = wf_fit(&task, &options, NULL, &error);
+    if (status != WF_OK && wf_dist_rank(dist) == 0)
+        fprintf(stderr, "%s\n", error.message);
+    wf_optimizer_free(&p.adam);
+    wf_optimizer_free(&p.sgd);
+    wf_registry_free(p.body);
+    wf_registry_free(p.head);
+    return status == WF_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (!(dist = wf_dist_world(&error))) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    if (strcmp(what, "sums") == 0)
+        sums();
+    else if (strcmp(what, "fails") == 0 && argc > 2)
+        fails(atoi(argv[2]));
+    else if (strcmp(what, "fit") == 0 && argc > 3)
+        return fit(argc, argv);
+    else
+        return 2;
+    return 0;
+}

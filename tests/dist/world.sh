@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+# Several processes: what they do together, and trainings whose bytes do not depend on their number. Called as: sh world.sh WEFT SOURCE-ROOT
+# TOGETHER.
+. "$2/tests/cli/lib.sh"
+together=$(cd "$OLDPWD" && realpath "$3")
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 OMPI_MCA_btl_base_warn_component_unused=0
+WEFT_PLUGINS=$WEFT_BUILD_ROOT # a program in no folder of the build
+export WEFT_PLUGINS OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMP_NUM_THREADS OMPI_MCA_btl_base_warn_component_unused
+
+# Each MPI whose plug-in was built, and whose launcher is here.
+mpis=
+for name in openmpi mpich; do
+    ! command -v mpirun.$name >/dev/null || [ ! -f "$WEFT_BUILD_ROOT/weft-mpi-$name.so" ] || mpis="$mpis $name"
+done
+[ "$mpis" ] || { echo 'skipped: neither Open MPI nor MPICH is here'; exit 77; }
+
+# several MPI N COMMAND...: with a limit, since processes that wait for each other wait for ever
+several()
+{
+    mpi=$1 n=$2
+    shift 2
+    case $mpi in
+    openmpi) timeout -k 5 120 mpirun.openmpi --oversubscribe --bind-to none -n "$n" "$@" ;;
+    mpich) timeout -k 5 120 mpirun.mpich -n "$n" "$@" ;;
+    esac
+}
+
+# alike RUN RUN: the bytes of their files, and of the numbers in metrics.jsonl but times
+numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"start"' -e '"end"'; }
+alike()
+{
+    for file in state model best; do
+        [ ! -f "$1/$file.safetensors" ] || cmp "$1/$file.safetensors" "$2/$file.safetensors" || failed "$file of $1 and $2"
+    done
+    numbers "$1" >a && numbers "$2" >b
+    cmp -s a b || failed "metrics of $1 and $2: $(diff a b | head -4)"
+}
+
+# --- what programs call
+"$together" sums | grep -q '^1 processes add' || failed 'one process'
+for mpi in $mpis; do
+    for n in 1 2 3 4 5; do
+        several $mpi $n "$together" sums >out 2>&1 || failed "$mpi, $n processes: $(cat out)"
+        grep -q "^$n processes add" out || failed "$mpi, $n processes: $(cat out)"
+    done
+    several $mpi 3 "$together" fails 1 >out 2>&1 && grep -qx 'rank 1: no file here' out || failed "$mpi, rank 1 fails: $(cat out)"
+    several $mpi 3 "$together" fails 0 >out 2>&1 && grep -qx 'no file here' out || failed "$mpi, rank 0 fails: $(cat out)"
+done
+
+# --- wf_fit: a program that knows nothing of processes; a third of its batches leave parts empty
+for parts in 4 8; do
+    PARTS=$parts "$together" fit alone-$parts 10 || failed "alone, $parts parts"
+done
+for mpi in $mpis; do
+    for n in 2 3 4; do
+        PARTS=4 several $mpi $n "$together" fit fit-$mpi-$n 10 >log 2>&1 || failed "$mpi, $n processes: $(tail -2 log)"
+        alike alone-4 fit-$mpi-$n
+    done
+    PARTS=8 several $mpi 8 "$together" fit fit-$mpi-8 10 >log 2>&1 || failed "$mpi, 8 processes: $(tail -2 log)"
+    alike alone-8 fit-$mpi-8
+done
+mpi=${mpis#* }
+mpi=${mpi%% *}
+# more processes than parts: more parts, which a resume on fewer processes keeps
+several "$mpi" 4 "$together" fit raised 7 >log 2>&1 || failed "raised: $(cat log)"
+grep -q '4 processes: a batch is cut into 4 parts instead of 1; accumulate = 4 give' log || failed "what is raised is not told: $(cat log)"
+several "$mpi" 2 "$together" fit raised 9 >log 2>&1 || failed "raised, on 2: $(cat log)"
+"$together" fit raised 10 >log 2>&1 || failed "raised, alone: $(cat log)"
+cmp alone-4/model.safetensors raised/model.safetensors || failed 'raised: other bytes'
+several "$mpi" 5 "$together" fit raised 11 >log 2>&1 && failed 'more processes than leaves'
+grep -q 'resume it on at most 4 processes, not on 5' log || failed "more processes than leaves: $(cat log)"
+# a NaN in one part: one line, which says where
+PARTS=4 several "$mpi" 4 "$together" fit bad 5 bad >out 2>log && failed 'a NaN'
+[ "$(grep -c 'the loss is not finite; the first bad tensor' log)" = 1 ] || failed "a NaN: $(cat log)"
+# weights that are not alike
+PARTS=4 several "$mpi" 4 "$together" fit unlike 5 seed >out 2>log && failed 'other weights'
+grep -q 'the processes differ: rank 0 has weights=[0-9a-f]*, rank 1 has weights=' log || failed "other weights: $(cat log)"
+
+# --- the command
+awk 'BEGIN { srand(3); for (i = 0; i < 120; i++) { n = 1 + int(rand() * 9); s = t = ""
+    for (k = 0; k < n; k++) { w = int(rand() * 9); s = s (k ? " " : "") "s" w; t = "t" w (k ? " " : "") t } print s > "a.en"; print t > "a.de" } }'
+language="char-rms --train $story --set batch=6 --set accumulate=4 --set dropout=0.1"
+translation="seq2seq-tiny --train a.en,a.de --valid a.en,a.de --set batch_tokens=100 --set accumulate=4 --set dropout=0.1 --set label_smoothing=0.1"
+encoder="encoder-attention --train $story --set layers=1 --set batch=6 --set accumulate=4 --set context=32"
+for model in language translation encoder; do
+    eval "settings=\$$model"
+    settings="$settings --steps 12 --set save_every=4 --set valid_every=6"
+    # shellcheck disable=SC2086
+    "$weft" train $settings --out $model >log 2>&1 || failed "$model: $(tail -1 log)"
+    for how in $mpis; do
+        for n in 2 4; do
+            # shellcheck disable=SC2086
+            several $how $n "$weft" train $settings --out $model-$how-$n --threads $((n / 2)) >log 2>&1 || failed "$model, $how, $n: $(tail -1 log)"
+            alike $model $model-$how-$n
+            [ "$(grep -c '^step 12 of 12' log)" = 1 ] || failed "$model, $how, $n: not one line at the end: $(cat log)"
+        done
+    done
+done
+
+# --- killed: any rank, at any moment; resumed on another number of processes
+try=0
+# shellcheck disable=SC2086
+"$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out straight >log 2>&1 || failed "straight: $(tail -1 log)"
+while [ $try -lt 6 ]; do
+    try=$((try + 1))
+    n=$((1 << try % 3))
+    # shellcheck disable=SC2086
+    several "$mpi" $n "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 &
+    job=$!
+    sleep 0.$((3 + try % 5))
+    pids=$(pgrep -f "^$weft train .*--out killed" || true)
+    # shellcheck disable=SC2086
+    set -- $pids
+    [ $# = 0 ] || { shift $((try % $#)); kill -9 "$1" 2>/dev/null || true; }
+    wait $job || true
+    pgrep -f "^$weft train .*--out killed" >/dev/null && sleep 1
+    ! pgrep -f "^$weft train .*--out killed" >/dev/null || failed "processes are left behind after the death of one: $(pgrep -af "out killed")"
+done
+# shellcheck disable=SC2086
+several "$mpi" 2 "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 || failed "the last resume: $(tail -1 log)"
+alike straight killed
+
+# --- what is refused, in one line
+# shellcheck disable=SC2086
+{
+several "$mpi" 8 "$weft" train $language --out many >out 2>err && failed 'more processes than rows'
+grep -q 'batch (6) must be at least accumulate (8)' err || failed "more processes than rows: $(cat err)"
+cp "$story" other.txt && echo more >>other.txt
+cat >pick <<'END'
+#!/bin/sh
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && text=$1 || text=other.txt
+shift
+exec "$@" --train "$text"
+END
+chmod +x pick
+several "$mpi" 2 ./pick "$story" "$weft" train char-rms --set accumulate=2 --steps 2 --out differ >out 2>err && failed 'other texts'
+[ "$(grep -c 'the processes differ: rank 0 has text=[0-9a-f]*, rank 1 has text=' err)" = 1 ] || failed "other texts: $(cat err)"
+}
+several "$mpi" 2 "$weft" generate straight --prompt a >out 2>err && failed 'generate on two'
+[ "$(grep -c 'runs as one process, and mpirun started 2' err)" = 1 ] || failed "generate on two: $(cat err)"
+several "$mpi" 2 "$weft" train char-rms --train missing.txt --out no >out 2>err && failed 'a missing text'
+[ "$(grep -c 'missing.txt' err)" = 1 ] || failed "a missing text: $(cat err)"
+# an mpirun of another MPI: each process is alone with its own
+OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 timeout 60 "$together" sums >out 2>err && failed 'a foreign launcher'
+case $mpis in *openmpi*) grep -q 'the launcher started 2 processes, and Open MPI knows of 1' err || failed "a foreign launcher: $(cat err)" ;; esac
+# no plug-in beside the program
+mkdir bare && cp "$together" bare/ && WEFT_PLUGINS='' OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 bare/together sums >out 2>err && failed 'no plug-in'
+grep -q 'weft-mpi-openmpi.so was not found: build Weft where' err || [ -f /usr/local/lib/x86_64-linux-gnu/weft/weft-mpi-openmpi.so ] || failed "no plug-in: $(cat err)"
+finish
