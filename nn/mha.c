@@ -26,12 +26,13 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
 {
     static const struct wf_mha_options none;
     o = o ? o : &none;
-    const int64_t sizes[] = {d, o->kv_heads, o->d_key, o->d_value, o->d_memory};
-    for (int i = 0; i < 5; i++)
+    const int64_t sizes[] = {d, o->kv_heads, o->d_key, o->d_value, o->d_memory, o->d_values};
+    for (int i = 0; i < 6; i++)
         if (sizes[i] < 0 || sizes[i] > 1 << 30) {
             wf_scope_fail(scope, WF_ERR_ARGUMENT,
-                          "the width %lld, kv_heads = %d, d_key = %lld, d_value = %lld or d_memory = %lld is out of range", (long long)d,
-                          o->kv_heads, (long long)o->d_key, (long long)o->d_value, (long long)o->d_memory);
+                          "the width %lld, kv_heads = %d, d_key = %lld, d_value = %lld, d_memory = %lld or d_values = %lld is out of range",
+                          (long long)d, o->kv_heads, (long long)o->d_key, (long long)o->d_value, (long long)o->d_memory,
+                          (long long)o->d_values);
             o = &none;
             d = heads = 1;
         }
@@ -71,7 +72,17 @@ void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int heads, co
         m->window = o->window;
     int64_t q = m->heads * m->d_key, k = m->kv_heads * m->d_key, v = m->kv_heads * m->d_value;
     /* Xavier looks at one matrix of the stack, which has a meaning only if they are alike. */
-    if (m->cross) {
+    if ((o->apart && !m->cross) || (o->d_values > 0 && !o->apart))
+        wf_scope_fail(scope, WF_ERR_ARGUMENT,
+                      o->apart ? "apart is for cross-attention: set .cross = true, too"
+                               : "d_values is given without apart: set .apart = true, too");
+    m->apart = o->apart && m->cross;
+    if (m->apart) {
+        const int64_t keys = o->d_memory > 0 ? o->d_memory : d, values = o->d_values > 0 ? o->d_values : keys;
+        wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
+        wf_linear_init(wf_sub(scope, "k"), &m->k, keys, k, .no_bias = o->no_bias);
+        wf_linear_init(wf_sub(scope, "v"), &m->v, values, v, .no_bias = o->no_bias);
+    } else if (m->cross) {
         wf_linear_init(wf_sub(scope, "q"), &m->q, d, q, .no_bias = o->no_bias);
         wf_linear_init(wf_sub(scope, "kv"), &m->kv, o->d_memory > 0 ? o->d_memory : d, k + v, .no_bias = o->no_bias,
                        .parts = k == v ? 2 : 1);
@@ -157,7 +168,21 @@ wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory)
 {
     if (!m->cross)
         return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT, "attention: wf_mha_memory requires cross-attention (.cross)");
+    if (m->apart)
+        return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT,
+                            "attention: values come from an input of their own here (.apart): call wf_mha_memory_apart");
     return wf_linear_forward(&m->kv, memory);
+}
+
+wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_tensor *value)
+{
+    if (!m->apart)
+        return wf_tape_fail(wf_tape_of(memory), WF_ERR_ARGUMENT,
+                            "attention: wf_mha_memory_apart requires .apart; otherwise call wf_mha_memory");
+    wf_tensor *part[] = {wf_linear_forward(&m->k, memory), wf_linear_forward(&m->v, value)}, *kv = wf_concat(part, 2, -1);
+    wf_release(part[0]);
+    wf_release(part[1]);
+    return kv;
 }
 
 static bool cache_refused(const struct wf_mha *m, wf_tape *tape, const struct wf_mha_call *call, const struct wf_mha_parts *part)
@@ -185,9 +210,19 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: give either .memory or .memory_kv");
     else if (!m->cross && (call->memory || call->memory_kv))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .memory and .memory_kv require cross-attention (.cross)");
+    else if (call->value && !m->apart)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "attention: .value requires a module whose values come from an input of their own (.apart)");
+    else if (m->apart && !call->value == !call->memory_kv)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT,
+                     call->value ? "attention: .memory_kv has the values already: leave .value out"
+                                 : "attention: with .apart, .memory needs .value");
     if (wf_is_poison(x) || !tape || wf_tape_error(tape)->code != WF_OK)
         return false;
-    if (m->cross) {
+    if (m->apart && !call->memory_kv) {
+        a->part.q = made(a, wf_linear_forward(&m->q, x));            /* [B,T,HE] */
+        a->part.k = made(a, wf_linear_forward(&m->k, call->memory)); /* [B,S,GE] */
+        a->part.v = made(a, wf_linear_forward(&m->v, call->value));  /* [B,S,GF] */
+    } else if (m->cross) {
         wf_tensor *kv = call->memory_kv ? call->memory_kv : made(a, wf_mha_memory(m, call->memory)); /* [B,S,G(E+F)] */
         if (!wf_is_poison(kv) && wf_dim(kv, -1) != k + v) {
             wf_tape_fail(tape, WF_ERR_SHAPE, "attention: '%s' has width %lld, but .memory_kv needs the %lld of wf_mha_memory",

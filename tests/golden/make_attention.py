@@ -198,4 +198,19 @@ def across(case, norm, S=5):
 
 across('mha_qk_norm_cross', 1e-3)
 
+# --- keys and values of two inputs of different widths: PyTorch's multi_head_attention_forward with kdim and vdim ------------
+
+def apart(case, kdim, vdim, S=5):
+    def fn(p, i):
+        y, _ = F.multi_head_attention_forward(
+            i['x'].transpose(0, 1), i['memory'].transpose(0, 1), i['value'].transpose(0, 1), D, H, None,
+            None, None, None, False, 0.0, p['out.weight'], None, training=False,
+            need_weights=False, use_separate_proj_weight=True, q_proj_weight=p['q.weight'], k_proj_weight=p['k.weight'],
+            v_proj_weight=p['v.weight'])
+        return y.transpose(0, 1).contiguous()
+    # without biases: that of the keys has a gradient of 0 but for rounding
+    run(case, {'q.weight': (D, D), 'k.weight': (D, kdim), 'v.weight': (D, vdim), 'out.weight': (D, D)}, {'x': (B, T, D), 'memory': (B, S, kdim), 'value': (B, S, vdim)}, fn)
+
+apart('mha_apart', 9, 11)
+
 M.save('attention', out, 'make_attention.py')

@@ -262,6 +262,41 @@ START_TEST(mha_qk_norm)
 }
 END_TEST
 
+/* Keys and values of two inputs; also through wf_mha_memory_apart, and what is refused. */
+START_TEST(mha_apart)
+{
+    struct wf_mha m;
+    for (int i = 0; i < 2; i++) {
+        struct rig r =
+            ATTEND("mha_apart", &m, WF_SHAPE(2, T, D), .cross = true, .apart = true, .d_memory = 9, .d_values = 11, .no_bias = true);
+        wf_tensor *memory = rig_input(&r, "memory", WF_SHAPE(2, 5, 9), 1), *value = rig_input(&r, "value", WF_SHAPE(2, 5, 11), 1);
+        wf_tensor *kv = i ? wf_mha_memory_apart(&m, memory, value) : NULL;
+        rig_check(&r, wf_mha_forward(&m, r.input[0], .memory = i ? NULL : memory, .value = i ? NULL : value, .memory_kv = kv));
+    }
+    static const struct {
+        bool memory, value, kv;
+        const char *message;
+    } wrong[] = {{true, false, false, ".memory needs .value"},
+                 {false, true, false, ".memory or .memory_kv"},
+                 {false, true, true, "leave .value out"},
+                 {true, true, true, "either .memory or .memory_kv"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct rig r =
+            ATTEND("mha_apart", &m, WF_SHAPE(2, T, D), .cross = true, .apart = true, .d_memory = 9, .d_values = 11, .no_bias = true);
+        wf_tensor *memory = rig_input(&r, "memory", WF_SHAPE(2, 5, 9), 1), *value = rig_input(&r, "value", WF_SHAPE(2, 5, 11), 1);
+        wf_tensor *kv = wf_mha_memory_apart(&m, memory, value);
+        ck_assert(wf_is_poison(wf_mha_forward(&m, r.input[0], .memory = wrong[i].memory ? memory : NULL,
+                                              .value = wrong[i].value ? value : NULL, .memory_kv = wrong[i].kv ? kv : NULL)));
+        ck_assert_msg(strstr(wf_tape_error(r.tape)->message, wrong[i].message) != NULL, "%s", wf_tape_error(r.tape)->message);
+        rig_close(&r);
+    }
+    struct rig r = ATTEND("mha_apart", &m, WF_SHAPE(2, T, D), .cross = true, .apart = true, .d_memory = 9, .d_values = 11, .no_bias = true);
+    ck_assert(wf_is_poison(wf_mha_memory(&m, rig_input(&r, "memory", WF_SHAPE(2, 5, 9), 1))));
+    ck_assert(strstr(wf_tape_error(r.tape)->message, "call wf_mha_memory_apart") != NULL);
+    rig_close(&r);
+}
+END_TEST
+
 /* The halves have the bits of the whole, with a cache too. */
 START_TEST(mha_halves)
 {
@@ -369,4 +404,4 @@ START_TEST(calls_refused)
 END_TEST
 
 WF_TEST_MAIN("attention", rope, rope_far, rope_positions, mha_rope, mha_rope_packed_alone, mha_rope_ids, mha_window, mha_softcap,
-             mha_qk_norm, with_bias, mha_bias, mha_halves, options_refused, calls_refused)
+             mha_qk_norm, with_bias, mha_bias, mha_apart, mha_halves, options_refused, calls_refused)

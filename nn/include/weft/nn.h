@@ -126,13 +126,15 @@ WF_API wf_tensor *wf_positions_packed(const struct wf_positions *m, wf_tensor *x
 
 /* --- multi-head attention (Vaswani et al. 2017) ------------------------------------------------------------ */
 /* x [B,T,d] -> [B,T,d]. Self-attention holds q, k and v in one matrix `qkv` [(H + 2G) E, d]; with .cross the query comes from
- * x through `q` [H E, d] and keys and values from memory [B,S,d_memory] through `kv` [2 G E, d_memory]. */
+ * x through `q` [H E, d] and keys and values from memory [B,S,d_memory] through `kv` [2 G E, d_memory]. With .apart, too, keys come from
+ * memory through `k` [G E, d_memory] and values from another input [B,S,d_values] through `v` [G F, d_values]: PyTorch's
+ * MultiheadAttention(query, key, value) with kdim and vdim. */
 struct wf_mha {
-    struct wf_linear qkv, q, kv, out;
+    struct wf_linear qkv, q, kv, k, v, out;
     int heads, kv_heads;
     int64_t d_key, d_value; /* per head */
     double dropout, residual_dropout;
-    bool cross, no_output, rope;
+    bool cross, apart, no_output, rope;
     struct wf_rotary rotary;
     int64_t window;
     bool qk_norm;
@@ -144,6 +146,8 @@ struct wf_mha_options {
     int64_t d_key, d_value; /* E and F, per head; 0: d / heads */
     bool cross;             /* keys and values come from a memory */
     int64_t d_memory;       /* width of the memory; 0: d */
+    bool apart;             /* with .cross: values come from .value of the call, not from the memory */
+    int64_t d_values;       /* width of .value, with .apart; 0: d_memory */
     bool no_bias;
     bool no_output;          /* no output projection of the concatenated heads */
     double dropout;          /* on the attention weights */
@@ -160,6 +164,7 @@ WF_API void wf_mha_init_with(wf_scope scope, struct wf_mha *m, int64_t d, int he
 struct wf_mha_call {
     bool causal;
     wf_tensor *memory;                    /* with .cross: either this or memory_kv */
+    wf_tensor *value;                     /* with .apart: where memory is given; of as many rows */
     const int32_t *key_lengths;           /* [B] */
     wf_tensor *mask;                      /* bool; true = may attend */
     const int32_t *q_offsets, *k_offsets; /* packed rows: see wf_attention_options */
@@ -178,7 +183,7 @@ WF_API wf_tensor *wf_mha_forward_with(const struct wf_mha *m, wf_tensor *x, cons
  * has its bits. The parts may be changed between them, or come from elsewhere: values of another input, a bias of keys, other positions.
  *
  * wf_mha_project: projections, norms and positions: q [B,T,H*E], k [B,S,G*E], v [B,S,G*F], packed [N, ...]; poison on an error. It reads
- * the members cache (rows' lengths, for positions), memory, memory_kv, positions, q_offsets, k_offsets and sequences of the call.
+ * the members cache (rows' lengths, for positions), memory, value, memory_kv, positions, q_offsets, k_offsets and sequences of the call.
  * wf_mha_attend: appends k and v to the cache, if there is one, and attends; output projection, dropout and residual. It reads the others,
  * and cache and offsets. The parts are the caller's: it does not release them. */
 struct wf_mha_parts {
@@ -188,6 +193,8 @@ WF_API struct wf_mha_parts wf_mha_project_with(const struct wf_mha *m, wf_tensor
 WF_API wf_tensor *wf_mha_attend_with(const struct wf_mha *m, struct wf_mha_parts parts, const struct wf_mha_call *call);
 /* Keys and values of a memory [..., d_memory] -> [..., G (E + F)], with .cross. */
 WF_API wf_tensor *wf_mha_memory(const struct wf_mha *m, wf_tensor *memory);
+/* The same with .apart: values come from `value` [..., d_values]. */
+WF_API wf_tensor *wf_mha_memory_apart(const struct wf_mha *m, wf_tensor *memory, wf_tensor *value);
 
 #ifndef __cplusplus
 #define wf_linear_init(scope, m, in, out, ...) wf_linear_init_with(scope, m, in, out, &(struct wf_linear_options){__VA_ARGS__})
