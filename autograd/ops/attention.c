@@ -305,6 +305,8 @@ static wf_status attention_backward(wf_call *c)
 #define A(...) .attr = &(const struct attention_attr){__VA_ARGS__}
 #define BOOLS(...) .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {__VA_ARGS__}
 #define BIASED(...) .fill = {0, 0, 0, WF_FILL_ABSENT}, .inputs = 5, .in = {__VA_ARGS__}
+/* What is added to all scores of a row changes no weight: its gradient is 0 but for rounding, which differences cannot check. */
+#define ONE_FOR_ALL_KEYS .constant = {[BIAS] = true}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 const wf_op wf_op_attention = {
     .name = "attention", .attr_size = sizeof(struct attention_attr), .random = true,
@@ -343,8 +345,8 @@ const wf_op wf_op_attention = {
         {"bias of heads", BIASED({3, 5, 8}, {3, 7, 4}, {3, 7, 4}, {0}, {4, 5, 7}), A(4, 2, .causal = true)},
         {"bias of pairs", BIASED({2, 5, 6}, {2, 5, 6}, {2, 5, 6}, {0}, {1, 5, 5}), A(2, 2, .window = 3)},
         {"bias of keys", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 1, 7}), A(2, 2, .key_lengths = I32(7, 3))},
-        {"bias of queries, softcap", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 1, 5, 1}), A(2, 2, .softcap = 2)},
-        {"bias of one number", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {1}), A(2, 2)},
+        {"bias of queries, softcap", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {2, 1, 5, 1}), ONE_FOR_ALL_KEYS, A(2, 2, .softcap = 2)},
+        {"bias of one number", BIASED({2, 5, 6}, {2, 7, 6}, {2, 7, 4}, {0}, {1}), ONE_FOR_ALL_KEYS, A(2, 2)},
         {"bias, mask, softcap", .fill = {0, 0, 0, WF_FILL_BOOLS}, .in = {{2, 9, 6}, {2, 11, 6}, {2, 11, 6}, {9, 11}, {1, 2, 9, 11}},
          A(2, 2, .softcap = 1)},
         {"bias over the edges of tiles, dropout", BIASED({2, 70, 6}, {2, 131, 6}, {2, 131, 6}, {0}, {70, 131}),

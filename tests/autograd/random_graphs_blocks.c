@@ -47,9 +47,10 @@ wf_tensor *graph_attention(struct graph *g)
     if (!below(g, 3))
         mask = wf_bools(g->tape, may, &shape);
     bool wanted = !below(g, 4);
-    wf_tensor *y =
-        wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = below(g, 2), .key_lengths = below(g, 3) ? NULL : lengths,
-                     .mask = mask, .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
+    wf_tensor *bias = below(g, 3) ? NULL : below(g, 2) ? of_dims(g, 2, T, S, -1) : of_dims(g, 3, heads, T, S);
+    wf_tensor *y = wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = below(g, 2),
+                                .key_lengths = below(g, 3) ? NULL : lengths, .mask = mask, .bias = bias, .softcap = below(g, 4) ? 0 : 2,
+                                .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
     if (wanted)
         g->pool[g->pooled++] = graph_fixed(g, weights);
     return y;
