@@ -76,6 +76,10 @@ static inline int64_t count_of(const wf_tensor *x)
 }
 /* One of the tensors so far, more often a late one. */
 wf_tensor *graph_any(struct graph *g);
+/* Adds a result to the tensors so far: every one goes through here. Its values have to be finite; large ones are scaled down to 3, so that
+ * chains of products and exponentials stay in the range of float, and smooth at the steps of the differences: exp(exp(x / 2) / 2), of two
+ * checkpoints, is above 1e50 at x = 11. */
+void graph_put(struct graph *g, wf_tensor *x);
 /* One more tensor, of a random op, and the op's name; NULL where no operands fit. */
 wf_tensor *graph_op(struct graph *g, const char **name);
 /* random_graphs_blocks.c */

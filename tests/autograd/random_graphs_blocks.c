@@ -52,7 +52,7 @@ wf_tensor *graph_attention(struct graph *g)
                                 .key_lengths = below(g, 3) ? NULL : lengths, .mask = mask, .bias = bias, .softcap = below(g, 4) ? 0 : 2,
                                 .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
     if (wanted)
-        g->pool[g->pooled++] = graph_fixed(g, weights);
+        graph_put(g, graph_fixed(g, weights));
     return y;
 }
 
@@ -79,7 +79,7 @@ wf_tensor *graph_losses(struct graph *g)
                                     .plain = wanted ? &plain : NULL);
     }
     if (wanted)
-        g->pool[g->pooled++] = graph_fixed(g, plain);
+        graph_put(g, graph_fixed(g, plain));
     return y;
 }
 

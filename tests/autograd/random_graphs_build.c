@@ -124,12 +124,12 @@ wf_tensor *graph_probed(struct graph *g, wf_tensor *x)
 
 /* --- a pass -------------------------------------------------------------------------------------------------------- */
 
-/* Large values are scaled down, so that chains of products and exponentials stay smooth at the steps of the differences. */
-static wf_tensor *tame(struct graph *g, wf_tensor *x)
+void graph_put(struct graph *g, wf_tensor *x)
 {
     double least, most;
     graph_magnitudes(g, x, &least, &most);
-    return most > 3 ? wf_scale(x, 3 / most) : x;
+    ck_assert_int_lt(g->pooled, POOL);
+    g->pool[g->pooled++] = most > 3 ? wf_scale(x, 3 / most) : x;
 }
 
 static void write_op(struct graph *g, const char *name, const wf_tensor *x)
@@ -149,7 +149,7 @@ static void one_op(struct graph *g)
         return;
     g->ops++;
     write_op(g, name, x);
-    g->pool[g->pooled++] = tame(g, x);
+    graph_put(g, x);
 }
 
 static wf_tensor *part_of_loss(struct graph *g, wf_tensor *x)

@@ -193,7 +193,7 @@ static wf_tensor *split(struct graph *g)
         return NULL;
     wf_split(x, d, n, part);
     for (int i = 1; i < n; i++)
-        g->pool[g->pooled++] = part[i];
+        graph_put(g, part[i]);
     return part[0];
 }
 
