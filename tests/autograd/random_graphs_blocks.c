@@ -11,6 +11,28 @@ static void cut(struct graph *g, int32_t *offset, int sequences, int64_t n)
     offset[sequences] = (int32_t)n;
 }
 
+static double some_softcap(struct graph *g)
+{
+    return below(g, 3) ? 0 : 0.5 + 0.5 * (double)below(g, 4);
+}
+
+static int64_t some_window(struct graph *g)
+{
+    return below(g, 3) ? 0 : 1 + below(g, 4);
+}
+
+/* One that broadcasts to scores of this shape; NULL where 16 tries find none. */
+static wf_tensor *some_bias(struct graph *g, const wf_shape *scores)
+{
+    for (int i = 0; i < 16; i++) {
+        wf_tensor *x = graph_any(g);
+        wf_shape s = wf_shape_of(x), both;
+        if (wf_shape_broadcast(&s, scores, &both) && wf_shape_equal(&both, scores))
+            return x;
+    }
+    return NULL;
+}
+
 wf_tensor *graph_packed_attention(struct graph *g)
 {
     wf_tensor *q = of_dims(g, 2, -1, -1, 0), *k = q ? of_dims(g, 2, -1, wf_dim(q, 1), 0) : NULL,
@@ -21,7 +43,8 @@ wf_tensor *graph_packed_attention(struct graph *g)
     int n = 1 + (int)below(g, 4), heads = wf_dim(q, 1) % 2 == 0 && wf_dim(v, 1) % 2 == 0 && below(g, 2) ? 2 : 1;
     cut(g, qo, n, wf_dim(q, 0));
     cut(g, ko, n, wf_dim(k, 0));
-    return wf_attention(q, k, v, .heads = heads, .q_offsets = qo, .k_offsets = ko, .sequences = n, .causal = below(g, 2));
+    return wf_attention(q, k, v, .heads = heads, .q_offsets = qo, .k_offsets = ko, .sequences = n, .causal = below(g, 2),
+                        .window = some_window(g), .softcap = some_softcap(g));
 }
 
 wf_tensor *graph_attention(struct graph *g)
@@ -35,10 +58,12 @@ wf_tensor *graph_attention(struct graph *g)
     if (!v || wf_dim(v, 2) % kv_heads != 0 || B > 8 || B * T * wf_dim(v, 2) * 2 > MOST)
         return NULL;
     int64_t S = wf_dim(k, 1);
-    int32_t lengths[8];
+    int32_t lengths[8], starts[8];
     bool may[MOST];
-    for (int64_t b = 0; b < B; b++)
+    for (int64_t b = 0; b < B; b++) {
         lengths[b] = (int32_t)below(g, S + 1);
+        starts[b] = (int32_t)below(g, S + 1);
+    }
     wf_shape shape = below(g, 2) ? (wf_shape){2, {T, S}} : (wf_shape){4, {B, below(g, 2) ? heads : 1, T, S}};
     if (wf_shape_count(&shape) > MOST || B * heads * T * S > MOST)
         return NULL;
@@ -46,11 +71,13 @@ wf_tensor *graph_attention(struct graph *g)
         may[i] = below(g, 4) > 0;
     if (!below(g, 3))
         mask = wf_bools(g->tape, may, &shape);
-    bool wanted = !below(g, 4);
-    wf_tensor *bias = below(g, 3) ? NULL : below(g, 2) ? of_dims(g, 2, T, S, -1) : of_dims(g, 3, heads, T, S);
-    wf_tensor *y = wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = below(g, 2),
-                                .key_lengths = below(g, 3) ? NULL : lengths, .mask = mask, .bias = bias, .softcap = below(g, 4) ? 0 : 2,
-                                .scale = below(g, 2) ? 0.4 : 0, .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
+    wf_tensor *bias = below(g, 2) ? NULL : some_bias(g, &(wf_shape){4, {B, heads, T, S}});
+    const bool wanted = !below(g, 4), causal = below(g, 2);
+    const int64_t window = some_window(g);
+    wf_tensor *y = wf_attention(q, k, v, .heads = heads, .kv_heads = kv_heads, .causal = causal, .window = window,
+                                .key_lengths = below(g, 3) ? NULL : lengths, .starts = (causal || window) && !below(g, 3) ? starts : NULL,
+                                .mask = mask, .bias = bias, .softcap = some_softcap(g), .scale = below(g, 2) ? 0.4 : 0,
+                                .dropout = below(g, 3) ? 0 : 0.2, .weights = wanted ? &weights : NULL);
     if (wanted)
         graph_put(g, graph_fixed(g, weights));
     return y;
