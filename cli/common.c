@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <weft/internal/encode.h>
+#include <weft/internal/launcher.h>
 
 #include "display.h"
 
@@ -30,11 +31,19 @@ const char *program(void)
     return name;
 }
 
+/* Whether mpirun started several processes. */
+static bool several(void)
+{
+    return wf_launcher().size > 1;
+}
+
 int fail(const wf_error *error)
 {
     if (error->message[0])
         fprintf(stderr, "%s: %s\n", name, error->message);
-    return caught && error->code == WF_ERR_CANCELLED ? exit_code() : error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    if (error->code == WF_ERR_CANCELLED && (caught || several()))
+        return caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
+    return error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
 }
 
 int fail_usage(const char *format, ...)
@@ -136,6 +145,8 @@ static void say(const char *message)
         return; /* nothing can be done about it */
 }
 
+static bool of_several;
+
 static void end_now(int signal)
 {
     say("interrupted\n");
@@ -145,11 +156,13 @@ static void end_now(int signal)
 static void note(int signal)
 {
     int number = errno;
+    if (caught && of_several) /* launchers send more than one, and end the processes themselves */
+        return;
     if (caught || watched == WATCH_NOT)
         end_now(signal);
     caught = signal;
     if (watched == WATCH_SAVE)
-        say("stopping; a second Ctrl-C ends at once\n");
+        say(of_several ? "stopping after this update\n" : "stopping; a second Ctrl-C ends at once\n");
     else /* whoever asks interrupted() has this long to come to an end */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
     errno = number;
@@ -157,7 +170,8 @@ static void note(int signal)
 
 void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP /* a terminal that was closed */};
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1 /* a queue, before its limit */, SIGHUP /* a terminal that was closed */};
+    of_several = several();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction was, action = {.sa_handler = note};
         if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN) /* nohup */

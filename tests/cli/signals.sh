@@ -65,6 +65,9 @@ stopped TERM 143 log parameters "$weft" train char-rms --train "$story" --valid 
 grep -q 'continues from here' log || failed "nothing of --resume: $(tail -1 log)"
 [ -f first/state.safetensors ] || failed 'nothing was saved'
 # shellcheck disable=SC2086
+stopped USR1 138 log parameters "$weft" train char-rms --train "$story" --out queue --steps 1000000 $small
+[ -f queue/state.safetensors ] || failed 'nothing was saved on SIGUSR1'
+# shellcheck disable=SC2086
 stopped INT 130 log 'parameters' "$weft" train char-rms --train "$story" --valid long.txt --out valid --steps 1000 $small --set valid_every=1 \
     --set context=256 --set valid_tokens=0
 [ "$(grep -c '"event":"valid"' valid/metrics.jsonl)" = 0 ] || failed 'the validation was not interrupted: the test needs a longer text'

@@ -120,6 +120,21 @@ done
 several "$mpi" 2 "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 || failed "the last resume: $(tail -1 log)"
 alike straight killed
 
+# --- told to stop: one of them, by a queue; or all, by mpirun
+for signal in USR1 TERM; do
+    rm -f log
+    # shellcheck disable=SC2086
+    several "$mpi" 4 "$weft" train $language --steps 1000000 --set valid_every=0 --set save_every=0 --out told-$signal >out 2>log &
+    job=$!
+    tries=0
+    until grep -qs '^step ' log || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+    kill -$signal "$(pgrep -f "^$weft train .*--out told-$signal" | tail -1)"
+    status=0
+    wait $job || status=$?
+    [ $status != 0 ] && [ -f told-$signal/state.safetensors ] || failed "told to stop by $signal: $status, $(tail -2 log)"
+    [ "$(grep -c 'continues from here' log)" = 1 ] || failed "told to stop by $signal: $(tail -3 log)"
+done
+
 # --- what is refused, in one line
 # shellcheck disable=SC2086
 {
