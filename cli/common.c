@@ -39,7 +39,8 @@ static bool several(void)
 
 int fail(const wf_error *error)
 {
-    if (error->message[0])
+    /* Before they know of each other, several processes fail alike: one of each machine says so. */
+    if (error->message[0] && wf_launcher().local_rank == 0)
         fprintf(stderr, "%s: %s\n", name, error->message);
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
         return caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
@@ -50,9 +51,11 @@ int fail_usage(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    fprintf(stderr, "%s: ", name);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    if (wf_launcher().local_rank == 0) {
+        fprintf(stderr, "%s: ", name);
+        vfprintf(stderr, format, list);
+        fputc('\n', stderr);
+    }
     va_end(list);
     return EXIT_USAGE;
 }

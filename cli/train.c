@@ -234,6 +234,15 @@ static void show_event(void *progress, const struct wf_event *e)
 
 /* --- the command --------------------------------------------------------------------------------------------------- */
 
+/* The processes that mpirun started. From here on rank 0 says what any of them has to say. */
+static wf_dist *open_world(wf_error *error)
+{
+    wf_dist *dist = wf_dist_world(error);
+    if (wf_dist_rank(dist) > 0 && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
+        wf_error_set(error, WF_ERR_IO, "/dev/null cannot be opened");
+    return dist;
+}
+
 static wf_status train(void *arguments, wf_error *error)
 {
     const struct arguments *a = arguments;
@@ -248,6 +257,8 @@ static wf_status train(void *arguments, wf_error *error)
                                  .event = show_event,
                                  .ctx = &progress,
                                  .cancelled = interrupted};
+    wf_dist *dist = status == WF_OK ? open_world(error) : NULL;
+    status = error->code;
     if (status == WF_OK && !a->model && !a->config && !a->from)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     if (status == WF_OK)
@@ -263,9 +274,7 @@ static wf_status train(void *arguments, wf_error *error)
                               a->tokenizer, (long long)tokenizer.count);
     if (status == WF_OK)
         status = start(a->threads, error);
-    wf_error alone = {0};
-    wf_dist *dist = wf_dist_world(&alone); /* the processes that mpirun started */
-    status = dist ? wf_dist_agree(dist, status, error) : status != WF_OK ? status : wf_error_set(error, alone.code, "%s", alone.message);
+    status = wf_dist_agree(dist, status, error);
     if (status == WF_OK) {
         o.source_tokenizer = tokenizer.count == 2 ? tokenizer.item[0] : NULL;
         o.tokenizer = tokenizer.count > 0 ? tokenizer.item[tokenizer.count - 1] : NULL;

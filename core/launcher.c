@@ -12,7 +12,7 @@ static int number(const char *name, int low, int missing)
     return text && end != text && !*end && value >= low && value <= 1 << 30 ? (int)value : missing;
 }
 
-/* Of a job of Slurm, "2(x3),1": the tasks of the first nodes are those of this one, near enough for a share of its processors. */
+/* Of a job of Slurm, "2(x3),1" tasks on its nodes: those of the first, a guess for those of this one. */
 static int slurm_local_size(void)
 {
     const char *text = getenv("SLURM_STEP_TASKS_PER_NODE");
@@ -44,7 +44,9 @@ struct wf_launcher wf_launcher(void)
         l.local_size = slurm_local_size();
         l.local_rank = number("SLURM_LOCALID", 0, 0);
     }
-    if (l.rank >= l.size || l.local_rank >= l.local_size) /* not a launcher's */
-        l = (struct wf_launcher){.size = 1, .local_size = 1};
+    if (l.rank >= l.size) /* not a launcher's */
+        return (struct wf_launcher){.size = 1, .local_size = 1};
+    if (l.local_size <= l.local_rank)
+        l.local_size = l.local_rank + 1;
     return l;
 }

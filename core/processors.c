@@ -122,7 +122,8 @@ int wf_count_processors(void)
 {
     int count = affinity_processors(), quota = wf_cgroup_processors("");
     const int here = wf_launcher().local_size, online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    const bool bound = count < online; /* mpirun has given each process its own already */
+    /* A launcher may have bound each process to processors of its own, to fewer than its share, or several to a socket. */
+    const int share = here > 1 && online > here ? online / here : here > 1 ? 1 : count;
     count = quota > 0 && quota < count ? quota : count;
-    return here > 1 && !bound ? (count > here ? count / here : 1) : count;
+    return count > share ? share : count;
 }

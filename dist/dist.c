@@ -19,18 +19,20 @@ struct wf_dist {
     struct wf_message *message;     /* [2 size] */
     pid_t owner;
     int together; /* depth of what must not be left by one process alone */
+    bool agreed;  /* that something has failed: each may end with an error then */
 };
 
 static struct wf_dist world;
 static bool opened;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A process that exits amid something that the others wait in would leave them waiting. */
-static void at_exit(void)
+/* A process that exits amid something that the others wait in, or with an error that they do not know of, would leave them waiting. */
+static void at_exit(int code, void *unused)
 {
+    (void)unused;
     if (!world.transport || world.owner != getpid())
         return;
-    if (world.together > 0) /* the MPI says which rank it was */
+    if (world.together > 0 || (code != 0 && !world.agreed)) /* the MPI says which rank it was */
         world.transport->abort(world.transport, 1);
     world.transport->close(world.transport);
     world.transport = NULL;
@@ -54,7 +56,7 @@ static wf_status open_world(wf_error *error)
     world = d;
     opened = true;
     if (d.transport)
-        atexit(at_exit);
+        on_exit(at_exit, NULL);
     return WF_OK;
 }
 
@@ -192,36 +194,43 @@ wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *err
 
 wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error)
 {
-    return wf_dist_agree_as(dist, status, 0, error);
+    bool sent;
+    return wf_dist_agree_as(dist, status, 0, &sent, error);
 }
 
-wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, wf_error *error)
+wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error)
 {
     struct outcome {
         int32_t status, weight;
     } mine = {(int32_t)status, weight}, *all;
     int worst = -1;
     wf_error told = {0};
+    *sent = true;
     if (!dist || dist->size == 1)
         return status;
+    *sent = false;
     if (!(all = wf_alloc_zero((size_t)dist->size, sizeof *all)))
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the outcomes of %d processes", dist->size);
-    wf_status sent = wf_dist_all_gather(dist, &mine, sizeof mine, all, error);
-    for (int r = 0; sent == WF_OK && r < dist->size; r++)
+    wf_error why = {0};
+    wf_status passed = wf_dist_all_gather(dist, &mine, sizeof mine, all, &why);
+    for (int r = 0; passed == WF_OK && r < dist->size; r++)
         if (all[r].status != WF_OK && (worst < 0 || all[r].weight > all[worst].weight))
             worst = r;
     wf_free(all);
-    if (sent != WF_OK || worst < 0)
-        return sent;
+    *sent = passed == WF_OK;
+    if (passed == WF_OK && worst < 0)
+        return WF_OK;
     if (worst == dist->rank)
         told = (wf_error){.code = status};
     if (worst == dist->rank && error)
         told = *error;
-    sent = wf_dist_broadcast(dist, &told, sizeof told, worst, error);
-    if (sent != WF_OK)
-        return sent;
+    passed = passed == WF_OK ? wf_dist_broadcast(dist, &told, sizeof told, worst, &why) : passed;
+    *sent = passed == WF_OK;
     if (error)
         *error = (wf_error){0};
+    if (passed != WF_OK)
+        return wf_error_set(error, passed, "%s", why.message);
+    dist->agreed = true;
     if (told.code == WF_OK) /* a failure without a message */
         told.code = WF_ERR_STATE;
     return worst > 0 ? wf_error_set(error, told.code, "rank %d: %s", worst, told.message)

@@ -12,6 +12,7 @@ enum { CHUNK = 1 << 30, TAG = 77 };
 
 struct state {
     MPI_Comm world;
+    bool started; /* by this file, which ends it then */
     MPI_Request *request;
     int room;
 };
@@ -91,13 +92,22 @@ static void destroy(struct wf_transport *t)
 
 static void close_world(struct wf_transport *t)
 {
-    MPI_Finalize();
+    struct state *s = t->state;
+    int over = 0;
+    MPI_Finalized(&over);
+    if (!over)
+        MPI_Comm_free(&s->world);
+    if (!over && s->started)
+        MPI_Finalize();
     destroy(t);
 }
 
 static void abort_all(struct wf_transport *t, int code)
 {
-    MPI_Abort(((struct state *)t->state)->world, code);
+    int over = 0;
+    MPI_Finalized(&over);
+    if (!over)
+        MPI_Abort(((struct state *)t->state)->world, code);
 }
 
 __attribute__((visibility("default"))) wf_transport_open_function wf_transport_open;
@@ -117,6 +127,7 @@ struct wf_transport *wf_transport_open(wf_error *error)
         .abi = WF_TRANSPORT_ABI, .library = WF_MPI_NAME, .state = s, .exchange = exchange, .close = close_world, .abort = abort_all};
     s->world = MPI_COMM_WORLD;
     MPI_Initialized(&running);
+    s->started = !running;
     int code = running ? MPI_SUCCESS : MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_dup(MPI_COMM_WORLD, &s->world); /* messages of the program's own do not meet ours */

@@ -18,9 +18,12 @@ static bool own_folder(char *path, size_t size)
     Dl_info info;
     if (!dladdr((void *)(uintptr_t)plugin_open, &info) || !info.dli_fname)
         return false;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int n = slash ? (int)(slash - info.dli_fname) : 1;
-    return (size_t)snprintf(path, size, "%.*s", n, slash ? info.dli_fname : ".") < size;
+    /* Of a program that is linked statically it is argv[0], which says nothing of one that was found through PATH. */
+    char program[4000] = "";
+    const char *name = strchr(info.dli_fname, '/') ? info.dli_fname : program;
+    ssize_t length = name == program ? readlink("/proc/self/exe", program, sizeof program - 1) : 1;
+    const char *slash = length > 0 ? strrchr(name, '/') : NULL;
+    return slash && (size_t)snprintf(path, size, "%.*s", (int)(slash - name), name) < size;
 }
 
 /* NULL: it is not there; `why` gets the loader's reason if the file is, but does not load. */

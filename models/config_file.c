@@ -132,6 +132,9 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
         else if (wf_config_set(c, key, "", &why) == WF_OK) /* never: it says why the key is none of this model's */
             continue;
     }
+    struct wf_training *t = &c->training;
+    if (r->status == WF_OK && !json_object_get(r->object, "leaves") && t->leaves > 0 && t->accumulate % t->leaves != 0)
+        t->leaves = 0; /* they were for another accumulate */
     if (r->status == WF_OK && !why.code && wf_config_check(c, &why) == WF_OK)
         return;
     if (r->status == WF_OK)

@@ -64,7 +64,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
     state_put_number(w, "step", f->step);
     state_put_number(w, "seed", (int64_t)f->o.seed);
     state_put_number(w, "leaves", f->o.leaves);
-    if (f->owner->any && f->o.accumulate != f->asked) {
+    if (f->o.accumulate != f->asked) {
         state_put_number(w, "accumulate", f->o.accumulate);
         state_put_number(w, "accumulate_asked", f->asked);
     }

@@ -82,11 +82,9 @@ static wf_status enter(struct fit *f)
 
 wf_status fit_enter(struct fit *f)
 {
-    if (together_open(f))
-        return f->error->code;
     if (f->rank == 0)
         enter(f);
-    return together_agree(f) ? f->error->code : together_bool(f, &f->resumes);
+    return together_agree(f) ? f->error->code : together_from_first(f, &f->resumes, sizeof f->resumes);
 }
 
 wf_status fit_prepare(struct fit *f)
@@ -96,7 +94,8 @@ wf_status fit_prepare(struct fit *f)
     f->turns = f->turns > 0 ? f->turns : 1;
     for (f->reports = 0; f->task.reports && f->task.reports[f->reports];)
         f->reports++;
-    f->asked = f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
+    f->o.accumulate = f->o.accumulate > 0 ? f->o.accumulate : 1;
+    f->asked = f->asked > 0 ? f->asked : f->o.accumulate;
     f->o.log_every = f->o.log_every > 0 ? f->o.log_every : 10;
     if (curves_of(f))
         return f->error->code;
@@ -110,10 +109,13 @@ wf_status fit_take(struct fit *f)
 {
     if (fit_resumes(f) ? state_load(f) : together_share(f))
         return f->error->code;
-    if (!fit_resumes(f) && f->rank == 0 && set_others_aside(f))
-        return f->error->code;
     f->leaf = wf_alloc_zero((size_t)f->o.leaves, sizeof *f->leaf);
     return f->leaf ? WF_OK : wf_error_set(f->error, WF_ERR_MEMORY, "no memory for the losses of %" PRId64 " leaves", f->o.leaves);
+}
+
+wf_status fit_set_aside(struct fit *f)
+{
+    return fit_resumes(f) || f->rank > 0 ? WF_OK : set_others_aside(f);
 }
 
 /* --- saves and validations ----------------------------------------------------------------------------------------- */
@@ -136,10 +138,12 @@ static wf_status save_files(struct fit *f)
  * broken run are at the same steps as an unbroken one's. */
 static wf_status save(struct fit *f)
 {
-    if (f->rank > 0) /* where it fails, the next agreement says so */
-        f->saved = true;
-    else
+    if (f->rank == 0)
         save_files(f);
+    else if (!f->error->code) { /* where it fails, the next agreement says so */
+        f->saved = true;
+        f->on_disk = f->step;
+    }
     return f->error->code;
 }
 
@@ -167,7 +171,10 @@ static wf_status validate(struct fit *f)
 {
     f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     f->saved = false;          /* best and stale are part of the state */
-    if (refuse_bad_weights(f) || measure(f))
+    if (!refuse_bad_weights(f))
+        measure(f);
+    /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
+    if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
         return f->error->code;
     const struct wf_metric *by = &f->task.metric[f->task.best];
     double value = f->value[f->task.best];
@@ -315,20 +322,31 @@ static wf_status get(struct fit *f, const wf_safetensors *file, const char *path
 static const struct fit_owner anybody = {
     .any = true, .put = put, .get = get, .describe = describe, .state_prefix = "task.", .minimized_tag = "minimized"};
 
+/* All is read before rank 0 writes. */
+static void start(struct fit *f)
+{
+    fit_take(f);
+    if (together_agree(f) || together_compare(f))
+        return;
+    if (!fit_set_aside(f) && !fit_begin(f))
+        report(f, WF_EVENT_START, NULL);
+    if (!together_agree(f))
+        fit_run(f);
+}
+
 wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result, wf_error *error)
 {
     wf_error failure = {0};
     struct fit f = {.owner = &anybody};
     fit_init(&f, &failure);
-    if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
-        memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
-        f.o = *options;
-        if (!fit_prepare(&f) && !fit_enter(&f)) {
-            if (!fit_take(&f) && !fit_begin(&f))
-                report(&f, WF_EVENT_START, NULL);
-            if (!together_agree(&f) && !together_compare(&f))
-                fit_run(&f);
+    if (!together_open(&f)) {
+        if (wf_init_default(&failure) == WF_OK && fit_check(task, options, &failure) == WF_OK) {
+            memcpy(&f.task, task, task->abi < sizeof f.task ? task->abi : sizeof f.task);
+            f.o = *options;
+            fit_prepare(&f);
         }
+        if (!together_agree(&f) && !fit_enter(&f))
+            start(&f);
     }
     if (result) {
         *result = (struct wf_fit_result){.step = f.step, .loss = f.loss[0], .best = f.best};

@@ -124,10 +124,11 @@ struct fit {
 
 /* loop.c, in this order: */
 void fit_init(struct fit *f, wf_error *error); /* f is zeroed */
-wf_status fit_enter(struct fit *f);            /* takes the folder; with .resume and without a state, a warning */
+wf_status fit_enter(struct fit *f);            /* after together_open: takes the folder; with .resume and without a state, a warning */
 bool fit_resumes(const struct fit *f);         /* whether the folder, which was entered, holds a state */
 wf_status fit_prepare(struct fit *f);          /* once task and options are complete and checked */
-wf_status fit_take(struct fit *f);             /* loads the state, or sets what the training would replace aside */
+wf_status fit_take(struct fit *f);             /* loads the state; nothing is written yet */
+wf_status fit_set_aside(struct fit *f);        /* what a new training would replace; rank 0 */
 wf_status fit_begin(struct fit *f);            /* what the resume changes is saved; opens the logs */
 wf_status fit_run(struct fit *f);              /* to the end */
 void fit_free(struct fit *f);
@@ -142,8 +143,8 @@ wf_status together_open(struct fit *f);
 void together_close(struct fit *f);
 /* One outcome for all, from that of each in f->error: the error is that of the process that failed. */
 wf_status together_agree(struct fit *f);
-/* Rank 0's value, on all. */
-wf_status together_bool(struct fit *f, bool *value);
+/* Rank 0's data, on all. */
+wf_status together_from_first(struct fit *f, void *data, int64_t bytes);
 /* Of a new run: accumulate and leaves that are enough for all processes; a warning says what it changes. */
 wf_status together_share(struct fit *f);
 /* Refuses more processes than there are leaves in the state. */

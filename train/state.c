@@ -115,6 +115,23 @@ wf_status state_tokenizers(struct trainer *t)
     return t->error->code;
 }
 
+wf_status state_parts(struct trainer *t)
+{
+    struct wf_training *o = &t->config.training;
+    struct wf_config was;
+    struct state s;
+    int64_t asked = 0;
+    if (state_open(&s, t->options->out, t->error) == WF_OK && wf_safetensors_metadata(s.file, "accumulate_asked") &&
+        state_get_number(s.file, s.path, "accumulate_asked", &asked, t->error) == WF_OK && read_config(&s, &was, t->error) == WF_OK &&
+        (o->accumulate == asked || o->accumulate == was.training.accumulate)) {
+        o->accumulate = t->fit.o.accumulate = was.training.accumulate;
+        o->leaves = t->fit.o.leaves = o->leaves > 0 ? o->leaves : was.training.leaves;
+        t->fit.asked = asked;
+    }
+    state_close(&s);
+    return t->error->code;
+}
+
 static wf_status compare_config(struct trainer *t, const struct state *s)
 {
     struct wf_config was;

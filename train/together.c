@@ -36,18 +36,18 @@ wf_status together_agree(struct fit *f)
     if (f->processes == 1 || f->lost || !f->in_company)
         return f->error->code;
     wf_error why = *f->error;
-    const wf_status status = wf_dist_agree_as(f->dist, why.code, f->echo ? 1 : why.code == WF_ERR_CANCELLED ? 2 : 3, &why);
+    bool sent;
+    const wf_status status = wf_dist_agree_as(f->dist, why.code, f->echo ? 1 : why.code == WF_ERR_CANCELLED ? 2 : 3, &sent, &why);
     *f->error = why;
+    f->lost |= !sent;
     f->told = status != WF_OK;
     return status;
 }
 
-wf_status together_bool(struct fit *f, bool *value)
+wf_status together_from_first(struct fit *f, void *data, int64_t bytes)
 {
-    char byte = *value;
-    if (f->processes > 1 && wf_dist_broadcast(f->dist, &byte, 1, 0, f->error))
+    if (f->processes > 1 && wf_dist_broadcast(f->dist, data, bytes, 0, f->error))
         return lost(f);
-    *value = byte;
     return WF_OK;
 }
 
@@ -80,6 +80,7 @@ wf_status together_share(struct fit *f)
 {
     struct wf_string text = {0};
     int64_t least = 1, was = f->o.accumulate;
+    const bool chosen = f->o.leaves == 0;
     while (least < f->processes)
         least *= 2;
     if (f->o.leaves > 0 && f->o.leaves < f->processes)
@@ -90,13 +91,16 @@ wf_status together_share(struct fit *f)
     f->o.accumulate = (was + least - 1) / least * least;
     if (f->o.leaves == 0)
         f->o.leaves = tree_leaves(f->o.accumulate) > least ? tree_leaves(f->o.accumulate) : least;
-    if (f->o.accumulate == was)
+    const bool usual = !chosen || f->o.leaves == tree_leaves(f->o.accumulate);
+    if (f->o.accumulate == was && usual)
         return WF_OK;
-    wf_string_format(&text, "%d processes: a batch is cut into %" PRId64 " parts instead of %" PRId64 "; accumulate = %" PRId64,
-                     f->processes, f->o.accumulate, was, f->o.accumulate);
-    if (f->o.leaves > 8)
+    wf_string_format(&text, "%d processes share a batch", f->processes);
+    if (f->o.accumulate != was)
+        wf_string_format(&text, ", which is cut into %" PRId64 " parts instead of %" PRId64, f->o.accumulate, was);
+    wf_string_format(&text, ": set accumulate = %" PRId64, f->o.accumulate);
+    if (!usual)
         wf_string_format(&text, " and leaves = %" PRId64, f->o.leaves);
-    wf_string_format(&text, " give the same bytes on one process");
+    wf_string_format(&text, " for the same bytes on one process");
     return report_string(f, WF_EVENT_WARNING, &text);
 }
 
@@ -105,16 +109,18 @@ wf_status together_resume(struct fit *f, const char *path)
     if (f->o.leaves >= f->processes)
         return WF_OK;
     return wf_error_set(f->error, WF_ERR_ARGUMENT,
-                        "%s: the run's batches are cut into %" PRId64 " parts that can be computed apart: resume it on at most %" PRId64
-                        " processes, not on %d",
-                        path, f->o.leaves, f->o.leaves, f->processes);
+                        "%s: the run has leaves = %" PRId64 ", the largest number of processes that can resume it; %d were started", path,
+                        f->o.leaves, f->processes);
 }
 
 /* What the bits depend on, as words; the weights, too, which a program may have filled in another way on each process. */
 static void identify(const struct fit *f, char text[IDENTITY])
 {
     struct wf_string s = {0};
-    uint64_t weights = 0;
+    uint64_t weights = 0, program = 0;
+    const char *const set[] = {f->o.settings, f->o.fixed};
+    for (int i = 0; i < 2; i++)
+        program = set[i] ? wf_hash(set[i], (int64_t)strlen(set[i]), program) : program;
     for (int k = 0; k < f->o.registries; k++)
         for (int i = 0; i < wf_registry_count(f->o.registry[k].registry); i++) {
             const wf_array *value = &wf_parameter_info(wf_registry_at(f->o.registry[k].registry, i))->value;
@@ -122,9 +128,10 @@ static void identify(const struct fit *f, char text[IDENTITY])
         }
     wf_string_format(&s,
                      "version=%s instruction-set=%s blas=%s gemm=%s processes=%d task=%s steps=%" PRId64 " accumulate=%" PRId64
-                     " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64 " clip=%.17g ",
+                     " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64 " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64
+                     " save_every=%" PRId64 " program=%016" PRIx64 " ",
                      wf_version(), wf_isa(), wf_blas(), wf_gemm_mode(), f->processes, f->task.name, f->o.steps, f->o.accumulate,
-                     f->o.leaves, f->o.seed, f->step, f->o.clip);
+                     f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every, f->o.save_every, program);
     if (f->owner->identify)
         f->owner->identify(f, &s);
     wf_string_format(&s, "weights=%016" PRIx64, weights);

@@ -150,15 +150,22 @@ static wf_status open_in_turn(struct trainer *t, bool resuming)
     return first ? WF_OK : open_task(t, resuming);
 }
 
-static wf_status set_up(struct trainer *t, bool resuming)
+/* Everything is read here, and nothing written into the run's folder but by fit_enter. */
+static wf_status read_all(struct trainer *t, bool resuming)
 {
     struct fit *f = &t->fit;
     if (t->options->from && !resuming)
         (void)!origin_find(t->options->from, &t->from, t->error);
-    if (!t->error->code && !resuming)
-        share(t);
-    if (open_in_turn(t, resuming) || build(t, resuming) || not_begun(t) || prepare(t) || fit_take(f) ||
-        (f->rank == 0 && run_files_save(t, resuming)) || fit_begin(f) || origin_tell(t) || tokenizers_tell(t) || t->task->tell(t))
+    if (!t->error->code)
+        (void)!(resuming ? state_parts(t) : share(t));
+    return open_in_turn(t, resuming) || build(t, resuming) || not_begun(t) || prepare(t) || fit_take(f) ? t->error->code : WF_OK;
+}
+
+static wf_status write_all(struct trainer *t, bool resuming)
+{
+    struct fit *f = &t->fit;
+    if (fit_set_aside(f) || (f->rank == 0 && run_files_save(t, resuming)) || fit_begin(f) || origin_tell(t) || tokenizers_tell(t) ||
+        t->task->tell(t))
         return t->error->code;
     return report_start(t);
 }
@@ -166,12 +173,14 @@ static wf_status set_up(struct trainer *t, bool resuming)
 static wf_status run(struct trainer *t)
 {
     struct fit *f = &t->fit;
-    if ((t->options->from && origin_apart(t->options->from, t->options->out, t->error)) || fit_enter(f))
+    if (fit_enter(f))
         return t->error->code;
-    set_up(t, fit_resumes(f));
+    const bool resuming = fit_resumes(f);
+    read_all(t, resuming);
     if (f->told || together_agree(f) || together_compare(f))
         return t->error->code;
-    return fit_run(f);
+    write_all(t, resuming);
+    return together_agree(f) ? t->error->code : fit_run(f);
 }
 
 /* A pipe would be waited for, for ever, and could not be read a second time. What is missing is found, and told, by who reads it. */
@@ -241,8 +250,13 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     fit_init(f, &failure);
     f->owner = &t.owner;
     f->o = fit_options(&t);
-    if (wf_init_default(t.error) == WF_OK && check_options(options, t.error) == WF_OK)
-        run(&t);
+    if (!together_open(f)) {
+        f->asked = t.config.training.accumulate;
+        if (wf_init_default(t.error) == WF_OK && check_options(options, t.error) == WF_OK && options->from)
+            (void)!origin_apart(options->from, options->out, t.error);
+        if (!together_agree(f))
+            run(&t);
+    }
     if (result)
         *result = (struct wf_train_result){.step = f->step, .loss = f->loss[0], .valid = f->value[LOSS], .best = f->best};
     wf_optimizer_free(&t.optimizer);

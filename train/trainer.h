@@ -61,6 +61,8 @@ struct trainer {
 /* state.c: what the state of a model of the zoo has besides the loop's. */
 void zoo_put(struct fit *f, wf_safetensors_writer *w);
 void zoo_identify(const struct fit *f, struct wf_string *text);
+/* Of a resume: the parts of a batch that several processes made of the number that is asked for again. */
+wf_status state_parts(struct trainer *t);
 wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
 wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
 

@@ -11,8 +11,9 @@
  * wf_fit and wf_train use them without being asked. Started alone, a program is one process of one, and every function here works.
  *
  * Each process calls the same functions in the same order, from one thread, with the same sizes; a process that fails between two calls
- * must not leave the others waiting: wf_dist_agree. Numbers are never added by MPI, which promises no order, so that each result has the
- * same bits on every process, each time, with any MPI. */
+ * must not leave the others waiting: wf_dist_agree. One that exits with another code than 0, without an agreement that something has
+ * failed, ends all of them. Numbers are never added by MPI, which promises no order, so that each result has the same bits on every
+ * process, each time, with any MPI. */
 #ifndef WEFT_DIST_H
 #define WEFT_DIST_H
 
@@ -23,8 +24,8 @@ WF_BEGIN_DECLS
 typedef struct wf_dist wf_dist;
 
 /* The processes that were started together with this one; opened by the first call, closed when the program exits. NULL with *error:
- * WF_ERR_STATE: a launcher started this program, and there is no plug-in for its MPI, or the MPI does not start, or knows of another number
- * of processes than the launcher. */
+ * WF_ERR_STATE: there is no plug-in for the MPI of the launcher; the MPI does not start; or it knows of another number of processes than
+ * the launcher does. */
 WF_API wf_dist *wf_dist_world(wf_error *error);
 WF_API int wf_dist_rank(const wf_dist *dist);       /* 0 .. size - 1; NULL: 0 */
 WF_API int wf_dist_size(const wf_dist *dist);       /* NULL: 1 */
@@ -40,7 +41,7 @@ WF_API wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t byt
  * half is the largest power of two that is smaller than the number of ranks. */
 WF_API wf_status wf_dist_sum(wf_dist *dist, wf_real *data, int64_t count, wf_error *error) WF_CHECKED;
 /* One outcome for all: each gives its status, with a message in *error where it is not WF_OK. If one has failed, all get the status and the
- * message of the lowest rank that has, as "rank 2: ..." on more than one process. */
+ * message of the lowest rank that has, which is named unless it is rank 0: "rank 2: ...". */
 WF_API wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error) WF_CHECKED;
 
 WF_END_DECLS
