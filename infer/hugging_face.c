@@ -233,7 +233,8 @@ static wf_status load_settings(const char *folder, const struct wf_config *confi
     wf_json_read_bool(&f.r, "do_lower_case", WF_JSON_OPTIONAL, &lower);
     if (lower)
         refuse(&f.r, "do_lower_case", "true is not supported, only the tokenizer's lower case");
-    o->max_length = o->max_length < context ? o->max_length : context;
+    /* above 0, too, where nothing is said: 0 is a folder without modules.json */
+    o->max_length = o->max_length > 0 && o->max_length < context ? o->max_length : context;
     if (close_file(&f) != WF_OK)
         return error->code;
     f = open_file(folder, "config_sentence_transformers.json", error);
@@ -277,8 +278,7 @@ wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *o,
     char *within = wf_run_path(folder, POOLING, &failure);
     if (within && wf_folder_make(within, &failure) == WF_OK &&
         !save_json(within, "config.json", json_pack("{s:s}", "pooling_mode", o->pooling == WF_POOL_CLS ? "cls" : "mean"), &failure) &&
-        (o->max_length == 0 ||
-         !save_json(folder, "sentence_bert_config.json", json_pack("{s:I}", "max_seq_length", (json_int_t)o->max_length), &failure))) {
+        !save_json(folder, "sentence_bert_config.json", json_pack("{s:I}", "max_seq_length", (json_int_t)o->max_length), &failure)) {
         json_t *modules = json_pack("[o, o]", MODULE(0, "", "Transformer"), MODULE(1, POOLING, "Pooling"));
         if (modules && o->normalize && json_array_append_new(modules, MODULE(2, "2_Normalize", "Normalize")) != 0) {
             json_decref(modules);

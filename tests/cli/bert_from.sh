@@ -51,6 +51,22 @@ grep -q '^{"loss": [0-9.]*, "perplexity": [0-9.]*, "tokens": [0-9]*, "unknown": 
 "$weft" embed mean --truncate <lines >out 2>log || failed "embed of a mean: $(tail -1 log)"
 expect 2 'bert was not trained by masked-language modelling: it has no such loss' "$weft" evaluate FOLDER --data "$story"
 
+# --- a folder that says how sentence vectors are made, but not how long a sentence may be: so are those of the run and of a mean
+cp -r FOLDER SENTENCES
+mkdir SENTENCES/1_Pooling
+echo '{"pooling_mode": "cls"}' >SENTENCES/1_Pooling/config.json
+cat >SENTENCES/modules.json <<'JSON'
+[{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"},
+ {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+ {"idx": 2, "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
+JSON
+"$weft" train bert --from SENTENCES --train "$story" --steps 2 --out sentences 2>log || failed "from SENTENCES: $(tail -1 log)"
+"$weft" average sentences --last 1 --out sentences_mean >log 2>&1 || failed "average of sentences: $(tail -1 log)"
+for r in sentences sentences_mean; do
+    "$weft" embed $r --truncate --pooling cls --normalize <lines >vectors 2>log || failed "embed of $r: $(tail -1 log)"
+    "$weft" embed $r --truncate <lines 2>log | cmp -s - vectors || failed "$r: the vectors are not normalised ones of the first token"
+done
+
 # --- what is wrong with a setting
 refused() { expect "$1" "$2" "$weft" train bert --from FOLDER --train "$story" --out no --steps 1 "$3" "$4"; }
 refused 2 'crop (41) must be at most context (40)' --set crop=41

@@ -162,7 +162,7 @@ START_TEST(how_vectors_are_made)
     put_text("config_sentence_transformers.json", "{\"prompts\": {}, \"default_prompt_name\": null}");
     unlink(at("sentence_bert_config.json"));
     ck_ok(wf_run_open(&run, folder, NULL, error));
-    ck_assert(run.embed.pooling == WF_POOL_CLS && !run.embed.normalize && run.embed.max_length == 0);
+    ck_assert(run.embed.pooling == WF_POOL_CLS && !run.embed.normalize && run.embed.max_length == 24);
     wf_run_close(&run);
     put_text("1_Pooling/config.json", "{\"pooling_mode\": [\"mean\"]}");
     ck_ok(wf_run_open(&run, folder, NULL, error));

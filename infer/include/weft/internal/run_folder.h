@@ -41,7 +41,8 @@ wf_status wf_masked_count(const struct wf_config *config, const wf_tokenizer *to
 wf_status hf_tokenizer_load(const char *folder, const struct wf_config *config, wf_tokenizer **out, wf_error *error) WF_CHECKED;
 /* Where there is no model.safetensors: what there is instead, for a message; NULL for nothing that is known. */
 const char *hf_other_weights(const char *folder);
-/* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is. */
+/* How sentence vectors are made, by the files of sentence-transformers; without modules.json the mean of the tokens as it is,
+ * with a max_length of 0, which is above 0 where there is one. */
 wf_status hf_embed_options(const char *folder, const struct wf_config *config, struct wf_embedder_options *out, wf_error *error) WF_CHECKED;
 /* Writes these files, which hf_embed_options reads as the same options. */
 wf_status hf_embed_save(const char *folder, const struct wf_embedder_options *options, wf_error *error) WF_CHECKED;
