@@ -92,14 +92,23 @@ int64_t wf_masking_hide(const struct wf_masking *m, int64_t step, int64_t first_
     return count;
 }
 
-void wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t cols, int32_t *ids)
+wf_status wf_masking_frame(const struct wf_masking *m, int64_t rows, int64_t cols, int32_t *ids, wf_error *error)
 {
+    if (wf_needs(error, "masking, ids", m, wf_some(ids, rows)))
+        return WF_ERR_ARGUMENT;
+    if (m->begin < 0 || m->end < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_masking_frame: the tokenizer has no %s token (%s) to put around rows",
+                            m->begin < 0 ? "start" : "end", m->begin < 0 ? "[CLS] or <s>" : "[SEP] or </s>");
+    if (rows < 0 || cols < 0)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_masking_frame: %lld rows of %lld ids: neither may be negative", (long long)rows,
+                            (long long)cols);
     for (int64_t r = rows - 1; r >= 0; r--) { /* the last first: each moves into the room that those behind it have left */
         int32_t *row = ids + r * (cols + 2);
         memmove(row + 1, ids + r * cols, (size_t)cols * sizeof *ids);
         row[0] = m->begin;
         row[cols + 1] = m->end;
     }
+    return WF_OK;
 }
 
 int64_t wf_masking_ordinary(const struct wf_masking *m, struct wf_id_view ids)

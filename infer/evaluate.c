@@ -152,7 +152,7 @@ static bool walk_next(struct walk *w)
         return false;
     int64_t rows = w->batch.rows, cols = w->batch.cols, first = (w->windows.position - rows * cols) / w->windows.context;
     if (w->frame) {
-        wf_masking_frame(&w->masking, rows, cols, w->windows.buffer);
+        (void)!wf_masking_frame(&w->masking, rows, cols, w->windows.buffer, NULL); /* wf_frame_check has seen the tokens */
         w->batch.cols = cols += 2;
     }
     w->chosen = wf_masking_hide(&w->masking, 0, first, rows, cols, w->windows.buffer, w->places, w->targets);

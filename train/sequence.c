@@ -200,7 +200,7 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t
     *rows = rows_of(t, part, first);
     wf_crops_fill(&s->crops, step, *first, *rows, s->ids, NULL);
     if (t->config.training.frame)
-        wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids);
+        (void)!wf_masking_frame(&s->masking, *rows, s->crops.context, s->ids, NULL); /* wf_frame_check has seen the tokens */
     return wf_masking_hide(&s->masking, step, *first, *rows, s->cols, s->ids, s->places, s->targets);
 }
 

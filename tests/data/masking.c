@@ -258,7 +258,7 @@ START_TEST(rows_are_framed)
     ck_ok(wf_tokenizer_parse(file, (int64_t)strlen(file), "file", &t, error));
     ck_ok(wf_masking_init(&m, t, 0.999, 1, error));
     ck_assert(m.begin == 1 && m.end == 2 && m.mask == 3);
-    wf_masking_frame(&m, 3, 3, ids);
+    ck_ok(wf_masking_frame(&m, 3, 3, ids, error));
     ck_assert_int_eq(memcmp(ids, framed, sizeof ids), 0);
     int64_t count = wf_masking_hide(&m, 0, 0, 3, 5, ids, places, targets);
     ck_assert_int_ge(count, 8);
@@ -266,9 +266,20 @@ START_TEST(rows_are_framed)
         ck_assert(places[i] % 5 != 0 && places[i] % 5 != 4 && targets[i] == framed[places[i]]);
     for (int i = 0; i < 15; i += 5)
         ck_assert(ids[i] == 1 && ids[i + 4] == 2);
-    wf_masking_frame(&m, 0, 3, ids); /* no rows, and rows of nothing */
-    wf_masking_frame(&m, 1, 0, ids + 5);
+    ck_ok(wf_masking_frame(&m, 0, 3, ids, error)); /* no rows, and rows of nothing */
+    ck_ok(wf_masking_frame(&m, 0, 3, NULL, error));
+    ck_ok(wf_masking_frame(&m, 1, 0, ids + 5, error));
     ck_assert(ids[0] == 1 && ids[5] == 1 && ids[6] == 2);
+    /* What is refused changes nothing. */
+    int32_t was[15];
+    memcpy(was, ids, sizeof was);
+    ck_fails(wf_masking_frame(&m, -1, 3, ids, error), WF_ERR_ARGUMENT, "wf_masking_frame: -1 rows of 3 ids");
+    ck_fails(wf_masking_frame(&m, 1, -1, ids, error), WF_ERR_ARGUMENT, "wf_masking_frame: 1 rows of -1 ids");
+    m.end = -1;
+    ck_fails(wf_masking_frame(&m, 1, 3, ids, error), WF_ERR_ARGUMENT, "the tokenizer has no end token ([SEP] or </s>)");
+    m.begin = -1;
+    ck_fails(wf_masking_frame(&m, 1, 3, ids, error), WF_ERR_ARGUMENT, "the tokenizer has no start token ([CLS] or <s>)");
+    ck_assert_int_eq(memcmp(ids, was, sizeof was), 0);
     wf_masking_free(&m);
     wf_tokenizer_free(t);
 }

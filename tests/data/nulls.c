@@ -28,6 +28,8 @@ START_TEST(refused_by_name)
     STATUS(wf_cache_folder(NULL, &error), "wf_cache_folder: folder is NULL");
     STATUS(wf_masking_init(NULL, GIVEN, 1, 1, &error), "wf_masking_init: masking is NULL");
     STATUS(wf_masking_init(GIVEN, NULL, 1, 1, &error), "wf_masking_init: tokenizer is NULL");
+    STATUS(wf_masking_frame(NULL, 1, 1, GIVEN, &error), "wf_masking_frame: masking is NULL");
+    STATUS(wf_masking_frame(GIVEN, 1, 1, NULL, &error), "wf_masking_frame: ids is NULL");
 }
 END_TEST
 

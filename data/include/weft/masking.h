@@ -35,8 +35,8 @@ WF_API void wf_masking_free(struct wf_masking *masking); /* leaves it empty */
 WF_API int64_t wf_masking_hide(const struct wf_masking *masking, int64_t step, int64_t first_row, int64_t rows, int64_t cols, int32_t *ids,
                                int32_t *places, int32_t *targets);
 /* Puts start and end tokens around rows: ids [rows,cols], with room for [rows,cols+2], become rows of cols + 2. Before wf_masking_hide,
- * which never selects these two. */
-WF_API void wf_masking_frame(const struct wf_masking *masking, int64_t rows, int64_t cols, int32_t *ids);
+ * which never selects these two. WF_ERR_ARGUMENT without a start or an end token; ids is as it was then. */
+WF_API wf_status wf_masking_frame(const struct wf_masking *masking, int64_t rows, int64_t cols, int32_t *ids, wf_error *error) WF_CHECKED;
 /* The number of ordinary tokens. */
 WF_API int64_t wf_masking_ordinary(const struct wf_masking *masking, struct wf_id_view ids);
 
