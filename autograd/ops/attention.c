@@ -78,14 +78,11 @@ static bool make_plan(wf_call *c, struct plan *p)
         p->scores += (double)t * (a->window > 0 && most < each ? most : each);
     }
     p->scores *= (double)p->heads;
-    if (wf_has(c, MASK)) {
-        wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}};
+    const wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}}; /* packed rows have neither mask nor bias */
+    if (wf_has(c, MASK))
         p->mask = wf_array_expand(&c->in[MASK], &full);
-    }
-    if (wf_has(c, BIAS)) {
-        wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}};
+    if (wf_has(c, BIAS))
         p->bias = wf_array_expand(&c->in[BIAS], &full);
-    }
     if (wf_tape_mode(c->tape) == WF_TRAIN)
         p->threshold = wf_dropout_threshold(a->dropout);
     p->out = rows_of(&c->out[0]);

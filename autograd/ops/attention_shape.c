@@ -18,29 +18,17 @@ static wf_status check_offsets(wf_call *c, const char *what, const int32_t *offs
     return WF_OK;
 }
 
-static wf_status check_mask(wf_call *c, const wf_shape *full)
+/* A mask or a bias, if there is one. */
+static wf_status check_over_scores(wf_call *c, int operand, wf_dtype dtype, const char *what, const wf_shape *full)
 {
-    if (!wf_has(c, MASK))
+    if (!wf_has(c, operand))
         return WF_OK;
-    if (wf_want(c, MASK, WF_BOOL) != WF_OK)
+    if (wf_want(c, operand, dtype) != WF_OK)
         return WF_ERR_ARGUMENT;
-    wf_shape shape = wf_array_shape(&c->in[MASK]), both;
+    wf_shape shape = wf_array_shape(&c->in[operand]), both;
     char text[96];
     if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the mask must broadcast to [B,H,T,S] = %s", wf_shape_text(full, text, sizeof text));
-    return WF_OK;
-}
-
-static wf_status check_bias(wf_call *c, const wf_shape *full)
-{
-    if (!wf_has(c, BIAS))
-        return WF_OK;
-    if (wf_want(c, BIAS, WF_REAL) != WF_OK)
-        return WF_ERR_ARGUMENT;
-    wf_shape shape = wf_array_shape(&c->in[BIAS]), both;
-    char text[96];
-    if (!wf_shape_broadcast(&shape, full, &both) || !wf_shape_equal(&both, full))
-        return wf_call_fail(c, WF_ERR_SHAPE, "the bias must broadcast to [B,H,T,S] = %s", wf_shape_text(full, text, sizeof text));
+        return wf_call_fail(c, WF_ERR_SHAPE, "the %s must broadcast to [B,H,T,S] = %s", what, wf_shape_text(full, text, sizeof text));
     return WF_OK;
 }
 
@@ -88,9 +76,9 @@ wf_status wf_attention_shape(wf_call *c)
             status = check_offsets(c, "k_offsets", a->k_offsets, a->sequences, k->dim[0]);
     } else {
         wf_shape full = {4, {q->dim[0], a->heads, q->dim[1], k->dim[1]}};
-        status = check_mask(c, &full);
+        status = check_over_scores(c, MASK, WF_BOOL, "mask", &full);
         if (status == WF_OK)
-            status = check_bias(c, &full);
+            status = check_over_scores(c, BIAS, WF_REAL, "bias", &full);
         for (int64_t b = 0; status == WF_OK && a->key_lengths && b < q->dim[0]; b++)
             if (a->key_lengths[b] < 0 || a->key_lengths[b] > k->dim[1])
                 status = wf_call_fail(c, WF_ERR_ARGUMENT, "key_lengths[%lld] = %d is not in 0 .. %lld", (long long)b, a->key_lengths[b],
