@@ -35,7 +35,6 @@ wf_model *wf_model_new_with(const struct wf_config *config, const struct wf_mode
 {
     if (wf_needs(error, "config", config))
         return NULL;
-    options = options ? options : &(const struct wf_model_options){0};
     static const struct wf_model_options none = {0};
     options = options ? options : &none;
     if (wf_config_check(config, error) != WF_OK)
@@ -81,8 +80,6 @@ wf_model *wf_model_new(const struct wf_config *config, wf_error *error)
 
 void wf_model_free(wf_model *model)
 {
-    if (!model)
-        return;
     if (!model)
         return;
     wf_registry_free(model->registry);
@@ -320,7 +317,7 @@ wf_status wf_model_cache_with(const wf_model *model, struct wf_cache *cache, int
     options = options ? options : &(const struct wf_model_cache_options){0};
     const struct wf_model_shape *s = &model->shape;
     const struct wf_family *f = model->family;
-    const int64_t capacity = options && options->capacity ? options->capacity : s->context;
+    const int64_t capacity = options->capacity ? options->capacity : s->context;
     *cache = (struct wf_cache){0};
     if (f->kind == WF_MODEL_ENCODER)
         return wf_error_set(error, WF_ERR_STATE, "%s is an encoder and has no cache: it processes all tokens at once", model->config.model);
