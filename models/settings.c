@@ -32,7 +32,7 @@ static const struct wf_key training[] = {
     WORD(batch_cost, "both", costs, "length of a pair: source + target, or the longer side", KINDS(PAIRS)),
     NUMBER(batch_window, "0", 0, MANY, "number of pairs sorted by length at a time; 0: all", KINDS(PAIRS)),
     NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more take less memory"),
-    NUMBER(leaves, "0", 0, 1048576, "sums of micro-batches, a power of two that divides accumulate, which are added as a tree; 0: the largest up to 8"),
+    NUMBER(leaves, "0", 0, 1048576, "number of partial sums of micro-batches, a power of two that divides accumulate; added as a tree; 0: at most 8"),
     NUMBER(lr, "0.001", 0, INFINITY, "peak learning rate", ABOVE),
     NUMBER(min_lr, "0", 0, INFINITY, "final learning rate of schedule=cosine"),
     NUMBER(warmup, "0", 0, MANY, "updates until the peak learning rate"),
