@@ -17,7 +17,11 @@
  * renamed: it holds the weights of all registries, the optimisers' moments, the step, the task's place in its data, the best value and
  * patience. model.safetensors follows it, then checkpoints/step-00000100.safetensors; best.safetensors has the weights of the best
  * validation. docs/files.md describes them, and each line of metrics.jsonl. After a crash at most the updates since the last save are lost,
- * and the resumed training gives the same bytes as an uninterrupted one. */
+ * and the resumed training gives the same bytes as an uninterrupted one.
+ *
+ * Several processes (weft/dist.h) train together where mpirun started the program several times: next, get and validate are called on each
+ * and must give the same there, loss for the process's parts; put, sample and event on rank 0 only. The files have the same bytes as those
+ * of one process with the same accumulate and leaves. docs/cluster.md is the guide. */
 #ifndef WEFT_FIT_H
 #define WEFT_FIT_H
 
@@ -50,7 +54,7 @@ struct wf_fit_part {
     wf_tape *tape;       /* reset, WF_TRAIN */
     int64_t step;        /* updates done before this one: 0, 1, 2, ... */
     int turn;            /* 0, but for a task with several turns */
-    int64_t part, parts; /* part 0 .. parts-1 of the batch; parts is .accumulate of the options */
+    int64_t part, parts; /* part 0 .. parts-1 of the batch; parts is .accumulate of the options, or more on several processes */
     double weight;       /* of the whole batch, as `next` gave it: what the loss of each part is divided by */
     /* May be set by `loss`: scalars that it has divided by the weight, as the loss, so that the parts' add up. */
     wf_tensor *shown;                  /* what is logged as the loss instead of what is minimised: without label smoothing, penalties */
@@ -160,9 +164,9 @@ struct wf_fit_options {
     int optimizers;
     int64_t steps;      /* updates in total, also of a resumed run */
     int64_t accumulate; /* parts of a batch; 0: 1 */
-    /* Sums of parts, each of accumulate / leaves parts in order, that are added as a binary tree: a power of two that divides `accumulate`.
-     * The bits of a training depend on it, and on nothing else of how the work is shared; the state keeps it. 0: that of the state, or the
-     * largest up to 8. */
+    /* The number of partial sums of gradients, each of accumulate / leaves parts in order, which are added as a binary tree: a power of two
+     * that divides `accumulate`. The bits of a training depend on it, and on nothing else of how the work is shared; the state keeps it. 0:
+     * that of the state; otherwise the largest up to 8, or as many as there are processes. */
     int64_t leaves;
     double clip; /* maximum norm of a turn's gradients, over all registries of its optimisers; 0 disables clipping */
     /* The learning rate of update `step` (0, 1, ...) for options.optimizer[optimizer], instead of its schedule. NULL: the schedules. */
@@ -179,9 +183,9 @@ struct wf_fit_options {
      * by name. */
     const char *settings, *fixed;
     void (*event)(void *ctx, const struct wf_fit_event *event); /* may be NULL */
-    /* Called before each op of an update or a validation. If it returns true, the unfinished update is dropped, the state after the last
-     * finished one is saved, and wf_fit returns WF_ERR_CANCELLED. Must be cheap: it may read a flag that a signal handler sets. May be
-     * NULL. */
+    /* Called before each op of an update or a validation; on several processes between updates. If it returns true, the unfinished update
+     * is dropped, the state after the last finished one is saved, and wf_fit returns WF_ERR_CANCELLED. Must be cheap: it may read a flag
+     * that a signal handler sets. May be NULL. */
     bool (*cancelled)(void *ctx);
     void *ctx; /* for all functions of the options and the task */
 };
