@@ -135,10 +135,8 @@ void fit_free(struct fit *f);
 bool fit_cancelled(void *fit); /* by the caller; never amid an update whose optimisers have begun */
 
 /* together.c: several processes. */
-struct leaves_of {
-    int64_t begin, end;
-};
-struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous ones, about as many on each process */
+/* What the transport could not do leaves the others alone: they are ended when this process ends. The error's code. */
+wf_status together_lost(struct fit *f);
 wf_status together_open(struct fit *f);
 void together_close(struct fit *f);
 /* One outcome for all, from that of each in f->error: the error is that of the process that failed. */
@@ -151,8 +149,15 @@ wf_status together_share(struct fit *f);
 wf_status together_resume(struct fit *f, const char *path);
 /* That all processes train the same: program, machine, settings, texts and weights. */
 wf_status together_compare(struct fit *f);
+
+/* exchange.c: gradients of several processes. */
+struct leaves_of {
+    int64_t begin, end;
+};
+struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous ones, about as many on each process */
 /* After the leaves of a turn, also where they failed here: the gradients and f->leaf of all processes, or a failure on all of them. */
-wf_status together_add(struct fit *f, wf_grads *const *grads, int count);
+wf_status exchange_add(struct fit *f, wf_grads *const *grads, int count);
+void exchange_free(struct exchange *x);
 
 /* check.c */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);

@@ -247,7 +247,7 @@ static wf_status gather(struct fit *f, int turn)
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
     if (!f->error->code) /* otherwise the others are told of it */
         run_leaves(f, turn, grads, count);
-    return together_add(f, grads, count);
+    return exchange_add(f, grads, count);
 }
 
 static wf_status run_turns(struct fit *f)
@@ -255,6 +255,7 @@ static wf_status run_turns(struct fit *f)
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
+    /* Where a turn fails after its gather, the other processes are in the next one: it is gone into, with the error, and ends them all. */
     for (int turn = 0; turn < f->turns && !gather(f, turn); turn++) {
         sum_leaves(f, turn);
         if (!check_losses(f, turn))

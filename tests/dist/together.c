@@ -3,8 +3,9 @@
  *
  *   together sums            checks wf_dist_* against what each process can compute by itself
  *   together fails RANK      RANK fails, and all get its message
- *   together fit OUT STEPS [bad | seed]   a task of two registries and two optimisers; bad: a NaN in one process's part;
- *                            seed: weights that differ from process to process */
+ *   together fit OUT STEPS [bad | seed | turns | unequal | lost]   a task of two registries and two optimisers; bad: a NaN in one process's
+ *                            part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
+ *                            validations that differ, and decide; lost: a process without a folder */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +97,8 @@ struct program {
     struct wf_optimizer adam, sgd;
     wf_real x[ROWS][IN];
     int32_t label[ROWS];
-    bool bad;
+    bool bad, unequal;
+    int validations;
 };
 
 static wf_status next(void *ctx, int64_t step, double *weight, wf_error *why)
@@ -133,7 +135,11 @@ static wf_status validate(void *ctx, wf_tape *tape, double *out, wf_error *why)
     wf_tape_reset(tape, WF_INFER);
     wf_tensor *x = wf_input(tape, p->x[0], WF_SHAPE(ROWS, IN), false);
     wf_tensor *y = wf_linear_forward(&p->down, wf_tanh(wf_linear_forward(&p->up, x)));
-    return wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out) == WF_OK ? WF_OK : wf_tape_status(tape, why);
+    if (wf_item(wf_cross_entropy(y, wf_ids_of(tape, p->label, WF_SHAPE(ROWS))), out))
+        return wf_tape_status(tape, why);
+    if (p->unequal)
+        *out = wf_dist_rank(dist) == 0 ? 1 : 1.0 / (double)++p->validations;
+    return WF_OK;
 }
 
 static void warn(void *ctx, const struct wf_fit_event *e)
@@ -146,8 +152,11 @@ static void warn(void *ctx, const struct wf_fit_event *e)
 static int fit(int argc, char **argv)
 {
     static struct program p;
-    const bool differ = argc > 4 && strcmp(argv[4], "seed") == 0;
-    p.bad = argc > 4 && strcmp(argv[4], "bad") == 0;
+    const char *how = argc > 4 ? argv[4] : "";
+    const bool differ = strcmp(how, "seed") == 0, turns = strcmp(how, "turns") == 0, folderless = strcmp(how, "lost") == 0;
+    p.bad = strcmp(how, "bad") == 0;
+    p.unequal = strcmp(how, "unequal") == 0;
+    static const char *const names[] = {"body", "head", NULL};
     p.body = wf_registry_new(NULL);
     p.head = wf_registry_new(NULL);
     wf_linear_init(wf_sub(wf_root(p.body), "up"), &p.up, IN, HIDDEN);
@@ -157,13 +166,14 @@ static int fit(int argc, char **argv)
     CHECK(wf_adamw_init(&p.adam, p.body, &error, .lr = 0.01) == WF_OK);
     CHECK(wf_sgd_init(&p.sgd, p.head, &error, .lr = 0.1, .momentum = 0.9) == WF_OK);
     static const struct wf_metric metric[] = {{"loss"}};
-    const struct wf_task task = {WF_TASK_ABI,  .name = "together", .metric = metric,    .metrics = 1,
+    const struct wf_task task = {WF_TASK_ABI,  .name = "together", .turns = turns ? names : NULL, .metric = metric, .metrics = 1,
                                  .next = next, .loss = loss,       .validate = validate};
     const struct wf_fit_registry registry[] = {{"body", p.body}, {"head", p.head}};
     const struct wf_fit_optimizer optimizer[] = {
-        {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}}, {"sgd", &p.sgd}};
+        {"adam", &p.adam, .schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 0.01, .warmup = 2, .steps = 10}},
+        {"sgd", &p.sgd, .turn = turns}};
     const char *parts = getenv("PARTS");
-    const struct wf_fit_options options = {.out = argv[2],
+    const struct wf_fit_options options = {.out = folderless && wf_dist_rank(dist) == 1 ? NULL : argv[2],
                                            .registry = registry,
                                            .registries = 2,
                                            .optimizer = optimizer,
@@ -172,7 +182,8 @@ static int fit(int argc, char **argv)
                                            .accumulate = parts ? atoi(parts) : 1,
                                            .clip = 0.5,
                                            .save_every = 3,
-                                           .valid_every = 4,
+                                           .valid_every = p.unequal ? 1 : 4,
+                                           .patience = p.unequal ? 3 : 0,
                                            .keep = 1,
                                            .log_every = 1,
                                            .seed = 3,

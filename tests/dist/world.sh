@@ -72,6 +72,16 @@ grep -q 'the run has leaves = 4, the largest number of processes that can resume
 # a NaN in one part: one line, which says where
 PARTS=4 several "$mpi" 4 "$together" fit bad 5 bad >out 2>log && failed 'a NaN'
 [ "$(grep -c 'the loss is not finite; the first bad tensor' log)" = 1 ] || failed "a NaN: $(cat log)"
+# a turn for each optimiser, ended by a NaN too
+PARTS=4 "$together" fit turns 6 turns >out 2>&1 || failed "turns, alone: $(cat out)"
+PARTS=4 several "$mpi" 4 "$together" fit turns-4 6 turns >out 2>&1 || failed "turns: $(cat out)"
+alike turns turns-4
+# validations that are not alike: rank 0's decide, on all
+PARTS=4 several "$mpi" 2 "$together" fit unequal 40 unequal >out 2>&1 || failed "validations that differ: $(cat out)"
+grep -q '"event":"end","step":4,' unequal/metrics.jsonl || failed "validations that differ: $(tail -2 unequal/metrics.jsonl)"
+# a process whose options are wrong: told by all, waited for by none
+PARTS=4 several "$mpi" 3 "$together" fit lost 4 lost >out 2>log && failed 'a process without a folder'
+grep -q 'rank 1: wf_fit: no folder for the run: give .out' log || failed "a process without a folder: $(cat log)"
 # weights that are not alike
 PARTS=4 several "$mpi" 4 "$together" fit unlike 5 seed >out 2>log && failed 'other weights'
 grep -q 'the processes differ: rank 0 has weights=[0-9a-f]*, rank 1 has weights=' log || failed "other weights: $(cat log)"
