@@ -25,6 +25,16 @@ several()
     esac
 }
 
+# trainings RUN: the processes that train there; a bare machine has no pgrep
+trainings()
+{
+    for folder in /proc/[0-9]*; do
+        case $(tr '\000' ' ' 2>/dev/null <"$folder/cmdline") in
+        "$weft train "*"--out $1 "*) echo "${folder#/proc/}" ;;
+        esac
+    done 2>/dev/null
+}
+
 # alike RUN RUN: the bytes of their files, and of the numbers in metrics.jsonl but times
 numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"start"' -e '"end"'; }
 alike()
@@ -109,6 +119,7 @@ done
 
 # --- killed: any rank, at any moment; resumed on another number of processes
 try=0
+kills=0
 # shellcheck disable=SC2086
 "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out straight >log 2>&1 || failed "straight: $(tail -1 log)"
 while [ $try -lt 6 ]; do
@@ -118,14 +129,15 @@ while [ $try -lt 6 ]; do
     several "$mpi" $n "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 &
     job=$!
     sleep 0.$((3 + try % 5))
-    pids=$(pgrep -f "^$weft train .*--out killed" || true)
+    pids=$(trainings killed)
     # shellcheck disable=SC2086
     set -- $pids
-    [ $# = 0 ] || { shift $((try % $#)); kill -9 "$1" 2>/dev/null || true; }
+    [ $# = 0 ] || { shift $((try % $#)); ! kill -9 "$1" 2>/dev/null || kills=$((kills + 1)); }
     wait $job || true
-    pgrep -f "^$weft train .*--out killed" >/dev/null && sleep 1
-    ! pgrep -f "^$weft train .*--out killed" >/dev/null || failed "processes are left behind after the death of one: $(pgrep -af "out killed")"
+    [ -z "$(trainings killed)" ] || sleep 1
+    [ -z "$(trainings killed)" ] || failed 'processes are left behind after the death of one'
 done
+[ $kills -ge 2 ] || failed "only $kills processes were killed"
 # shellcheck disable=SC2086
 several "$mpi" 2 "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 || failed "the last resume: $(tail -1 log)"
 alike straight killed
@@ -138,7 +150,7 @@ for signal in USR1 TERM; do
     job=$!
     tries=0
     until grep -qs '^step ' log || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
-    kill -$signal "$(pgrep -f "^$weft train .*--out told-$signal" | tail -1)"
+    kill -$signal "$(trainings told-$signal | tail -1)" || failed "no process to tell: $(tail -2 log)"
     status=0
     wait $job || status=$?
     [ $status != 0 ] && [ -f told-$signal/state.safetensors ] || failed "told to stop by $signal: $status, $(tail -2 log)"
