@@ -121,12 +121,12 @@ done
 try=0
 kills=0
 # shellcheck disable=SC2086
-"$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out straight >log 2>&1 || failed "straight: $(tail -1 log)"
+"$weft" train $language --steps 500 --set save_every=5 --set valid_every=0 --out straight >log 2>&1 || failed "straight: $(tail -1 log)"
 while [ $try -lt 6 ]; do
     try=$((try + 1))
     n=$((1 << try % 3))
     # shellcheck disable=SC2086
-    several "$mpi" $n "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 &
+    several "$mpi" $n "$weft" train $language --steps 500 --set save_every=5 --set valid_every=0 --out killed --resume >log 2>&1 &
     job=$!
     sleep 0.$((3 + try % 5))
     pids=$(trainings killed)
@@ -139,7 +139,7 @@ while [ $try -lt 6 ]; do
 done
 [ $kills -ge 2 ] || failed "only $kills processes were killed"
 # shellcheck disable=SC2086
-several "$mpi" 2 "$weft" train $language --steps 60 --set save_every=1 --set valid_every=0 --out killed --resume >log 2>&1 || failed "the last resume: $(tail -1 log)"
+several "$mpi" 2 "$weft" train $language --steps 500 --set save_every=5 --set valid_every=0 --out killed --resume >log 2>&1 || failed "the last resume: $(tail -1 log)"
 alike straight killed
 
 # --- told to stop: one of them, by a queue; or all, by mpirun
