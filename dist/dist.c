@@ -20,6 +20,7 @@ struct wf_dist {
     pid_t owner;
     int together; /* depth of what must not be left by one process alone */
     bool agreed;  /* that something has failed: each may end with an error then */
+    bool lost;    /* a message has failed: nobody knows what the others wait for */
 };
 
 static struct wf_dist world;
@@ -95,7 +96,13 @@ void wf_dist_together(wf_dist *dist, bool begin)
 
 wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins, wf_error *error)
 {
-    return dist->transport ? dist->transport->exchange(dist->transport, out, outs, in, ins, error) : WF_OK;
+    if (!dist->transport)
+        return WF_OK;
+    if (dist->lost)
+        return wf_error_set(error, WF_ERR_STATE, "an earlier message between the processes has failed");
+    wf_status status = dist->transport->exchange(dist->transport, out, outs, in, ins, error);
+    dist->lost = status != WF_OK;
+    return status;
 }
 
 static wf_status refuse(const char *call, const char *what, wf_error *error)
@@ -209,7 +216,10 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     if (!dist || dist->size == 1)
         return status;
     *sent = false;
-    if (!(all = wf_alloc_zero((size_t)dist->size, sizeof *all)))
+    if (dist->lost)
+        return status != WF_OK ? status : wf_error_set(error, WF_ERR_STATE, "an earlier message between the processes has failed");
+    dist->lost = !(all = wf_alloc_zero((size_t)dist->size, sizeof *all));
+    if (dist->lost)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the outcomes of %d processes", dist->size);
     wf_error why = {0};
     wf_status passed = wf_dist_all_gather(dist, &mine, sizeof mine, all, &why);

@@ -6,6 +6,7 @@
 #include <weft/internal/family.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/run_folder.h>
+#include <weft/internal/several.h>
 #include <weft/internal/spread.h>
 #include <weft/masking.h>
 #include <weft/memory.h>
@@ -18,33 +19,75 @@ static int64_t rows_of(int64_t context)
     return context < TOKENS ? TOKENS / context : 1;
 }
 
+/* The losses of a text's batches, in their order, by whoever computes them. */
+struct losses {
+    struct wf_share share;
+    int64_t batches; /* so far */
+};
+struct batch_loss {
+    double plain, smoothed; /* means over the tokens */
+    int64_t tokens, pairs;
+};
+
+static bool next_is_mine(struct losses *l)
+{
+    return wf_share_mine(&l->share, l->batches++);
+}
+
+/* After the last batch: the sums over all. */
+static wf_status sum_losses(struct losses *l, wf_status status, struct wf_evaluation *out, wf_error *error)
+{
+    double plain = 0, smoothed = 0;
+    struct batch_loss b;
+    status = wf_share_gather(&l->share, status, error);
+    for (int64_t i = 0; status == WF_OK && i < l->batches; i++)
+        if ((status = wf_share_take(&l->share, i, &b, sizeof b, error)) == WF_OK) {
+            plain += b.plain * (double)b.tokens;
+            smoothed += b.smoothed * (double)b.tokens;
+            out->tokens += b.tokens;
+            out->pairs += b.pairs;
+        }
+    wf_share_free(&l->share);
+    if (status == WF_OK) {
+        out->loss = plain / (double)out->tokens;
+        out->smoothed = smoothed / (double)out->tokens; /* NaN where the batches have none */
+    }
+    return status;
+}
+
 wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit, struct wf_evaluation *out,
                             wf_error *error)
 {
     if (wf_needs(error, "out, model, tape", out, model, tape))
         return WF_ERR_ARGUMENT;
+    return wf_model_evaluate_on(NULL, model, tape, ids, limit, out, error);
+}
+
+wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit,
+                               struct wf_evaluation *out, wf_error *error)
+{
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
     int64_t context = wf_model_shape_of(model)->context;
-    double sum = 0, mean = 0;
+    struct losses losses = {.share.dist = dist};
     struct wf_windows windows;
     wf_status status = wf_windows_init(&windows, ids, context, rows_of(context), error);
     if (status == WF_OK)
         wf_windows_limit(&windows, limit);
     for (struct wf_window_batch b; status == WF_OK && wf_windows_next(&windows, &b);) {
+        struct batch_loss loss = {.smoothed = NAN, .tokens = b.rows * b.cols};
+        if (!next_is_mine(&losses))
+            continue;
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x = wf_ids(tape, b.x, b.rows, b.cols), *y = wf_ids(tape, b.y, b.rows, b.cols);
-        if (wf_item(wf_model_loss(model, x, y), &mean) != WF_OK)
+        if (wf_item(wf_model_loss(model, x, y), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);
-        sum += mean * (double)(b.rows * b.cols);
-        out->tokens += b.rows * b.cols;
+        wf_share_add(&losses.share, &loss, sizeof loss);
     }
     wf_windows_free(&windows);
-    if (status == WF_OK)
-        out->loss = sum / (double)out->tokens;
-    return status;
+    return sum_losses(&losses, status, out, error);
 }
 
 wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing, int64_t limit,
@@ -52,41 +95,42 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
 {
     if (wf_needs(error, "out, model, tape, bitext", out, model, tape, bitext))
         return WF_ERR_ARGUMENT;
+    return wf_evaluate_pairs_on(NULL, model, tape, bitext, label_smoothing, limit, out, error);
+}
+
+wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
+                               int64_t limit, struct wf_evaluation *out, wf_error *error)
+{
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: it has no loss on pairs",
                             wf_model_config(model)->model);
+    struct losses losses = {.share.dist = dist};
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
-    if (status != WF_OK)
-        return status;
-    double plain_sum = 0, sum = 0, plain_mean = 0, mean = 0;
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
     struct wf_spread spread = {.chosen = count, .total = count}; /* the batches are of about as many tokens each, in the order of lengths */
     if (limit > 0 && limit < tokens)
         spread.chosen = (int64_t)ceil((double)count * (double)limit / (double)tokens);
     for (int64_t i = 0; i < spread.chosen && status == WF_OK; i++) {
         struct wf_pairs pairs;
+        struct batch_loss b = {0};
+        if (!next_is_mine(&losses))
+            continue;
         if ((status = wf_pair_batches_seek(batches, 0, wf_spread_at(&spread, i), error)) != WF_OK ||
             (status = wf_pair_batches_next(batches, &pairs, error)) != WF_OK)
             break;
-        tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
         wf_tensor *plain = NULL;
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *loss = wf_pairs_loss(model, tape, &pairs, .label_smoothing = label_smoothing, .plain = &plain);
-        if (wf_item(loss, &mean) != WF_OK || wf_item(plain ? plain : loss, &plain_mean) != WF_OK)
+        if (wf_item(loss, &b.smoothed) != WF_OK || wf_item(plain ? plain : loss, &b.plain) != WF_OK)
             status = wf_tape_status(tape, error);
-        plain_sum += plain_mean * (double)tokens;
-        sum += mean * (double)tokens;
-        out->tokens += tokens;
-        out->pairs += pairs.count;
+        b.tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
+        b.pairs = pairs.count;
+        wf_share_add(&losses.share, &b, sizeof b);
     }
     wf_pair_batches_free(batches);
-    if (status == WF_OK) {
-        out->loss = plain_sum / (double)out->tokens;
-        out->smoothed = sum / (double)out->tokens;
-    }
-    return status;
+    return sum_losses(&losses, status, out, error);
 }
 
 /* --- masked tokens of a text, which are the same each time --------------------------------------------------------- */
@@ -178,6 +222,12 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
 {
     if (wf_needs(error, "out, model, tokenizer, tape", out, model, tokenizer, tape))
         return WF_ERR_ARGUMENT;
+    return wf_evaluate_masked_on(NULL, model, tokenizer, tape, ids, limit, out, error);
+}
+
+wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
+                                int64_t limit, struct wf_evaluation *out, wf_error *error)
+{
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_ENCODER || !wf_has_head(model))
@@ -186,25 +236,24 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;
-    double sum = 0, mean = 0;
+    struct losses losses = {.share.dist = dist};
     wf_status status = walk_begin(&w, c, tokenizer, ids, limit, error);
-    if (status != WF_OK)
-        return status;
+    const bool begun = status == WF_OK;
     while (status == WF_OK && walk_next(&w)) {
-        if (w.chosen == 0)
+        struct batch_loss loss = {.smoothed = NAN, .tokens = w.chosen};
+        if (w.chosen == 0 || !next_is_mine(&losses))
             continue;
         wf_tape_reset(tape, WF_INFER);
         wf_tensor *x = wf_ids(tape, w.batch.x, w.batch.rows, w.batch.cols);
-        if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &mean) != WF_OK)
+        if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);
-        sum += mean * (double)w.chosen;
-        out->tokens += w.chosen;
+        wf_share_add(&losses.share, &loss, sizeof loss);
     }
-    walk_end(&w);
+    if (begun)
+        walk_end(&w);
+    status = sum_losses(&losses, status, out, error);
     if (status == WF_OK && out->tokens == 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "no token was masked out of %lld: too few are in the vocabulary; give a longer text",
                               (long long)ids.count);
-    if (status == WF_OK)
-        out->loss = sum / (double)out->tokens;
     return status;
 }

@@ -5,9 +5,9 @@
 
 #include <weft/internal/lines.h>
 #include <weft/internal/needs.h>
-#include <weft/run.h>
+#include <weft/internal/several.h>
 
-enum { BLOCK = 1 << 16 }; /* bytes of lines translated at a time: enough to be sorted by length */
+enum { BLOCK = 1 << 16 }; /* bytes of lines that a process translates at a time: enough to be sorted by length */
 
 /* All lines of a file, which are UTF-8, and a reader of them. */
 struct text {
@@ -26,6 +26,7 @@ static wf_status read_all(struct text *t, const char *path, wf_error *error)
 }
 
 struct scoring {
+    wf_dist *dist;
     wf_translator *translator;
     wf_bleu *bleu;
     wf_chrf *chrf;
@@ -87,10 +88,9 @@ static wf_status next_lines(struct scoring *s, int64_t n_best, wf_error *error)
     return wf_error_set(error, WF_ERR_CANCELLED, "cancelled after %" PRId64 " of %" PRId64 " lines", s->done, s->total);
 }
 
-static wf_status score(struct scoring *s, const struct wf_run *run, const char *source, const char *target, struct wf_translator_options o,
-                       struct wf_translation_scores *out, wf_error *error)
+static wf_status begin(struct scoring *s, const struct wf_run *run, const char *source, const char *target,
+                       const struct wf_translator_options *o, wf_error *error)
 {
-    int64_t n_best = o.search.n_best > 0 ? o.search.n_best : 1;
     wf_status status = read_all(&s->source, source, error);
     if (status == WF_OK)
         status = read_all(&s->target, target, error);
@@ -100,19 +100,27 @@ static wf_status score(struct scoring *s, const struct wf_run *run, const char *
     if (s->total != s->target.file.ends)
         return wf_error_set(error, WF_ERR_FORMAT, "%s has %" PRId64 " lines, %s has %" PRId64 ": they must be aligned line by line", source,
                             s->total, target, s->target.file.ends);
-    if (!(s->translator = wf_translator_new(run->model, run->source_tokenizer, run->tokenizer, &o, error)))
+    if (!(s->translator = wf_translator_new(run->model, run->source_tokenizer, run->tokenizer, o, error)))
         return error->code;
+    if (s->dist)
+        wf_translator_share(s->translator, s->dist);
     status = wf_bleu_new(NULL, &s->bleu, error);
-    if (status == WF_OK)
-        status = wf_chrf_new(NULL, &s->chrf, error);
-    while (status == WF_OK && (status = wf_lines_block(&s->source.lines, BLOCK, error)) == WF_OK && s->source.lines.text)
-        status = next_lines(s, n_best, error);
+    return status == WF_OK ? wf_chrf_new(NULL, &s->chrf, error) : status;
+}
+
+static wf_status score(struct scoring *s, const struct wf_run *run, const char *source, const char *target, struct wf_translator_options o,
+                       struct wf_translation_scores *out, wf_error *error)
+{
+    const int64_t n_best = o.search.n_best > 0 ? o.search.n_best : 1, block = (int64_t)BLOCK * wf_dist_size(s->dist);
+    wf_status status = wf_dist_agree(s->dist, begin(s, run, source, target, &o, error), error);
+    while (status == WF_OK && (status = wf_lines_block(&s->source.lines, block, error)) == WF_OK && s->source.lines.text)
+        status = wf_dist_agree(s->dist, next_lines(s, n_best, error), error);
     if (status == WF_OK)
         status = wf_bleu_result(s->bleu, &out->bleu, error);
     if (status == WF_OK)
         status = wf_chrf_result(s->chrf, &out->chrf, error);
     out->counts = wf_translator_counts(s->translator);
-    return status;
+    return wf_dist_agree(s->dist, status, error);
 }
 
 wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, const char *target,
@@ -121,8 +129,15 @@ wf_status wf_evaluate_translation(const struct wf_run *run, const char *source, 
 {
     if (wf_needs(error, "out, run, source, target", out, run, source, target))
         return WF_ERR_ARGUMENT;
+    return wf_evaluate_translation_on(NULL, run, source, target, options, progress, ctx, out, error);
+}
+
+wf_status wf_evaluate_translation_on(wf_dist *dist, const struct wf_run *run, const char *source, const char *target,
+                                     const struct wf_translator_options *options, bool (*progress)(void *ctx, int64_t done, int64_t total),
+                                     void *ctx, struct wf_translation_scores *out, wf_error *error)
+{
     wf_error local = {0};
-    struct scoring s = {.source.file.fd = -1, .target.file.fd = -1, .progress = progress, .ctx = ctx};
+    struct scoring s = {.dist = dist, .source.file.fd = -1, .target.file.fd = -1, .progress = progress, .ctx = ctx};
     struct wf_translator_options o = options ? *options : (struct wf_translator_options){0};
     s.search = options ? &options->search : NULL;
     o.name = o.name ? o.name : source;

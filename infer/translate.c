@@ -6,9 +6,11 @@
 
 #include <weft/internal/grow.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/several.h>
 #include <weft/memory.h>
 
 #include "search.h"
+#include "translate_share.h"
 
 enum { BATCH = 64, MOST_BATCH = 65536, MOST_BEAM = 1024 };
 /* A batch that was not asked for is kept so small that its caches take no more than this. */
@@ -98,7 +100,14 @@ static int longer(const void *a, const void *b)
     return x->length != y->length ? (x->length < y->length ? 1 : -1) : x->place < y->place ? -1 : 1;
 }
 
-static wf_status choose_batch(struct search *s, const struct wf_translate_options *o, int64_t count, wf_error *error)
+/* Several processes take about as many batches each, of about as many sentences. */
+static int64_t batch_of_each(int64_t batch, int64_t count, int64_t processes)
+{
+    const int64_t rounds = (count + batch * processes - 1) / (batch * processes), batches = rounds * processes;
+    return processes > 1 ? (count + batches - 1) / batches : batch < count ? batch : count;
+}
+
+static wf_status choose_batch(struct search *s, const struct wf_translate_options *o, int64_t count, int processes, wf_error *error)
 {
     s->batch = o->batch;
     if (s->batch == 0) {
@@ -111,18 +120,11 @@ static wf_status choose_batch(struct search *s, const struct wf_translate_option
         wf_cache_free(&one);
         s->batch = fit < 1 ? 1 : fit < BATCH ? (int64_t)fit : BATCH;
     }
-    s->batch = s->batch < count ? s->batch : count;
+    s->batch = batch_of_each(s->batch, count, processes);
     return WF_OK;
 }
 
 /* --- results ------------------------------------------------------------------------------------------------------- */
-
-/* Ids of all hypotheses, end to end; they may move, so `start` says where each begins until all are there. */
-struct results {
-    int32_t *id;
-    int64_t *start;
-    int64_t count, room;
-};
 
 static void add_ids(struct results *r, const struct sentence *t, const struct ending *e, struct wf_hypothesis *h, int64_t place)
 {
@@ -158,22 +160,40 @@ static wf_status add_batch(struct results *r, const struct search *s, int64_t co
 
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
-static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct results *r,
-                     struct wf_translations *out, wf_error *error)
+/* The batches of this process; those of the others are read from their results. */
+static wf_status run(struct search *s, struct sentence *all, int64_t count, const struct wf_translate_options *o, struct wf_share *share,
+                     struct results *r, struct wf_translations *out, wf_error *error)
 {
+    const int processes = wf_dist_size(share->dist);
     wf_status status = search_make(s, error);
-    for (int64_t done = 0; status == WF_OK && done < count; done += s->batch) {
+    for (int64_t done = 0, batch = 0; status == WF_OK && done < count; done += s->batch, batch++) {
         int64_t n = count - done < s->batch ? count - done : s->batch;
+        if (!wf_share_mine(share, batch))
+            continue;
         s->sentence = all + done;
         status = search_batch(s, n, error);
         if (status == WF_OK)
             status = add_batch(r, s, n, out, error);
-        if (status == WF_OK && o->progress)
-            o->progress(o->ctx, done + n, count);
+        if (status == WF_OK && processes > 1)
+            results_pack(r, s->sentence, n, out, share);
+        if (status == WF_OK && o->progress) { /* the others are about as far */
+            int64_t passed = (batch / processes + 1) * processes * s->batch;
+            o->progress(o->ctx, passed < count ? passed : count, count);
+        }
     }
     /* The record points into the cache, which goes now. */
     wf_tape_reset(s->tape, WF_INFER);
     search_free(s);
+    return status;
+}
+
+static wf_status take_others(const struct search *s, const struct sentence *all, int64_t count, struct wf_share *share, struct results *r,
+                             struct wf_translations *out, wf_error *error)
+{
+    wf_status status = WF_OK;
+    for (int64_t done = 0, batch = 0; status == WF_OK && done < count; done += s->batch, batch++)
+        if (!wf_share_mine(share, batch))
+            status = results_unpack(r, all + done, count - done < s->batch ? count - done : s->batch, batch, share, out, error);
     return status;
 }
 
@@ -185,6 +205,14 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
     *out = (struct wf_translations){0};
     if (wf_needs(error, "model, tape, ids, offsets", model, tape, wf_some(ids, count), wf_some(offsets, count)))
         return WF_ERR_ARGUMENT;
+    return wf_translate_on(NULL, model, tape, ids, offsets, count, bos, eos, options, out, error);
+}
+
+wf_status wf_translate_on(wf_dist *dist, const wf_model *model, wf_tape *tape, const int32_t *ids, const int32_t *offsets, int64_t count,
+                          int32_t bos, int32_t eos, const struct wf_translate_options *options, struct wf_translations *out,
+                          wf_error *error)
+{
+    *out = (struct wf_translations){0};
     options = options ? options : &(const struct wf_translate_options){0};
     struct search search;
     wf_status status = check_options(model, options, bos, eos, &search, error);
@@ -199,6 +227,7 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
         return WF_OK;
 
     size_t all = (size_t)count * (size_t)search.n_best;
+    struct wf_share share = {.dist = dist};
     struct results results = {.start = wf_alloc_zero(all, sizeof *results.start)};
     struct sentence *sentence = wf_alloc_zero((size_t)count, sizeof *sentence);
     out->hypothesis = wf_alloc_zero(all, sizeof *out->hypothesis);
@@ -212,11 +241,15 @@ wf_status wf_translate_with(const wf_model *model, wf_tape *tape, const int32_t 
         qsort(sentence, (size_t)count, sizeof *sentence, longer);
         search.tape = tape;
         search.limit = sentence[0].limit;
-        status = choose_batch(&search, options, count, error);
+        status = choose_batch(&search, options, count, wf_dist_size(dist), error);
         search.source_ids = search.batch * sentence[0].length;
         if (status == WF_OK)
-            status = run(&search, sentence, count, options, &results, out, error);
+            status = run(&search, sentence, count, options, &share, &results, out, error);
     }
+    status = wf_share_gather(&share, status, error);
+    if (status == WF_OK && wf_dist_size(dist) > 1)
+        status = take_others(&search, sentence, count, &share, &results, out, error);
+    wf_share_free(&share);
     for (size_t i = 0; status == WF_OK && i < all; i++)
         out->hypothesis[i].ids = results.id ? results.id + results.start[i] : NULL;
     out->count = count;

@@ -9,6 +9,7 @@
 #include <weft/internal/lines.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/sentence.h>
+#include <weft/internal/several.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 #include <weft/translate.h>
@@ -20,6 +21,7 @@ struct wf_translator {
     const wf_tokenizer *source, *target;
     struct wf_translator_options options;
     char *name, *language;
+    wf_dist *dist; /* which translates together; NULL: this process alone */
     wf_tape *tape;
     wf_token_cache *cache;
     int32_t source_bos, source_eos; /* -1: none */
@@ -100,8 +102,6 @@ void wf_translator_free(wf_translator *t)
 {
     if (!t)
         return;
-    if (!t)
-        return;
     wf_tape_free(t->tape);
     wf_token_cache_free(t->cache);
     wf_tokens_free(&t->ids);
@@ -113,6 +113,11 @@ void wf_translator_free(wf_translator *t)
     wf_free(t->sentence);
     wf_free(t->translation);
     wf_free(t);
+}
+
+void wf_translator_share(wf_translator *t, wf_dist *dist)
+{
+    t->dist = dist;
 }
 
 struct wf_translator_counts wf_translator_counts(const wf_translator *translator)
@@ -275,8 +280,10 @@ wf_status wf_translator_lines(wf_translator *t, const char *text, int64_t length
     int64_t sentences;
     wf_status status = read_lines(t, text, length, &sentences, &counts, &fault, error);
     int64_t lines = counts.lines - t->counts.lines;
+    status = t->dist ? wf_dist_agree(t->dist, status, error) : status;
     if (status == WF_OK)
-        status = wf_translate_with(t->model, t->tape, t->ids.id, t->offsets, sentences, t->bos, t->eos, &t->options.search, &all, error);
+        status =
+            wf_translate_on(t->dist, t->model, t->tape, t->ids.id, t->offsets, sentences, t->bos, t->eos, &t->options.search, &all, error);
     if (status == WF_OK)
         status = write_lines(t, &all, lines, &counts, error);
     int64_t n_best = all.n_best;

@@ -171,8 +171,10 @@ static wf_status validate(struct fit *f)
 {
     f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     f->saved = false;          /* best and stale are part of the state */
-    if (!refuse_bad_weights(f))
-        measure(f);
+    refuse_bad_weights(f);
+    if (together_agree(f)) /* a task of the zoo is measured by all together */
+        return f->error->code;
+    measure(f);
     /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
     if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
         return f->error->code;
@@ -232,7 +234,7 @@ static wf_status loop(struct fit *f)
         more = f->step < steps && !f->early;
         if (status == WF_OK && more && f->o.cancelled && f->o.cancelled(f->o.ctx))
             wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
-        status = together_agree(f);
+        status = f->told ? f->error->code : together_agree(f); /* told: in the validation, to all */
         more = more && status == WF_OK;
         if (more)
             status = one_step(f);

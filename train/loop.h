@@ -44,7 +44,6 @@ struct sent {
     const char *valid; /* of all registries: which gradients it has */
 };
 /* What an update on several processes works in. */
-enum { IDENTITY = 1024 };
 struct exchange {
     char *record; /* of all processes, one after the other */
     size_t record_room, record_bytes, *at;

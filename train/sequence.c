@@ -6,6 +6,7 @@
 #include <weft/corpus.h>
 #include <weft/encoder.h>
 #include <weft/generate.h>
+#include <weft/internal/several.h>
 #include <weft/internal/string.h>
 #include <weft/masking.h>
 #include <weft/memory.h>
@@ -123,7 +124,8 @@ static wf_status validate_language(void *trainer, wf_tape *tape, double *value, 
 {
     const struct trainer *t = trainer;
     struct wf_evaluation e;
-    wf_status status = wf_model_evaluate(t->model, tape, ((struct sequence *)t->data)->corpus.valid.ids, t->valid_limit, &e, error);
+    struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
+    wf_status status = wf_model_evaluate_on(t->fit.dist, t->model, tape, valid, t->valid_limit, &e, error);
     value[LOSS] = e.loss;
     return status;
 }
@@ -237,7 +239,7 @@ static wf_status validate_masked(void *trainer, wf_tape *tape, double *value, wf
     const struct trainer *t = trainer;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_masked(t->model, t->tokenizer, tape, valid, t->valid_limit, &e, error);
+    wf_status status = wf_evaluate_masked_on(t->fit.dist, t->model, t->tokenizer, tape, valid, t->valid_limit, &e, error);
     value[LOSS] = e.loss;
     return status;
 }

@@ -17,7 +17,7 @@ struct task {
     void (*free)(struct trainer *t); /* what the struct holds */
     /* The functions, with the trainer as their context. A batch's weight are the tokens that it predicts; validate fills value[LOSS] and
      * value[SMOOTHED] over about t->valid_limit tokens of the validation text, and of translation value[BLEU] and value[CHRF] where
-     * t->scores. */
+     * t->scores; processes do it together. */
     struct wf_task fit;
 };
 enum { LOSS, SMOOTHED, BLEU, CHRF, METRICS };

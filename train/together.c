@@ -97,7 +97,7 @@ wf_status together_resume(struct fit *f, const char *path)
 }
 
 /* What the bits depend on, as words; the weights, too, which a program may have filled in another way on each process. */
-static void identify(const struct fit *f, char text[IDENTITY])
+static void identify(const struct fit *f, char text[WF_DIST_WORDS])
 {
     struct wf_string s = {0};
     uint64_t weights = 0, program = 0;
@@ -118,35 +118,16 @@ static void identify(const struct fit *f, char text[IDENTITY])
     if (f->owner->identify)
         f->owner->identify(f, &s);
     wf_string_format(&s, "weights=%016" PRIx64, weights);
-    snprintf(text, IDENTITY, "%s", s.failed ? "" : s.data);
+    snprintf(text, WF_DIST_WORDS, "%s", s.failed ? "" : s.data);
     wf_string_free(&s);
 }
 
 wf_status together_compare(struct fit *f)
 {
-    char mine[IDENTITY] = "", *all;
+    char mine[WF_DIST_WORDS] = "";
     if (f->processes == 1)
         return WF_OK;
     identify(f, mine);
-    if (!(all = wf_alloc_zero((size_t)f->processes, IDENTITY)) || wf_dist_all_gather(f->dist, mine, IDENTITY, all, f->error)) {
-        wf_free(all);
-        wf_error_set(f->error, WF_ERR_MEMORY, "no memory to compare %d processes", f->processes);
-        return together_lost(f);
-    }
-    for (int r = 1; r < f->processes && !f->error->code; r++) {
-        const char *a = all, *b = all + (size_t)r * IDENTITY;
-        for (; !f->error->code && (*a || *b);) {
-            const int n = (int)strcspn(a, " "), m = (int)strcspn(b, " ");
-            if (n != m || memcmp(a, b, (size_t)n) != 0) {
-                f->told = true;
-                wf_error_set(f->error, WF_ERR_ARGUMENT,
-                             "the processes differ: rank 0 has %.*s, rank %d has %.*s; all must train the same with the same program", n, a,
-                             r, m, b);
-            }
-            a += n + (a[n] == ' ');
-            b += m + (b[m] == ' ');
-        }
-    }
-    wf_free(all);
+    f->told = wf_dist_compare(f->dist, mine, f->error) != WF_OK;
     return f->error->code;
 }

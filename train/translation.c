@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/several.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
 #include <weft/seq2seq.h>
@@ -158,7 +159,8 @@ static wf_status measure_scores(struct trainer *t, double *value, wf_error *erro
     const struct wf_run run = {.config = t->config, .tokenizer = t->tokenizer, .source_tokenizer = t->source_tokenizer, .model = t->model};
     const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = cancelled, .ctx = t}};
     struct wf_translation_scores scores;
-    wf_status status = wf_evaluate_translation(&run, t->options->valid[0], t->options->valid[1], &o, NULL, NULL, &scores, error);
+    wf_status status =
+        wf_evaluate_translation_on(t->fit.dist, &run, t->options->valid[0], t->options->valid[1], &o, NULL, NULL, &scores, error);
     if (status == WF_OK) {
         value[BLEU] = scores.bleu.score;
         value[CHRF] = scores.chrf.score;
@@ -172,7 +174,7 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
     struct translation *d = t->data;
     double smoothing = t->config.training.label_smoothing;
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_pairs(t->model, tape, d->valid, smoothing, t->valid_limit, &e, error);
+    wf_status status = wf_evaluate_pairs_on(t->fit.dist, t->model, tape, d->valid, smoothing, t->valid_limit, &e, error);
     value[LOSS] = e.loss;
     if (smoothing > 0)
         value[SMOOTHED] = e.smoothed;

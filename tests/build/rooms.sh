@@ -17,7 +17,7 @@ may()
     data) echo core io text ;;
     score) echo core text ;;
     models) echo core autograd io nn ;;
-    infer) echo core autograd io text data score nn models ;;
+    infer) echo core dist autograd io text data score nn models ;;
     train) echo core dist autograd io text data score nn optim models infer ;;
     report) echo core autograd io text data score nn optim models infer train ;;
     cli) echo core dist autograd io text data score nn optim models infer train report ;;

@@ -3,6 +3,7 @@
  *
  *   together sums            checks wf_dist_* against what each process can compute by itself
  *   together fails RANK      RANK fails, and all get its message
+ *   together share           checks work in items, results of any length, a rank that fails among them
  *   together fit OUT STEPS [bad | seed | turns | unequal | lost]   a task of two registries and two optimisers; bad: a NaN in one process's
  *                            part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
  *                            validations that differ, and decide; lost: a process without a folder */
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/dist.h>
 #include <weft/weft.h>
 
 static wf_error error;
@@ -86,6 +88,50 @@ static void fails(int rank)
     CHECK(strstr(error.message, "no file here") && (rank == 0) == !strstr(error.message, "rank"));
     if (wf_dist_rank(dist) == 0)
         printf("%s\n", error.message);
+}
+
+static void share(void)
+{
+    enum { ITEMS = 23 };
+    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist);
+    char text[ITEMS + 1], done[64] = "";
+    for (int failing = -1; failing < size; failing++) { /* -1: none */
+        struct wf_share s = {.dist = dist};
+        wf_status status = failing == rank ? wf_error_set(&error, WF_ERR_IO, "no file here") : WF_OK;
+        int mine = 0, all = 0;
+        for (int i = 0; i < ITEMS; i++)
+            if (wf_share_mine(&s, i)) { /* i bytes, item 0 none */
+                memset(text, 'a' + i, (size_t)i);
+                wf_share_add(&s, text, i);
+                mine++;
+            }
+        status = wf_share_gather(&s, status, &error);
+        CHECK(status == (failing < 0 ? WF_OK : WF_ERR_IO));
+        CHECK(failing < 0 || strstr(error.message, "no file here"));
+        for (int i = 0; i < ITEMS && status == WF_OK; i++) {
+            CHECK(wf_share_take(&s, i, text, i, &error) == WF_OK);
+            for (int k = 0; k < i; k++)
+                CHECK(text[k] == 'a' + i);
+        }
+        CHECK(status != WF_OK || wf_share_take(&s, 0, text, 1, &error) == WF_ERR_STATE);
+        wf_share_free(&s);
+        error = (wf_error){0};
+        int each[64]; /* each item is done once, and the shares are about equal */
+        CHECK(size <= 64 && wf_dist_all_gather(dist, &mine, sizeof mine, each, &error) == WF_OK);
+        for (int r = 0; r < size; r++) {
+            CHECK(each[r] >= ITEMS / size && each[r] <= ITEMS / size + 1);
+            all += each[r];
+        }
+        CHECK(all == ITEMS);
+    }
+    snprintf(done, sizeof done, "same=%d other=1", 7);
+    CHECK(wf_dist_compare(dist, done, &error) == WF_OK);
+    snprintf(done, sizeof done, "same=%d other=%d", 7, rank == size - 1);
+    CHECK(wf_dist_compare(dist, done, &error) == (size > 1 ? WF_ERR_ARGUMENT : WF_OK));
+    CHECK(size == 1 || strstr(error.message, "rank 0 has other=0, rank"));
+    error = (wf_error){0};
+    if (rank == 0)
+        printf("%d processes share\n", size);
 }
 
 /* --- wf_fit ---------------------------------------------------------------------------------------------------------- */
@@ -211,6 +257,8 @@ int main(int argc, char **argv)
         sums();
     else if (strcmp(what, "fails") == 0 && argc > 2)
         fails(atoi(argv[2]));
+    else if (strcmp(what, "share") == 0)
+        share();
     else if (strcmp(what, "fit") == 0 && argc > 3)
         return fit(argc, argv);
     else
