@@ -27,8 +27,8 @@
 
 #include "options.h"
 
-/* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
+/* Exit codes: a contract. EXIT_SIGNAL and the signal's number: 130 Ctrl-C, 143 SIGTERM. EXIT_TIME: that of timeout(1). */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_TIME = 124, EXIT_SIGNAL = 128 };
 
 /* The commands: argv[0] is "weft NAME"; they return the exit code. */
 int run_models(int argc, char **argv);

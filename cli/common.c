@@ -44,7 +44,7 @@ int fail(const wf_error *error)
         fprintf(stderr, "%s: %s\n", name, error->message);
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
         return caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
-    return error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    return error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
 }
 
 int fail_usage(const char *format, ...)

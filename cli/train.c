@@ -15,9 +15,17 @@ struct arguments {
     const char *model, *train, *valid, *out, *tokenizer, *config, *from;
     const char *setting[MOST_SETTINGS];
     int settings;
-    int64_t steps, seed, threads;
+    int64_t steps, seed, threads, max_time;
     bool resume;
 };
+
+static bool take_time(const char *option, const char *value, void *seconds)
+{
+    int64_t *to = seconds;
+    if (!wf_text_to_seconds(value, to) || *to < 1)
+        return fail_usage("--%s: '%s' is not a time: give seconds, MM:SS, H:MM:SS or D-HH:MM:SS, such as 3:55:00", option, value), false;
+    return true;
+}
 
 static bool take_setting(const char *option, const char *value, void *arguments)
 {
@@ -254,6 +262,7 @@ static wf_status train(void *arguments, wf_error *error)
                                  .from = a->from,
                                  .cache = cache,
                                  .resume = a->resume,
+                                 .max_time = (double)a->max_time,
                                  .event = show_event,
                                  .ctx = &progress,
                                  .cancelled = interrupted};
@@ -293,7 +302,7 @@ static wf_status train(void *arguments, wf_error *error)
     list_free(&valid);
     list_free(&tokenizer);
     wf_free(cache);
-    if (status == WF_ERR_CANCELLED && progress.first >= 0)
+    if ((status == WF_ERR_CANCELLED || status == WF_ERR_TIME) && progress.first >= 0)
         error->message[0] = 0; /* the end was told as it was saved */
     return status;
 }
@@ -319,6 +328,10 @@ int run_train(int argc, char **argv)
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
          .take = take_setting, .to = &a, .repeatable = true},
         {"steps", "N", "total number of updates (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
+        {"max-time", "TIME",
+         "save and end before this time has passed, as a job of a queue must: seconds, MM:SS, H:MM:SS or D-HH:MM:SS; the exit code is then "
+         "124, and --resume continues",
+         .take = take_time, .to = &a.max_time},
         {"resume", NULL, "resume the training in RUN; give the same texts; settings are those of the run unless --set changes them",
          .flag = &a.resume},
         {"seed", "N", "random seed of weights, batches, masks and dropout (default 1; with --resume that of the run)", .number = &a.seed,

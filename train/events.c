@@ -49,7 +49,8 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
     e.total = total;
     if (t->options->event && t->fit.rank == 0)
         t->options->event(t->options->ctx, &e);
-    return !cancelled(t);
+    t->fit.limit.cut |= limit_passed(&t->fit);
+    return !cancelled(t) && !t->fit.limit.cut;
 }
 
 wf_status report_start(struct trainer *t)

@@ -30,8 +30,10 @@ void fit_init(struct fit *f, wf_error *error)
 
 bool fit_cancelled(void *fit)
 {
-    const struct fit *f = fit;
-    return !f->committed && f->processes == 1 && f->o.cancelled && f->o.cancelled(f->o.ctx);
+    struct fit *f = fit;
+    const bool alone = f->processes == 1;
+    return !f->committed &&
+           ((alone && f->o.cancelled && f->o.cancelled(f->o.ctx)) || ((alone || f->owes_validation /* amid one */) && limit_cuts(f)));
 }
 
 const char *fit_resume_name(const struct fit *f)
@@ -138,13 +140,15 @@ static wf_status save_files(struct fit *f)
  * broken run are at the same steps as an unbroken one's. */
 static wf_status save(struct fit *f)
 {
+    struct timespec begin;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     if (f->rank == 0)
         save_files(f);
     else if (!f->error->code) { /* where it fails, the next agreement says so */
         f->saved = true;
         f->on_disk = f->step;
     }
-    return f->error->code;
+    return limit_measure_save(f, &begin);
 }
 
 static wf_status measure(struct fit *f)
@@ -169,12 +173,15 @@ static wf_status measure(struct fit *f)
 
 static wf_status validate(struct fit *f)
 {
+    struct timespec begin;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     f->saved = false;          /* best and stale are part of the state */
     refuse_bad_weights(f);
     if (together_agree(f)) /* a task of the zoo is measured by all together */
         return f->error->code;
     measure(f);
+    limit_name(f);
     /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
     if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
         return f->error->code;
@@ -189,12 +196,19 @@ static wf_status validate(struct fit *f)
         f->best = value;
     f->owes_validation = false;
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
-    if ((f->improved && f->rank == 0 && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL))
+    if ((f->improved && f->rank == 0 && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL) ||
+        (f->rank == 0 && report_sample(f)))
         return f->error->code;
-    return f->rank == 0 ? report_sample(f) : WF_OK;
+    limit_measure(&f->limit.validation, &begin);
+    return WF_OK;
 }
 
 /* --- the loop ------------------------------------------------------------------------------------------------------ */
+
+static bool validates_at(const struct fit *f, int64_t step)
+{
+    return f->task.validate && (step >= f->o.steps || due(f->o.valid_every, step));
+}
 
 static wf_status one_step(struct fit *f)
 {
@@ -205,10 +219,11 @@ static wf_status one_step(struct fit *f)
     f->per_second = f->weight / seconds_since(&begin);
     if (report(f, WF_EVENT_STEP, NULL))
         return f->error->code;
+    limit_measure(&f->limit.update, &begin);
     bool last = f->step >= f->o.steps;
-    if (f->task.validate && (last || due(f->o.valid_every, f->step)) && validate(f))
+    if (validates_at(f, f->step) && validate(f))
         return f->error->code;
-    return !last && !f->early && due(f->o.save_every, f->step) ? save(f) : WF_OK;
+    return !last && !f->early && (due(f->o.save_every, f->step) || limit_asks_save(f)) ? save(f) : WF_OK;
 }
 
 static const char *stopped_early(const struct fit *f, char text[160])
@@ -234,21 +249,28 @@ static wf_status loop(struct fit *f)
         more = f->step < steps && !f->early;
         if (status == WF_OK && more && f->o.cancelled && f->o.cancelled(f->o.ctx))
             wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
+        if (status == WF_OK && more)
+            limit_check(f, validates_at(f, f->step + 1), due(f->o.save_every, f->step + 1));
+        limit_name(f);
         status = f->told ? f->error->code : together_agree(f); /* told: in the validation, to all */
         more = more && status == WF_OK;
         if (more)
             status = one_step(f);
     }
-    if (status != WF_OK && status != WF_ERR_CANCELLED)
-        return status;
+    const bool late = status == WF_ERR_TIME;
+    if ((status != WF_OK && status != WF_ERR_CANCELLED && !late) || (late && limit_too_short(f)))
+        return f->error->code;
     wf_error_clear(f->error);
     f->told = false;
     save(f);
     if (together_agree(f) || report(f, WF_EVENT_END,
-                                    status == WF_ERR_CANCELLED ? interrupted(f, text)
-                                    : f->step >= steps         ? "trained to the end"
-                                                               : stopped_early(f, text)))
+                                    late                         ? limit_near(f, text)
+                                    : status == WF_ERR_CANCELLED ? interrupted(f, text)
+                                    : f->step >= steps           ? "trained to the end"
+                                                                 : stopped_early(f, text)))
         return f->error->code;
+    if (late)
+        return limit_ended(f);
     if (status == WF_ERR_CANCELLED)
         wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; %s continues from there", f->step, steps,
                      fit_resume_name(f));

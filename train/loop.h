@@ -53,6 +53,12 @@ struct exchange {
     wf_real *received;
 };
 
+/* Seconds, for a limit of time: the longest of each in this process, 0: none yet. */
+struct limit {
+    double update, validation, save; /* save: rank 0's */
+    bool saved, cut;                 /* cut: what was being computed is dropped for the limit */
+};
+
 struct fit;
 /* How a caller resumes: a program sets .resume, the command has --resume. */
 const char *fit_resume_name(const struct fit *f);
@@ -106,6 +112,7 @@ struct fit {
 
     struct tree tree;
     struct leaf *leaf; /* [o.leaves] of a turn */
+    struct limit limit;
 
     /* what a resume restores */
     int64_t step;            /* updates done */
@@ -157,6 +164,24 @@ struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous o
 /* After the leaves of a turn, also where they failed here: the gradients and f->leaf of all processes, or a failure on all of them. */
 wf_status exchange_add(struct fit *f, wf_grads *const *grads, int count);
 void exchange_free(struct exchange *x);
+
+/* limit.c: .max_time */
+bool limit_passed(const struct fit *f);
+void limit_measure(double *longest, const struct timespec *begin);
+/* The same of a save, on all processes, which then know rank 0's; f->error's code. */
+wf_status limit_measure_save(struct fit *f, const struct timespec *begin);
+/* A first save, so that its time is known. */
+bool limit_asks_save(const struct fit *f);
+/* Before an update, after which there is a validation or a save that is due: WF_ERR_TIME on rank 0 where there is no room for them. */
+wf_status limit_check(struct fit *f, bool validates, bool saves);
+/* Whether what is being computed must be dropped, since there is room for a save only. It ends with WF_ERR_CANCELLED, which limit_name
+ * makes WF_ERR_TIME. */
+bool limit_cuts(struct fit *f);
+wf_status limit_name(struct fit *f);
+const char *limit_near(const struct fit *f, char text[160]); /* to people, at the end */
+wf_status limit_ended(struct fit *f);                        /* the error of such an end */
+/* An error where nothing was done: the same limit again would do nothing again. */
+wf_status limit_too_short(struct fit *f);
 
 /* check.c */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);

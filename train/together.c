@@ -25,7 +25,12 @@ wf_status together_agree(struct fit *f)
         return f->error->code;
     wf_error why = *f->error;
     bool sent;
-    const wf_status status = wf_dist_agree_as(f->dist, why.code, f->echo ? 1 : why.code == WF_ERR_CANCELLED ? 2 : 3, &sent, &why);
+    const wf_status status = wf_dist_agree_as(f->dist, why.code,
+                                              f->echo                        ? 1
+                                              : why.code == WF_ERR_CANCELLED ? 2
+                                              : why.code == WF_ERR_TIME      ? 3
+                                                                             : 4,
+                                              &sent, &why);
     *f->error = why;
     f->lost |= !sent;
     f->told = status != WF_OK;
@@ -112,9 +117,9 @@ static void identify(const struct fit *f, char text[WF_DIST_WORDS])
     wf_string_format(&s,
                      "version=%s instruction-set=%s blas=%s gemm=%s processes=%d task=%s steps=%" PRId64 " accumulate=%" PRId64
                      " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64 " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64
-                     " save_every=%" PRId64 " program=%016" PRIx64 " ",
+                     " save_every=%" PRId64 " max-time=%.17g program=%016" PRIx64 " ",
                      wf_version(), wf_isa(), wf_blas(), wf_gemm_mode(), f->processes, f->task.name, f->o.steps, f->o.accumulate,
-                     f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every, f->o.save_every, program);
+                     f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every, f->o.save_every, f->o.max_time, program);
     if (f->owner->identify)
         f->owner->identify(f, &s);
     wf_string_format(&s, "weights=%016" PRIx64, weights);
@@ -128,6 +133,6 @@ wf_status together_compare(struct fit *f)
     if (f->processes == 1)
         return WF_OK;
     identify(f, mine);
-    f->told = wf_dist_compare(f->dist, mine, f->error) != WF_OK;
-    return f->error->code;
+    (void)!wf_dist_compare(f->dist, mine, f->error);
+    return together_agree(f); /* each may end with this error */
 }

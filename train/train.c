@@ -22,7 +22,7 @@ static wf_status open_task(struct trainer *t, bool resuming)
     wf_status status = t->task->open(t, resuming);
     wf_scans_free(t->scans);
     t->scans = NULL;
-    return status;
+    return status == WF_ERR_CANCELLED && t->fit.limit.cut ? limit_too_short(&t->fit) : status;
 }
 
 bool cancelled(void *trainer)
@@ -31,9 +31,17 @@ bool cancelled(void *trainer)
     return t->options->cancelled && t->options->cancelled(t->options->ctx);
 }
 
+bool validation_cancelled(void *trainer)
+{
+    struct trainer *t = trainer;
+    return cancelled(t) || limit_cuts(&t->fit);
+}
+
 /* To fill a large model takes seconds, and a state of it is long to write. */
 static wf_status not_begun(struct trainer *t)
 {
+    if (!t->error->code && !cancelled(t) && limit_passed(&t->fit))
+        return limit_too_short(&t->fit);
     if (!cancelled(t))
         return t->error->code;
     wf_error_clear(t->error);
@@ -208,6 +216,8 @@ static wf_status check_options(const struct wf_train_options *o, wf_error *error
                             "patience=%" PRId64
                             " counts validations, and valid_every=0 validates only at the end: set valid_every, or patience=0",
                             c->patience);
+    if (!(o->max_time >= 0 && isfinite(o->max_time)))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_time is %g: give seconds, or 0 for no limit", o->max_time);
     if (wf_config_read_only(&o->config))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is read from other libraries' folders, not trained", o->config.model);
     return wf_config_check(&o->config, error);
@@ -230,7 +240,8 @@ static struct wf_fit_options fit_options(struct trainer *t)
                                    .resume = t->options->resume,
                                    .event = pass_on,
                                    .cancelled = cancelled,
-                                   .ctx = t};
+                                   .ctx = t,
+                                   .max_time = t->options->max_time};
 }
 
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)

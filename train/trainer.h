@@ -100,6 +100,7 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss);
 /* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */
 void choose_validation(struct trainer *t, int64_t tokens);
-bool cancelled(void *trainer); /* by the caller */
+bool cancelled(void *trainer);            /* by the caller */
+bool validation_cancelled(void *trainer); /* or for a limit of time */
 
 #endif

@@ -157,7 +157,7 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
 static wf_status measure_scores(struct trainer *t, double *value, wf_error *error)
 {
     const struct wf_run run = {.config = t->config, .tokenizer = t->tokenizer, .source_tokenizer = t->source_tokenizer, .model = t->model};
-    const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = cancelled, .ctx = t}};
+    const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = validation_cancelled, .ctx = t}};
     struct wf_translation_scores scores;
     wf_status status =
         wf_evaluate_translation_on(t->fit.dist, &run, t->options->valid[0], t->options->valid[1], &o, NULL, NULL, &scores, error);

@@ -33,7 +33,7 @@ static void cut_whole(char *text, size_t size, size_t wanted)
 /* Whether *error holds one. A struct that nobody set to zero holds anything: mostly no status, or no line of text. */
 static bool holds_error(const wf_error *error)
 {
-    return (unsigned)error->code - 1 < WF_ERR_CANCELLED && memchr(error->message, 0, sizeof error->message) &&
+    return (unsigned)error->code - 1 < WF_ERR_TIME && memchr(error->message, 0, sizeof error->message) &&
            (error->message[0] == 0 || (unsigned char)error->message[0] >= 0x20);
 }
 
@@ -105,6 +105,7 @@ const char *wf_status_name(wf_status status)
         [WF_ERR_BUSY] = "busy",
         [WF_ERR_NUMERIC] = "numeric",
         [WF_ERR_CANCELLED] = "cancelled",
+        [WF_ERR_TIME] = "time",
     };
     return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

@@ -100,3 +100,50 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE])
     out[used] = 0;
     return out;
 }
+
+enum { MOST_DAYS = 10000 };
+
+/* A number of digits only at *at, which is moved behind it; -1: none, or too long a one. */
+static int64_t digits(const char **at, size_t *count)
+{
+    int64_t value = 0;
+    *count = strspn(*at, "0123456789");
+    if (*count == 0 || *count > 10)
+        return -1;
+    for (size_t i = 0; i < *count; i++)
+        value = 10 * value + *(*at)++ - '0';
+    return value;
+}
+
+bool wf_text_to_seconds(const char *text, int64_t *seconds)
+{
+    const bool days = strchr(text, '-') != NULL;
+    size_t length;
+    int64_t sum = digits(&text, &length), part;
+    int parts = 1;
+    if (sum < 0 || (days && *text != '-'))
+        return false;
+    for (; *text && parts < 4; parts++) {
+        const bool hours = days && parts == 1;
+        if (*text++ != (hours ? '-' : ':') || (part = digits(&text, &length)) < 0 || length != 2 || part > (hours ? 23 : 59))
+            return false;
+        sum = sum * (hours ? 24 : 60) + part;
+    }
+    if (*text || (days ? parts != 4 : parts > 3) || sum > (int64_t)MOST_DAYS * 24 * 3600)
+        return false;
+    *seconds = sum;
+    return true;
+}
+
+char *wf_text_seconds(double seconds, char out[WF_NUMBER_SIZE])
+{
+    const double most = (double)MOST_DAYS * 24 * 3600;
+    const int whole = (int)ceil(seconds > 0 ? seconds < most ? seconds : most : 0), hours = whole / 3600;
+    if (hours >= 24)
+        snprintf(out, WF_NUMBER_SIZE, "%d-%02d:%02d:%02d", hours / 24, hours % 24, whole / 60 % 60, whole % 60);
+    else if (hours > 0)
+        snprintf(out, WF_NUMBER_SIZE, "%d:%02d:%02d", hours, whole / 60 % 60, whole % 60);
+    else
+        snprintf(out, WF_NUMBER_SIZE, "%d:%02d", whole / 60, whole % 60);
+    return out;
+}

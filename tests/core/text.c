@@ -145,4 +145,69 @@ START_TEST(counts)
 }
 END_TEST
 
-WF_TEST_MAIN("text", utf8_is_checked, names_are_quoted, numbers_round_trip, numbers_know_no_locale, not_every_text_is_a_number, counts)
+START_TEST(times)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } good[] = {{"0:00", 0},
+                {"0:59", 59},
+                {"1:30", 90},
+                {"59:59", 3599},
+                {"1:00:00", 3600},
+                {"3:55:00", 14100},
+                {"23:59:59", 86399},
+                {"1-00:00:00", 86400},
+                {"1-03:55:00", 100500},
+                {"10000-00:00:00", 864000000}}, /* not as they are printed: */
+        read[] = {{"0", 0}, {"90", 90}, {"90:00", 5400}, {"100:00:00", 360000}, {"01:30", 90}, {"864000000", 864000000}};
+    static const char *const bad[] = {"",
+                                      "-5",
+                                      "1:5",
+                                      "1:60",
+                                      "1:60:00",
+                                      "1:00:60",
+                                      "1:00:00:00",
+                                      "1.5",
+                                      "5 ",
+                                      " 5",
+                                      "1:",
+                                      ":30",
+                                      "1::00",
+                                      "5s",
+                                      "1-03",
+                                      "1-24:00:00",
+                                      "1-3:00",
+                                      "1-03:00",
+                                      "1-3:00:00",
+                                      "1-1-00:00",
+                                      "864000001",
+                                      "99999999999",
+                                      "9999999999:00:00",
+                                      "NaN",
+                                      "+5",
+                                      "1:+5",
+                                      "1-03:00-00",
+                                      "UNLIMITED",
+                                      "1:-5",
+                                      "10000-00:00:01"};
+    char out[WF_NUMBER_SIZE];
+    int64_t seconds;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        ck_assert_str_eq(wf_text_seconds((double)good[i].seconds, out), good[i].text);
+        ck_assert_msg(wf_text_to_seconds(good[i].text, &seconds) && seconds == good[i].seconds, "%s", good[i].text);
+    }
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        ck_assert_msg(wf_text_to_seconds(read[i].text, &seconds) && seconds == read[i].seconds, "%s", read[i].text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        seconds = 7;
+        ck_assert_msg(!wf_text_to_seconds(bad[i], &seconds) && seconds == 7, "\"%s\"", bad[i]);
+    }
+    ck_assert_str_eq(wf_text_seconds(0.1, out), "0:01");
+    ck_assert_str_eq(wf_text_seconds(-1, out), "0:00");
+    ck_assert_str_eq(wf_text_seconds(1e300, out), "10000-00:00:00");
+}
+END_TEST
+
+WF_TEST_MAIN("text", utf8_is_checked, names_are_quoted, numbers_round_trip, numbers_know_no_locale, not_every_text_is_a_number, counts,
+             times)

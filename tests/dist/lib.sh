@@ -22,6 +22,16 @@ several()
     esac
 }
 
+# trainings RUN: the processes that train there; a bare machine has no pgrep
+trainings()
+{
+    for folder in /proc/[0-9]*; do
+        case $(tr '\000' ' ' 2>/dev/null <"$folder/cmdline") in
+        "$weft train "*"--out $1 "*) echo "${folder#/proc/}" ;;
+        esac
+    done 2>/dev/null
+}
+
 # alike RUN RUN: the bytes of their files, and of the numbers in metrics.jsonl but times
 numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"start"' -e '"end"'; }
 alike()
@@ -32,3 +42,5 @@ alike()
     numbers "$1" >a && numbers "$2" >b
     cmp -s a b || failed "metrics of $1 and $2: $(diff a b | head -4)"
 }
+mpi=${mpis#* } # one of them, for what does not depend on it
+mpi=${mpi%% *}

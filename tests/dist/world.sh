@@ -4,15 +4,6 @@
 . "$2/tests/cli/lib.sh"
 . "$source/tests/dist/lib.sh"
 together=$(cd "$OLDPWD" && realpath "$3")
-# trainings RUN: the processes that train there; a bare machine has no pgrep
-trainings()
-{
-    for folder in /proc/[0-9]*; do
-        case $(tr '\000' ' ' 2>/dev/null <"$folder/cmdline") in
-        "$weft train "*"--out $1 "*) echo "${folder#/proc/}" ;;
-        esac
-    done 2>/dev/null
-}
 
 # --- what programs call
 "$together" sums | grep -q '^1 processes add' || failed 'one process'
@@ -37,8 +28,6 @@ for mpi in $mpis; do
     PARTS=8 several $mpi 8 "$together" fit fit-$mpi-8 10 >log 2>&1 || failed "$mpi, 8 processes: $(tail -2 log)"
     alike alone-8 fit-$mpi-8
 done
-mpi=${mpis#* }
-mpi=${mpi%% *}
 # more processes than parts: more parts, which a resume on fewer processes keeps
 several "$mpi" 4 "$together" fit raised 7 >log 2>&1 || failed "raised: $(cat log)"
 grep -q '4 processes share a batch, which is cut into 4 parts instead of 1: set accumulate = 4 for the same bytes' log || failed "what is raised is not told: $(cat log)"

@@ -97,6 +97,9 @@ START_TEST(options_are_checked)
     REFUSED(o.keep = -1, "keep is -1");
     REFUSED(o.clip = -1, "clip is -1");
     REFUSED(o.clip = NAN, "clip is nan");
+    REFUSED(o.max_time = -1, "max_time is -1: give seconds");
+    REFUSED(o.max_time = NAN, "max_time is nan");
+    REFUSED(o.max_time = INFINITY, "max_time is inf");
     REFUSED(o.patience = 2; o.valid_every = 0, "patience=2 counts validations");
     REFUSED(o.settings = "width=16 verbose  lr=1", "settings has \"verbose\" without '=': settings are NAME=VALUE");
     REFUSED(o.fixed = " =16", "fixed has \"=16\" without a name");

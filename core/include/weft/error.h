@@ -13,16 +13,17 @@ WF_BEGIN_DECLS
 
 typedef enum wf_status {
     WF_OK = 0,
-    WF_ERR_ARGUMENT, /* an argument or a setting is out of its range */
-    WF_ERR_SHAPE,    /* incompatible shapes */
-    WF_ERR_STATE,    /* an invalid call in this state: a stale tensor, a second backward */
-    WF_ERR_MEMORY,   /* no memory */
-    WF_ERR_IO,       /* a system call failed to read or write */
-    WF_ERR_FORMAT,   /* invalid contents of a file */
-    WF_ERR_EXISTS,   /* an existing file or folder would be overwritten */
-    WF_ERR_BUSY,     /* another process or thread holds it */
-    WF_ERR_NUMERIC,  /* a NaN or an infinity where it is invalid */
-    WF_ERR_CANCELLED /* cancelled by the caller */
+    WF_ERR_ARGUMENT,  /* an argument or a setting is out of its range */
+    WF_ERR_SHAPE,     /* incompatible shapes */
+    WF_ERR_STATE,     /* an invalid call in this state: a stale tensor, a second backward */
+    WF_ERR_MEMORY,    /* no memory */
+    WF_ERR_IO,        /* a system call failed to read or write */
+    WF_ERR_FORMAT,    /* invalid contents of a file */
+    WF_ERR_EXISTS,    /* an existing file or folder would be overwritten */
+    WF_ERR_BUSY,      /* another process or thread holds it */
+    WF_ERR_NUMERIC,   /* a NaN or an infinity where it is invalid */
+    WF_ERR_CANCELLED, /* cancelled by the caller */
+    WF_ERR_TIME       /* a time limit that the caller set */
 } wf_status;
 
 /* Set it to zero before its first use: wf_error error = {0}. In one that was not, rubbish that is no status with a line of text counts as

@@ -188,6 +188,12 @@ struct wf_fit_options {
      * that a signal handler sets. May be NULL. */
     bool (*cancelled)(void *ctx);
     void *ctx; /* for all functions of the options and the task */
+    /* Seconds from the call of wf_fit on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. No update begins unless
+     * 0.5 s and 1.25 times the longest one so far fit, together with the validation and the save that are due after it and the save at the
+     * end, by the longest of each in this call. What takes longer than any before it is dropped where only the last save fits: a validation
+     * everywhere, an update on one process. The first update is followed by a save, so that its time is known. On several processes rank
+     * 0's clock decides between updates; all must have the same limit. */
+    double max_time;
 };
 struct wf_fit_result {
     int64_t step;      /* updates done */
@@ -201,7 +207,9 @@ struct wf_fit_result {
  * `fixed`, or fewer steps than are done. WF_ERR_STATE: a registry that is not built. WF_ERR_EXISTS: `out` holds a run's state and .resume
  * is not set. WF_ERR_BUSY: another process trains in the folder. WF_ERR_FORMAT: the state is damaged, or of other parameters.
  * WF_ERR_NUMERIC: a loss, gradient or weight that is not finite: the message names the step and the first tensor that is not finite (found
- * by repeating the update with checks), and nothing of that update is saved. WF_ERR_CANCELLED: see .cancelled. */
+ * by repeating the update with checks), and nothing of that update is saved. WF_ERR_CANCELLED: see .cancelled. WF_ERR_TIME: see .max_time;
+ * a resume gives the same bytes as an uninterrupted run. A limit that passes before anything is done, so that the same one would never lead
+ * on, is WF_ERR_ARGUMENT. */
 WF_API wf_status wf_fit(const struct wf_task *task, const struct wf_fit_options *options, struct wf_fit_result *result,
                         wf_error *error) WF_CHECKED;
 /* wf_fit of one registry that one optimiser updates: registry, registries, optimizer and optimizers of the options stay empty. schedule: of

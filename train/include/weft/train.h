@@ -77,6 +77,8 @@ struct wf_train_options {
      * wf_train_from. With .resume it counts only for a new run. It must not
      * lie in `out`. NULL: none. */
     const char *from;
+    /* Seconds from the call of wf_train on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. See wf_fit_options. */
+    double max_time;
 };
 struct wf_train_result {
     int64_t step; /* updates done */

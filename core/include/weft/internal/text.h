@@ -25,6 +25,12 @@ char *wf_text_count(int64_t count, char out[WF_NUMBER_SIZE]);
 /* Reads all of `text` as a finite number in C's notation, whatever the locale; false when it is not one. */
 bool wf_text_to_double(const char *text, double *value);
 
+/* Reads all of `text` as a time in whole seconds: "90", "1:30", "3:55:00" or "1-03:55:00", where only the first number may be above 59
+ * (23 for hours after days) and the others have two digits; false when it is none of these, or longer than 10,000 days. */
+bool wf_text_to_seconds(const char *text, int64_t *seconds);
+/* "1:30", "3:55:00", "1-03:55:00": the seconds, at least 0, rounded up. Returns out. */
+char *wf_text_seconds(double seconds, char out[WF_NUMBER_SIZE]);
+
 /* The candidate that is nearest to `text` by edit distance, NULL if none is near: for "did you mean ...?". */
 const char *wf_nearest(const char *text, const char *const *candidates, int count);
 
