@@ -15,8 +15,9 @@ struct arguments {
     const char *file[2]; /* tokenizer, text */
     const char *model, *cost_given;
     int64_t max_length, batch_tokens, tolerance, window, threads;
+    double max_ratio;
     int side; /* 1: a batch costs pairs x the longer of the two */
-    bool bos, eos;
+    bool bos, eos, deduplicate;
 };
 
 /* What the options leave open is the preset's. */
@@ -37,6 +38,8 @@ static wf_status take_model(struct arguments *a, wf_error *error)
     a->side = a->cost_given ? a->side : c.training.batch_cost == WF_BATCH_SIDE;
     a->tolerance = c.training.batch_tolerance;
     a->window = c.training.batch_window;
+    a->max_ratio = a->max_ratio > 0 ? a->max_ratio : c.training.max_ratio;
+    a->deduplicate = a->deduplicate || c.training.deduplicate;
     a->bos = a->bos || shape.source_bos;
     a->eos = a->eos || shape.source_eos;
     return WF_OK;
@@ -197,7 +200,9 @@ static wf_status survey_two(const struct arguments *a, char **path, const wf_tok
                                         .max_length = a->max_length,
                                         .cache = cache,
                                         .progress = show,
-                                        .ctx = &d};
+                                        .ctx = &d,
+                                        .max_ratio = a->max_ratio,
+                                        .deduplicate = a->deduplicate};
     display_open(&d);
     status = wf_bitext_open(path[0], path[1], &o, &bitext, error);
     display_clear(&d);
@@ -224,9 +229,12 @@ static wf_status survey(void *arguments, wf_error *error)
     if (status == WF_OK && (files.count > 2 || names.count > files.count))
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%lld tokenizer%s for %lld text%s: give one text, or two with one tokenizer or two",
                               (long long)names.count, plural(names.count), (long long)files.count, plural(files.count));
-    if (status == WF_OK && files.count < 2 && (a->model || a->batch_tokens || a->cost_given || a->bos || a->eos))
-        status = wf_error_set(error, WF_ERR_ARGUMENT,
-                              "--model, --batch-tokens, --batch-cost, --source-bos and --source-eos are for two texts, FILE,FILE");
+    if (status == WF_OK && files.count < 2 &&
+        (a->model || a->batch_tokens || a->cost_given || a->bos || a->eos || a->max_ratio > 0 || a->deduplicate))
+        status =
+            wf_error_set(error, WF_ERR_ARGUMENT,
+                         "--model, --batch-tokens, --batch-cost, --source-bos, --source-eos, --max-ratio and --deduplicate are for two "
+                         "texts, FILE,FILE");
     if (status == WF_OK)
         status = take_model(a, error);
     if (status == WF_OK && a->cost_given && !a->batch_tokens)
@@ -249,7 +257,8 @@ int run_tokenizer_survey(int argc, char **argv)
     struct arguments a = {0};
     const struct option_row options[] = {
         {"model", "NAME",
-         "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window and special tokens of this preset's "
+         "of two files: with the max_length, batch_tokens, batch_tolerance, batch_cost, batch_window, filters and special tokens of this "
+         "preset's "
          "training; the options below override them",
          .text = &a.model},
         {"max-length", "N", "maximum length of a side in tokens; longer pairs are skipped", .number = &a.max_length, .low = 1,
@@ -261,6 +270,9 @@ int run_tokenizer_survey(int argc, char **argv)
          .choice = &a.side, .given = &a.cost_given},
         {"source-bos", NULL, "of two files: the source begins with <s> (default: no)", .flag = &a.bos},
         {"source-eos", NULL, "of two files: the source ends with </s> (default: no)", .flag = &a.eos},
+        {"max-ratio", "R", "of two files: skip pairs whose longer side has more than R times the tokens of the shorter",
+         .real = &a.max_ratio, .least = 1, .most = 1e6},
+        {"deduplicate", NULL, "of two files: of equal pairs of sentences only the first counts", .flag = &a.deduplicate},
         THREADS_ROW(&a.threads),
         {0},
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,6 +148,8 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
     const uint64_t contents[2] = {source->content, target->content};
     bitext->survey.lines = lines;
     bitext->survey.max_length = o->max_length;
+    bitext->survey.max_ratio = o->max_ratio;
+    bitext->deduplicate = o->deduplicate;
     bitext->survey.hash = wf_hash(contents, sizeof contents, 0);
     bool found = false;
     wf_status status = WF_OK;
@@ -157,7 +160,7 @@ static wf_status survey(struct wf_bitext *bitext, const struct wf_bitext_options
     if ((status = survey_encode(bitext, scan, &call, error)) != WF_OK)
         return status;
     if (bitext->survey.used == 0) {
-        char text[300];
+        char text[500];
         return wf_error_set(error, WF_ERR_FORMAT, "%s, %s: no pair of lines can be used: %s", source->file.path, target->file.path,
                             wf_bitext_describe(&bitext->survey, text, sizeof text));
     }
@@ -174,6 +177,9 @@ wf_status wf_bitext_open(const char *source, const char *target, const struct wf
     if (options->max_length < 0)
         return wf_error_set(error, WF_ERR_ARGUMENT, "max_length %" PRId64 " is out of range: it must be positive, or 0 for no limit",
                             options->max_length);
+    if (!(options->max_ratio == 0 || options->max_ratio >= 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_ratio %g is out of range: it must be at least 1, or 0 for no limit",
+                            options->max_ratio);
     struct wf_bitext *bitext = wf_alloc_zero(1, sizeof *bitext);
     if (!bitext)
         return wf_error_set(error, WF_ERR_MEMORY, "%s: no memory to open it", source);
@@ -198,10 +204,10 @@ void wf_bitext_close(wf_bitext *bitext)
 {
     if (!bitext)
         return;
-    for (int i = 0; bitext && i < 2; i++)
+    for (int i = 0; i < 2; i++)
         text_file_close(&bitext->side[i].file);
-    if (bitext)
-        wf_free(bitext->memory);
+    wf_free(bitext->memory);
+    wf_map_close(&bitext->map);
     wf_free(bitext);
 }
 
@@ -231,15 +237,24 @@ char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t si
 {
     if (!s || !text)
         return text;
+    char number[WF_NUMBER_SIZE], second[WF_NUMBER_SIZE], length[WF_NUMBER_SIZE], ratio[WF_NUMBER_SIZE];
     const struct {
         int64_t count;
-        const char *what;
-        bool is_long;
+        const char *what, *limit;
     } reason[] = {
-        {s->empty_source, "empty source", false}, {s->empty_target, "empty target", false}, {s->empty_both, "empty on both sides", false},
-        {s->long_source, "source longer", true},  {s->long_target, "target longer", true},  {s->long_both, "both longer", true},
+        {s->empty_source, "empty source", ""},
+        {s->empty_target, "empty target", ""},
+        {s->empty_both, "empty on both sides", ""},
+        {s->long_source, "source longer than ", length},
+        {s->long_target, "target longer than ", length},
+        {s->long_both, "both longer than ", length},
+        {s->over_ratio, "with a length ratio above ", ratio},
+        {s->duplicates, s->duplicates == 1 ? "duplicate" : "duplicates", ""},
     };
-    char number[WF_NUMBER_SIZE], second[WF_NUMBER_SIZE];
+    wf_text_count(s->max_length, length);
+    wf_text_double(isfinite(s->max_ratio) ? s->max_ratio : 0, ratio);
+    if (strlen(ratio) > 2 && strcmp(ratio + strlen(ratio) - 2, ".0") == 0)
+        ratio[strlen(ratio) - 2] = '\0';
     struct wf_string w = {0};
     wf_string_format(&w, "%s pair%s", wf_text_count(s->used, number), s->used == 1 ? "" : "s");
     if (s->used > 0)
@@ -252,9 +267,7 @@ char *wf_bitext_describe(const struct wf_bitext_survey *s, char *text, size_t si
     for (size_t i = 0; i < sizeof reason / sizeof *reason; i++) {
         if (reason[i].count == 0)
             continue;
-        wf_string_format(&w, "%s%s %s", between, wf_text_count(reason[i].count, number), reason[i].what);
-        if (reason[i].is_long)
-            wf_string_format(&w, " than %s", wf_text_count(s->max_length, number));
+        wf_string_format(&w, "%s%s %s%s", between, wf_text_count(reason[i].count, number), reason[i].what, reason[i].limit);
         between = ", ";
     }
     snprintf(text, size, "%s", w.data ? w.data : "");

@@ -4,6 +4,8 @@
 #define WEFT_DATA_BITEXT_INTERNAL_H
 
 #include <weft/bitext.h>
+#include <weft/internal/map.h>
+#include <weft/internal/string.h>
 
 #include "text_file.h"
 
@@ -25,8 +27,10 @@ struct bitext_side {
 struct wf_bitext {
     struct bitext_side side[2];
     struct wf_bitext_survey survey;
-    void *memory; /* that holds `pair` */
-    struct pair *pair;
+    bool deduplicate;
+    void *memory;      /* that holds `pair`, */
+    struct wf_map map; /* or the file in the cache that does */
+    struct pair *pair; /* read only, once surveyed */
 };
 
 /* Of each thread that encodes. If both sides have one tokenizer, they share its cache. */
@@ -51,11 +55,25 @@ wf_status bitext_verify(struct wf_bitext *bitext, wf_error *error) WF_CHECKED;
 wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress,
                         wf_error *error) WF_CHECKED;
 
+/* --- repeats.c --- */
+struct repeats {
+    const struct wf_bitext *bitext;
+    uint64_t *hash; /* [lines]: of both sentences; those of used pairs are at the front, as in bitext->pair */
+    uint32_t *slot; /* open addressing: 0, or the number of a used pair, from 1 */
+    uint64_t mask;
+    struct wf_string text[2];
+};
+wf_status repeats_open(struct repeats *r, const struct wf_bitext *bitext, uint64_t *hash, wf_error *error) WF_CHECKED;
+/* Whether the pair at `line` is one of the used ones, 0 .. used-1; if not, it is to become pair `used`. */
+wf_status repeats_find(struct repeats *r, int64_t line, int64_t used, bool *found, wf_error *error) WF_CHECKED;
+void repeats_close(struct repeats *r); /* also of {0}; leaves the hashes */
+
 /* --- survey_cache.c --- */
 /* Sets *found, the survey and the pairs, if the folder has them for this content, these tokenizers and options; a damaged or unreadable
  * file is ignored. The only error is WF_ERR_MEMORY. */
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error) WF_CHECKED;
-wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
+/* The pairs are then mapped from the file, and their memory is given back. */
+wf_status survey_cache_write(struct wf_bitext *bitext, const char *folder, wf_error *error) WF_CHECKED;
 
 /* --- pair_batches_plan.c: which pairs make which batch of an epoch --- */
 struct pair_plan {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <weft/internal/hash.h>
 #include <weft/internal/lines.h>
 #include <weft/internal/sentence.h>
 #include <weft/internal/string.h>
@@ -19,6 +20,7 @@ struct encoding {
     int which;
     const struct text_scan *scan;
     uint32_t *unknown; /* [lines], or NULL */
+    uint64_t *hash;    /* [lines], or NULL: of the sentences so far */
     struct encoder *encoder;
     struct work *work;
 };
@@ -40,6 +42,8 @@ static wf_status survey_line(struct encoding *e, struct encoder *encoder, struct
     pair->ids[e->which] = 0;
     if (from == to)
         return WF_OK;
+    if (e->hash)
+        e->hash[line] = wf_hash(text + from, to - from, e->hash[line]);
     encoder->ids.count = 0;
     const struct wf_encode_options options = {.cache = encoder->cache[e->which], .unknown = &unknown};
     wf_status status = wf_line_encode(side->tokenizer, side->file.path, text, line, begin, from, to, &options, &encoder->ids, error);
@@ -129,12 +133,25 @@ static wf_status survey_side(struct encoding *e, int workers, struct text_progre
     return WF_OK;
 }
 
+static bool over_ratio(const struct wf_bitext *bitext, const struct pair *pair)
+{
+    double n[2];
+    for (int k = 0; k < 2; k++)
+        n[k] = (double)pair->ids[k] - bitext->side[k].bos - bitext->side[k].eos;
+    return bitext->survey.max_ratio > 0 && (n[0] > bitext->survey.max_ratio * n[1] || n[1] > bitext->survey.max_ratio * n[0]);
+}
+
 /* Sums up and leaves the used pairs, in order, at the front of the list. */
-static void survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2])
+static wf_status survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2], struct repeats *repeats, struct text_progress *progress,
+                            wf_error *error)
 {
     struct wf_bitext_survey *s = &bitext->survey;
-    for (int64_t line = 0; line < s->lines; line++) {
+    wf_status status = WF_OK;
+    for (int64_t line = 0; line < s->lines && status == WF_OK; line++) {
         const struct pair *pair = bitext->pair + line;
+        bool repeated = false;
+        if (line % 65536 == 65535 && (status = text_progress(progress, 0, error)) != WF_OK)
+            return status;
         bool no_source = pair->ids[0] == 0, no_target = pair->ids[1] == 0;
         bool long_source = s->max_length > 0 && pair->ids[0] > s->max_length,
              long_target = s->max_length > 0 && pair->ids[1] > s->max_length;
@@ -142,6 +159,12 @@ static void survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2])
             *(no_source && no_target ? &s->empty_both : no_source ? &s->empty_source : &s->empty_target) += 1;
         } else if (long_source || long_target) {
             *(long_source && long_target ? &s->long_both : long_source ? &s->long_source : &s->long_target) += 1;
+        } else if (over_ratio(bitext, pair)) {
+            s->over_ratio++;
+        } else if (repeats && (status = repeats_find(repeats, line, s->used, &repeated, error)) != WF_OK) {
+            return status;
+        } else if (repeated) {
+            s->duplicates++;
         } else {
             s->source_tokens += pair->ids[0];
             s->target_tokens += pair->ids[1];
@@ -150,6 +173,29 @@ static void survey_sum(struct wf_bitext *bitext, uint32_t *const unknown[2])
             bitext->pair[s->used++] = *pair;
         }
     }
+    return status;
+}
+
+/* The used pairs of what was encoded. */
+static wf_status survey_choose(struct wf_bitext *bitext, uint32_t *const unknown[2], uint64_t *hash, struct text_progress *progress,
+                               wf_error *error)
+{
+    struct repeats repeats = {0};
+    wf_status status = hash ? repeats_open(&repeats, bitext, hash, error) : WF_OK;
+    if (status == WF_OK)
+        status = survey_sum(bitext, unknown, hash ? &repeats : NULL, progress, error);
+    repeats_close(&repeats);
+    if (hash && (status == WF_OK || status == WF_ERR_FORMAT)) { /* sentences were read once more */
+        wf_status changed = bitext_verify(bitext, error);
+        status = changed == WF_OK ? status : changed;
+    }
+    if (status != WF_OK)
+        return status;
+    size_t bytes = (size_t)(bitext->survey.used ? bitext->survey.used : 1) * sizeof *bitext->pair;
+    struct pair *less = wf_realloc(bitext->memory, bytes);
+    if (less) /* else it stays as large as it is */
+        bitext->memory = bitext->pair = less;
+    return WF_OK;
 }
 
 wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2], struct text_progress *progress, wf_error *error)
@@ -159,7 +205,9 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
     uint32_t *unknown[2] = {NULL, NULL};
     struct encoder *encoder = NULL;
     struct work *work = wf_alloc_zero((size_t)workers, sizeof *work);
-    bool enough = work && (bitext->memory = bitext->pair = wf_alloc_zero((size_t)lines, sizeof *bitext->pair));
+    uint64_t *hash = bitext->deduplicate ? wf_alloc_zero((size_t)lines, sizeof *hash) : NULL;
+    bool enough =
+        work && (hash || !bitext->deduplicate) && (bitext->memory = bitext->pair = wf_alloc_zero((size_t)lines, sizeof *bitext->pair));
     for (int i = 0; i < 2; i++)
         if (wf_tokenizer_special(bitext->side[i].tokenizer, WF_SPECIAL_UNKNOWN) >= 0)
             enough = enough && (unknown[i] = wf_alloc_zero((size_t)lines, sizeof **unknown));
@@ -167,17 +215,14 @@ wf_status survey_encode(struct wf_bitext *bitext, const struct text_scan scan[2]
         enough ? encoders_new(bitext, workers, &encoder, error)
                : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for the survey of %" PRId64 " lines", bitext->side[0].file.path, lines);
     for (int i = 0; i < 2 && status == WF_OK; i++) {
-        struct encoding e = {.bitext = bitext, .which = i, .scan = scan + i, .unknown = unknown[i], .encoder = encoder, .work = work};
+        struct encoding e = {
+            .bitext = bitext, .which = i, .scan = scan + i, .unknown = unknown[i], .hash = hash, .encoder = encoder, .work = work};
         status = survey_side(&e, workers, progress, error);
     }
-    if (status == WF_OK) {
-        survey_sum(bitext, unknown);
-        size_t bytes = (size_t)(bitext->survey.used ? bitext->survey.used : 1) * sizeof *bitext->pair;
-        struct pair *less = wf_realloc(bitext->memory, bytes);
-        if (less) /* else it stays as large as it is */
-            bitext->memory = bitext->pair = less;
-    }
     encoders_free(encoder, workers);
+    if (status == WF_OK)
+        status = survey_choose(bitext, unknown, hash, progress, error);
+    wf_free(hash);
     for (int i = 0; i < 2; i++)
         wf_free(unknown[i]);
     wf_free(work);

@@ -16,8 +16,9 @@ struct key {
     char magic[8];  /* "weftsrv" and the version of this format; */
     int64_t layout; /* a struct that grew is another format too */
     uint64_t content[2], tokenizer[2];
-    uint64_t encoder; /* of the versions of what encodes: another Unicode can give other ids */
-    int64_t bytes[2], max_length, marks;
+    uint64_t encoder;                    /* of the versions of what encodes: another Unicode can give other ids */
+    int64_t bytes[2], max_length, marks; /* marks: special tokens, and from bit 8 on which filters there are */
+    double max_ratio;
 };
 struct head {
     struct key key;
@@ -25,12 +26,15 @@ struct head {
     int64_t longest_at[2];
     uint64_t check; /* of everything else in the file */
 };
-_Static_assert(sizeof(struct key) == 88 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
+_Static_assert(sizeof(struct key) == 96 && sizeof(struct head) % 8 == 0 && sizeof(struct pair) == 24, "the layout of the file");
 
 static struct key key_of(const struct wf_bitext *bitext)
 {
-    struct key key = {.max_length = bitext->survey.max_length, .layout = (int64_t)sizeof(struct head)};
-    memcpy(key.magic, "weftsrv\3", sizeof key.magic);
+    struct key key = {.max_length = bitext->survey.max_length,
+                      .max_ratio = bitext->survey.max_ratio,
+                      .layout = (int64_t)sizeof(struct head),
+                      .marks = (int64_t)bitext->deduplicate << 8};
+    memcpy(key.magic, "weftsrv\4", sizeof key.magic);
     key.encoder = cache_encoder();
     for (int i = 0; i < 2; i++) {
         const struct bitext_side *side = bitext->side + i;
@@ -52,7 +56,8 @@ static uint64_t check_of(const struct head *head, const struct pair *pair, int64
 static bool sound(const struct wf_bitext *bitext, const struct head *head, const struct pair *pair, int64_t lines)
 {
     const struct wf_bitext_survey *s = &head->survey;
-    const int64_t count[] = {s->used, s->empty_source, s->empty_target, s->empty_both, s->long_source, s->long_target, s->long_both};
+    const int64_t count[] = {s->used,        s->empty_source, s->empty_target, s->empty_both, s->long_source,
+                             s->long_target, s->long_both,    s->over_ratio,   s->duplicates};
     const int64_t longest[2] = {s->longest_source, s->longest_target}, tokens[2] = {s->source_tokens, s->target_tokens};
     const int64_t unknown[2] = {s->source_unknown, s->target_unknown};
     int64_t sum = 0, ids[2] = {0, 0}, at[2] = {-1, -1};
@@ -80,42 +85,47 @@ static bool sound(const struct wf_bitext *bitext, const struct head *head, const
     return true;
 }
 
+/* The pairs are used as they lie in the file. */
+static bool take(struct wf_bitext *bitext, struct wf_map *map, const struct key *key, int64_t lines)
+{
+    const struct head *in_file = (const void *)map->data;
+    int64_t rest = map->bytes - (int64_t)sizeof *in_file, count = rest / (int64_t)sizeof(struct pair);
+    if (rest <= 0 || rest % (int64_t)sizeof(struct pair) != 0 || count > lines || memcmp(&in_file->key, key, sizeof *key) != 0)
+        return false;
+    const struct pair *pair = (const void *)(in_file + 1);
+    if (in_file->check != check_of(in_file, pair, count))
+        return false;
+    struct head head;
+    memcpy(&head, in_file, sizeof head);
+    head.survey.cached = true; /* before it is read: no other byte is a bool */
+    if (head.survey.used != count || head.survey.max_length != key->max_length || head.survey.max_ratio != key->max_ratio ||
+        head.survey.hash != bitext->survey.hash || !sound(bitext, &head, pair, lines))
+        return false;
+    bitext->survey = head.survey;
+    for (int i = 0; i < 2; i++)
+        bitext->side[i].longest_at = head.longest_at[i];
+    bitext->map = *map;
+    bitext->pair = (struct pair *)pair;
+    *map = (struct wf_map){0};
+    return true;
+}
+
 wf_status survey_cache_read(struct wf_bitext *bitext, const char *folder, int64_t lines, bool *found, wf_error *error)
 {
     *found = false;
+    struct wf_map map = {0};
     struct key key = key_of(bitext);
     char *path = cache_path(folder, CACHE_SURVEY, wf_hash(&key, sizeof key, 0), error);
     if (!path)
         return WF_ERR_MEMORY;
-    int64_t bytes = 0;
-    wf_error failure = {0};
-    struct head *head = (void *)wf_file_load(path, (int64_t)sizeof *head + lines * (int64_t)sizeof(struct pair), &bytes, &failure);
-    if (head)
-        cache_touch(path);
+    if (cache_map(path, &map))
+        *found = take(bitext, &map, &key, lines);
+    wf_map_close(&map);
     wf_free(path);
-    if (!head)
-        return failure.code == WF_ERR_MEMORY ? wf_error_set(error, WF_ERR_MEMORY, "%s", failure.message) : WF_OK;
-    const struct pair *pair = (const void *)(head + 1);
-    int64_t rest = bytes - (int64_t)sizeof *head;
-    if (rest > 0 && rest % (int64_t)sizeof *pair == 0 && !memcmp(&head->key, &key, sizeof key) &&
-        head->check == check_of(head, pair, rest / (int64_t)sizeof *pair)) {
-        head->survey.cached = true; /* before it is read: no other byte is a bool */
-        if (head->survey.used == rest / (int64_t)sizeof *pair && head->survey.max_length == key.max_length &&
-            head->survey.hash == bitext->survey.hash && sound(bitext, head, pair, lines)) {
-            bitext->survey = head->survey;
-            for (int i = 0; i < 2; i++)
-                bitext->side[i].longest_at = head->longest_at[i];
-            bitext->memory = head;
-            bitext->pair = (void *)(head + 1);
-            *found = true;
-            return WF_OK;
-        }
-    }
-    wf_free(head);
     return WF_OK;
 }
 
-wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder, wf_error *error)
+wf_status survey_cache_write(struct wf_bitext *bitext, const char *folder, wf_error *error)
 {
     const struct bitext_side *side = bitext->side;
     struct head head = {.key = key_of(bitext), .longest_at = {side[0].longest_at, side[1].longest_at}};
@@ -127,12 +137,23 @@ wf_status survey_cache_write(const struct wf_bitext *bitext, const char *folder,
     int64_t bytes = bitext->survey.used * (int64_t)sizeof *bitext->pair;
     wf_error failure = {0};
     wf_status status = WF_OK;
+    bool written = false;
     if (cache_make_room(folder, (int64_t)sizeof head + bytes)) {
         wf_file_writer *writer = wf_file_begin(path, &failure);
         wf_file_append(writer, &head, sizeof head);
         wf_file_append(writer, bitext->pair, bytes);
         status = wf_file_commit(writer, &failure);
+        written = status == WF_OK;
     }
     wf_free(path);
-    return status == WF_ERR_MEMORY ? wf_error_set(error, status, "%s", failure.message) : WF_OK;
+    if (status == WF_ERR_MEMORY)
+        return wf_error_set(error, status, "%s", failure.message);
+    if (written && (status = survey_cache_read(bitext, folder, bitext->survey.lines, &written, error)) != WF_OK)
+        return status;
+    if (written) { /* else the pairs stay in memory */
+        bitext->survey.cached = false;
+        wf_free(bitext->memory);
+        bitext->memory = NULL;
+    }
+    return WF_OK;
 }

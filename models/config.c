@@ -351,6 +351,8 @@ wf_status wf_config_check(const struct wf_config *config, wf_error *error)
             (long long)row);
     if (family->kind == WF_MODEL_ENCODER && t->crop > wf_config_shape(config).context)
         return wf_key_conflict("crop", (double)t->crop, "be at most", "context", (double)wf_config_shape(config).context, error);
+    if (t->max_ratio > 0 && t->max_ratio < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "max_ratio = %g would leave no pair: set 1 or more, or 0 for no limit", t->max_ratio);
     if (t->leaves > 0 && ((t->leaves & (t->leaves - 1)) != 0 || t->accumulate % t->leaves != 0))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "leaves = %lld is not a power of two that divides accumulate = %lld: set another, or 0, which chooses",

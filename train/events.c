@@ -70,6 +70,8 @@ wf_status report_data(struct trainer *t, const struct wf_bitext_survey *s, const
                                   {"long_source", s->long_source},
                                   {"long_target", s->long_target},
                                   {"long_both", s->long_both},
+                                  {"over_ratio", s->over_ratio},
+                                  {"duplicates", s->duplicates},
                                   {"source_tokens", s->source_tokens},
                                   {"target_tokens", s->target_tokens},
                                   {"source_unknown", s->source_unknown},

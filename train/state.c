@@ -159,7 +159,7 @@ static wf_status compare_config(struct trainer *t, const struct state *s)
                                 s->path, name, before, now);
         t->fit.new_validation |=
             strcmp(name, "valid_tokens") == 0 || strcmp(name, "mask_rate") == 0 || strcmp(name, "crop") == 0 || strcmp(name, "frame") == 0;
-        t->new_batches |= strncmp(name, "batch_", 6) == 0;
+        t->new_batches |= strncmp(name, "batch_", 6) == 0 || strcmp(name, "max_ratio") == 0 || strcmp(name, "deduplicate") == 0;
         wf_string_format(&t->fit.change, "%s %s %s instead of %s", t->fit.change.length ? "," : "resuming with", name, now, before);
     }
     return t->fit.change.failed ? wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a message") : WF_OK;

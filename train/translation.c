@@ -51,7 +51,8 @@ static bool survey_progress(void *ctx, int64_t done, int64_t total)
     return report_progress(ctx, "surveying the pairs", done, total);
 }
 
-static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bitext **out)
+/* Filters are for what is trained on: losses and scores of a validation stay those of its whole text. */
+static wf_status read_pairs(struct trainer *t, const char *const *files, bool filtered, wf_bitext **out)
 {
     struct wf_model_shape shape = wf_config_shape(&t->config);
     struct wf_bitext_options o = {.source = t->source_tokenizer,
@@ -62,7 +63,9 @@ static wf_status read_pairs(struct trainer *t, const char *const *files, wf_bite
                                   .cache = t->options->cache,
                                   .progress = survey_progress,
                                   .ctx = t,
-                                  .scans = t->scans};
+                                  .scans = t->scans,
+                                  .max_ratio = filtered ? t->config.training.max_ratio : 0,
+                                  .deduplicate = filtered && t->config.training.deduplicate};
     return wf_bitext_open(files[0], files[1], &o, out, t->error);
 }
 
@@ -79,7 +82,7 @@ static wf_status open(struct trainer *t, bool resuming)
                                                     .side = c->batch_cost == WF_BATCH_SIDE,
                                                     .window = c->batch_window,
                                                     .seed = o->seed};
-    if (read_pairs(t, o->train, &d->train) || (o->valid_files > 0 && read_pairs(t, o->valid, &d->valid)) ||
+    if (read_pairs(t, o->train, true, &d->train) || (o->valid_files > 0 && read_pairs(t, o->valid, false, &d->valid)) ||
         wf_pair_batches_new(d->train, &batches, &d->batches, t->error))
         return t->error->code;
     const struct wf_bitext_survey *s = wf_bitext_survey(d->train);

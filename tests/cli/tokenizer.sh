@@ -117,6 +117,9 @@ expect 2 'one argument too many' tokenizer encode bpe.json text.txt
 expect 2 'did you mean --tokens?' tokenizer encode bpe.json --token-s
 expect 2 'the text is missing' tokenizer survey bpe.json
 expect 2 'are for two texts' tokenizer survey bpe.json text.txt --batch-tokens 9
+expect 2 'are for two texts' tokenizer survey bpe.json text.txt --max-ratio 2
+expect 2 'are for two texts' tokenizer survey bpe.json text.txt --deduplicate
+expect 2 '--max-ratio' tokenizer survey bpe.json a.txt,b.txt --max-ratio 0.5
 expect 2 '2 tokenizers for 1 text:' tokenizer survey bpe.json,bpe.json text.txt
 "$weft" tokenizer >out 2>err && failed 'weft tokenizer alone passes'
 for sub in '' train encode decode info survey; do

@@ -51,6 +51,8 @@ static const struct {
     {"multi30k", "batch_tolerance", {"0", "512"}, {"-1", "1e12"}},
     {"multi30k", "batch_cost", {"both", "side"}, {"sides", "", "0"}},
     {"multi30k", "batch_window", {"0", "4096"}, {"-1"}},
+    {"multi30k", "max_ratio", {"0", "1", "1.5", "9"}, {"-1", "nan", "inf", "x"}},
+    {"multi30k", "deduplicate", {"true", "false"}, {"maybe", "", "2"}},
     {"char-rms", "accumulate", {"1", "40"}, {"0", "1048577"}},
     {"char-rms", "leaves", {"0", "1", "8"}, {"-1", "1048577"}},
     {"char-rms", "lr", {"1e-3", "0.5", "10"}, {"0", "-1", "inf", "1e", "1e999", "0.1.2"}},
@@ -286,6 +288,9 @@ START_TEST(what_holds_between_keys_of_pairs)
     ck_ok(wf_config_check(&c, error));
     c = good, set_key(&c, "positions", 100);
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "max_length (512) must be at most positions (100)");
+    ck_ok(wf_config_preset(&c, "multi30k", error));
+    c.training.max_ratio = 0.5;
+    ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "max_ratio = 0.5 would leave no pair: set 1 or more, or 0 for no limit");
     c = good, set_key(&c, "heads", 5);
     ck_refused(wf_config_check(&c, error), WF_ERR_ARGUMENT, "d_model (128) must be a multiple of heads (5)");
     c = good, c.generation.beam = 0;

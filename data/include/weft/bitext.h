@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Parallel text: two files, aligned by line, and batches of their sentence pairs.
  *
- * Files may be larger than memory: 24 bytes per pair are kept in memory. A line ends at "\n" only; the last line may lack it. White space
+ * Files may be larger than memory: 24 bytes per pair are kept in memory, mapped from the cache where there is one, so that the processes
+ * of a machine share them. A line ends at "\n" only; the last line may lack it. White space
  * at both ends of a line (Unicode's White_Space, including "\r" and no-break spaces) and a byte order mark at the beginning of a file are
  * not part of the sentences. Opening encodes every line once (the survey) to find its length in ids and errors. Pairs that are not used
  * are counted by reason.
@@ -28,16 +29,23 @@ struct wf_bitext_options {
                                             files, tokenizers and options. NULL: no cache */
     bool (*progress)(void *ctx, int64_t done, int64_t total); /* bytes; false: WF_ERR_CANCELLED. May be NULL. */
     void *ctx;
-    wf_scans *scans; /* walks over the files that were made before; NULL: none */
+    wf_scans *scans;  /* walks over the files that were made before; NULL: none */
+    double max_ratio; /* of the lengths of a pair's sides in ids, special tokens excluded: a pair whose longer side has more than max_ratio
+                         times the ids of the shorter one is skipped. At least 1; 0: no limit */
+    bool deduplicate; /* of pairs with the same two sentences, byte for byte, the first is used and the others are skipped. Hashes find
+                         them, and then their texts are compared, so that no other pair is lost. The survey takes 13 to 19 bytes a line
+                         more for it */
 };
 struct wf_bitext_survey {
     int64_t lines, used;
-    /* Skipped pairs by reason; their sum is lines - used. A pair with an empty side counts as empty, even if the other side is too long. */
-    int64_t empty_source, empty_target, empty_both, long_source, long_target, long_both;
+    /* Skipped pairs by reason; their sum is lines - used. The first reason counts, in this order: a pair with an empty side counts as
+     * empty, even if the other side is too long. */
+    int64_t empty_source, empty_target, empty_both, long_source, long_target, long_both, over_ratio, duplicates;
     int64_t source_tokens, target_tokens;   /* of the used pairs: source with special tokens, target with EOS, without BOS */
     int64_t source_unknown, target_unknown; /* unknown tokens among them */
     int64_t longest_source, longest_target; /* in tokens, of all lines, counted in the same way */
     int64_t max_length;                     /* as in the options */
+    double max_ratio;                       /* as in the options */
     uint64_t hash;                          /* of the content of both files */
     bool cached;                            /* was loaded from the cache */
 };
@@ -55,7 +63,7 @@ WF_API void wf_bitext_lengths(const wf_bitext *bitext, int64_t pair, int64_t *so
 /* Sets *out to a sentence of a used pair, trimmed as described above. side 0: source, 1: target. WF_ERR_FORMAT: the file was truncated. */
 WF_API wf_status wf_bitext_text(const wf_bitext *bitext, int64_t pair, int side, struct wf_string *out, wf_error *error) WF_CHECKED;
 /* A one-line summary: "28,988 pairs, 431,002 + 467,118 tokens; 12 skipped: 3 empty source, 9 source longer than 512"; unknown tokens, if
- * any, follow the tokens. Truncated to `size` bytes with its NUL; 400 bytes suffice. Returns text. */
+ * any, follow the tokens. Truncated to `size` bytes with its NUL; 500 bytes suffice. Returns text. */
 WF_API char *wf_bitext_describe(const struct wf_bitext_survey *survey, char *text, size_t size);
 
 /* --- batches by tokens --------------------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ struct wf_training {
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
     enum wf_best_by best_by;         /* pairs: "loss", "bleu", "chrf"; the latter two translate the validation text each time */
     bool valid_scores;               /* pairs: BLEU and chrF are measured whatever best_by is */
+    double max_ratio;                /* pairs to train on: wf_bitext_options.max_ratio; 0: no limit */
+    bool deduplicate;                /* pairs to train on: wf_bitext_options.deduplicate */
 };
 
 /* The tokenizer that training creates when none is given. */
