@@ -17,16 +17,15 @@ static void ck_source(const wf_bitext *b, int64_t pair, const char *expected)
 START_TEST(ratio_of_lengths)
 {
     wf_tokenizer *t = words(false);
-    struct wf_bitext_options options = {
-        .source = t, .target = t, .source_bos = true, .source_eos = true, .max_length = 9, .max_ratio = 2};
+    struct wf_bitext_options options = {.source = t, .target = t, .source_bos = true, .source_eos = true, .max_length = 9, .max_ratio = 2};
     wf_bitext *b;
-    ck_ok(open_texts(TEXTS("w1 w2\n"          /* 2 : 1 */
-                           "w1 w2 w3\n"       /* 3 : 1 */
-                           "w3\n"             /* 1 : 2 */
-                           "w4\n"             /* 1 : 3 */
-                           "w5 w6 w7 w8 w9\n" /* 5 : 2 */
-                           "w6 w7 w8 w9\n"    /* 4 : 2 */
-                           "\n"               /* empty */
+    ck_ok(open_texts(TEXTS("w1 w2\n"                   /* 2 : 1 */
+                           "w1 w2 w3\n"                /* 3 : 1 */
+                           "w3\n"                      /* 1 : 2 */
+                           "w4\n"                      /* 1 : 3 */
+                           "w5 w6 w7 w8 w9\n"          /* 5 : 2 */
+                           "w6 w7 w8 w9\n"             /* 4 : 2 */
+                           "\n"                        /* empty */
                            "w1 w2 w3 w4 w5 w6 w7 w8\n" /* 10 with its marks : 1 */
                            "w7\n",
                            "w1\nw1\nw1 w2\nw1 w2 w3\nw1 w2\nw1 w2\nw1 w2 w3\nw1\nw1\n"),
@@ -69,17 +68,17 @@ START_TEST(repeats_of_a_pair)
     wf_bitext *b;
     ck_ok(open_texts(TEXTS("w1 w2\n"
                            "w3\n"
-                           "w1 w2\n"           /* another target */
+                           "w1 w2\n"              /* another target */
                            "  w1 w2 \xC2\xA0\r\n" /* the first again */
-                           "w1\n"              /* cut elsewhere */
+                           "w1\n"                 /* cut elsewhere */
                            "w4\n"
-                           "w3\n"    /* the second again */
-                           "\n"      /* empty pairs are empty, not repeated */
+                           "w3\n" /* the second again */
+                           "\n"   /* empty pairs are empty, not repeated */
                            "\n"
                            "w1  w2\n" /* the same ids, other bytes */
-                           "yak\n"   /* unknown: the same ids, other bytes */
+                           "yak\n"    /* unknown: the same ids, other bytes */
                            "ox\n"
-                           "w3",     /* once more */
+                           "w3", /* once more */
                            "w3\nw3 w4\nw4\nw3\nw2 w3\nw1 w2\n\tw3 w4\n\n\nw3\nw1\nw1\nw3 w4"),
                      &options, &b, error));
     const struct wf_bitext_survey *s = wf_bitext_survey(b);
@@ -111,7 +110,8 @@ START_TEST(many_repeats_on_any_threads)
     bool seen[SENTENCES][SENTENCES] = {{false}};
     int64_t *expected = malloc(LINES * sizeof *expected), used = 0, at = 0, over = 0;
     for (int i = 0; i < LINES; i++) {
-        int one[2] = {(int)wf_rng_below(&rng, SENTENCES), i < LINES / 2 ? (int)wf_rng_below(&rng, SENTENCES / 2) : (int)wf_rng_below(&rng, SENTENCES)};
+        int one[2] = {(int)wf_rng_below(&rng, SENTENCES),
+                      i < LINES / 2 ? (int)wf_rng_below(&rng, SENTENCES / 2) : (int)wf_rng_below(&rng, SENTENCES)};
         int count[2];
         int64_t from = at;
         for (int k = 0; k < 2; k++) {
@@ -130,12 +130,8 @@ START_TEST(many_repeats_on_any_threads)
     }
     char *folder = keep_file("cache", NULL, 0);
     for (int run = 0; run < 4; run++) {
-        const struct wf_bitext_options options = {.source = t,
-                                                  .target = t,
-                                                  .source_eos = true,
-                                                  .max_ratio = 3,
-                                                  .deduplicate = true,
-                                                  .cache = run < 2 ? NULL : folder};
+        const struct wf_bitext_options options = {
+            .source = t, .target = t, .source_eos = true, .max_ratio = 3, .deduplicate = true, .cache = run < 2 ? NULL : folder};
         wf_bitext *b;
         ck_ok(wf_set_threads(1 + run, error));
         ck_ok(open_texts(text[0].data, text[0].length, text[1].data, text[1].length, &options, &b, error));
@@ -145,7 +141,8 @@ START_TEST(many_repeats_on_any_threads)
         for (int64_t i = 0; i < used; i++) {
             struct wf_string got = {0};
             ck_ok(wf_bitext_text(b, i, 0, &got, error));
-            ck_assert(memcmp(got.data, text[0].data + expected[i], (size_t)got.length) == 0 && text[0].data[expected[i] + got.length] == '\n');
+            ck_assert(memcmp(got.data, text[0].data + expected[i], (size_t)got.length) == 0 &&
+                      text[0].data[expected[i] + got.length] == '\n');
             wf_string_free(&got);
         }
         wf_bitext_close(b);
