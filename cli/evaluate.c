@@ -4,8 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include <weft/internal/string.h>
+
 #include "cli.h"
 #include "display.h"
+#include "several.h"
 
 struct arguments {
     struct run_options on;
@@ -16,10 +19,13 @@ struct arguments {
 
 struct evaluation {
     const struct arguments *a;
+    wf_dist *dist;
     struct list files;
     struct wf_run run;
     wf_tape *tape;
     char *cache;
+    struct wf_text_ids text; /* or, of a translation model: */
+    wf_bitext *bitext;
     struct wf_evaluation mean;
     double bits;             /* per character */
     int64_t unknown;         /* among all tokens of the texts */
@@ -27,27 +33,29 @@ struct evaluation {
     struct wf_translation_scores scores;
 };
 
+static enum wf_model_kind kind_of(const struct evaluation *e)
+{
+    return wf_model_kind_of(e->run.model);
+}
+
 static wf_status evaluate_text(struct evaluation *e, wf_error *error)
 {
-    struct wf_text_ids text;
+    const struct wf_text_ids *text = &e->text;
     const char *data = e->a->data;
-    const struct wf_corpus_options o = {.tokenizer = e->run.tokenizer, .cache = e->cache};
-    wf_status status = wf_text_ids_open((const char *const *)e->files.item, e->files.count, &o, &text, error);
-    e->unknown = text.unknown;
-    warn_of_unknown(data, text.unknown, text.ids.count);
-    if (status == WF_OK && wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER) {
-        if ((status = wf_evaluate_masked(e->run.model, e->run.tokenizer, e->tape, text.ids, 0, &e->mean, error)) != WF_OK)
+    warn_of_unknown(data, text->unknown, text->ids.count);
+    if (kind_of(e) == WF_MODEL_ENCODER) {
+        wf_status status = wf_evaluate_masked_on(e->dist, e->run.model, e->run.tokenizer, e->tape, text->ids, 0, &e->mean, error);
+        if (status != WF_OK)
             wf_error_prefix(error, "%s", data);
-    } else if (status == WF_OK && text.ids.count < 2) {
-        status = wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
-    } else if (status == WF_OK) {
-        status = wf_model_evaluate(e->run.model, e->tape, text.ids, 0, &e->mean, error);
-        /* the first token is given, so the characters that were predicted are fewer by its own */
-        double predicted = (double)text.characters * (double)e->mean.tokens / (double)text.ids.count;
-        e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
-        e->bits_known = true;
+        return status;
     }
-    wf_text_ids_close(&text);
+    if (text->ids.count < 2)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
+    wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->mean, error);
+    /* the first token is given, so the characters that were predicted are fewer by its own */
+    double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
+    e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
+    e->bits_known = true;
     return status;
 }
 
@@ -62,21 +70,12 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
 {
     char line[512], **file = e->files.item;
     const struct wf_run *run = &e->run;
-    wf_bitext *bitext;
-    if (e->files.count != 2)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: --data takes two files, source and target, not %lld",
-                            e->a->on.run, (long long)e->files.count);
-    wf_status status = wf_run_bitext(run, file[0], file[1], e->cache, &bitext, error);
-    if (status != WF_OK)
-        return status;
-    const struct wf_bitext_survey *survey = wf_bitext_survey(bitext);
+    const struct wf_bitext_survey *survey = wf_bitext_survey(e->bitext);
     if (survey->used < survey->lines)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
-    e->unknown = survey->source_unknown + survey->target_unknown;
     warn_of_unknown(file[0], survey->source_unknown, survey->source_tokens);
     warn_of_unknown(file[1], survey->target_unknown, survey->target_tokens);
-    status = wf_evaluate_pairs(run->model, e->tape, bitext, 0, 0, &e->mean, error);
-    wf_bitext_close(bitext);
+    wf_status status = wf_evaluate_pairs_on(e->dist, run->model, e->tape, e->bitext, 0, 0, &e->mean, error);
     if (status != WF_OK || e->a->no_bleu)
         return status;
     warn_of_pieces(run->tokenizer, e->a->on.run);
@@ -84,14 +83,16 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
     struct display d;
     watch_interrupts(WATCH_BRIEF);
     display_open(&d);
-    status = wf_evaluate_translation(run, file[0], file[1], &o, show, &d, &e->scores, error);
+    status = wf_evaluate_translation_on(e->dist, run, file[0], file[1], &o, show, &d, &e->scores, error);
     display_clear(&d);
     e->scored = status == WF_OK;
     report_truncated(e->scores.counts.truncated, e->scores.counts.lines, wf_config_shape(&run->config).context);
     return status;
 }
 
-static wf_status compute(struct evaluation *e, wf_error *error)
+/* --- the command: what each process opens, and what all do together ------------------------------------------------- */
+
+static wf_status open_model(struct evaluation *e, wf_error *error)
 {
     const char *name = e->a->on.run;
     wf_status status = list_parse(e->a->data, true, &e->files, error);
@@ -99,19 +100,57 @@ static wf_status compute(struct evaluation *e, wf_error *error)
         status = open_run(&e->a->on, &e->run, error);
     if (status != WF_OK)
         return status;
-    bool translates = wf_model_kind_of(e->run.model) == WF_MODEL_PAIRS, encodes = wf_model_kind_of(e->run.model) == WF_MODEL_ENCODER;
+    const bool translates = kind_of(e) == WF_MODEL_PAIRS, encodes = kind_of(e) == WF_MODEL_ENCODER;
     if (!translates && (e->a->beam || e->a->no_bleu))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: --beam and --no-bleu apply only to those", name);
     if (encodes && !(e->run.config.training.mask_rate > 0))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a model for sentence vectors and has no loss: use weft embed %s < FILE", name,
                             name);
-    if (wf_cache_folder(&e->cache, error) != WF_OK || !(e->tape = wf_tape_new(error)))
-        return error->code;
-    status = translates ? evaluate_pairs(e, error) : evaluate_text(e, error);
+    if (translates && e->files.count != 2)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is a translation model: --data takes two files, source and target, not %lld", name,
+                            (long long)e->files.count);
+    if (wf_cache_folder(&e->cache, error) == WF_OK)
+        e->tape = wf_tape_new(error);
+    return error->code;
+}
+
+static wf_status open_text(void *evaluation, wf_error *error)
+{
+    struct evaluation *e = evaluation;
+    char **file = e->files.item;
+    const struct wf_corpus_options o = {.tokenizer = e->run.tokenizer, .cache = e->cache};
+    return kind_of(e) == WF_MODEL_PAIRS ? wf_run_bitext(&e->run, file[0], file[1], e->cache, &e->bitext, error)
+                                        : wf_text_ids_open((const char *const *)file, e->files.count, &o, &e->text, error);
+}
+
+/* That all processes evaluate the same. */
+static wf_status compare(struct evaluation *e, wf_error *error)
+{
+    const struct wf_bitext_survey *survey = wf_bitext_survey(e->bitext);
+    struct wf_string words = {0};
+    e->unknown = survey ? survey->source_unknown + survey->target_unknown : e->text.unknown;
+    wf_program_words(e->dist, &words);
+    wf_run_words(&e->run, &words);
+    wf_string_format(&words, "beam=%lld no-bleu=%d text=%016llx", (long long)e->a->beam, e->a->no_bleu,
+                     (unsigned long long)(survey ? survey->hash : e->text.hash));
+    return compare_words(e->dist, &words, error);
+}
+
+static wf_status compute(struct evaluation *e, wf_error *error)
+{
+    e->dist = open_world(error);
+    wf_status status = error->code ? error->code : open_model(e, error);
+    status = wf_dist_agree(e->dist, status, error);
+    if (status == WF_OK)
+        status = open_in_turn(e->dist, open_text, e, error);
+    if (status == WF_OK)
+        status = compare(e, error);
+    if (status == WF_OK)
+        status = kind_of(e) == WF_MODEL_PAIRS ? evaluate_pairs(e, error) : evaluate_text(e, error);
     if (status == WF_OK && !isfinite(exp(e->mean.loss)))
-        status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", name,
+        status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", e->a->on.run,
                               e->mean.loss);
-    return status;
+    return wf_dist_agree(e->dist, status, error);
 }
 
 static void print(const struct evaluation *e)
@@ -145,6 +184,8 @@ static wf_status evaluate(void *arguments, wf_error *error)
     wf_status status = compute(&e, error);
     if (status == WF_OK)
         (e.a->json ? print_json : print)(&e);
+    wf_text_ids_close(&e.text);
+    wf_bitext_close(e.bitext);
     wf_free(e.cache);
     wf_tape_free(e.tape);
     wf_run_close(&e.run);
@@ -170,7 +211,8 @@ int run_evaluate(int argc, char **argv)
             "Prints loss (nats per token), perplexity and bits per character of a run's model on a text. For an encoder: loss and "
             "perplexity of masked-language modelling, with the same masked tokens each time. For a translation model: loss (nats per "
             "target token), perplexity, BLEU (13a, cased) and chrF on two files; the loss is computed on the pairs that training "
-            "would use, BLEU and chrF on all lines, including empty and too long ones.",
+            "would use, BLEU and chrF on all lines, including empty and too long ones. mpirun -n 4 weft evaluate ... shares the work among "
+            "processes, with the same output.",
             options, &a.on.run, .too_few = "RUN is missing: weft evaluate RUN --data FILE; RUN is the --out of weft train",
             .too_many = "the text is given by --data FILE"},
         evaluate, &a, argc, argv);

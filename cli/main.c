@@ -19,7 +19,7 @@ struct command {
 enum { MOST_COMMANDS = 32 };
 
 /* Under mpirun only these run: the others would do the same work several times. */
-static const char *const on_several[] = {"train", "--version", "-V", "help", "--help", "-h", "-?"};
+static const char *const on_several[] = {"train", "evaluate", "translate", "--version", "-V", "help", "--help", "-h", "-?"};
 
 static const struct command all[] = {
     {"models", "list the models of the zoo; with a name, its settings", run_models},
@@ -136,8 +136,9 @@ static int check_launcher(int argc, char **argv)
     for (size_t i = 0; !fine && i < sizeof on_several / sizeof *on_several; i++)
         fine = strcmp(argv[1], on_several[i]) == 0;
     return fine ? EXIT_DONE
-                : fail_usage("%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train runs on several", program(),
-                             argv[1], launcher.size, program());
+                : fail_usage(
+                      "%s %s runs as one process, and mpirun started %d: leave mpirun out; %s train, evaluate and translate run on several",
+                      program(), argv[1], launcher.size, program());
 }
 
 int wf_main(int argc, char **argv)

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weft/dist.h>
-
 #include "cli.h"
 #include "display.h"
+#include "several.h"
 
 enum { MOST_SETTINGS = 64 };
 struct arguments {
@@ -241,15 +240,6 @@ static void show_event(void *progress, const struct wf_event *e)
 }
 
 /* --- the command --------------------------------------------------------------------------------------------------- */
-
-/* The processes that mpirun started. From here on rank 0 says what any of them has to say. */
-static wf_dist *open_world(wf_error *error)
-{
-    wf_dist *dist = wf_dist_world(error);
-    if (wf_dist_rank(dist) > 0 && (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr)))
-        wf_error_set(error, WF_ERR_IO, "/dev/null cannot be opened");
-    return dist;
-}
 
 static wf_status train(void *arguments, wf_error *error)
 {

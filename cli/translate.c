@@ -3,8 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/grow.h>
+#include <weft/internal/string.h>
+
 #include "display.h"
 #include "line_input.h"
+#include "several.h"
 
 struct arguments {
     struct run_options on;
@@ -24,7 +28,7 @@ static bool take_language(const char *option, const char *value, void *to)
     return true;
 }
 
-enum { WINDOW_LINES = 2048 /* are sorted by length together */, WINDOW_BYTES = 1 << 22 };
+enum { WINDOW_LINES = 2048 /* of a process are sorted by length together */, WINDOW_BYTES = 1 << 22 };
 
 /* --- what is printed ----------------------------------------------------------------------------------------------- */
 
@@ -58,8 +62,11 @@ static void report(const struct wf_translator_counts *c, int64_t max_length)
 }
 
 struct streaming {
+    wf_dist *dist;
     wf_translator *translator;
-    struct wf_lines in;
+    struct wf_lines in; /* rank 0's */
+    char *text;         /* what the others were given of it */
+    int64_t room;
     double before; /* bytes that were given out before those which are translated now */
     struct display display;
 };
@@ -74,26 +81,75 @@ static void show(void *ctx, int64_t done, int64_t count)
                        lines + (int64_t)(part * (double)s->in.ends));
 }
 
+/* --- blocks of lines ------------------------------------------------------------------------------------------------ */
+
+/* What of the input is held, on all processes; rank 0 reads it. */
+struct block {
+    int64_t lines, bytes; /* 0: there are no more */
+    char *text;           /* of rank 0 in the reader */
+};
+
+static wf_status read_block(struct streaming *s, struct block *b, wf_error *error)
+{
+    int64_t bytes;
+    const int64_t most = (int64_t)WINDOW_LINES * wf_dist_size(s->dist);
+    s->before = (double)s->in.done;
+    wf_status status = line_input_wait(&s->in, most, WINDOW_BYTES, &b->lines, &bytes, error);
+    if (status == WF_OK && b->lines > 0)
+        status = wf_lines_block(&s->in, bytes, error);
+    if (status != WF_OK || b->lines == 0)
+        return status;
+    b->text = s->in.data + (s->in.text - s->in.mark - s->in.data);
+    b->bytes = s->in.length + s->in.mark;
+    return WF_OK;
+}
+
+/* Rank 0 hands out what it has read. */
+static wf_status next_block(struct streaming *s, struct block *b, wf_error *error)
+{
+    const bool reader = wf_dist_rank(s->dist) == 0;
+    *b = (struct block){0};
+    wf_status status = wf_dist_agree(s->dist, reader ? read_block(s, b, error) : WF_OK, error);
+    int64_t size[2] = {b->lines, b->bytes};
+    if (status == WF_OK)
+        status = wf_dist_broadcast(s->dist, size, sizeof size, 0, error);
+    if (status != WF_OK || size[0] == 0)
+        return status;
+    if (!reader) {
+        if (!wf_grow(&s->text, &s->room, size[1], 1))
+            status = wf_error_set(error, WF_ERR_MEMORY, "no memory for %lld lines", (long long)size[0]);
+        *b = (struct block){size[0], size[1], s->text};
+    }
+    status = wf_dist_agree(s->dist, status, error);
+    return status == WF_OK ? wf_dist_broadcast(s->dist, b->text, b->bytes, 0, error) : status;
+}
+
+/* Translated by all, printed by rank 0. What can be translated is printed, also before an error. */
+static wf_status translate_block(struct streaming *s, const struct block *b, bool list, wf_error *error)
+{
+    struct wf_line_translations lines;
+    const int64_t first = wf_translator_counts(s->translator).lines;
+    wf_status status = wf_translator_lines(s->translator, b->text, b->bytes, &lines, error);
+    if (wf_dist_rank(s->dist) > 0)
+        return status;
+    display_make_way(&s->display);
+    print_lines(&lines, first, list);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == WF_OK)
+        status = wf_error_set(error, WF_ERR_IO, "the translations can't be written");
+    return status;
+}
+
 static wf_status stream(struct streaming *s, const struct arguments *a, wf_error *error)
 {
-    wf_status status = line_input_open(&s->in, NULL, error);
-    while (status == WF_OK) {
-        struct wf_line_translations lines;
-        int64_t count, bytes, first = wf_translator_counts(s->translator).lines;
-        s->before = (double)s->in.done;
-        status = line_input_wait(&s->in, WINDOW_LINES, WINDOW_BYTES, &count, &bytes, error);
-        if (status == WF_OK && count > 0)
-            status = wf_lines_block(&s->in, bytes, error);
-        if (status != WF_OK || count == 0)
-            break;
-        status = wf_translator_lines(s->translator, s->in.text - s->in.mark, s->in.length + s->in.mark, &lines, error);
-        display_make_way(&s->display);
-        print_lines(&lines, first, a->n_best > 0);
-        if (fflush(stdout) != 0 || ferror(stdout))
-            return status == WF_OK ? wf_error_set(error, WF_ERR_IO, "the translations can't be written") : status;
-    }
+    struct block b;
+    wf_status status = wf_dist_rank(s->dist) == 0 ? line_input_open(&s->in, NULL, error) : WF_OK;
+    status = wf_dist_agree(s->dist, status, error);
+    while (status == WF_OK && (status = next_block(s, &b, error)) == WF_OK && b.lines > 0)
+        status = wf_dist_agree(s->dist, translate_block(s, &b, a->n_best > 0, error), error);
     return count_interrupted(status, wf_translator_counts(s->translator).lines, error);
 }
+
+/* --- the command ---------------------------------------------------------------------------------------------------- */
 
 /* What the run has no use for, or can't do, by the names of the options. */
 static wf_status check(const struct arguments *a, const struct wf_run *run, wf_error *error)
@@ -112,16 +168,21 @@ static wf_status check(const struct arguments *a, const struct wf_run *run, wf_e
     return WF_OK;
 }
 
-static wf_status translate(void *arguments, wf_error *error)
+/* That all processes translate with the same. */
+static wf_status compare(const struct streaming *s, const struct arguments *a, const struct wf_run *run, wf_error *error)
 {
-    const struct arguments *a = arguments;
-    struct wf_run run = {0};
-    struct streaming s = {.in.fd = -1};
-    watch_interrupts(WATCH_BRIEF);
-    wf_status status = open_run(&a->on, &run, error);
-    if (status == WF_OK)
-        status = check(a, &run, error);
-    struct wf_translator_options o = {
+    struct wf_string words = {0};
+    wf_program_words(s->dist, &words);
+    wf_run_words(run, &words);
+    wf_string_format(&words, "beam=%lld length-penalty=%.17g n-best=%lld max-tokens=%lld too-long=%d keep-tokens=%d language=%s",
+                     (long long)a->beam, a->penalty_given ? a->penalty : -1, (long long)a->n_best, (long long)a->max_tokens, a->too_long,
+                     a->keep_tokens, a->language ? a->language : "");
+    return compare_words(s->dist, &words, error);
+}
+
+static wf_status open_translator(struct streaming *s, const struct arguments *a, struct wf_run *run, wf_error *error)
+{
+    const struct wf_translator_options o = {
         .search = {.beam = a->beam,
                    .has_length_penalty = a->penalty_given != NULL,
                    .length_penalty = a->penalty,
@@ -130,14 +191,33 @@ static wf_status translate(void *arguments, wf_error *error)
                    .batch = a->batch,
                    .cancelled = interrupted,
                    .progress = show,
-                   .ctx = &s},
+                   .ctx = s},
         .truncate = !a->too_long,
         .keep_tokens = a->keep_tokens,
         .language = a->language,
         .name = "standard input",
     };
-    if (status == WF_OK && !(s.translator = wf_translator_new(run.model, run.source_tokenizer, run.tokenizer, &o, error)))
+    wf_status status = open_run(&a->on, run, error);
+    if (status == WF_OK)
+        status = check(a, run, error);
+    if (status == WF_OK && !(s->translator = wf_translator_new(run->model, run->source_tokenizer, run->tokenizer, &o, error)))
         status = error->code;
+    if (status == WF_OK)
+        wf_translator_share(s->translator, s->dist);
+    return status;
+}
+
+static wf_status translate(void *arguments, wf_error *error)
+{
+    const struct arguments *a = arguments;
+    struct wf_run run = {0};
+    struct streaming s = {.in.fd = -1};
+    watch_interrupts(WATCH_BRIEF);
+    s.dist = open_world(error);
+    wf_status status = error->code ? error->code : open_translator(&s, a, &run, error);
+    status = wf_dist_agree(s.dist, status, error);
+    if (status == WF_OK)
+        status = compare(&s, a, &run, error);
     if (status == WF_OK) {
         display_open_beside_output(&s.display);
         status = stream(&s, a, error);
@@ -147,6 +227,7 @@ static wf_status translate(void *arguments, wf_error *error)
     }
     wf_translator_free(s.translator);
     wf_lines_close(&s.in);
+    wf_free(s.text);
     wf_run_close(&run);
     return status;
 }
@@ -181,7 +262,8 @@ int run_translate(int argc, char **argv)
         &(struct command_line){
             "RUN",
             "Translates standard input to standard output line by line; an empty line gives an empty line. Lines are translated as they "
-            "arrive, so the command can be used interactively.",
+            "arrive, so the command can be used interactively. mpirun -n 4 weft translate ... shares the lines among processes, with "
+            "the same output.",
             options, &a.on.run, .too_few = "RUN is missing: weft translate RUN < source; RUN is the --out of weft train",
             .too_many = "the text is read from standard input, < FILE"},
         translate, &a, argc, argv);

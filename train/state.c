@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <weft/internal/family.h>
-#include <weft/internal/hash.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/several.h>
 #include <weft/internal/string.h>
 
 #include "trainer.h"
@@ -43,14 +43,7 @@ void zoo_identify(const struct fit *f, struct wf_string *text)
 {
     const struct trainer *t = f->o.ctx;
     wf_string_format(text, "model=%s text=%016" PRIx64 " validation=%016" PRIx64 " ", t->config.model, t->train_hash, t->valid_hash);
-    uint64_t settings = 0;
-    struct wf_config_key setting;
-    for (int i = 0; wf_config_key_at(&t->config, i, &setting); i++) {
-        char value[96];
-        if (wf_config_get(&t->config, setting.name, value, sizeof value))
-            settings = wf_hash(value, (int64_t)strlen(value), settings);
-    }
-    wf_string_format(text, "settings=%016" PRIx64 " ", settings);
+    wf_string_format(text, "settings=%016" PRIx64 " ", wf_config_hash(&t->config));
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #include <weft/internal/dist.h>
 #include <weft/internal/hash.h>
-#include <weft/internal/runtime.h>
+#include <weft/internal/several.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -110,16 +110,14 @@ static void identify(const struct fit *f, char text[WF_DIST_WORDS])
     for (int i = 0; i < 2; i++)
         program = set[i] ? wf_hash(set[i], (int64_t)strlen(set[i]), program) : program;
     for (int k = 0; k < f->o.registries; k++)
-        for (int i = 0; i < wf_registry_count(f->o.registry[k].registry); i++) {
-            const wf_array *value = &wf_parameter_info(wf_registry_at(f->o.registry[k].registry, i))->value;
-            weights = wf_hash(value->data, wf_array_count(value) * (int64_t)sizeof(wf_real), weights);
-        }
+        weights = wf_registry_hash(f->o.registry[k].registry, weights);
+    wf_program_words(f->dist, &s);
     wf_string_format(&s,
-                     "version=%s instruction-set=%s blas=%s gemm=%s processes=%d task=%s steps=%" PRId64 " accumulate=%" PRId64
-                     " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64 " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64
-                     " save_every=%" PRId64 " max-time=%.17g program=%016" PRIx64 " ",
-                     wf_version(), wf_isa(), wf_blas(), wf_gemm_mode(), f->processes, f->task.name, f->o.steps, f->o.accumulate,
-                     f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every, f->o.save_every, f->o.max_time, program);
+                     "task=%s steps=%" PRId64 " accumulate=%" PRId64 " leaves=%" PRId64 " seed=%" PRIu64 " first-step=%" PRId64
+                     " clip=%.17g patience=%" PRId64 " valid_every=%" PRId64 " save_every=%" PRId64 " max-time=%.17g program=%016" PRIx64
+                     " ",
+                     f->task.name, f->o.steps, f->o.accumulate, f->o.leaves, f->o.seed, f->step, f->o.clip, f->o.patience, f->o.valid_every,
+                     f->o.save_every, f->o.max_time, program);
     if (f->owner->identify)
         f->owner->identify(f, &s);
     wf_string_format(&s, "weights=%016" PRIx64, weights);

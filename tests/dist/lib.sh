@@ -22,15 +22,18 @@ several()
     esac
 }
 
-# trainings RUN: the processes that train there; a bare machine has no pgrep
-trainings()
+# running PATTERN: the processes of "weft PATTERN", whose arguments end with a blank each; a bare machine has no pgrep
+running()
 {
     for folder in /proc/[0-9]*; do
         case $(tr '\000' ' ' 2>/dev/null <"$folder/cmdline") in
-        "$weft train "*"--out $1 "*) echo "${folder#/proc/}" ;;
+        "$weft "$1) echo "${folder#/proc/}" ;;
         esac
     done 2>/dev/null
 }
+
+# trainings RUN: those that train there
+trainings() { running "train *--out $1 *"; }
 
 # alike RUN RUN: the bytes of their files, and of the numbers in metrics.jsonl but times
 numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"start"' -e '"end"'; }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands that mpirun starts several times, to do one work together: train, evaluate, translate. A failure of one process is that of all,
+ * and told once. */
+#ifndef WEFT_CLI_SEVERAL_H
+#define WEFT_CLI_SEVERAL_H
+
+#include <weft/internal/several.h>
+
+/* The processes that mpirun started; one without it. From here on rank 0 says what any of them has to say. The code of *error is the
+ * status. */
+wf_dist *open_world(wf_error *error);
+/* `open` on the first process of each node, which writes the caches, and then on the others, which find them there. */
+wf_status open_in_turn(wf_dist *dist, wf_status (*open)(void *ctx, wf_error *error), void *ctx, wf_error *error);
+/* That the words, KEY=VALUE, are the same on all; frees them. */
+wf_status compare_words(wf_dist *dist, struct wf_string *words, wf_error *error);
+
+#endif

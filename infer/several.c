@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What the bits of a result depend on, for processes that share the work. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <weft/internal/hash.h>
+#include <weft/internal/runtime.h>
+#include <weft/internal/several.h>
+#include <weft/internal/string.h>
+#include <weft/runtime.h>
+
+uint64_t wf_registry_hash(const wf_registry *registry, uint64_t seed)
+{
+    for (int i = 0; i < wf_registry_count(registry); i++) {
+        const wf_array *value = &wf_parameter_info(wf_registry_at(registry, i))->value;
+        seed = wf_hash(value->data, wf_array_count(value) * (int64_t)sizeof(wf_real), seed);
+    }
+    return seed;
+}
+
+uint64_t wf_config_hash(const struct wf_config *config)
+{
+    struct wf_config_key setting;
+    uint64_t hash = 0;
+    for (int i = 0; wf_config_key_at(config, i, &setting); i++) {
+        char value[96];
+        if (wf_config_get(config, setting.name, value, sizeof value))
+            hash = wf_hash(value, (int64_t)strlen(value), hash);
+    }
+    return hash;
+}
+
+void wf_program_words(const wf_dist *dist, struct wf_string *words)
+{
+    wf_string_format(words, "version=%s instruction-set=%s blas=%s gemm=%s processes=%d ", wf_version(), wf_isa(), wf_blas(),
+                     wf_gemm_mode(), wf_dist_size(dist));
+}
+
+void wf_run_words(const struct wf_run *run, struct wf_string *words)
+{
+    const uint64_t tokenizer = wf_tokenizer_hash(run->tokenizer);
+    wf_string_format(words, "model=%s settings=%016" PRIx64 " tokenizer=%016" PRIx64 " weights=%016" PRIx64 " ", run->config.model,
+                     wf_config_hash(&run->config), tokenizer ^ (run->source_tokenizer ? 3 * wf_tokenizer_hash(run->source_tokenizer) : 0),
+                     wf_registry_hash(wf_model_registry(run->model), 0));
+}
