@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/internal/needs.h>
+#include <weft/internal/pair_parts.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
 
@@ -189,20 +190,63 @@ static wf_status encode(const wf_pair_batches *b, struct encoder *encoder, int64
     return WF_OK;
 }
 
+/* The first pair of part `part`: parts are cut where the middles of pairs pass a share of all ids. */
+static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t parts)
+{
+    int64_t n = all->count, total = (int64_t)all->source_offsets[n] + all->target_offsets[n], low = 0, high = n;
+    while (low < high) {
+        int64_t i = low + (high - low) / 2;
+        int64_t twice = (int64_t)all->source_offsets[i] + all->source_offsets[i + 1] + all->target_offsets[i] + all->target_offsets[i + 1];
+        if ((__int128)twice * parts < (__int128)2 * total * part)
+            low = i + 1;
+        else
+            high = i;
+    }
+    return low;
+}
+
+struct pairs_of {
+    wf_pair_batches *b;
+    int64_t begin, end;
+};
+
 static wf_status encode_some(void *ctx, int64_t worker, int64_t item, wf_error *error)
 {
-    wf_pair_batches *b = ctx;
+    const struct pairs_of *p = ctx;
+    const int64_t first = p->begin + item * AT_ONCE;
     wf_status status = WF_OK;
-    for (int64_t i = item * AT_ONCE; i < b->last.count && i < (item + 1) * AT_ONCE; i++)
+    for (int64_t i = first; i < p->end && i < first + AT_ONCE; i++)
         for (int k = 0; k < 2 && status == WF_OK; k++)
-            status = encode(b, b->encoder + worker, i, k, error);
+            status = encode(p->b, p->b->encoder + worker, i, k, error);
     return status;
+}
+
+wf_status wf_pair_batches_encode_parts(wf_pair_batches *b, int64_t begin, int64_t end, int64_t parts, wf_error *error)
+{
+    struct pairs_of p = {b, part_begin(&b->last, begin, parts), part_begin(&b->last, end, parts)};
+    const double ids = (double)(b->whole.source[p.end] - b->whole.source[p.begin]) + b->whole.target[p.end] - b->whole.target[p.begin];
+    wf_error failure = {0};
+    wf_status status = share_out(b->workers, 0, (p.end - p.begin + AT_ONCE - 1) / AT_ONCE, 60 * ids, encode_some, &p, &failure);
+    /* The survey has encoded these lines before: so either the files are others now, or the survey is not theirs. */
+    if (status == WF_OK || status == WF_ERR_FORMAT)
+        status = bitext_verify(b->bitext, error);
+    if (status == WF_OK && failure.code)
+        status = failure.code;
+    if (status == WF_OK)
+        return WF_OK;
+    b->last = (struct wf_pairs){0};
+    return wf_error_set(error, status, "%s", failure.message);
 }
 
 wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_error *error)
 {
     if (wf_needs(error, "batches, pairs", b, pairs))
         return WF_ERR_ARGUMENT;
+    return wf_pair_batches_next_parts(b, 0, 1, 1, pairs, error);
+}
+
+wf_status wf_pair_batches_next_parts(wf_pair_batches *b, int64_t begin, int64_t end, int64_t parts, struct wf_pairs *pairs, wf_error *error)
+{
     *pairs = (struct wf_pairs){0};
     wf_status status = bitext_verify(b->bitext, error);
     if (status != WF_OK)
@@ -224,39 +268,14 @@ wf_status wf_pair_batches_next(wf_pair_batches *b, struct wf_pairs *pairs, wf_er
                                 .input = b->input,
                                 .target = b->target,
                                 .target_offsets = b->whole.target};
-    double ids = (double)b->whole.source[run->count] + b->whole.target[run->count];
-    wf_error failure = {0};
-    status = share_out(b->workers, 0, (run->count + AT_ONCE - 1) / AT_ONCE, 60 * ids, encode_some, b, &failure);
-    /* The survey has encoded these lines before: so either the files are others now, or the survey is not theirs. */
-    if (status == WF_OK || status == WF_ERR_FORMAT)
-        status = bitext_verify(b->bitext, error);
-    if (status == WF_OK && failure.code)
-        status = failure.code;
-    if (status != WF_OK) {
-        b->last = (struct wf_pairs){0};
-        return wf_error_set(error, status, "%s", failure.message);
-    }
+    if ((status = wf_pair_batches_encode_parts(b, begin, end, parts, error)) != WF_OK)
+        return status;
     b->index++;
     *pairs = b->last;
     return WF_OK;
 }
 
 /* --- micro-batches --- */
-
-/* The first pair of part `part`: parts are cut where the middles of pairs pass a share of all ids. */
-static int64_t part_begin(const struct wf_pairs *all, int64_t part, int64_t parts)
-{
-    int64_t n = all->count, total = (int64_t)all->source_offsets[n] + all->target_offsets[n], low = 0, high = n;
-    while (low < high) {
-        int64_t i = low + (high - low) / 2;
-        int64_t twice = (int64_t)all->source_offsets[i] + all->source_offsets[i + 1] + all->target_offsets[i] + all->target_offsets[i + 1];
-        if ((__int128)twice * parts < (__int128)2 * total * part)
-            low = i + 1;
-        else
-            high = i;
-    }
-    return low;
-}
 
 void wf_pair_batches_part(wf_pair_batches *b, int64_t part, int64_t parts, struct wf_pairs *pairs)
 {

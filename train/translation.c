@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/pair_parts.h>
 #include <weft/internal/several.h>
 #include <weft/internal/string.h>
 #include <weft/memory.h>
@@ -14,7 +15,7 @@
 struct translation {
     wf_bitext *train, *valid;
     wf_pair_batches *batches;
-    struct wf_pairs pairs; /* of the update that is being made */
+    struct wf_pairs pairs; /* of the update that is being made; only the ids of this process's parts are set */
     int64_t epoch, index;  /* and its place */
     int64_t step;          /* and the update; -1: none */
 };
@@ -127,12 +128,22 @@ static double ids_of(const struct wf_pairs *p, const int32_t *offsets)
     return (double)(offsets[p->count] - offsets[0]);
 }
 
+/* The parts of this process. */
+static struct leaves_of own_parts(const struct trainer *t)
+{
+    const struct leaves_of leaves = together_leaves(&t->fit, t->fit.rank);
+    const int64_t each = t->fit.o.accumulate / t->fit.o.leaves;
+    return (struct leaves_of){leaves.begin * each, leaves.end * each};
+}
+
 static wf_status next(void *trainer, int64_t step, double *weight, wf_error *error)
 {
-    struct translation *d = ((struct trainer *)trainer)->data;
+    const struct trainer *t = trainer;
+    struct translation *d = t->data;
+    const struct leaves_of own = own_parts(t);
     wf_pair_batches_place(d->batches, &d->epoch, &d->index);
     d->step = step;
-    wf_status status = wf_pair_batches_next(d->batches, &d->pairs, error);
+    wf_status status = wf_pair_batches_next_parts(d->batches, own.begin, own.end, t->fit.o.accumulate, &d->pairs, error);
     if (status != WF_OK)
         return status;
     *weight = ids_of(&d->pairs, d->pairs.target_offsets);
@@ -144,6 +155,11 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
     struct trainer *t = trainer;
     struct translation *d = t->data;
     struct wf_pairs part = d->pairs;
+    const struct leaves_of own = own_parts(t);
+    wf_error why = {0};
+    /* Every part is looked at where a number went bad. */
+    if ((p->part < own.begin || p->part >= own.end) && wf_pair_batches_encode_parts(d->batches, p->part, p->part + 1, p->parts, &why))
+        return wf_tape_fail(p->tape, why.code, "%s", why.message);
     if (p->parts > 1)
         wf_pair_batches_part(d->batches, p->part, p->parts, &part);
     if (part.count == 0)

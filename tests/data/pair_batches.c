@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include <weft/internal/pair_parts.h>
+
 #include "bitext_test.h"
 
 static wf_pair_batches *batches_of(struct corpus *c, struct wf_pair_batches_options options)
@@ -360,6 +362,49 @@ START_TEST(micro_batches_are_the_batch)
 }
 END_TEST
 
+/* A process encodes its parts, and what it does not need stays as it was, until that is asked for. */
+START_TEST(parts_are_encoded_alone)
+{
+    enum { BLANK = 0x55 };
+    struct corpus c;
+    open_corpus(&c, 300, 20);
+    wf_pair_batches *b = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .seed = 4}),
+                    *whole = batches_of(&c, (struct wf_pair_batches_options){.tokens = 500, .seed = 4});
+    for (int k = 0; k < 20; k++) {
+        const int64_t parts = 1 + k % 7, begin = k % parts, end = k % 5 == 4 ? begin : begin + 1 + (k / 7) % (parts - begin);
+        struct wf_pairs all = next(whole), some, p;
+        const size_t source = (size_t)all.source_offsets[all.count] * 4, target = (size_t)all.target_offsets[all.count] * 4;
+        int64_t epoch, index;
+        wf_pair_batches_place(b, &epoch, &index);
+        some = next(b); /* to know where the ids lie */
+        memset((void *)(uintptr_t)some.source, BLANK, source);
+        memset((void *)(uintptr_t)some.input, BLANK, target);
+        memset((void *)(uintptr_t)some.target, BLANK, target);
+        ck_ok(wf_pair_batches_seek(b, epoch, index, error));
+        ck_ok(wf_pair_batches_next_parts(b, begin, end, parts, &some, error));
+        ck_assert(some.count == all.count && memcmp(some.source_offsets, all.source_offsets, (size_t)(all.count + 1) * 4) == 0 &&
+                  memcmp(some.target_offsets, all.target_offsets, (size_t)(all.count + 1) * 4) == 0);
+        for (int64_t part = 0; part < parts; part++) {
+            const bool own = part >= begin && part < end;
+            wf_pair_batches_part(b, part, parts, &p);
+            const int64_t s = p.first_source, t = p.first_target, n = p.source_offsets[p.count], m = p.target_offsets[p.count];
+            for (int64_t i = 0; i < n; i++)
+                ck_assert_int_eq(p.source[i], own ? all.source[s + i] : BLANK * 0x1010101);
+            for (int64_t i = 0; i < m; i++)
+                ck_assert(p.input[i] == (own ? all.input[t + i] : BLANK * 0x1010101) &&
+                          p.target[i] == (own ? all.target[t + i] : BLANK * 0x1010101));
+            if (!own)
+                ck_ok(wf_pair_batches_encode_parts(b, part, part + 1, parts, error));
+        }
+        ck_assert(memcmp(some.source, all.source, source) == 0 && memcmp(some.input, all.input, target) == 0 &&
+                  memcmp(some.target, all.target, target) == 0);
+    }
+    wf_pair_batches_free(b);
+    wf_pair_batches_free(whole);
+    close_corpus(&c);
+}
+END_TEST
+
 START_TEST(nothing_is_allocated_once_it_stands)
 {
     struct corpus c;
@@ -477,5 +522,5 @@ START_TEST(multi30k)
 END_TEST
 
 WF_TEST_MAIN("pair_batches", every_pair_once_an_epoch, neighbours_change, long_sentences_are_sorted_too, order_is_drawn,
-             order_never_changes, any_place_is_found_again, micro_batches_are_the_batch, nothing_is_allocated_once_it_stands,
-             options_that_cannot_be, no_memory, multi30k)
+             order_never_changes, any_place_is_found_again, micro_batches_are_the_batch, parts_are_encoded_alone,
+             nothing_is_allocated_once_it_stands, options_that_cannot_be, no_memory, multi30k)

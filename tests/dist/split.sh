@@ -34,4 +34,13 @@ for model in language encoder translation; do
         done
     done
 done
+
+# --- a number that goes bad: every process looks at all parts, also at those that it had not encoded
+bad="seq2seq-tiny --train a.en,a.de --set batch_tokens=300 --set accumulate=4 --set clip=0 --set lr=1e12 --set warmup=0 --steps 6"
+# shellcheck disable=SC2086
+{
+"$weft" train $bad --out bad >log 2>&1 && failed 'numbers that go bad'
+several "$mpi" 3 "$weft" train $bad --out bad-3 >out 2>&1 && failed 'numbers that go bad, on 3'
+}
+grep -q 'the first bad tensor' log && [ "$(grep -c "$(tail -1 log | sed 's/[][*.]/\\&/g')" out)" = 1 ] || failed "numbers that go bad: $(cat out)"
 finish
