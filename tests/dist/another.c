@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The command on a machine that is not as the others: linked with --wrap, so that the environment says what is otherwise.
+ *
+ *   ANOTHER_VERSION=9.9.9    its version
+ *   DISK_ROOM=20000          so many bytes can still be written into files, then the disk is full */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/main.h>
+
+const char *__real_wf_version(void);
+const char *__wrap_wf_version(void);
+ssize_t __real_write(int fd, const void *data, size_t bytes);
+ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+
+const char *__wrap_wf_version(void)
+{
+    const char *other = getenv("ANOTHER_VERSION");
+    return other ? other : __real_wf_version();
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t bytes)
+{
+    static long long written;
+    struct stat info;
+    const char *room = getenv("DISK_ROOM");
+    if (room && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        const long long left = atoll(room) - written;
+        if (left <= 0 && bytes > 0) {
+            errno = ENOSPC;
+            return -1;
+        }
+        bytes = (long long)bytes < left ? bytes : (size_t)left;
+        written += (long long)bytes;
+    }
+    return __real_write(fd, data, bytes);
+}
+
+int main(int argc, char **argv)
+{
+    return wf_main(argc, argv);
+}
