@@ -73,9 +73,14 @@ void split_match(struct splitter *sp, int64_t begin, int64_t end)
 
 void split_at(struct splitter *sp, const char *data, int64_t begin, int64_t end, const struct text *mark)
 {
-    const char *found;
-    for (int64_t at = begin; (found = memmem(data + at, (size_t)(end - at), mark->data, (size_t)mark->length)); at = sp->at)
-        split_match(sp, found - data, found - data + mark->length);
+    /* The next mark is a word away: too near for memmem, which took a sixth of the time of encoding. */
+    for (int64_t at = begin; at <= end - mark->length;)
+        if (data[at] == mark->data[0] && memcmp(data + at, mark->data, (size_t)mark->length) == 0) {
+            split_match(sp, at, at + mark->length);
+            at += mark->length;
+        } else {
+            at++;
+        }
 }
 
 wf_status split_words(const struct part *part, struct scratch *s)
