@@ -36,7 +36,7 @@ running()
 trainings() { running "train *--out $1 *"; }
 
 # alike RUN RUN: the bytes of their files, and of the numbers in metrics.jsonl but times
-numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"start"' -e '"end"'; }
+numbers() { sed 's/"seconds":[^,}]*//; s/"[a-z]*_per_second":[^,}]*//' "$1/metrics.jsonl" | grep -v -e '"warning"' -e '"event":"data"' -e '"start"' -e '"end"'; }
 alike()
 {
     for file in state model best; do
