@@ -3,13 +3,13 @@
 
 #include "array_write.h"
 
-bool wf_array_writable(const wf_array *a, int64_t *bytes)
+bool wf_array_writable(const wf_array *a, bool elsewhere, int64_t *bytes)
 {
     wf_shape shape = wf_array_shape(a);
     size_t size = 0;
     bool valid = wf_shape_bytes(a->dtype, &shape, &size);
     *bytes = (int64_t)size;
-    return valid && (size == 0 || a->data);
+    return valid && (size == 0 || a->data || elsewhere);
 }
 
 void wf_array_write(wf_file_writer *out, const wf_array *a)

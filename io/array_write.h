@@ -7,7 +7,7 @@
 
 /* Appends the elements of an array of any strides in row-major order. */
 void wf_array_write(wf_file_writer *out, const wf_array *array);
-/* Whether dtype, shape and data are those of an array that can be written; *bytes is what it takes. */
-bool wf_array_writable(const wf_array *array, int64_t *bytes);
+/* Whether dtype, shape and data, unless they come from elsewhere, are those of an array that can be written; *bytes is what it takes. */
+bool wf_array_writable(const wf_array *array, bool elsewhere, int64_t *bytes);
 
 #endif

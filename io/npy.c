@@ -36,7 +36,7 @@ wf_status wf_npy_save(const char *path, const wf_array *array, wf_error *error)
     if (!descr)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: an array of dtype %s cannot be written as .npy, only F32, F64, I32 and BOOL", path,
                             array->dtype < WF_DTYPE_COUNT ? wf_dtype_name(array->dtype) : "?");
-    if (!wf_array_writable(array, &bytes))
+    if (!wf_array_writable(array, false, &bytes))
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s: the array's shape or data are not valid", path);
     struct wf_string header = {0};
     wf_error failure = {0}; /* the caller's may hold an older one, or be NULL */

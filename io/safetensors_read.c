@@ -168,26 +168,64 @@ static wf_status read_converted(const wf_safetensors *file, const struct wf_safe
     return status;
 }
 
-wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count, wf_error *error)
+/* Elements at .. at + count - 1 of an entry. */
+static wf_status read_elements(const wf_safetensors *file, const struct wf_safetensors_entry *whole, wf_dtype dtype, int64_t at, void *dst,
+                               int64_t count, wf_error *error)
 {
-    if (wf_needs(error, "file, name, dst", file, name, wf_some(dst, count)))
-        return WF_ERR_ARGUMENT;
-    char quoted[WF_QUOTE_SIZE], shape[160];
-    const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
-    if (!entry)
-        return wf_error_set(error, WF_ERR_FORMAT, "%s: does not contain the tensor %s", file->path, wf_text_quote(name, quoted));
-    if (count != entry->count)
-        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s has the shape %s, %" PRId64 " elements, but %" PRId64 " are required",
-                            file->path, wf_text_quote(name, quoted), wf_shape_text(&entry->shape, shape, sizeof shape), entry->count,
-                            count);
+    char quoted[WF_QUOTE_SIZE];
+    const int64_t size = (int64_t)wf_dtype_size(whole->dtype);
+    struct wf_safetensors_entry part = *whole, *entry = &part;
+    part.offset += at * size;
+    part.count = count;
+    part.bytes = count * size;
     if (dtype == entry->dtype) {
         wf_status status = read_bytes(file, entry->offset, dst, entry->bytes, error);
         return status == WF_OK && dtype == WF_BOOL ? check_bools(file, entry, dst, error) : status;
     }
     if (!is_convertible(dtype) || !is_convertible(entry->dtype))
         return wf_error_set(error, WF_ERR_FORMAT, "%s: tensor %s has dtype %s, which cannot be converted to %s", file->path,
-                            wf_text_quote(name, quoted), wf_dtype_name(entry->dtype), wf_dtype_name(dtype));
+                            wf_text_quote(entry->name, quoted), wf_dtype_name(entry->dtype), wf_dtype_name(dtype));
     return read_converted(file, entry, dtype, dst, error);
+}
+
+static const struct wf_safetensors_entry *find_entry(const wf_safetensors *file, const char *name, wf_error *error)
+{
+    char quoted[WF_QUOTE_SIZE];
+    const struct wf_safetensors_entry *entry = wf_safetensors_find(file, name);
+    if (!entry)
+        wf_error_set(error, WF_ERR_FORMAT, "%s: does not contain the tensor %s", file->path, wf_text_quote(name, quoted));
+    return entry;
+}
+
+wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count, wf_error *error)
+{
+    if (wf_needs(error, "file, name, dst", file, name, wf_some(dst, count)))
+        return WF_ERR_ARGUMENT;
+    char quoted[WF_QUOTE_SIZE], shape[160];
+    const struct wf_safetensors_entry *entry = find_entry(file, name, error);
+    if (!entry)
+        return WF_ERR_FORMAT;
+    if (count != entry->count)
+        return wf_error_set(error, WF_ERR_SHAPE, "%s: tensor %s has the shape %s, %" PRId64 " elements, but %" PRId64 " are required",
+                            file->path, wf_text_quote(name, quoted), wf_shape_text(&entry->shape, shape, sizeof shape), entry->count,
+                            count);
+    return read_elements(file, entry, dtype, 0, dst, count, error);
+}
+
+wf_status wf_safetensors_read_range(const wf_safetensors *file, const char *name, wf_dtype dtype, int64_t at, void *dst, int64_t count,
+                                    wf_error *error)
+{
+    if (wf_needs(error, "file, name, dst", file, name, wf_some(dst, count)))
+        return WF_ERR_ARGUMENT;
+    char quoted[WF_QUOTE_SIZE];
+    const struct wf_safetensors_entry *entry = find_entry(file, name, error);
+    if (!entry)
+        return WF_ERR_FORMAT;
+    if (at < 0 || count < 0 || at > entry->count - count)
+        return wf_error_set(error, WF_ERR_SHAPE,
+                            "%s: tensor %s has %" PRId64 " elements, but %" PRId64 " from element %" PRId64 " on are required", file->path,
+                            wf_text_quote(name, quoted), entry->count, count, at);
+    return read_elements(file, entry, dtype, at, dst, count, error);
 }
 
 const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry)

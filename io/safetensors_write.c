@@ -6,6 +6,7 @@
 #include <weft/internal/grow.h>
 #include <weft/internal/json.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/safetensors_from.h>
 #include <weft/internal/text.h>
 #include <weft/memory.h>
 #include <weft/safetensors.h>
@@ -13,10 +14,19 @@
 #include "array_write.h"
 #include "safetensors_file.h"
 
+enum { KEY = 64 };
+/* A tensor: an array, or what comes piece by piece. */
+struct part {
+    wf_array array;
+    wf_safetensors_from *read; /* NULL: the array has data */
+    void *ctx;
+    char key[KEY] __attribute__((aligned(16)));
+};
+
 struct wf_safetensors_writer {
     json_t *header;   /* as the file will have it, and "__metadata__" without a key too */
     json_t *metadata; /* in it */
-    wf_array *array;
+    struct part *part;
     int64_t count, room, bytes; /* bytes: of the tensors so far */
     wf_error failure;
 };
@@ -37,10 +47,8 @@ void wf_safetensors_discard(wf_safetensors_writer *w)
 {
     if (!w)
         return;
-    if (!w)
-        return;
     json_decref(w->header);
-    wf_free(w->array);
+    wf_free(w->part);
     wf_free(w);
 }
 
@@ -69,14 +77,14 @@ static json_t *describe(const wf_array *a, int64_t begin, int64_t end)
     return NULL;
 }
 
-void wf_safetensors_put(wf_safetensors_writer *w, const char *name, const wf_array *array)
+static void put(wf_safetensors_writer *w, const char *name, const struct part *part)
 {
     char quoted[WF_QUOTE_SIZE];
     int64_t bytes, end;
     if (!w || w->failure.code)
         return;
     wf_text_quote(name, quoted);
-    if (!wf_array_writable(array, &bytes))
+    if (!wf_array_writable(&part->array, part->read != NULL, &bytes))
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the tensor %s cannot be written: its dtype, shape or data are not valid", quoted);
     else if (!strcmp(name, "__metadata__"))
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "a tensor cannot have the name __metadata__, which the format reserves");
@@ -84,12 +92,43 @@ void wf_safetensors_put(wf_safetensors_writer *w, const char *name, const wf_arr
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the tensor %s is written twice", quoted);
     else if (__builtin_add_overflow(w->bytes, bytes, &end))
         wf_error_set(&w->failure, WF_ERR_ARGUMENT, "the file would be larger than the safetensors format allows");
-    else if (!wf_grow(&w->array, &w->room, w->count + 1, sizeof *w->array))
+    else if (!wf_grow(&w->part, &w->room, w->count + 1, sizeof *w->part))
         wf_error_set(&w->failure, WF_ERR_MEMORY, "no memory to write the tensor %s", quoted);
-    else if (wf_json_set_new(w->header, name, describe(array, w->bytes, end), &w->failure) == WF_OK) {
-        w->array[w->count++] = *array;
+    else if (wf_json_set_new(w->header, name, describe(&part->array, w->bytes, end), &w->failure) == WF_OK) {
+        w->part[w->count++] = *part;
         w->bytes = end;
     }
+}
+
+void wf_safetensors_put(wf_safetensors_writer *w, const char *name, const wf_array *array)
+{
+    put(w, name, &(struct part){.array = *array});
+}
+
+void wf_safetensors_put_from(wf_safetensors_writer *w, const char *name, const wf_array *array, wf_safetensors_from *read, void *ctx,
+                             const void *key, size_t bytes)
+{
+    struct part part = {.array = *array, .read = read, .ctx = ctx};
+    if (w && bytes > KEY)
+        wf_error_set(&w->failure, WF_ERR_ARGUMENT, "wf_safetensors_put_from: a key of %zu bytes, and %d are possible", bytes, KEY);
+    else if (bytes > 0)
+        memcpy(part.key, key, bytes);
+    put(w, name, &part);
+}
+
+static void write_from(wf_file_writer *out, const struct part *part, wf_error *failure)
+{
+    enum { PIECE = 1 << 20 };
+    const int64_t size = (int64_t)wf_dtype_size(part->array.dtype), total = wf_array_count(&part->array);
+    char *piece = failure->code ? NULL : wf_alloc(PIECE);
+    if (!piece)
+        wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
+    for (int64_t at = 0, n; !failure->code && at < total; at += n) {
+        n = total - at < PIECE / size ? total - at : PIECE / size;
+        if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK)
+            wf_file_append(out, piece, n * size);
+    }
+    wf_free(piece);
 }
 
 /* The length of the header, the header with blanks behind it, the tensors. */
@@ -113,8 +152,13 @@ wf_status wf_safetensors_commit(wf_safetensors_writer *w, const char *path, wf_e
     wf_file_append(out, text, bytes);
     wf_file_append(out, "       ", (int64_t)length - bytes);
     for (int64_t i = 0; out && i < w->count; i++)
-        wf_array_write(out, &w->array[i]);
-    wf_status status = wf_file_commit(out, &failure);
+        if (w->part[i].read)
+            write_from(out, &w->part[i], &failure);
+        else
+            wf_array_write(out, &w->part[i].array);
+    if (failure.code && out)
+        wf_file_abort(out);
+    wf_status status = failure.code ? failure.code : wf_file_commit(out, &failure);
     wf_free(text);
     wf_safetensors_discard(w);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);

@@ -55,6 +55,10 @@ WF_API const struct wf_safetensors_entry *wf_safetensors_find(const wf_safetenso
 WF_API wf_status wf_safetensors_read(const wf_safetensors *file, const char *name, wf_dtype dtype, void *dst, int64_t count,
                                      wf_error *error) WF_CHECKED;
 
+/* The same for the elements at .. at + count - 1 of a tensor; WF_ERR_SHAPE where it has fewer. */
+WF_API wf_status wf_safetensors_read_range(const wf_safetensors *file, const char *name, wf_dtype dtype, int64_t at, void *dst,
+                                           int64_t count, wf_error *error) WF_CHECKED;
+
 /* The tensor's bytes in memory (.map or wf_safetensors_view); NULL if the file is not in memory or the bytes are not aligned for
  * their dtype (the format does not guarantee it): then use wf_safetensors_read. */
 WF_API const void *wf_safetensors_data(const wf_safetensors *file, const struct wf_safetensors_entry *entry);
