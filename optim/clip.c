@@ -12,30 +12,44 @@ static void sum_block(void *ctx, int64_t i)
 {
     const wf_grads *grads = ctx;
     const struct wf_grads_block *b = &grads->block[i];
+    if (!wf_slice_owns(grads->slice, b->parameter, b->at))
+        return;
     grads->partial[i] = grads->valid[b->parameter] ? wf_kernel->sum_squares(b->count, wf_grads_block_data(grads, b)) : 0;
 }
 
-double add_squares(wf_grads *grads, double sum)
+wf_status add_squares(wf_grads *grads, double *sum, wf_error *error)
 {
     wf_parallel(grads->blocks, 0.06 * (double)grads->count, sum_block, grads);
+    wf_status status = grads->slice ? grads->slice->share(grads->slice->ctx, grads, error) : WF_OK;
+    if (status != WF_OK)
+        return status;
     for (int64_t i = 0; i < grads->blocks; i++)
-        sum += grads->partial[i];
-    grads->finite = isfinite(sum);
-    return sum;
+        *sum += grads->partial[i];
+    grads->finite = isfinite(*sum);
+    return WF_OK;
+}
+
+static wf_status norm_of(wf_grads *const *grads, int count, double *norm, wf_error *error)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        wf_grads_settle(grads[i]);
+        wf_status status = add_squares(grads[i], &sum, error);
+        if (status != WF_OK)
+            return status;
+    }
+    *norm = sqrt(sum);
+    return WF_OK;
 }
 
 double wf_grad_norm_of(wf_grads *const *grads, int count)
 {
-    if ((!grads && count > 0))
-        return NAN;
-    double sum = 0;
-    for (int i = 0; i < count; i++) {
-        if (!grads[i])
+    wf_error failure = {0};
+    double norm = NAN;
+    for (int i = 0; i < count; i++)
+        if (!grads || !grads[i])
             return NAN;
-        wf_grads_settle(grads[i]);
-        sum = add_squares(grads[i], sum);
-    }
-    return sqrt(sum);
+    return norm_of(grads, count, &norm, &failure) == WF_OK ? norm : NAN;
 }
 
 double wf_grad_norm(wf_grads *grads)
@@ -67,7 +81,10 @@ wf_status wf_clip_norm_of(wf_grads *const *grads, int count, double max_norm, do
     wf_status status = check(grads, count, max_norm, error);
     if (status != WF_OK)
         return status;
-    double now = wf_grad_norm_of(grads, count);
+    wf_error failure = {0};
+    double now = NAN;
+    if (norm_of(grads, count, &now, &failure) != WF_OK)
+        return wf_error_set(error, failure.code, "%s", failure.message);
     if (norm)
         *norm = now;
     if (!isfinite(now))

@@ -4,6 +4,7 @@
 #define WEFT_OPTIM_INTERNAL_H
 
 #include <weft/internal/kernels.h>
+#include <weft/internal/optimizer.h>
 #include <weft/internal/slab.h>
 #include <weft/memory.h>
 #include <weft/optim.h>
@@ -48,7 +49,14 @@ wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_er
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);
 void drop_moments(struct wf_optimizer_part *part);
 
-/* clip.c: sum plus the squares of all gradients, without the factor. */
-double add_squares(wf_grads *grads, double sum);
+/* Address of a moment of element `at` of a parameter, where a block begins. */
+static inline wf_real *moment_at(const struct wf_optimizer_part *part, const struct wf_slice *slice, int parameter, int64_t count,
+                                 int64_t at, int moment)
+{
+    return part->moment[moment] + part->parameter[parameter].place + wf_slice_elements(slice, parameter, count, at);
+}
+
+/* clip.c: *sum becomes the sum of the squares of all gradients, without the factor, added to it; NaN is no error. */
+wf_status add_squares(wf_grads *grads, double *sum, wf_error *error);
 
 #endif

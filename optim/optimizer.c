@@ -127,13 +127,23 @@ static const struct wf_parameter_info *info_of(const struct wf_optimizer_part *p
     return wf_parameter_info(wf_registry_at(part->registry, i));
 }
 
-/* Elements that a parameter's moments take when they are made; 0: it has some, or needs none. */
-static int64_t to_make(const struct wf_optimizer_part *part, int i)
+static int64_t count_of(const struct wf_optimizer_part *part, int i)
+{
+    return wf_array_count(&info_of(part, i)->value);
+}
+
+/* Whether a parameter's moments are still to be made. */
+static bool to_make(const struct wf_optimizer_part *part, int i)
 {
     const struct wf_optimizer_parameter *p = &part->parameter[i];
-    const struct wf_parameter_info *info = info_of(part, i);
-    return p->place < 0 && !p->skipped && (p->wanted || !info->frozen) ? (wf_array_count(&info->value) + 15) / 16 * 16
-                                                                       : 0; /* whole cache lines */
+    return p->place < 0 && !p->skipped && (p->wanted || !info_of(part, i)->frozen);
+}
+
+/* Elements that they take: those of the slice, in whole cache lines. */
+static int64_t room_of(const struct wf_optimizer_part *part, int i)
+{
+    const int64_t count = count_of(part, i);
+    return (wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count) + 15) / 16 * 16;
 }
 
 static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_error *error)
@@ -142,7 +152,7 @@ static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_er
     wf_real *moment[MOMENTS] = {NULL};
     bool ready = true;
     for (int i = 0; i < wf_registry_count(part->registry); i++)
-        size += to_make(part, i);
+        size += to_make(part, i) ? room_of(part, i) : 0;
     for (int k = 0; k < used; k++)
         if (size > part->size || !part->moment[k])
             ready = (moment[k] = wf_alloc_zero((size_t)size + 1, sizeof *moment[k])) && ready;
@@ -161,12 +171,11 @@ static wf_status make_moments_of(struct wf_optimizer_part *part, int used, wf_er
     if (!ready)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)size);
     for (int i = 0; i < wf_registry_count(part->registry); i++) {
-        int64_t room = to_make(part, i);
-        if (room == 0)
+        if (!to_make(part, i))
             continue;
         part->parameter[i].place = part->size;
         part->parameter[i].wanted = true;
-        part->size += room;
+        part->size += room_of(part, i);
     }
     return WF_OK;
 }
@@ -189,7 +198,10 @@ static wf_status check_gradients(const struct wf_optimizer *opt, wf_error *error
     for (int64_t k = 0; k < opt->parts; k++) {
         const struct wf_optimizer_part *part = &opt->part[k];
         wf_grads *grads = wf_registry_grads(part->registry);
-        double sum = grads->finite ? 0 : add_squares(grads, 0);
+        double sum = 0;
+        wf_status status = grads->finite ? WF_OK : add_squares(grads, &sum, error);
+        if (status != WF_OK)
+            return status;
         if (isfinite(sum))
             continue;
         for (int i = 0; i < grads->parameters; i++) {
@@ -234,7 +246,8 @@ static void update_block(void *ctx, int64_t i)
     const struct run *r = ctx;
     const struct wf_grads_block *b = &r->grads->block[i];
     const struct wf_parameter_info *info = info_of(r->part, b->parameter);
-    if (!r->grads->valid[b->parameter] || r->part->parameter[b->parameter].skipped || info->frozen)
+    if (!r->grads->valid[b->parameter] || r->part->parameter[b->parameter].skipped || info->frozen ||
+        !wf_slice_owns(r->grads->slice, b->parameter, b->at))
         return;
     struct update u = {.opt = r->opt,
                        .p = &r->part->parameter[b->parameter],
@@ -243,7 +256,7 @@ static void update_block(void *ctx, int64_t i)
                        .gradient = wf_grads_block_data(r->grads, b),
                        .gradient_scale = r->grads->factor == 0 ? 1 : (wf_real)r->grads->factor};
     for (int k = 0; k < r->moments; k++)
-        u.moment[k] = r->part->moment[k] + u.p->place + b->at;
+        u.moment[k] = moment_at(r->part, r->grads->slice, b->parameter, wf_array_count(&info->value), b->at, k);
     r->opt->rule->update(&u);
 }
 

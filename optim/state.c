@@ -5,6 +5,7 @@
 
 #include <weft/internal/name_list.h>
 #include <weft/internal/needs.h>
+#include <weft/internal/safetensors_from.h>
 
 #include "internal.h"
 
@@ -15,7 +16,27 @@ static const char *join(char text[FULL], const char *prefix, const char *what, c
     return text;
 }
 
+static void put_moment(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *name, int64_t j, int i, int k,
+                       const struct wf_optimizer_source *source)
+{
+    const struct wf_optimizer_part *part = &opt->part[j];
+    wf_array moment = wf_parameter_info(wf_registry_at(part->registry, i))->value;
+    const struct wf_optimizer_place place = {opt, j, i, k};
+    if (source) {
+        wf_safetensors_put_from(writer, name, &moment, source->read, source->ctx, &place, sizeof place);
+        return;
+    }
+    moment.data = part->moment[k] + part->parameter[i].place;
+    wf_safetensors_put(writer, name, &moment);
+}
+
 void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix)
+{
+    wf_optimizer_save_from(opt, writer, prefix, NULL);
+}
+
+void wf_optimizer_save_from(const struct wf_optimizer *opt, wf_safetensors_writer *writer, const char *prefix,
+                            const struct wf_optimizer_source *source)
 {
     if (!opt || !writer)
         return;
@@ -35,11 +56,8 @@ void wf_optimizer_save(const struct wf_optimizer *opt, wf_safetensors_writer *wr
                 continue;
             wf_array updates = wf_array_contiguous(&p->updates, WF_I64, &one);
             wf_safetensors_put(writer, join(name, prefix, "updates", name_in(part, i, own)), &updates);
-            for (int k = 0; k < opt->rule->moments_used(opt); k++) {
-                wf_array moment = wf_parameter_info(wf_registry_at(part->registry, i))->value;
-                moment.data = part->moment[k] + p->place;
-                wf_safetensors_put(writer, join(name, prefix, opt->rule->moment[k], own), &moment);
-            }
+            for (int k = 0; k < opt->rule->moments_used(opt); k++)
+                put_moment(opt, writer, join(name, prefix, opt->rule->moment[k], own), j, i, k, source);
         }
 }
 
@@ -156,9 +174,28 @@ static wf_status compare(const struct reading *r, wf_error *error)
     return text[0] ? wf_error_set(error, WF_ERR_FORMAT, "the state does not match the optimiser: %s", text) : WF_OK;
 }
 
-static wf_status read_moments(struct reading *r, wf_error *error)
+/* The blocks of the parameter's moments that this process has, those that lie end to end at once. */
+static wf_status read_moment(const struct reading *r, int64_t j, int i, int k, wf_error *error)
 {
     char name[FULL], own[NAME];
+    const struct wf_optimizer_part *part = &r->opt->part[j];
+    const struct wf_slice *slice = wf_registry_grads(part->registry)->slice;
+    const int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
+    wf_status status = WF_OK;
+    join(name, r->prefix, r->opt->rule->moment[k], name_in(part, i, own));
+    for (int64_t at = 0, end; status == WF_OK && at < count; at = end) {
+        const bool owned = wf_slice_owns(slice, i, at);
+        for (end = at; end < count && wf_slice_owns(slice, i, end) == owned;)
+            end = slice ? (end / WF_GRADS_BLOCK + 1) * WF_GRADS_BLOCK : count;
+        end = end < count ? end : count;
+        if (owned)
+            status = wf_safetensors_read_range(r->file, name, WF_REAL, at, moment_at(part, slice, i, count, at, k), end - at, error);
+    }
+    return status;
+}
+
+static wf_status read_moments(struct reading *r, wf_error *error)
+{
     wf_status status = WF_OK;
     for (int64_t j = 0; j < r->opt->parts; j++)
         for (int i = 0; i < wf_registry_count(r->opt->part[j].registry); i++)
@@ -171,14 +208,14 @@ static wf_status read_moments(struct reading *r, wf_error *error)
             struct wf_optimizer_parameter *p = &part->parameter[i];
             int64_t count = wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
             if (!is_read(r, j, i)) {
+                const int64_t here = wf_slice_elements(wf_registry_grads(part->registry)->slice, i, count, count);
                 p->updates = 0;
                 for (int k = 0; k < r->moments && p->place >= 0; k++)
-                    memset(part->moment[k] + p->place, 0, (size_t)count * sizeof(wf_real));
+                    memset(part->moment[k] + p->place, 0, (size_t)here * sizeof(wf_real));
                 continue;
             }
             for (int k = 0; status == WF_OK && k < r->moments; k++)
-                status = wf_safetensors_read(r->file, join(name, r->prefix, r->opt->rule->moment[k], name_in(part, i, own)), WF_REAL,
-                                             part->moment[k] + p->place, count, error);
+                status = read_moment(r, j, i, k, error);
             p->updates = r->updates[j][i];
         }
     r->opt->step = r->step;

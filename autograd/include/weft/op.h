@@ -159,6 +159,7 @@ struct wf_grads {
     double *partial;  /* [blocks] */
     uint64_t updates; /* of a registry's own: how often its values were changed; who changes them counts it up, so that a backward which
                          would read the new ones is refused */
+    const struct wf_slice *slice; /* what of it this process has, where several train together; NULL: all */
 };
 struct wf_parameter_info {
     const char *name;          /* outlives the parameter */

@@ -17,6 +17,38 @@ static inline wf_real *wf_grads_block_data(const wf_grads *grads, const struct w
     return grads->slab + grads->place[block->parameter].offset + block->at;
 }
 
+/* What one of several processes owns of a registry: it alone has the sums of these gradients, holds moments for them and updates them. Cut
+ * by the blocks of all parameters, so that freezing moves nothing from process to process. */
+struct wf_slice {
+    int parameters;
+    int64_t *first;  /* [parameters + 1]: number of a parameter's first block */
+    int64_t *before; /* [blocks + 1]: blocks of this process before a block */
+    /* Fills in the others' blocks of grads->partial; all processes call it. */
+    wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
+    void *ctx;
+};
+static inline int64_t wf_slice_block(const struct wf_slice *slice, int parameter, int64_t at)
+{
+    return slice->first[parameter] + at / WF_GRADS_BLOCK;
+}
+/* Without a slice a process has all. */
+static inline bool wf_slice_owns(const struct wf_slice *slice, int parameter, int64_t at)
+{
+    const int64_t block = slice ? wf_slice_block(slice, parameter, at) : 0;
+    return !slice || slice->before[block + 1] > slice->before[block];
+}
+/* Elements of the parameter, of `count`, that lie in the slice before element `at`, where a block begins, or count. */
+static inline int64_t wf_slice_elements(const struct wf_slice *slice, int parameter, int64_t count, int64_t at)
+{
+    if (!slice || at == 0)
+        return at;
+    const int64_t first = slice->first[parameter], end = slice->first[parameter + 1];
+    const int64_t block = at < count ? first + at / WF_GRADS_BLOCK : end;
+    const int64_t whole = (slice->before[block] - slice->before[first]) * WF_GRADS_BLOCK;
+    const bool last = block == end && slice->before[end] > slice->before[end - 1]; /* the parameter's last block, which may be short */
+    return last ? whole - ((end - first) * WF_GRADS_BLOCK - count) : whole;
+}
+
 /* Multiplies the factor that wf_clip_norm left into the slab, where there is one. */
 void wf_grads_settle(wf_grads *grads);
 

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Moments of which each of several processes holds a share. */
+#include <string.h>
+
+#include "internal.h"
+
+static int64_t count_of(const struct wf_optimizer_part *part, int i)
+{
+    return wf_array_count(&wf_parameter_info(wf_registry_at(part->registry, i))->value);
+}
+
+wf_real *wf_optimizer_moment(const struct wf_optimizer_place *p, int64_t at)
+{
+    const struct wf_optimizer_part *part = &p->opt->part[p->part];
+    const struct wf_slice *slice = wf_registry_grads(part->registry)->slice;
+    if (part->parameter[p->parameter].place < 0 || !part->moment[p->moment] || !wf_slice_owns(slice, p->parameter, at))
+        return NULL;
+    return moment_at(part, slice, p->parameter, count_of(part, p->parameter), at, p->moment);
+}
+
+/* What this process has of a moment both before and after, block by block. */
+static void keep(const struct wf_optimizer_part *from, const struct wf_slice *was, const struct wf_optimizer_part *to,
+                 const struct wf_slice *slice, int i, int k)
+{
+    const int64_t count = count_of(from, i);
+    for (int64_t at = 0; at < count; at += WF_GRADS_BLOCK)
+        if (wf_slice_owns(was, i, at) && wf_slice_owns(slice, i, at))
+            memcpy(moment_at(to, slice, i, count, at, k), moment_at(from, was, i, count, at, k),
+                   (size_t)(count - at < WF_GRADS_BLOCK ? count - at : WF_GRADS_BLOCK) * sizeof(wf_real));
+}
+
+static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slice *slice, wf_error *error)
+{
+    const struct wf_slice *was = wf_registry_grads(part->registry)->slice;
+    const int parameters = wf_registry_count(part->registry);
+    struct wf_optimizer_part fresh = *part;
+    fresh.size = 0;
+    fresh.parameter = wf_alloc_zero((size_t)parameters + 1, sizeof *fresh.parameter);
+    bool ready = fresh.parameter != NULL;
+    for (int i = 0; ready && i < parameters; i++) {
+        fresh.parameter[i] = part->parameter[i];
+        if (part->parameter[i].place < 0)
+            continue;
+        fresh.parameter[i].place = fresh.size;
+        fresh.size += (wf_slice_elements(slice, i, count_of(part, i), count_of(part, i)) + 15) / 16 * 16;
+    }
+    for (int k = 0; k < MOMENTS; k++) {
+        fresh.moment[k] = ready && part->moment[k] ? wf_alloc_zero((size_t)fresh.size + 1, sizeof(wf_real)) : NULL;
+        ready = ready && !part->moment[k] == !fresh.moment[k];
+        for (int i = 0; fresh.moment[k] && i < parameters; i++)
+            if (part->parameter[i].place >= 0)
+                keep(part, was, &fresh, slice, i, k);
+    }
+    struct wf_optimizer_part *left = ready ? part : &fresh;
+    for (int k = 0; k < MOMENTS; k++)
+        wf_free(left->moment[k]);
+    wf_free(left->parameter);
+    if (!ready)
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)fresh.size);
+    *part = fresh;
+    return WF_OK;
+}
+
+wf_status wf_optimizer_slice(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_slice *slice, wf_error *error)
+{
+    wf_status status = WF_OK;
+    for (int64_t j = 0; status == WF_OK && j < opt->parts; j++)
+        if (opt->part[j].registry == registry)
+            status = slice_part(&opt->part[j], slice, error);
+    return status;
+}
