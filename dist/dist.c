@@ -96,13 +96,32 @@ void wf_dist_together(wf_dist *dist, bool begin)
 
 wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins, wf_error *error)
 {
+    int transfer;
+    bool done;
+    const wf_status status = wf_dist_begin(dist, 0, out, outs, in, ins, &transfer, error);
+    return status == WF_OK ? wf_dist_finish(dist, transfer, true, &done, error) : status;
+}
+
+static wf_status after(wf_dist *dist, wf_status status)
+{
+    dist->lost |= status != WF_OK;
+    return status;
+}
+
+wf_status wf_dist_begin(wf_dist *dist, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
+                        int *transfer, wf_error *error)
+{
     if (!dist->transport)
         return WF_OK;
     if (dist->lost)
         return wf_error_set(error, WF_ERR_STATE, "an earlier message between the processes has failed");
-    wf_status status = dist->transport->exchange(dist->transport, out, outs, in, ins, error);
-    dist->lost = status != WF_OK;
-    return status;
+    return after(dist, dist->transport->begin(dist->transport, label % WF_TRANSPORT_LABELS, out, outs, in, ins, transfer, error));
+}
+
+wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error)
+{
+    *done = true;
+    return dist->transport ? after(dist, dist->transport->finish(dist->transport, transfer, wait, done, error)) : WF_OK;
 }
 
 static wf_status refuse(const char *call, const char *what, wf_error *error)

@@ -10,11 +10,16 @@
 
 enum { CHUNK = 1 << 30, TAG = 77 };
 
+struct transfer {
+    MPI_Request *request;
+    int count, room;
+    bool used;
+};
 struct state {
     MPI_Comm world;
     bool started; /* by this file, which ends it then */
-    MPI_Request *request;
-    int room;
+    struct transfer *transfer;
+    int transfers;
 };
 
 /* The library's own wf_error_set is not at hand: the program that loads this may not show it. */
@@ -47,45 +52,80 @@ static int64_t chunks(const struct wf_message *m, int count)
 }
 
 /* The requests of one message; its pieces keep their order. */
-static int post(struct state *s, bool send, const struct wf_message *m, int used, int *code)
+static void post(struct state *s, struct transfer *x, int tag, bool send, const struct wf_message *m, int *code)
 {
-    for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK, used++) {
+    for (int64_t at = 0; at < m->bytes && *code == MPI_SUCCESS; at += CHUNK) {
         int n = (int)(m->bytes - at < CHUNK ? m->bytes - at : CHUNK);
         char *data = (char *)m->data + at;
-        *code = send ? MPI_Isend(data, n, MPI_BYTE, m->peer, TAG, s->world, &s->request[used])
-                     : MPI_Irecv(data, n, MPI_BYTE, m->peer, TAG, s->world, &s->request[used]);
+        *code = send ? MPI_Isend(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count])
+                     : MPI_Irecv(data, n, MPI_BYTE, m->peer, tag, s->world, &x->request[x->count]);
+        x->count += *code == MPI_SUCCESS;
     }
-    return used;
 }
 
-static wf_status exchange(struct wf_transport *t, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
-                          wf_error *error)
+/* A transfer that is free, with room for so many requests; NULL without memory. */
+static struct transfer *new_transfer(struct state *s, int64_t requests)
+{
+    int i = 0;
+    while (i < s->transfers && s->transfer[i].used)
+        i++;
+    if (i == s->transfers) {
+        struct transfer *grown = realloc(s->transfer, ((size_t)s->transfers + 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        s->transfer = grown;
+        s->transfer[s->transfers++] = (struct transfer){0};
+    }
+    struct transfer *x = &s->transfer[i];
+    if (requests > x->room) {
+        MPI_Request *grown = realloc(x->request, (size_t)requests * sizeof *grown);
+        if (!grown)
+            return NULL;
+        x->request = grown;
+        x->room = (int)requests;
+    }
+    x->count = 0;
+    x->used = true;
+    return x;
+}
+
+static wf_status begin(struct wf_transport *t, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
+                       int *transfer, wf_error *error)
 {
     struct state *s = t->state;
     int64_t needed = chunks(out, outs) + chunks(in, ins);
-    int used = 0, code = MPI_SUCCESS;
+    int code = MPI_SUCCESS;
     if (needed > 1 << 24)
         return set(error, WF_ERR_ARGUMENT, "%lld messages at once", (long long)needed);
-    if (needed > s->room) {
-        MPI_Request *grown = realloc(s->request, (size_t)needed * sizeof *grown);
-        if (!grown)
-            return set(error, WF_ERR_MEMORY, "no memory for %lld messages", (long long)needed);
-        s->request = grown;
-        s->room = (int)needed;
-    }
+    struct transfer *x = new_transfer(s, needed);
+    if (!x)
+        return set(error, WF_ERR_MEMORY, "no memory for %lld messages", (long long)needed);
+    *transfer = (int)(x - s->transfer);
     for (int i = 0; i < ins; i++)
-        used = post(s, false, &in[i], used, &code);
+        post(s, x, TAG + label, false, &in[i], &code);
     for (int i = 0; i < outs; i++)
-        used = post(s, true, &out[i], used, &code);
-    if (code == MPI_SUCCESS)
-        code = MPI_Waitall(used, s->request, MPI_STATUSES_IGNORE);
+        post(s, x, TAG + label, true, &out[i], &code);
+    return code == MPI_SUCCESS ? WF_OK : fail(error, "a message between processes", code);
+}
+
+static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *done, wf_error *error)
+{
+    struct state *s = t->state;
+    struct transfer *x = &s->transfer[transfer];
+    int flag = 1;
+    int code =
+        wait ? MPI_Waitall(x->count, x->request, MPI_STATUSES_IGNORE) : MPI_Testall(x->count, x->request, &flag, MPI_STATUSES_IGNORE);
+    *done = code == MPI_SUCCESS && flag;
+    x->used = !*done;
     return code == MPI_SUCCESS ? WF_OK : fail(error, "a message between processes", code);
 }
 
 static void destroy(struct wf_transport *t)
 {
     struct state *s = t->state;
-    free(s->request);
+    for (int i = 0; i < s->transfers; i++)
+        free(s->transfer[i].request);
+    free(s->transfer);
     free(s);
     free(t);
 }
@@ -123,8 +163,13 @@ struct wf_transport *wf_transport_open(wf_error *error)
         set(error, WF_ERR_MEMORY, "no memory for a communicator");
         return NULL;
     }
-    *t = (struct wf_transport){
-        .abi = WF_TRANSPORT_ABI, .library = WF_MPI_NAME, .state = s, .exchange = exchange, .close = close_world, .abort = abort_all};
+    *t = (struct wf_transport){.abi = WF_TRANSPORT_ABI,
+                               .library = WF_MPI_NAME,
+                               .state = s,
+                               .begin = begin,
+                               .finish = finish,
+                               .close = close_world,
+                               .abort = abort_all};
     s->world = MPI_COMM_WORLD;
     MPI_Initialized(&running);
     s->started = !running;

@@ -13,16 +13,19 @@ struct wf_message {
     void *data; /* read or written; not NULL where bytes > 0 */
     int64_t bytes;
 };
-enum { WF_TRANSPORT_ABI = 1 };
+enum { WF_TRANSPORT_ABI = 2, WF_TRANSPORT_LABELS = 16384 };
 struct wf_transport {
     int abi; /* WF_TRANSPORT_ABI */
     int rank, size;
     const char *library; /* which MPI, for messages */
     void *state;         /* of the plug-in */
-    /* Sends all `out` and receives all `in`, and returns when both are done. Messages between two processes keep their order. Each message
-     * meets one of the same size on the other side. */
-    wf_status (*exchange)(struct wf_transport *t, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
-                          wf_error *error);
+    /* Begins to send all `out` and to receive all `in`, whose data stay in use until finish says that they are done; *transfer is its
+     * number. Messages of one label, 0 .. WF_TRANSPORT_LABELS - 1, between two processes keep their order, and each meets one of the same
+     * size on the other side. */
+    wf_status (*begin)(struct wf_transport *t, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
+                       int *transfer, wf_error *error);
+    /* Whether a transfer is done, whose number is free then; with `wait` returns when it is. Also moves on what else is under way. */
+    wf_status (*finish)(struct wf_transport *t, int transfer, bool wait, bool *done, wf_error *error);
     void (*close)(struct wf_transport *t);           /* all processes do; frees t */
     void (*abort)(struct wf_transport *t, int code); /* ends all processes */
 };
