@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The gradients of an update on several processes. Each has computed the leaves of its part of the tree. Then, for a piece of the gradients
- * at a time, each process gets from every other the subtrees' sums of its share of the piece, adds them in the order of the tree, and sends
- * the result to all: where each process has one subtree as many bytes as recursive halving and doubling take, in one round each way. */
+/* The gradients of several processes: exchange.h. */
+#include "exchange.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include <weft/compute.h>
 #include <weft/internal/dist.h>
 #include <weft/internal/kernels.h>
-#include <weft/internal/slab.h>
 #include <weft/memory.h>
 
 #include "loop.h"
-
-enum { SHARE = 64 }; /* blocks of a process's share of a piece: 2 MiB in float */
 
 struct leaves_of together_leaves(const struct fit *f, int rank)
 {
@@ -22,182 +19,223 @@ struct leaves_of together_leaves(const struct fit *f, int rank)
 
 void exchange_free(struct exchange *x)
 {
+    for (int i = 0; i < WINDOW; i++) {
+        wf_free(x->slot[i].data);
+        wf_free(x->slot[i].has);
+        wf_free(x->slot[i].sends);
+        wf_free(x->slot[i].out);
+    }
+    wf_free(x->span);
+    wf_free(x->piece);
+    wf_free(x->bound);
     wf_free(x->record);
     wf_free(x->at);
-    wf_free(x->span);
-    wf_free(x->message);
-    wf_free(x->received);
     *x = (struct exchange){0};
 }
 
-/* --- the processes' parts ------------------------------------------------------------------------------------------- */
-
-static size_t valid_bytes(wf_grads *const *grads, int count)
+static wf_status no_memory(struct fit *f)
 {
-    size_t bytes = 0;
-    for (int k = 0; k < count; k++)
-        bytes += (size_t)grads[k]->parameters;
-    return bytes;
+    wf_error_set(f->error, WF_ERR_MEMORY, "no memory for an update of %d processes", f->processes);
+    return together_lost(f);
 }
 
-/* A record: the status, the scalars of the leaves, then for each subtree which gradients it has. */
-static size_t record_bytes(const struct fit *f, int rank, int spans, size_t valid)
+/* --- what is made once --------------------------------------------------------------------------------------------- */
+
+/* Blocks of a share, at most: pieces differ by one block. */
+static int64_t largest_share(const struct fit *f)
 {
-    const struct leaves_of l = together_leaves(f, rank);
-    return sizeof(int64_t) + (size_t)(l.end - l.begin) * sizeof(struct leaf) + (size_t)spans * valid;
+    int64_t most = 1;
+    for (int k = 0; k < WF_FIT_REGISTRIES && f->slicing[k].registry; k++) {
+        const struct slicing *s = &f->slicing[k];
+        const int64_t share = (s->blocks / s->pieces + 1) / f->processes + 1;
+        most = share > most ? share : most;
+    }
+    return most;
 }
 
-/* Memory for the records of all and for what is received of a piece; made once, and again where registries have grown. */
-static wf_status prepare(struct fit *f, wf_grads *const *grads, int count)
+static wf_status make(struct fit *f)
 {
     struct exchange *x = &f->exchange;
     struct span span[2 * TREE_LEVELS];
-    const size_t valid = valid_bytes(grads, count), processes = (size_t)f->processes;
-    size_t bytes = 0;
-    if (!x->span) {
-        x->span = wf_alloc_zero(processes * 2 * TREE_LEVELS, sizeof *x->span);
-        x->at = wf_alloc_zero(processes, sizeof *x->at);
-        if (!x->span || !x->at)
-            return wf_error_set(f->error, WF_ERR_MEMORY, "no memory for an update of %d processes", f->processes);
-    }
-    x->spans = 0;
+    const size_t processes = (size_t)f->processes, share = (size_t)largest_share(f);
+    x->span = wf_alloc_zero(processes * 2 * TREE_LEVELS, sizeof *x->span);
+    x->at = wf_alloc_zero(processes + 1, sizeof *x->at);
+    if (!x->span || !x->at)
+        return no_memory(f);
     for (int r = 0; r < f->processes; r++) {
         const struct leaves_of l = together_leaves(f, r);
         const int n = tree_spans(l.begin, l.end, span);
         for (int i = 0; i < n; i++)
-            x->span[x->spans++] = (struct sent){.rank = r, .span = span[i]};
-        x->at[r] = bytes;
-        bytes += record_bytes(f, r, n, valid);
+            x->span[x->spans++] = (struct sent){r, span[i]};
+        x->own = r == f->rank ? n : x->own;
     }
-    x->record_bytes = bytes;
-    if (bytes > x->record_room) {
-        wf_free(x->record);
-        x->record = wf_alloc_zero(bytes, 1);
-        x->record_room = x->record ? bytes : 0;
+    const size_t others = (size_t)(x->spans - x->own), own = (size_t)x->own;
+    for (int i = 0; i < WINDOW; i++) {
+        struct under_way *u = &x->slot[i];
+        u->data = wf_alloc_zero(others * share * (WF_GRADS_BLOCK + 16) + 1, sizeof *u->data);
+        u->has = wf_alloc_zero(others * share + 1, 1);
+        u->sends = wf_alloc_zero(own * processes * share + 1, 1);
+        u->out = wf_alloc_zero(2 * own * processes + 2 * others + 1, sizeof *u->out);
+        u->in = u->out + 2 * own * processes;
+        if (!u->data || !u->has || !u->sends || !u->out)
+            return no_memory(f);
     }
-    if (!x->message)
-        x->message = wf_alloc_zero(2 * processes * (size_t)x->spans, sizeof *x->message);
-    if (!x->received)
-        x->received = wf_alloc_zero((size_t)x->spans * SHARE * (WF_GRADS_BLOCK + 16), sizeof *x->received);
-    return x->record && x->message && x->received
-               ? WF_OK
-               : wf_error_set(f->error, WF_ERR_MEMORY, "no memory for an update of %d processes", f->processes);
+    return WF_OK;
 }
 
-/* This process's subtree number i of `own`: a slab that is held, or the gradients themselves. */
-static struct tree_slab own_slab(const struct fit *f, int i, int k, const wf_grads *grads)
-{
-    return i < f->tree.count ? f->tree.held[i].slab[k] : (struct tree_slab){grads->slab, grads->valid, grads->count, grads->parameters};
-}
+/* --- the pieces of an update --------------------------------------------------------------------------------------- */
 
-static void write_record(struct fit *f, wf_grads *const *grads, int count, int own)
-{
-    char *to = f->exchange.record + f->exchange.at[f->rank];
-    const struct leaves_of l = together_leaves(f, f->rank);
-    const int64_t code = f->error->code;
-    memcpy(to, &code, sizeof code);
-    to += sizeof code;
-    memcpy(to, f->leaf + l.begin, (size_t)(l.end - l.begin) * sizeof *f->leaf);
-    to += (size_t)(l.end - l.begin) * sizeof *f->leaf;
-    for (int i = 0; i < own; i++)
-        for (int k = 0; k < count; k++) {
-            const struct tree_slab s = f->error->code ? (struct tree_slab){0} : own_slab(f, i, k, grads[k]);
-            if (s.valid)
-                memcpy(to, s.valid, (size_t)grads[k]->parameters);
-            else
-                memset(to, 0, (size_t)grads[k]->parameters);
-            to += grads[k]->parameters;
-        }
-}
-
-/* The scalars of all leaves, and where each subtree's flags are; whether a process has failed. */
-static wf_status read_records(struct fit *f, int count, wf_grads *const *grads)
+/* Of what is trained now, which may change from update to update. */
+static void cut(struct fit *f)
 {
     struct exchange *x = &f->exchange;
-    const size_t valid = valid_bytes(grads, count);
-    const char *flags = NULL;
-    bool failed = false;
-    for (int i = 0, last = -1; i < x->spans; i++) {
-        const int r = x->span[i].rank;
-        if (r != last) {
-            const char *at = x->record + x->at[r];
-            const struct leaves_of l = together_leaves(f, r);
-            int64_t code;
-            memcpy(&code, at, sizeof code);
-            failed |= code != WF_OK;
-            at += sizeof code;
-            memcpy(f->leaf + l.begin, at, (size_t)(l.end - l.begin) * sizeof *f->leaf);
-            flags = at + (size_t)(l.end - l.begin) * sizeof *f->leaf;
-            last = r;
-        }
-        x->span[i].valid = flags;
-        flags += valid;
-    }
-    if (!failed || f->error->code)
-        return f->error->code;
-    f->echo = true; /* who has failed says why */
-    return wf_error_set(f->error, WF_ERR_STATE, "another process has failed");
-}
-
-static wf_status send_records(struct fit *f)
-{
-    struct exchange *x = &f->exchange;
-    struct wf_message *out = x->message, *in = out + f->processes;
     int n = 0;
-    for (int r = 0; r < f->processes; r++)
-        if (r != f->rank) {
-            size_t end = r + 1 < f->processes ? x->at[r + 1] : x->record_bytes;
-            size_t own = f->rank + 1 < f->processes ? x->at[f->rank + 1] : x->record_bytes;
-            out[n] = (struct wf_message){r, x->record + x->at[f->rank], (int64_t)(own - x->at[f->rank])};
-            in[n++] = (struct wf_message){r, x->record + x->at[r], (int64_t)(end - x->at[r])};
+    for (int k = 0; k < x->count; k++) {
+        const wf_grads *grads = x->grads[k];
+        const struct slicing *s = slicing_of(grads);
+        int64_t block = 0;
+        for (int64_t number = 0; number < s->pieces; number++, n++) {
+            struct piece *p = &x->piece[n];
+            *p = (struct piece){.k = k, .number = number, .bound = x->bound + (size_t)n * ((size_t)f->processes + 1)};
+            for (int r = 0; r <= f->processes; r++) {
+                const int64_t bound = slicing_bound(s, number, r);
+                while (block < grads->blocks && wf_slice_block(&s->slice, grads->block[block].parameter, grads->block[block].at) < bound)
+                    block++;
+                p->bound[r] = block;
+            }
+            for (int64_t i = p->bound[0]; i < block; i++)
+                p->waits += i == p->bound[0] || grads->block[i].parameter != grads->block[i - 1].parameter;
         }
+    }
+}
+
+wf_status exchange_begin(struct fit *f, wf_grads *const *grads, int count)
+{
+    struct exchange *x = &f->exchange;
+    if (f->processes == 1 || f->lost || (!x->span && make(f)))
+        return f->error->code;
+    x->count = count;
+    x->pieces = 0;
+    for (int k = 0; k < count; k++) {
+        x->grads[k] = grads[k];
+        x->pieces += (int)slicing_of(grads[k])->pieces;
+    }
+    if (x->pieces > x->piece_room) {
+        wf_free(x->piece);
+        wf_free(x->bound);
+        x->piece = wf_alloc_zero((size_t)x->pieces, sizeof *x->piece);
+        x->bound = wf_alloc_zero((size_t)x->pieces * ((size_t)f->processes + 1), sizeof *x->bound);
+        x->piece_room = x->piece && x->bound ? x->pieces : 0;
+        if (x->piece_room == 0)
+            return no_memory(f);
+    }
+    cut(f);
+    x->next = x->pieces - 1;
+    x->first = x->going = 0;
+    return f->error->code;
+}
+
+/* This process's subtree number i: a slab that is held, or the gradients themselves. After a failure nothing of it counts. */
+static const wf_real *own_slab(const struct fit *f, int i, int k)
+{
+    return i < f->tree.count && !f->error->code ? f->tree.held[i].slab[k].slab : f->exchange.grads[k]->slab;
+}
+
+static bool own_valid(const struct fit *f, int i, int k, int parameter)
+{
+    if (f->error->code)
+        return false;
+    return i < f->tree.count ? f->tree.held[i].slab[k].valid[parameter] : tree_valid(&f->tree, k, f->exchange.grads[k], parameter);
+}
+
+/* Where blocks begin .. end - 1, which lie end to end in the slab, are, with what rounds parameters up to 16 elements. */
+struct range {
+    int64_t offset, count;
+};
+static struct range range_of(const wf_grads *grads, int64_t begin, int64_t end)
+{
+    if (begin == end)
+        return (struct range){0};
+    const struct wf_grads_block *last = &grads->block[end - 1];
+    const int64_t offset = wf_grads_block_data(grads, &grads->block[begin]) - grads->slab;
+    return (struct range){offset, wf_grads_block_data(grads, last) + last->count - grads->slab - offset};
+}
+
+/* Adds what this process has of the piece, and begins to send and to receive. */
+static wf_status go(struct fit *f, int number)
+{
+    struct exchange *x = &f->exchange;
+    const struct piece *p = &x->piece[number];
+    wf_grads *grads = x->grads[p->k];
+    struct under_way *u = &x->slot[(x->first + x->going) % WINDOW];
+    const int64_t *bound = p->bound, begin = bound[0], all = bound[f->processes] - begin, mine = bound[f->rank + 1] - bound[f->rank];
+    const struct range share = range_of(grads, bound[f->rank], bound[f->rank + 1]);
+    int outs = 0, ins = 0, other = 0;
+    u->piece = number;
+    if (!f->error->code)
+        tree_join(&f->tree, p->k, grads, begin, begin + all);
+    for (int i = 0; i < x->own; i++) {
+        unsigned char *sends = u->sends + i * all;
+        for (int64_t b = 0; b < all; b++)
+            sends[b] = own_valid(f, i, p->k, grads->block[begin + b].parameter);
+        for (int r = 0; r < f->processes; r++)
+            if (r != f->rank && bound[r + 1] > bound[r]) {
+                const struct range theirs = range_of(grads, bound[r], bound[r + 1]);
+                u->out[outs++] = (struct wf_message){r, sends + (bound[r] - begin), bound[r + 1] - bound[r]};
+                u->out[outs++] =
+                    (struct wf_message){r, (wf_real *)own_slab(f, i, p->k) + theirs.offset, theirs.count * (int64_t)sizeof(wf_real)};
+            }
+    }
+    for (int i = 0; mine > 0 && i < x->spans; i++)
+        if (x->span[i].rank != f->rank) {
+            u->in[ins++] = (struct wf_message){x->span[i].rank, u->has + other * mine, mine};
+            u->in[ins++] = (struct wf_message){x->span[i].rank, u->data + other * share.count, share.count * (int64_t)sizeof(wf_real)};
+            other++;
+        }
+    x->going++;
     wf_error why = {0};
-    if (wf_dist_exchange(f->dist, out, n, in, n, &why) == WF_OK)
+    if (wf_dist_begin(f->dist, 1 + number, u->out, outs, u->in, ins, &u->transfer, &why) == WF_OK)
         return WF_OK;
     *f->error = why;
     return together_lost(f);
 }
 
-/* --- gradients ------------------------------------------------------------------------------------------------------ */
+/* --- sums ---------------------------------------------------------------------------------------------------------- */
 
-/* A share of a piece: blocks first .. end - 1, which lie end to end in the slab, with what rounds a parameter up to 16 elements. */
-struct share {
-    int64_t first, end, offset, count;
-};
-static struct share share_of(const struct fit *f, const wf_grads *grads, int64_t begin, int64_t blocks, int rank)
-{
-    struct share s = {begin + blocks * rank / f->processes, begin + blocks * (rank + 1) / f->processes, 0, 0};
-    if (s.first < s.end) {
-        const struct wf_grads_block *last = &grads->block[s.end - 1];
-        s.offset = wf_grads_block_data(grads, &grads->block[s.first]) - grads->slab;
-        s.count = wf_grads_block_data(grads, last) + last->count - grads->slab - s.offset;
-    }
-    return s;
-}
-
-struct piece {
+struct adding {
     const struct fit *f;
+    const struct under_way *u;
     wf_grads *grads;
-    struct share share;
-    size_t flags;   /* where the registry's flags begin in a subtree's */
-    wf_real **part; /* [spans]: the share in each subtree's sum */
+    struct range share;
+    int64_t first, mine, before; /* blocks: where the share begins, its number, those of the piece before it */
+    int64_t all;
+    int k;
 };
 
 /* The tree over the subtrees of all processes, for one block; the sum ends in the gradients. */
 static void add_block(void *ctx, int64_t i)
 {
-    const struct piece *p = ctx;
-    const struct wf_grads_block *b = &p->grads->block[p->share.first + i];
-    wf_real *to = wf_grads_block_data(p->grads, b);
-    const int64_t at = to - p->grads->slab - p->share.offset;
+    const struct adding *a = ctx;
+    const struct exchange *x = &a->f->exchange;
+    const struct wf_grads_block *b = &a->grads->block[a->first + i];
+    wf_real *to = wf_grads_block_data(a->grads, b);
+    const int64_t at = to - a->grads->slab;
     struct entry {
         struct span span;
         wf_real *sum; /* NULL: no gradient */
     } stack[2 * TREE_LEVELS + 1];
-    int depth = 0;
-    for (int k = 0; k < p->f->exchange.spans; k++) {
-        const struct sent *s = &p->f->exchange.span[k];
-        struct entry e = {s->span, s->valid[p->flags + (size_t)b->parameter] ? p->part[k] + at : NULL};
+    int depth = 0, own = 0, other = 0;
+    for (int n = 0; n < x->spans; n++) {
+        struct entry e = {x->span[n].span, NULL};
+        if (x->span[n].rank == a->f->rank) {
+            if (a->u->sends[own * a->all + a->before + i])
+                e.sum = (wf_real *)own_slab(a->f, own, a->k) + at;
+            own++;
+        } else {
+            if (a->u->has[other * a->mine + i])
+                e.sum = a->u->data + other * a->share.count + (at - a->share.offset);
+            other++;
+        }
         for (; depth > 0 && tree_joins(stack[depth - 1].span, e.span); depth--) {
             wf_real *left = stack[depth - 1].sum;
             if (left && e.sum)
@@ -210,77 +248,185 @@ static void add_block(void *ctx, int64_t i)
         memcpy(to, stack[0].sum, (size_t)b->count * sizeof *to);
 }
 
-static wf_status exchange_piece(struct fit *f, wf_grads *grads, int k, size_t flags, int64_t begin, int64_t blocks)
+/* The piece that is longest under way, if it has arrived or is to be waited for. */
+static wf_status arrive(struct fit *f, bool wait, bool *done)
 {
     struct exchange *x = &f->exchange;
-    wf_real *part[2 * TREE_LEVELS * 64], **parts = x->spans <= (int)(sizeof part / sizeof *part) ? part : NULL;
-    struct wf_message *out = x->message, *in = out + (size_t)f->processes * (size_t)x->spans;
-    const struct share mine = share_of(f, grads, begin, blocks, f->rank);
-    wf_real *received = x->received;
-    int outs = 0, ins = 0;
-    if (!parts)
-        return wf_error_set(f->error, WF_ERR_ARGUMENT, "%d processes have %d subtrees, which is more than this version adds", f->processes,
-                            x->spans);
-    for (int i = 0, own = 0; i < x->spans; i++) {
-        if (x->span[i].rank == f->rank) {
-            const struct tree_slab s = own_slab(f, own++, k, grads);
-            parts[i] = s.slab + mine.offset;
-            for (int r = 0; r < f->processes; r++) {
-                const struct share theirs = share_of(f, grads, begin, blocks, r);
-                if (r != f->rank && theirs.count > 0)
-                    out[outs++] = (struct wf_message){r, s.slab + theirs.offset, theirs.count * (int64_t)sizeof(wf_real)};
-            }
-        } else {
-            parts[i] = received;
-            received += mine.count;
-            if (mine.count > 0)
-                in[ins++] = (struct wf_message){x->span[i].rank, parts[i], mine.count * (int64_t)sizeof(wf_real)};
-        }
-    }
-    if (wf_dist_exchange(f->dist, out, outs, in, ins, f->error))
+    const struct under_way *u = &x->slot[x->first];
+    const struct piece *p = &x->piece[u->piece];
+    wf_error why = {0};
+    if (wf_dist_finish(f->dist, u->transfer, wait, done, &why)) {
+        *f->error = why;
         return together_lost(f);
-    struct piece p = {f, grads, mine, flags, parts};
-    wf_parallel(mine.end - mine.first, 0.2 * (double)mine.count * (double)(x->spans - 1), add_block, &p);
-    outs = ins = 0;
-    for (int r = 0; r < f->processes; r++) {
-        const struct share theirs = share_of(f, grads, begin, blocks, r);
-        if (r != f->rank && mine.count > 0)
-            out[outs++] = (struct wf_message){r, grads->slab + mine.offset, mine.count * (int64_t)sizeof(wf_real)};
-        if (r != f->rank && theirs.count > 0)
-            in[ins++] = (struct wf_message){r, grads->slab + theirs.offset, theirs.count * (int64_t)sizeof(wf_real)};
     }
-    wf_dist_exchange(f->dist, out, outs, in, ins, f->error);
+    if (!*done)
+        return WF_OK;
+    const int64_t first = p->bound[f->rank], mine = p->bound[f->rank + 1] - first;
+    struct adding a = {.f = f,
+                       .u = u,
+                       .grads = x->grads[p->k],
+                       .share = range_of(x->grads[p->k], first, first + mine),
+                       .first = first,
+                       .mine = mine,
+                       .before = first - p->bound[0],
+                       .all = p->bound[f->processes] - p->bound[0],
+                       .k = p->k};
+    wf_parallel(mine, 0.2 * (double)a.share.count * (double)(x->spans - 1), add_block, &a);
+    x->first = (x->first + 1) % WINDOW;
+    x->going--;
+    return WF_OK;
+}
+
+/* Goes on as far as it can: what has arrived is added, what is finished goes. */
+static void go_on(struct fit *f)
+{
+    struct exchange *x = &f->exchange;
+    for (bool done = true; done && x->going > 0 && !f->lost;)
+        arrive(f, false, &done);
+    while (x->next >= 0 && x->piece[x->next].waits == 0 && x->going < WINDOW && !f->lost)
+        go(f, x->next--);
+}
+
+static void on_ready(void *ctx, int parameter)
+{
+    const struct exchange_listener *l = ctx;
+    struct exchange *x = &l->fit->exchange;
+    const wf_grads *grads = x->grads[l->k];
+    const struct slicing *s = slicing_of(grads);
+    if (x->heard[l->k].ready)
+        x->heard[l->k].ready(x->heard[l->k].ctx, parameter);
+    int64_t last = -1;
+    int n = 0;
+    while (x->piece[n].k < l->k)
+        n++;
+    for (int64_t b = s->slice.first[parameter]; b < s->slice.first[parameter + 1] && grads->place[parameter].count > 0; b++) {
+        const int64_t piece = slicing_piece(s, b);
+        if (piece != last)
+            x->piece[n + piece].waits--;
+        last = piece;
+    }
+    go_on(l->fit);
+}
+
+void exchange_listen(struct fit *f, bool on)
+{
+    struct exchange *x = &f->exchange;
+    for (int k = 0; k < x->count && f->processes > 1 && f->overlap; k++) {
+        wf_grads *grads = x->grads[k];
+        if (on) {
+            x->heard[k].ready = grads->ready;
+            x->heard[k].ctx = grads->ready_ctx;
+            x->heard[k].listener = (struct exchange_listener){f, k};
+        }
+        grads->ready = on ? on_ready : x->heard[k].ready;
+        grads->ready_ctx = on ? &x->heard[k].listener : x->heard[k].ctx;
+    }
+}
+
+/* --- the end of a turn --------------------------------------------------------------------------------------------- */
+
+static size_t valid_bytes(const struct exchange *x)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < x->count; k++)
+        bytes += (size_t)x->grads[k]->parameters;
+    return bytes;
+}
+
+/* A record: the status, the scalars of the leaves, which gradients this process has. */
+static size_t place_records(struct fit *f)
+{
+    struct exchange *x = &f->exchange;
+    for (int r = 0; r < f->processes; r++) {
+        const struct leaves_of l = together_leaves(f, r);
+        x->at[r + 1] = x->at[r] + sizeof(int64_t) + (size_t)(l.end - l.begin) * sizeof(struct leaf) + valid_bytes(x);
+    }
+    return x->at[f->processes];
+}
+
+static void write_record(struct fit *f)
+{
+    const struct exchange *x = &f->exchange;
+    char *to = x->record + x->at[f->rank];
+    const struct leaves_of l = together_leaves(f, f->rank);
+    const int64_t code = f->error->code;
+    memcpy(to, &code, sizeof code);
+    to += sizeof code;
+    memcpy(to, f->leaf + l.begin, (size_t)(l.end - l.begin) * sizeof *f->leaf);
+    to += (size_t)(l.end - l.begin) * sizeof *f->leaf;
+    for (int k = 0; k < x->count; k++)
+        for (int p = 0; p < x->grads[k]->parameters; p++) {
+            *to = 0;
+            for (int i = 0; i < x->own; i++)
+                *to |= (char)own_valid(f, i, k, p);
+            to++;
+        }
+}
+
+/* The scalars of all leaves, and which gradients there are; whether a process has failed. */
+static wf_status read_records(struct fit *f)
+{
+    const struct exchange *x = &f->exchange;
+    bool failed = false;
+    for (int r = 0; r < f->processes; r++) {
+        const char *at = x->record + x->at[r];
+        const struct leaves_of l = together_leaves(f, r);
+        int64_t code;
+        memcpy(&code, at, sizeof code);
+        failed |= code != WF_OK;
+        at += sizeof code;
+        memcpy(f->leaf + l.begin, at, (size_t)(l.end - l.begin) * sizeof *f->leaf);
+        at += (size_t)(l.end - l.begin) * sizeof *f->leaf;
+        for (int k = 0; k < x->count; k++)
+            for (int p = 0; p < x->grads[k]->parameters; p++)
+                x->grads[k]->valid[p] |= *at++ != 0;
+    }
+    for (int k = 0; k < x->count; k++)
+        x->grads[k]->finite = false;
+    if (!failed || f->error->code)
+        return f->error->code;
+    f->echo = true; /* who has failed says why */
+    return wf_error_set(f->error, WF_ERR_STATE, "another process has failed");
+}
+
+static wf_status pass_records(struct fit *f)
+{
+    struct exchange *x = &f->exchange;
+    const size_t bytes = place_records(f);
+    if (bytes > x->record_room) {
+        wf_free(x->record);
+        x->record = wf_alloc_zero(bytes, 1);
+        x->record_room = x->record ? bytes : 0;
+        if (!x->record)
+            return no_memory(f);
+    }
+    write_record(f);
+    struct wf_message *out = x->slot[0].out, *in = x->slot[0].in;
+    int n = 0;
+    for (int r = 0; r < f->processes; r++)
+        if (r != f->rank) {
+            out[n] = (struct wf_message){r, x->record + x->at[f->rank], (int64_t)(x->at[f->rank + 1] - x->at[f->rank])};
+            in[n++] = (struct wf_message){r, x->record + x->at[r], (int64_t)(x->at[r + 1] - x->at[r])};
+        }
+    wf_error why = {0};
+    if (wf_dist_exchange(f->dist, out, n, in, n, &why) == WF_OK)
+        return read_records(f);
+    *f->error = why;
     return together_lost(f);
 }
 
-wf_status exchange_add(struct fit *f, wf_grads *const *grads, int count)
+wf_status exchange_end(struct fit *f)
 {
     struct exchange *x = &f->exchange;
-    struct span span[2 * TREE_LEVELS];
-    const struct leaves_of mine = together_leaves(f, f->rank);
-    if (f->processes == 1)
+    if (f->processes == 1 || f->lost)
         return f->error->code;
-    wf_error why = *f->error;
-    wf_error_clear(f->error);
-    if (prepare(f, grads, count))
-        return together_lost(f);
-    *f->error = why;
-    const int own = tree_spans(mine.begin, mine.end, span);
-    write_record(f, grads, count, own);
-    if (send_records(f) || read_records(f, count, grads))
+    for (int i = 0; i < x->pieces; i++)
+        x->piece[i].waits = 0;
+    go_on(f);
+    for (bool done; x->going > 0 && !f->lost; go_on(f))
+        arrive(f, true, &done);
+    if (f->lost)
         return f->error->code;
-    size_t flags = 0;
-    for (int k = 0; k < count; k++) {
-        for (int64_t begin = 0, blocks; begin < grads[k]->blocks; begin += blocks) {
-            blocks = grads[k]->blocks - begin < (int64_t)SHARE * f->processes ? grads[k]->blocks - begin : (int64_t)SHARE * f->processes;
-            if (exchange_piece(f, grads[k], k, flags, begin, blocks))
-                return f->error->code;
-        }
-        for (int i = 0; i < x->spans; i++)
-            for (int p = 0; p < grads[k]->parameters; p++)
-                grads[k]->valid[p] |= x->span[i].valid[flags + (size_t)p];
-        grads[k]->finite = false;
-        flags += (size_t)grads[k]->parameters;
-    }
-    return WF_OK;
+    tree_joined(&f->tree, x->grads, f->error->code ? 0 : x->count);
+    return pass_records(f);
 }

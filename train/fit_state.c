@@ -97,8 +97,9 @@ wf_status state_save(struct fit *f)
         f->task.put(f->o.ctx, f->step, &(wf_fit_state){.prefix = f->owner->state_prefix, .path = path, .writer = w});
     for (int i = 0; i < f->o.registries; i++)
         wf_registry_save(f->o.registry[i].registry, w, registry_prefix(f, i, "model.", prefix));
+    const struct wf_optimizer_source source = slices_source(f);
     for (int i = 0; i < f->o.optimizers; i++)
-        wf_optimizer_save(f->o.optimizer[i].optimizer, w, optimizer_prefix(f, i, prefix));
+        wf_optimizer_save_from(f->o.optimizer[i].optimizer, w, optimizer_prefix(f, i, prefix), f->processes > 1 ? &source : NULL);
     if (f->error->code)
         wf_safetensors_discard(w);
     else

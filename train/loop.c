@@ -18,6 +18,7 @@ void fit_init(struct fit *f, wf_error *error)
     f->error = error;
     f->on_disk = -1;
     f->processes = 1;
+    f->overlap = true;
     f->best = f->per_second = NAN;
     for (int i = 0; i < WF_FIT_TURNS; i++)
         f->loss[i] = f->minimized[i] = NAN;
@@ -104,6 +105,9 @@ wf_status fit_prepare(struct fit *f)
     if (!f->tape && !(f->tape = wf_tape_new(f->error)))
         return f->error->code;
     wf_tape_cancel(f->tape, fit_cancelled, f);
+    for (int i = 0; i < f->o.registries; i++)
+        if (slices_make(f, i, f->o.registry[i].registry))
+            return f->error->code;
     return WF_OK;
 }
 
@@ -142,9 +146,10 @@ static wf_status save(struct fit *f)
 {
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    if (f->rank == 0)
+    if (f->rank == 0) {
         save_files(f);
-    else if (!f->error->code) { /* where it fails, the next agreement says so */
+        slices_served(f);
+    } else if (!slices_serve(f)) { /* where it fails, the next agreement says so */
         f->saved = true;
         f->on_disk = f->step;
     }
@@ -293,7 +298,12 @@ static wf_status what_now(struct fit *f, wf_status status)
 wf_status fit_begin(struct fit *f)
 {
     bool resuming = f->on_disk >= 0;
-    if (f->rank == 0 && ((f->change.length && what_now(f, state_save(f))) || metrics_open(f, resuming)))
+    if (f->change.length && f->rank == 0) {
+        what_now(f, state_save(f));
+        slices_served(f);
+    } else if (f->change.length)
+        slices_serve(f);
+    if (f->error->code || (f->rank == 0 && metrics_open(f, resuming)))
         return f->error->code;
     if (f->change.length && report(f, WF_EVENT_CHANGE, f->change.data))
         return f->error->code;
@@ -310,6 +320,8 @@ wf_status fit_run(struct fit *f)
 
 void fit_free(struct fit *f)
 {
+    /* The optimisers of a program are its own again. */
+    slices_drop(f, f->owner->any);
     together_close(f);
     metrics_close(f);
     wf_tape_free(f->tape);

@@ -13,6 +13,8 @@
 #include <weft/internal/string.h>
 #include <weft/internal/transport.h>
 
+#include "exchange.h"
+#include "slices.h"
 #include "tree.h"
 
 /* What a number of a line is read from. */
@@ -35,22 +37,6 @@ struct leaf {
     double loss, minimized, report[WF_FIT_REPORTS];
     int64_t losses; /* parts that had one */
     bool shows;     /* a part's loss is shown without what is minimised besides */
-};
-
-/* A subtree of a process. */
-struct sent {
-    int rank;
-    struct span span;
-    const char *valid; /* of all registries: which gradients it has */
-};
-/* What an update on several processes works in. */
-struct exchange {
-    char *record; /* of all processes, one after the other */
-    size_t record_room, record_bytes, *at;
-    struct sent *span; /* of all processes, in the order of the leaves */
-    int spans;
-    struct wf_message *message;
-    wf_real *received;
 };
 
 /* Seconds, for a limit of time: the longest of each in this process, 0: none yet. */
@@ -108,6 +94,9 @@ struct fit {
     bool told;       /* the error is that of all processes */
     bool lost;       /* this process cannot tell the others of its error */
     bool resumes;    /* the folder holds a state, as rank 0 has seen it */
+    bool overlap;    /* gradients go while others are computed */
+    struct slicing slicing[WF_FIT_REGISTRIES];
+    struct spread *spread;
     struct exchange exchange;
 
     struct tree tree;
@@ -155,15 +144,6 @@ wf_status together_share(struct fit *f);
 wf_status together_resume(struct fit *f, const char *path);
 /* That all processes train the same: program, machine, settings, texts and weights. */
 wf_status together_compare(struct fit *f);
-
-/* exchange.c: gradients of several processes. */
-struct leaves_of {
-    int64_t begin, end;
-};
-struct leaves_of together_leaves(const struct fit *f, int rank); /* contiguous ones, about as many on each process */
-/* After the leaves of a turn, also where they failed here: the gradients and f->leaf of all processes, or a failure on all of them. */
-wf_status exchange_add(struct fit *f, wf_grads *const *grads, int count);
-void exchange_free(struct exchange *x);
 
 /* limit.c: .max_time */
 bool limit_passed(const struct fit *f);

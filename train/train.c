@@ -67,6 +67,7 @@ static wf_status build(struct trainer *t, bool resuming)
     t->registry = wf_model_registry(t->model);
     wf_registry_cancel(t->registry, t->options->cancelled, t->options->ctx);
     if ((resuming ? wf_registry_gradients(t->registry, t->error) : wf_registry_build(t->registry, t->options->seed, t->error)) ||
+        slices_make(&t->fit, 0, t->registry) ||
         wf_adamw_init(&t->optimizer, t->registry, t->error, .lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
                       .weight_decay = o->weight_decay))
         return not_begun(t);

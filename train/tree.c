@@ -30,34 +30,48 @@ int64_t tree_leaves_again(int64_t asked, int64_t was, int64_t parts)
 
 void tree_begin(struct tree *t)
 {
-    t->count = 0;
+    t->count = t->joins = 0;
 }
 
-struct sum {
+struct join {
+    const struct subtree *left; /* [joins], the last one first */
+    int joins, k;
     wf_grads *to;
-    const struct tree_slab *from;
+    int64_t begin;
 };
 
-static void sum_block(void *ctx, int64_t i)
+static void join_block(void *ctx, int64_t i)
 {
-    const struct sum *s = ctx;
-    const struct wf_grads_block *b = &s->to->block[i];
-    wf_real *to = wf_grads_block_data(s->to, b);
-    const wf_real *from = s->from->slab + (to - s->to->slab);
-    if (!s->from->valid[b->parameter])
-        return;
-    if (s->to->valid[b->parameter])
-        wf_kernel->add(b->count, from, 1, to, 1, to);
-    else
-        memcpy(to, from, (size_t)b->count * sizeof *to);
+    const struct join *j = ctx;
+    const struct wf_grads_block *b = &j->to->block[j->begin + i];
+    wf_real *to = wf_grads_block_data(j->to, b);
+    bool valid = j->to->valid[b->parameter];
+    for (int n = j->joins - 1; n >= 0; n--) {
+        const struct tree_slab *left = &j->left[n].slab[j->k];
+        const wf_real *from = left->slab + (to - j->to->slab);
+        if (!left->valid[b->parameter])
+            continue;
+        if (valid)
+            wf_kernel->add(b->count, from, 1, to, 1, to);
+        else
+            memcpy(to, from, (size_t)b->count * sizeof *to);
+        valid = true;
+    }
 }
 
-void tree_sum(wf_grads *to, const struct tree_slab *from)
+static void join(const struct subtree *left, int joins, int k, wf_grads *to, int64_t begin, int64_t end)
 {
-    struct sum s = {to, from};
-    wf_parallel(to->blocks, 0.2 * (double)to->count, sum_block, &s);
-    for (int i = 0; i < to->parameters; i++)
-        to->valid[i] |= from->valid[i];
+    struct join j = {left, joins, k, to, begin};
+    const double share = to->blocks > 0 ? (double)(end - begin) / (double)to->blocks : 0;
+    if (joins > 0)
+        wf_parallel(end - begin, 0.2 * (double)joins * share * (double)to->count, join_block, &j);
+}
+
+static void join_valid(const struct subtree *left, int joins, int k, wf_grads *to)
+{
+    for (int n = 0; n < joins; n++)
+        for (int i = 0; i < to->parameters; i++)
+            to->valid[i] |= left[n].slab[k].valid[i];
     to->finite = false;
 }
 
@@ -112,19 +126,26 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS])
     return count;
 }
 
-wf_status tree_add(struct tree *t, int64_t leaf, bool last, wf_grads *const *grads, int count, wf_error *error)
+/* How many of the subtrees held a leaf completes, and what it makes with them. */
+static int joins_of(const struct tree *t, int64_t leaf, struct span *span)
 {
-    struct span span = {leaf, 1};
-    for (int k = 0; k < count; k++)
+    int joins = 0;
+    *span = (struct span){leaf, 1};
+    for (; joins < t->count && tree_joins(t->held[t->count - 1 - joins].span, *span); joins++)
+        *span = (struct span){t->held[t->count - 1 - joins].span.first, 2 * span->leaves};
+    return joins;
+}
+
+wf_status tree_add(struct tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error)
+{
+    struct span span;
+    const int joins = joins_of(t, leaf, &span);
+    t->count -= joins;
+    for (int k = 0; k < count; k++) {
         wf_grads_settle(grads[k]);
-    for (; t->count > 0 && tree_joins(t->held[t->count - 1].span, span); t->count--) {
-        const struct subtree *left = &t->held[t->count - 1];
-        for (int k = 0; k < count; k++)
-            tree_sum(grads[k], &left->slab[k]);
-        span = (struct span){left->span.first, 2 * span.leaves};
+        join(&t->held[t->count], joins, k, grads[k], 0, grads[k]->blocks);
+        join_valid(&t->held[t->count], joins, k, grads[k]);
     }
-    if (last)
-        return WF_OK;
     struct subtree *s = &t->held[t->count++];
     s->span = span;
     for (int k = 0; k < count; k++) {
@@ -133,6 +154,33 @@ wf_status tree_add(struct tree *t, int64_t leaf, bool last, wf_grads *const *gra
         swap(&s->slab[k], grads[k]);
     }
     return WF_OK;
+}
+
+void tree_last(struct tree *t, int64_t leaf)
+{
+    struct span span;
+    t->joins = joins_of(t, leaf, &span);
+    t->count -= t->joins;
+}
+
+void tree_join(const struct tree *t, int k, wf_grads *grads, int64_t begin, int64_t end)
+{
+    join(&t->held[t->count], t->joins, k, grads, begin, end);
+}
+
+bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int parameter)
+{
+    bool valid = grads->valid[parameter];
+    for (int n = 0; n < t->joins && !valid; n++)
+        valid = t->held[t->count + n].slab[k].valid[parameter];
+    return valid;
+}
+
+void tree_joined(struct tree *t, wf_grads *const *grads, int count)
+{
+    for (int k = 0; k < count; k++)
+        join_valid(&t->held[t->count], t->joins, k, grads[k]);
+    t->joins = 0;
 }
 
 void tree_free(struct tree *t)

@@ -31,6 +31,7 @@ enum { TREE_LEVELS = 21 }; /* of 2^20 leaves, and the leaves */
 struct tree {
     struct subtree held[2 * TREE_LEVELS]; /* earlier ones, in order, `count` of them; their memory stays for the next update */
     int count;
+    int joins; /* after the last leaf: how many behind `count` are still to be added to its gradients, from the last one on */
 };
 
 /* Leaves for `parts` parts: the largest power of two that divides them, 8 at most. */
@@ -47,12 +48,15 @@ int tree_spans(int64_t begin, int64_t end, struct span out[2 * TREE_LEVELS]);
 bool tree_joins(struct span left, struct span right);
 /* Before the first leaf of an update. */
 void tree_begin(struct tree *t);
-/* The gradients in grads[count] are the sum of leaf `leaf`, the next one. They are added to what they complete; unless it is the `last`
- * leaf here they are kept aside, and grads are zero for the next. */
-wf_status tree_add(struct tree *t, int64_t leaf, bool last, wf_grads *const *grads, int count, wf_error *error);
+/* The gradients in grads[count] are the sum of leaf `leaf`, the next one and not the last: they are added to what they complete and kept
+ * aside, and grads are zero for the next. */
+wf_status tree_add(struct tree *t, int64_t leaf, wf_grads *const *grads, int count, wf_error *error);
+/* Leaf `leaf` is the last here: its gradients stay where they are, and what they complete is added to them by blocks, as these are ready,
+ * or all at once. What only one of two has is taken as it is, so that an empty part changes no bit (-0 + 0 is 0). */
+void tree_last(struct tree *t, int64_t leaf);
+void tree_join(const struct tree *t, int k, wf_grads *grads, int64_t begin, int64_t end); /* blocks begin .. end - 1, each once */
+bool tree_valid(const struct tree *t, int k, const wf_grads *grads, int parameter);       /* with what is added to it */
+void tree_joined(struct tree *t, wf_grads *const *grads, int count);                      /* after all blocks */
 void tree_free(struct tree *t);
-
-/* to += from, where both are valid; what only `from` has is copied, so that an empty part changes no bit (-0 + 0 is 0). */
-void tree_sum(wf_grads *to, const struct tree_slab *from);
 
 #endif

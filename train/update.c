@@ -56,15 +56,15 @@ static wf_tensor *forward(struct fit *f, struct wf_fit_part *p, int turn, int64_
 }
 
 /* Runs the turn again with a look at every result, and names the first tensor that is not finite. The weights are as they were: no
- * optimiser of this turn has stepped. */
-static wf_status explain(struct fit *f, int turn, const char *what)
+ * optimiser of this turn has stepped. `gradient`: whose gradient is known to be bad; NULL: it is looked for. */
+static wf_status explain(struct fit *f, int turn, const char *what, const char *gradient)
 {
     const char *advice = numeric_advice(f);
     char name[512], gradient_name[512];
     if (first_bad(f, false, name, sizeof name))
         return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the parameter %s was bad before this step: %s",
                             f->step + 1, what, name, advice);
-    const char *gradient = first_bad(f, true, gradient_name, sizeof gradient_name);
+    gradient = gradient ? gradient : first_bad(f, true, gradient_name, sizeof gradient_name);
     wf_tape_check_finite(f->tape, true);
     for (int64_t part = 0; part < f->o.accumulate; part++) {
         double value;
@@ -117,8 +117,8 @@ static wf_status add(struct fit *f, const wf_tensor *x, double *sum)
     return WF_OK;
 }
 
-/* Losses and gradients of one part of a leaf. */
-static wf_status run_part(struct fit *f, int turn, int64_t part, struct leaf *leaf)
+/* Losses and gradients of one part of a leaf. After the `last` one here nothing is added to the gradients. */
+static wf_status run_part(struct fit *f, int turn, int64_t part, bool last, struct leaf *leaf)
 {
     struct wf_fit_part p;
     wf_tensor *loss = forward(f, &p, turn, part);
@@ -133,11 +133,16 @@ static wf_status run_part(struct fit *f, int turn, int64_t part, struct leaf *le
     if (add(f, loss, &minimized) || add(f, p.shown ? p.shown : loss, &shown))
         return f->error->code;
     if (!isfinite(shown) || !isfinite(minimized))
-        return explain(f, turn, "the loss");
+        return explain(f, turn, "the loss", NULL);
     for (int i = 0; i < f->reports; i++)
         if (add(f, p.report[i], &leaf->report[i]))
             return f->error->code;
-    if (wf_backward(loss))
+    if (last)
+        exchange_listen(f, true);
+    const wf_status status = wf_backward(loss);
+    if (last)
+        exchange_listen(f, false);
+    if (status != WF_OK)
         return failed(f, wf_tape_error(f->tape));
     leaf->shows |= p.shown != NULL;
     leaf->loss += shown;
@@ -185,9 +190,11 @@ static wf_status step(struct fit *f, int turn)
             status = wf_optimizer_step(f->o.optimizer[i].optimizer, &why);
             f->committed = true;
         }
+    if (f->committed) /* also where it failed here: the others go on to this */
+        slices_values(f, grads, count);
     if (status == WF_OK)
-        return WF_OK;
-    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm") : failed(f, &why);
+        return f->error->code;
+    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm", slices_bad(f, grads, count)) : failed(f, &why);
 }
 
 /* The leaves of this process. */
@@ -195,15 +202,21 @@ static wf_status run_leaves(struct fit *f, int turn, wf_grads *const *grads, int
 {
     const int64_t parts = f->o.accumulate / f->o.leaves;
     const struct leaves_of mine = together_leaves(f, f->rank);
-    tree_begin(&f->tree);
     for (int64_t i = mine.begin; i < mine.end; i++) {
+        const bool last = i == mine.end - 1;
         f->leaf[i] = (struct leaf){0};
+        if (last)
+            tree_last(&f->tree, i);
         for (int64_t part = i * parts; part < (i + 1) * parts; part++)
-            if (run_part(f, turn, part, &f->leaf[i]))
+            if (run_part(f, turn, part, last && part == (i + 1) * parts - 1, &f->leaf[i]))
                 return f->error->code;
-        if (tree_add(&f->tree, i, i == mine.end - 1, grads, count, f->error))
+        if (!last && tree_add(&f->tree, i, grads, count, f->error))
             return f->error->code;
     }
+    for (int k = 0; k < count && f->processes == 1; k++)
+        tree_join(&f->tree, k, grads[k], 0, grads[k]->blocks);
+    if (f->processes == 1)
+        tree_joined(&f->tree, grads, count);
     return WF_OK;
 }
 
@@ -245,9 +258,11 @@ static wf_status gather(struct fit *f, int turn)
     for (int k = 0; k < f->o.registries; k++)
         if (wf_registry_grads(f->o.registry[k].registry))
             wf_grads_zero(wf_registry_grads(f->o.registry[k].registry));
+    tree_begin(&f->tree);
+    exchange_begin(f, grads, count);
     if (!f->error->code) /* otherwise the others are told of it */
         run_leaves(f, turn, grads, count);
-    return exchange_add(f, grads, count);
+    return exchange_end(f);
 }
 
 static wf_status run_turns(struct fit *f)

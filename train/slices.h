@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Which process owns what of a registry, where several train together.
+ *
+ * The blocks of all parameters of a registry are cut into pieces, in their order, and each piece into a share for each process. A process
+ * adds, clips and updates its shares, and alone has their moments (ZeRO, stage 1: Rajbhandari et al. 2020). */
+#ifndef WEFT_TRAIN_SLICES_H
+#define WEFT_TRAIN_SLICES_H
+
+#include <weft/internal/optimizer.h>
+#include <weft/internal/transport.h>
+
+struct fit;
+struct slicing {
+    struct fit *fit;
+    const wf_registry *registry;
+    struct wf_slice slice;
+    int64_t blocks, pieces;
+    struct wf_grads_block *block; /* [blocks]: of all parameters but buffers, frozen or not */
+    double *partial;              /* [blocks]: of the norm, in the order of the processes */
+    size_t *at;                   /* [processes + 1]: where those of a process begin */
+};
+/* Number of the first block of a process's share of a piece; process number `processes`: the end of the piece. */
+int64_t slicing_bound(const struct slicing *s, int64_t piece, int process);
+int64_t slicing_piece(const struct slicing *s, int64_t block);
+int slicing_owner(const struct slicing *s, int64_t block);
+/* That of gradients that are shared. */
+static inline const struct slicing *slicing_of(const wf_grads *grads)
+{
+    return grads->slice->ctx;
+}
+enum { SLICE_SHARE = 64 }; /* blocks of a share, about, at most: 2 MiB in float */
+
+/* Of registry number k, which has gradients: shared from now on. Nothing on one process, or where it is shared already. Its optimisers are
+ * those of f->o, and those that are made later. */
+wf_status slices_make(struct fit *f, int k, wf_registry *registry);
+/* Each process has room for all moments again: with `whole`, which all or none of the processes say, all of their values, too, unless one
+ * of them has failed; otherwise those of other processes are 0. */
+void slices_drop(struct fit *f, bool whole);
+/* After the optimisers: the values of all shares, on all processes. */
+wf_status slices_values(struct fit *f, wf_grads *const *grads, int count);
+/* The name of the first parameter of which a part of the norm is not finite; NULL: none. */
+const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count);
+
+/* A save: rank 0 reads the moments that it does not have from the others, who serve until it is done. */
+struct wf_optimizer_source slices_source(struct fit *f);
+wf_status slices_serve(struct fit *f);
+wf_status slices_served(struct fit *f); /* rank 0: it is done */
+
+#endif
