@@ -109,8 +109,11 @@ wf_tensor *wf_parameter_of_none(void)
 
 bool parameter_has_value(wf_tape *tape, const char *call, const wf_tensor *x)
 {
-    if (x->a.data)
+    if (x->a.data) {
+        if (x->info->use && x->info->use->arrives)
+            x->info->use->arrives(x->info->use->arrives_ctx, x->info->index);
         return true;
+    }
     if (x->info->registry == 0 && x->info->name == ((const struct parameter *)x)->former_name)
         wf_tape_fail(tape, WF_ERR_STATE,
                      "%s: the registry of the parameter '%s' was freed: call wf_registry_free after the last use of its parameters", call,

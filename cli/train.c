@@ -15,7 +15,7 @@ struct arguments {
     const char *setting[MOST_SETTINGS];
     int settings;
     int64_t steps, seed, threads, max_time;
-    bool resume;
+    bool resume, no_overlap;
 };
 
 static bool take_time(const char *option, const char *value, void *seconds)
@@ -253,6 +253,7 @@ static wf_status train(void *arguments, wf_error *error)
                                  .cache = cache,
                                  .resume = a->resume,
                                  .max_time = (double)a->max_time,
+                                 .no_overlap = a->no_overlap,
                                  .event = show_event,
                                  .ctx = &progress,
                                  .cancelled = interrupted};
@@ -326,6 +327,8 @@ int run_train(int argc, char **argv)
          .flag = &a.resume},
         {"seed", "N", "random seed of weights, batches, masks and dropout (default 1; with --resume that of the run)", .number = &a.seed,
          .low = 0, .high = INT64_MAX},
+        {"no-overlap", NULL, "under mpirun: exchange gradients and weights only when nothing is computed, to compare",
+         .flag = &a.no_overlap},
         THREADS_ROW(&a.threads),
         {0},
     };

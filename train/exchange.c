@@ -311,7 +311,7 @@ static void on_ready(void *ctx, int parameter)
 void exchange_listen(struct fit *f, bool on)
 {
     struct exchange *x = &f->exchange;
-    for (int k = 0; k < x->count && f->processes > 1 && f->overlap; k++) {
+    for (int k = 0; k < x->count && f->processes > 1 && !f->o.no_overlap; k++) {
         wf_grads *grads = x->grads[k];
         if (on) {
             x->heard[k].ready = grads->ready;

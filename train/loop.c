@@ -18,7 +18,6 @@ void fit_init(struct fit *f, wf_error *error)
     f->error = error;
     f->on_disk = -1;
     f->processes = 1;
-    f->overlap = true;
     f->best = f->per_second = NAN;
     for (int i = 0; i < WF_FIT_TURNS; i++)
         f->loss[i] = f->minimized[i] = NAN;
@@ -146,6 +145,7 @@ static wf_status save(struct fit *f)
 {
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
+    slices_settle(f);
     if (f->rank == 0) {
         save_files(f);
         slices_served(f);
@@ -182,7 +182,8 @@ static wf_status validate(struct fit *f)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     f->saved = false;          /* best and stale are part of the state */
-    refuse_bad_weights(f);
+    if (!slices_settle(f))
+        refuse_bad_weights(f);
     if (together_agree(f)) /* a task of the zoo is measured by all together */
         return f->error->code;
     measure(f);

@@ -94,7 +94,6 @@ struct fit {
     bool told;       /* the error is that of all processes */
     bool lost;       /* this process cannot tell the others of its error */
     bool resumes;    /* the folder holds a state, as rank 0 has seen it */
-    bool overlap;    /* gradients go while others are computed */
     struct slicing slicing[WF_FIT_REGISTRIES];
     struct spread *spread;
     struct exchange exchange;

@@ -18,6 +18,8 @@ struct slicing {
     struct wf_grads_block *block; /* [blocks]: of all parameters but buffers, frozen or not */
     double *partial;              /* [blocks]: of the norm, in the order of the processes */
     size_t *at;                   /* [processes + 1]: where those of a process begin */
+    int *transfer;                /* [pieces]: of values; -1: none is under way */
+    int64_t arrived;              /* pieces of values before which none is under way; pieces: all are here */
 };
 /* Number of the first block of a process's share of a piece; process number `processes`: the end of the piece. */
 int64_t slicing_bound(const struct slicing *s, int64_t piece, int process);
@@ -36,12 +38,19 @@ wf_status slices_make(struct fit *f, int k, wf_registry *registry);
 /* Each process has room for all moments again: with `whole`, which all or none of the processes say, all of their values, too, unless one
  * of them has failed; otherwise those of other processes are 0. */
 void slices_drop(struct fit *f, bool whole);
-/* After the optimisers: the values of all shares, on all processes. */
+/* spread.c. After the optimisers: the values of all shares begin their way to all processes, those of the first parameters first. An op
+ * waits for those that it reads; whoever reads others calls slices_settle. */
 wf_status slices_values(struct fit *f, wf_grads *const *grads, int count);
+wf_status slices_settle(struct fit *f); /* f->error's code; no other error is lost */
 /* The name of the first parameter of which a part of the norm is not finite; NULL: none. */
 const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count);
 
-/* A save: rank 0 reads the moments that it does not have from the others, who serve until it is done. */
+/* spread.c, for slices.c: the gathering of moments, wf_slice.share, and the end of their memory. */
+void slices_gather(struct fit *f, const struct slicing *s);
+wf_status slices_partial(void *slicing, wf_grads *grads, wf_error *error);
+void slices_free_messages(struct fit *f);
+
+/* moments.c: a save. Rank 0 reads the moments that it does not have from the others, who serve until it is done. */
 struct wf_optimizer_source slices_source(struct fit *f);
 wf_status slices_serve(struct fit *f);
 wf_status slices_served(struct fit *f); /* rank 0: it is done */

@@ -242,7 +242,8 @@ static struct wf_fit_options fit_options(struct trainer *t)
                                    .event = pass_on,
                                    .cancelled = cancelled,
                                    .ctx = t,
-                                   .max_time = t->options->max_time};
+                                   .max_time = t->options->max_time,
+                                   .no_overlap = t->options->no_overlap};
 }
 
 wf_status wf_train(const struct wf_train_options *options, struct wf_train_result *result, wf_error *error)

@@ -60,6 +60,8 @@ static wf_tensor *forward(struct fit *f, struct wf_fit_part *p, int turn, int64_
 static wf_status explain(struct fit *f, int turn, const char *what, const char *gradient)
 {
     const char *advice = numeric_advice(f);
+    if (slices_settle(f))
+        return f->error->code;
     char name[512], gradient_name[512];
     if (first_bad(f, false, name, sizeof name))
         return wf_error_set(f->error, WF_ERR_NUMERIC, "step %" PRId64 ": %s is not finite; the parameter %s was bad before this step: %s",
@@ -183,6 +185,8 @@ static wf_status step(struct fit *f, int turn)
     wf_grads *grads[WF_FIT_REGISTRIES];
     int count = grads_of(f, turn, grads);
     wf_error why = {0};
+    if (slices_settle(f)) /* what the forward has not read is still under way */
+        return f->error->code;
     wf_status status = wf_clip_norm_of(grads, count, f->o.clip, &f->grad_norm[turn], &why);
     for (int i = 0; i < f->o.optimizers && status == WF_OK; i++)
         if (f->o.optimizer[i].turn == turn) {

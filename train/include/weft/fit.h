@@ -194,6 +194,7 @@ struct wf_fit_options {
      * everywhere, an update on one process. The first update is followed by a save, so that its time is known. On several processes rank
      * 0's clock decides between updates; all must have the same limit. */
     double max_time;
+    bool no_overlap; /* several processes: gradients go to the others after the backward, not while it runs; for comparison */
 };
 struct wf_fit_result {
     int64_t step;      /* updates done */

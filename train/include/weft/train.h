@@ -79,6 +79,7 @@ struct wf_train_options {
     const char *from;
     /* Seconds from the call of wf_train on, before which the training saves and ends with WF_ERR_TIME; 0: no limit. See wf_fit_options. */
     double max_time;
+    bool no_overlap; /* several processes: messages go when nothing is computed; for comparison */
 };
 struct wf_train_result {
     int64_t step; /* updates done */

@@ -12,6 +12,9 @@ struct wf_values_use {
     _Atomic int64_t refs; /* the registry, and tapes in a pass that has read them */
     _Atomic bool freed;   /* the registry was */
     bool replaced;        /* they are being replaced; under the lock of threads.c */
+    /* Returns when the value of this parameter has come from another process; NULL: all are here. Called before an op reads it. */
+    void (*arrives)(void *ctx, int parameter);
+    void *arrives_ctx;
 };
 struct wf_values_use *wf_values_use_new(void); /* NULL: no memory */
 void wf_values_use_release(struct wf_values_use *use);
