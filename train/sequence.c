@@ -21,6 +21,7 @@ struct sequence {
     /* Of a part, [batch / accumulate, rounded up, context] each. Encoders have a target for each place, language models for each id.
      */
     int32_t *ids, *targets, *places;
+    int64_t *chosen; /* [processes]: tokens that are hidden in the parts of each; encoders */
 };
 
 static bool encode_progress(void *ctx, int64_t done, int64_t total)
@@ -88,6 +89,7 @@ static void end(struct trainer *t)
     wf_corpus_close(&s->corpus);
     wf_masking_free(&s->masking);
     wf_free(s->ids);
+    wf_free(s->chosen);
 }
 
 /* --- language models ----------------------------------------------------------------------------------------------- */
@@ -178,6 +180,8 @@ static wf_status open_masked(struct trainer *t, bool resuming)
         wf_error_prefix(t->error, "%s", o->tokenizer ? o->tokenizer : t->from.folder ? t->from.folder : o->out);
     if (t->error->code || open_texts(t))
         return t->error->code;
+    if (!(s->chosen = wf_alloc_zero((size_t)t->fit.processes, sizeof *s->chosen)))
+        return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
     struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;
     t->train_tokens = wf_masking_ordinary(&s->masking, train);
     if (wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error))
@@ -207,15 +211,19 @@ static int64_t hide(const struct trainer *t, int64_t step, int64_t part, int64_t
 }
 
 /* How many are chosen is known when all are drawn, and the first part must know; to draw them again takes less than a thousandth of an
- * update. */
+ * update. A process draws those of its parts. */
 static wf_status next_masked(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
-    int64_t chosen = 0;
-    (void)error;
-    for (int64_t part = 0, first, rows; part < t->config.training.accumulate; part++)
-        chosen += hide(t, step, part, &first, &rows);
-    *weight = (double)chosen;
+    const struct leaves_of own = own_parts(t);
+    int64_t mine = 0, *chosen = ((struct sequence *)t->data)->chosen, all = 0;
+    for (int64_t part = own.begin, first, rows; part < own.end; part++)
+        mine += hide(t, step, part, &first, &rows);
+    if (wf_dist_all_gather(t->fit.dist, &mine, sizeof mine, chosen, error))
+        return WF_ERR_STATE;
+    for (int r = 0; r < t->fit.processes; r++)
+        all += chosen[r];
+    *weight = (double)all;
     return WF_OK;
 }
 

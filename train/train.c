@@ -113,6 +113,13 @@ static wf_status prepare(struct trainer *t)
     return fit_prepare(f);
 }
 
+struct leaves_of own_parts(const struct trainer *t)
+{
+    const struct leaves_of leaves = together_leaves(&t->fit, t->fit.rank);
+    const int64_t each = t->fit.o.accumulate / t->fit.o.leaves;
+    return (struct leaves_of){leaves.begin * each, leaves.end * each};
+}
+
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss)
 {
     wf_tensor *all = wf_loss_terms_end(terms, loss, &p->report[0]);

@@ -128,14 +128,6 @@ static double ids_of(const struct wf_pairs *p, const int32_t *offsets)
     return (double)(offsets[p->count] - offsets[0]);
 }
 
-/* The parts of this process. */
-static struct leaves_of own_parts(const struct trainer *t)
-{
-    const struct leaves_of leaves = together_leaves(&t->fit, t->fit.rank);
-    const int64_t each = t->fit.o.accumulate / t->fit.o.leaves;
-    return (struct leaves_of){leaves.begin * each, leaves.end * each};
-}
-
 static wf_status next(void *trainer, int64_t step, double *weight, wf_error *error)
 {
     const struct trainer *t = trainer;
