@@ -5,6 +5,7 @@
  *   ./vit               1,500 updates into the folder vit-run: at least 90 % of new pictures are right, else it exits with 1
  *   ./vit --resume      goes on from the last save after Ctrl-C or a crash, to the bytes of an uninterrupted training
  *   ./vit --steps 5     ends after 5 updates; nothing is asked of the result, and --resume goes on from there
+ *   ./vit --accumulate 4   in four parts, also as mpirun -n 4 ./vit --accumulate 4, with the same bytes
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +87,9 @@ static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
 static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
 {
     const struct vit *m = ctx;
-    wf_tensor *x = wf_input(p->tape, m->picture[0][0], WF_SHAPE(BATCH, SIDE, SIDE), false);
-    return wf_cross_entropy(vit_forward(m, x), wf_ids_of(p->tape, m->label, WF_SHAPE(BATCH)), .normalizer = p->weight);
+    const int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
+    wf_tensor *x = wf_input(p->tape, m->picture[first][0], WF_SHAPE(rows, SIDE, SIDE), false);
+    return wf_cross_entropy(vit_forward(m, x), wf_ids_of(p->tape, m->label + first, WF_SHAPE(rows)), .normalizer = p->weight);
 }
 
 static wf_status validate(void *ctx, wf_tape *tape, double *value, wf_error *error)
@@ -96,8 +98,7 @@ static wf_status validate(void *ctx, wf_tape *tape, double *value, wf_error *err
     static wf_real logits[VALID][CLASSES];
     draw(m, VALID, 2, 0);
     wf_tape_reset(tape, WF_INFER);
-    wf_tensor *y = vit_forward(m, wf_input(tape, m->picture[0][0], WF_SHAPE(VALID, SIDE, SIDE), false));
-    if (wf_read(y, logits[0], VALID * CLASSES) != WF_OK)
+    if (wf_read(vit_forward(m, wf_input(tape, m->picture[0][0], WF_SHAPE(VALID, SIDE, SIDE), false)), logits[0], VALID * CLASSES) != WF_OK)
         return wf_tape_status(tape, error);
     value[0] = 1;
     for (int i = 0, better; i < VALID; i++) {
@@ -126,21 +127,20 @@ int main(int argc, char **argv)
     const struct wf_schedule schedule = {WF_SCHEDULE_COSINE, .peak = 3e-3, .warmup = 50, .steps = STEPS};
     struct wf_metric metric = {.name = "accuracy", .higher = true};
     struct wf_task task = {WF_TASK_ABI, .name = "vit", .next = next, .loss = loss, .validate = validate, .metric = &metric, .metrics = 1};
-    int64_t steps = STEPS;
+    int64_t steps = STEPS, parts = 1;
     bool resume = false;
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--resume") == 0)
-            resume = true;
-        else if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
-            steps = atoll(argv[++i]);
+    for (int i = 1; i < argc; i++) {
+        const int64_t number = i + 1 < argc ? atoll(argv[i + 1]) : 0;
+        resume |= strcmp(argv[i], "--resume") == 0;
+        steps = strcmp(argv[i], "--steps") == 0 ? number : steps;
+        parts = strcmp(argv[i], "--accumulate") == 0 ? number : parts;
+    }
     if (registry)
         vit_init(wf_root(registry), &m);
     wf_status status = registry ? wf_registry_build(registry, 1, &error) : error.code;
-    if (status == WF_OK)
-        status = wf_adamw_init(&adam, registry, &error);
-    if (status == WF_OK)
+    if (status == WF_OK && (status = wf_adamw_init(&adam, registry, &error)) == WF_OK)
         status = wf_fit_one(&task, registry, &adam, &schedule, &result, &error, .out = "vit-run", .steps = steps, .resume = resume,
-                            .clip = 1, .save_every = 250, .valid_every = 250, .event = print, .ctx = &m);
+                            .accumulate = parts, .clip = 1, .save_every = 250, .valid_every = 250, .event = print, .ctx = &m);
     if (status != WF_OK)
         fprintf(stderr, "vit: %s\n", error.message);
     wf_optimizer_free(&adam);

@@ -71,6 +71,11 @@ wf_status together_share(struct fit *f)
     const bool chosen = f->o.leaves == 0;
     while (least < f->processes)
         least *= 2;
+    if (f->owner->any && f->processes > 1 && was < 2) /* it may know of no parts, and give the whole batch's loss for each */
+        return wf_error_set(f->error, WF_ERR_ARGUMENT,
+                            "%d processes were started, and the program's batch is one part: set .accumulate to %" PRId64
+                            " or more, if its loss is that of part->part of part->parts",
+                            f->processes, least);
     if (f->o.leaves > 0 && f->o.leaves < f->processes)
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
                             "%d processes were started, and leaves = %" PRId64 " is for at most %" PRId64

@@ -21,7 +21,8 @@
  *
  * Several processes (weft/dist.h) train together where mpirun started the program several times: next, get and validate are called on each
  * and must give the same there, loss for the process's parts; put, sample and event on rank 0 only. The files have the same bytes as those
- * of one process with the same accumulate and leaves. docs/cluster.md is the guide. */
+ * of one process with the same accumulate and leaves. A program whose .accumulate is 0 or 1 may have a loss that knows of no parts, and is
+ * refused. docs/cluster.md is the guide. */
 #ifndef WEFT_FIT_H
 #define WEFT_FIT_H
 
@@ -163,7 +164,7 @@ struct wf_fit_options {
     const struct wf_fit_optimizer *optimizer;
     int optimizers;
     int64_t steps;      /* updates in total, also of a resumed run */
-    int64_t accumulate; /* parts of a batch; 0: 1 */
+    int64_t accumulate; /* parts of a batch; 0: 1. At least 2 for several processes, of which more than this raise it */
     /* The number of partial sums of gradients, each of accumulate / leaves parts in order, which are added as a binary tree: a power of two
      * that divides `accumulate`. The bits of a training depend on it, and on nothing else of how the work is shared; the state keeps it. 0:
      * that of the state; otherwise the largest up to 8, or as many as there are processes. */
