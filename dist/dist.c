@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weft/compute.h>
@@ -122,6 +123,28 @@ wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_
 {
     *done = true;
     return dist->transport ? after(dist, dist->transport->finish(dist->transport, transfer, wait, done, error)) : WF_OK;
+}
+
+/* A dissemination barrier (Hensgen, Finkel, Manber 1988). */
+wf_status wf_dist_rest(wf_dist *dist, wf_error *error)
+{
+    enum { LONGEST = 4000000 }; /* nanoseconds of a sleep */
+    char sent = 0, received = 0;
+    wf_status status = WF_OK;
+    const int size = wf_dist_size(dist);
+    for (int64_t away = 1; away < size && status == WF_OK; away *= 2) {
+        const struct wf_message out = {(int)((dist->rank + away) % size), &sent, 1};
+        const struct wf_message in = {(int)((dist->rank - away + size) % size), &received, 1};
+        struct timespec pause = {.tv_nsec = LONGEST / 64};
+        int transfer;
+        bool done = false;
+        status = wf_dist_begin(dist, 0, &out, 1, &in, 1, &transfer, error);
+        while (status == WF_OK && (status = wf_dist_finish(dist, transfer, false, &done, error)) == WF_OK && !done) {
+            nanosleep(&pause, NULL); /* a signal wakes it: no harm */
+            pause.tv_nsec = pause.tv_nsec < LONGEST ? 2 * pause.tv_nsec : LONGEST;
+        }
+    }
+    return status;
 }
 
 static wf_status refuse(const char *call, const char *what, wf_error *error)

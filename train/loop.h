@@ -135,6 +135,8 @@ wf_status together_open(struct fit *f);
 void together_close(struct fit *f);
 /* One outcome for all, from that of each in f->error: the error is that of the process that failed. */
 wf_status together_agree(struct fit *f);
+/* Waits for all, asleep: before together_agree, where one of them works for long. */
+void together_rest(struct fit *f);
 /* Rank 0's data, on all. */
 wf_status together_from_first(struct fit *f, void *data, int64_t bytes);
 /* Of a new run: accumulate and leaves that are enough for all processes; a warning says what it changes. */

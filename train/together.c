@@ -37,6 +37,16 @@ wf_status together_agree(struct fit *f)
     return status;
 }
 
+void together_rest(struct fit *f)
+{
+    wf_error why = {0};
+    if (f->processes > 1 && f->in_company && !f->lost && wf_dist_rest(f->dist, &why)) {
+        if (!f->error->code)
+            *f->error = why;
+        f->lost = true;
+    }
+}
+
 wf_status together_from_first(struct fit *f, void *data, int64_t bytes)
 {
     if (f->processes > 1 && wf_dist_broadcast(f->dist, data, bytes, 0, f->error))

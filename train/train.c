@@ -161,6 +161,7 @@ static wf_status open_in_turn(struct trainer *t, bool resuming)
     const bool first = wf_dist_local_rank(f->dist) == 0;
     if (!t->error->code && first)
         open_task(t, resuming);
+    together_rest(f);
     if (together_agree(f))
         return t->error->code;
     return first ? WF_OK : open_task(t, resuming);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # A parallel text with filters on several processes: one of a machine trains the tokenizer and surveys the text, the others map what it wrote;
-# killed and resumed. Called as: sh corpus.sh WEFT SOURCE-ROOT.
+# killed and resumed. Called as: sh corpus.sh WEFT SOURCE-ROOT TOGETHER.
 . "$2/tests/cli/lib.sh"
 . "$source/tests/dist/lib.sh"
+together=$(cd "$OLDPWD" && realpath "$3")
 XDG_CACHE_HOME=$work/cache
 export XDG_CACHE_HOME
 awk 'BEGIN { srand(3); for (i = 0; i < 3000; i++) { n = 1 + int(rand() * 9); s = t = ""
@@ -20,6 +21,11 @@ sed -n 's/.*\("used":.*"target_tokens":[0-9]*\).*/\1/p' alone/metrics.jsonl >use
 [ -s used ] || failed "what is left out: $(head -1 alone/metrics.jsonl)"
 
 for how in $mpis; do
+    # --- who waits for that process sleeps
+    for n in 1 2 3 5; do
+        several $how $n "$together" rest >out 2>&1 && grep -qx "$n processes rest" out || failed "$how, $n processes: $(cat out)"
+    done
+
     # --- one process fills the cache, and all have the survey mapped
     rm -r cache
     # shellcheck disable=SC2086

@@ -4,6 +4,7 @@
  *   together sums            checks wf_dist_* against what each process can compute by itself
  *   together fails RANK      RANK fails, and all get its message
  *   together share           checks work in items, results of any length, a rank that fails among them
+ *   together rest            checks that processes sleep while they wait for one
  *   together fit OUT STEPS [bad | seed | turns | unequal | lost]   a task of two registries and two optimisers; bad: a NaN in one process's
  *                            part; seed: weights that differ from process to process; turns: the optimisers have a turn each; unequal:
  *                            validations that differ, and decide; lost: a process without a folder */
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <weft/internal/dist.h>
 #include <weft/weft.h>
@@ -246,6 +248,37 @@ static int fit(int argc, char **argv)
     return status == WF_OK ? 0 : 1;
 }
 
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Nobody leaves before the last has come, in any turn; who waits uses a small part of a processor. */
+static void rest(void)
+{
+    const int rank = wf_dist_rank(dist), size = wf_dist_size(dist), late = size - 1;
+    const struct timespec pause = {.tv_nsec = 700000000};
+    for (int turn = 0; turn < 20; turn++)
+        CHECK(wf_dist_rest(dist, &error) == WF_OK);
+    double processor = seconds(CLOCK_PROCESS_CPUTIME_ID), came = 0;
+    double *all = malloc((size_t)size * sizeof *all);
+    if (rank == late)
+        nanosleep(&pause, NULL);
+    came = seconds(CLOCK_MONOTONIC);
+    CHECK(wf_dist_rest(dist, &error) == WF_OK);
+    double left = seconds(CLOCK_MONOTONIC);
+    processor = seconds(CLOCK_PROCESS_CPUTIME_ID) - processor;
+    CHECK(wf_dist_all_gather(dist, &came, sizeof came, all, &error) == WF_OK);
+    for (int r = 0; r < size; r++)
+        CHECK(left >= all[r]); /* one machine, one clock */
+    CHECK(processor < 0.2);
+    free(all);
+    if (rank == 0)
+        printf("%d processes rest\n", size);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -259,6 +292,8 @@ int main(int argc, char **argv)
         fails(atoi(argv[2]));
     else if (strcmp(what, "share") == 0)
         share();
+    else if (strcmp(what, "rest") == 0)
+        rest();
     else if (strcmp(what, "fit") == 0 && argc > 3)
         return fit(argc, argv);
     else

@@ -17,6 +17,9 @@ wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs
 wf_status wf_dist_begin(wf_dist *dist, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
                         int *transfer, wf_error *error);
 wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error);
+/* A barrier for waits of seconds, while one process of a machine works for the others: those sleep, where an MPI that waits keeps a
+ * processor busy. Returns some milliseconds after the last has come. */
+wf_status wf_dist_rest(wf_dist *dist, wf_error *error) WF_CHECKED;
 /* Between begin and end a process that exits ends them all: the others would wait for it. */
 void wf_dist_together(wf_dist *dist, bool begin);
 /* wf_dist_agree, where the failure of the greatest weight is told, of the lowest rank among equals: one that only echoes another's weighs
