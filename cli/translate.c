@@ -109,7 +109,9 @@ static wf_status next_block(struct streaming *s, struct block *b, wf_error *erro
 {
     const bool reader = wf_dist_rank(s->dist) == 0;
     *b = (struct block){0};
-    wf_status status = wf_dist_agree(s->dist, reader ? read_block(s, b, error) : WF_OK, error);
+    wf_status status = reader ? read_block(s, b, error) : WF_OK;
+    (void)!wf_dist_rest(s->dist, NULL); /* the input may take its time; a failure is that of agreeing, too */
+    status = wf_dist_agree(s->dist, status, error);
     int64_t size[2] = {b->lines, b->bytes};
     if (status == WF_OK)
         status = wf_dist_broadcast(s->dist, size, sizeof size, 0, error);
