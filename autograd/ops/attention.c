@@ -95,6 +95,13 @@ static wf_real *place(const struct rows *r, int64_t sequence, int64_t row, int64
     return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
 }
 
+/* Where a mask or bias [B, H, T, S] begins for a sequence and a head. */
+static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
+{
+    *step = (struct wf_attention_steps){x->stride[1], x->stride[2], x->stride[3]};
+    return sequence * x->stride[0] + head * x->stride[1];
+}
+
 /* What a block works on: sequence i and group g of heads. */
 static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
 {
@@ -125,26 +132,15 @@ static struct wf_attention problem(const struct plan *p, int64_t i, int64_t g)
     const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
     x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
     x.first_key = window > 0 ? at - window + 1 : -WF_ATTENTION_ALL;
-    if (p->mask.data) {
-        const int64_t *stride = p->mask.stride;
-        x.mask = (const bool *)p->mask.data + i * stride[0] + h * stride[1];
-        x.mask_head = stride[1];
-        x.mask_query = stride[2];
-        x.mask_key = stride[3];
-    }
-    if (p->bias.data) {
-        const int64_t *stride = p->bias.stride;
-        x.bias = (const wf_real *)p->bias.data + i * stride[0] + h * stride[1];
-        x.bias_head = stride[1];
-        x.bias_query = stride[2];
-        x.bias_key = stride[3];
-    }
+    if (p->mask.data)
+        x.mask = (const bool *)p->mask.data + begin_of(&p->mask, i, h, &x.mask_step);
+    if (p->bias.data)
+        x.bias = (const wf_real *)p->bias.data + begin_of(&p->bias, i, h, &x.bias_step);
     if (p->dbias.data) {
-        const wf_array *d = &p->dbias;
-        x.dbias = (wf_real *)d->data + (d->dim[0] > 1 ? i * d->stride[0] : 0) + h * d->stride[1];
-        x.dbias_head = d->stride[1];
-        x.dbias_query = d->dim[2] > 1 ? d->stride[2] : 0;
-        x.dbias_key = d->dim[3] > 1;
+        wf_array d = p->dbias; /* sizes of 1 are summed over */
+        for (int k = 0; k < d.ndim; k++)
+            d.stride[k] = d.dim[k] > 1 ? d.stride[k] : 0;
+        x.dbias = (wf_real *)d.data + begin_of(&d, i, h, &x.dbias_step);
     }
     if (c->outputs > 1) {
         x.weights_head = p->queries * p->keys;

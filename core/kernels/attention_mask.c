@@ -41,11 +41,11 @@ static void window_rows(const struct wf_attention *a, int64_t q0, int64_t k0, in
 /* Counts what the mask allows among the first `rows` lanes. */
 static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys, v_lane *allow)
 {
-    const bool *mask = a->mask + head * a->mask_head + q0 * a->mask_query + k0 * a->mask_key;
+    const bool *mask = a->mask + head * a->mask_step.head + q0 * a->mask_step.query + k0 * a->mask_step.key;
     int64_t count = 0;
-    if (a->mask_query == 0) {
+    if (a->mask_step.query == 0) {
         for (int64_t i = 0; i < keys; i++) {
-            bool may = mask[i * a->mask_key];
+            bool may = mask[i * a->mask_step.key];
             count += may ? rows : 0;
             for (int j = 0; j < QV; j++)
                 ((vi *)(allow + i * QUERIES))[j] = v_seti(-(v_lane)may);
@@ -55,7 +55,7 @@ static int64_t mask_rows(const struct wf_attention *a, int64_t head, int64_t q0,
     memset(allow, 0, (size_t)(keys * QUERIES) * sizeof *allow);
     for (int64_t t = 0; t < rows; t++)
         for (int64_t i = 0; i < keys; i++) {
-            bool may = mask[t * a->mask_query + i * a->mask_key];
+            bool may = mask[t * a->mask_step.query + i * a->mask_step.key];
             allow[i * QUERIES + t] = -(v_lane)may;
             count += may;
         }

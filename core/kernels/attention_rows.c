@@ -41,7 +41,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
     if (bias) {
         _Alignas(64) wf_real side[KEYS] = {0}; /* by side */
         for (int64_t i = 0; i < keys; i++)
-            side[i] = bias[i * a->bias_key];
+            side[i] = bias[i * a->bias_step.key];
         for (int64_t i = 0; i < keys; i += V_LANES)
             v_store(s + i, biased(v_load(s + i), v_load(side + i)));
     }
@@ -53,7 +53,7 @@ static bool tile_scores(const struct wf_attention *a, const wf_real *q, const wf
         return true;
     bool any = false;
     for (int64_t i = first < 0 ? 0 : first; i < keys; i++) {
-        if (mask[i * a->mask_key])
+        if (mask[i * a->mask_step.key])
             any = true;
         else
             s[i] = -V_INF;
@@ -111,16 +111,16 @@ static void one_row(const struct wf_attention *a, int64_t head, int64_t t)
 {
     const wf_real *q = a->q + head * a->e + t * a->q_step;
     wf_real *out = a->out + head * a->f + t * a->out_step;
-    const bool *mask = a->mask ? a->mask + head * a->mask_head + t * a->mask_query : NULL;
-    const wf_real *bias = a->bias ? a->bias + head * a->bias_head + t * a->bias_query : NULL;
+    const bool *mask = a->mask ? a->mask + head * a->mask_step.head + t * a->mask_step.query : NULL;
+    const wf_real *bias = a->bias ? a->bias + head * a->bias_step.head + t * a->bias_step.query : NULL;
     const int64_t limit = wf_attention_end(a, t, 1), begin = a->first_key + t;
     vr m = v_set(-V_INF), l = v_set(0);
     bool first = true;
     _Alignas(64) wf_real s[KEYS];
     for (int64_t k0 = begin > 0 ? begin / KEYS * KEYS : 0; k0 < limit; k0 += KEYS) {
         int64_t keys = limit - k0 < KEYS ? limit - k0 : KEYS;
-        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_key : NULL, bias ? bias + k0 * a->bias_key : NULL,
-                         begin - k0, keys, s))
+        if (!tile_scores(a, q, a->k + k0 * a->k_step, mask ? mask + k0 * a->mask_step.key : NULL,
+                         bias ? bias + k0 * a->bias_step.key : NULL, begin - k0, keys, s))
             continue;
         vr top = m;
         for (int i = 0; i < KEYS; i += V_LANES)

@@ -11,6 +11,11 @@ enum {
     WF_ATTENTION_KEYS = 64     /* of a tile; tiles begin at multiples of this from key 0 */
 };
 
+/* From head to head, query to query and key to key of a mask or bias; 0 where it is broadcast. */
+struct wf_attention_steps {
+    int64_t head, query, key;
+};
+
 struct wf_attention {
     int64_t queries, keys; /* T and the keys that may be attended at all: min(S, key length) */
     int64_t all_keys;      /* S: rows of dk and dv, columns of the weights */
@@ -29,10 +34,10 @@ struct wf_attention {
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL without that */
     int64_t first_key;   /* and s >= first_key + t (window); -WF_ATTENTION_ALL without that */
     const bool *mask;    /* may be NULL; strides may be 0 */
-    int64_t mask_head, mask_query, mask_key;
+    struct wf_attention_steps mask_step;
     /* Real, in natural units: added to (capped) scores; -inf masks. bias NULL: none; strides may be 0. */
     const wf_real *bias;
-    int64_t bias_head, bias_query, bias_key;
+    struct wf_attention_steps bias_step;
     wf_real *weights; /* [heads][queries][all_keys], may be NULL */
     int64_t weights_head;
     /* dropout, as the kernel `dropout` makes it for row first_row + r row_head + t row_query, offset = key */
@@ -46,7 +51,7 @@ struct wf_attention {
     int64_t dq_step, dk_step, dv_step;
     bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
     wf_real *dbias;              /* added to; NULL where not wanted. A stride of 0 sums over queries, or over keys; the keys' is 1 or 0 */
-    int64_t dbias_head, dbias_query, dbias_key;
+    struct wf_attention_steps dbias_step;
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
 
