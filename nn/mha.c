@@ -218,8 +218,9 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
                                  : "attention: with .apart, .memory needs .value");
     if (wf_is_poison(x) || !tape || wf_tape_error(tape)->code != WF_OK)
         return false;
+    if (m->cross)
+        a->part.q = made(a, wf_linear_forward(&m->q, x)); /* [B,T,HE] */
     if (m->apart && !call->memory_kv) {
-        a->part.q = made(a, wf_linear_forward(&m->q, x));            /* [B,T,HE] */
         a->part.k = made(a, wf_linear_forward(&m->k, call->memory)); /* [B,S,GE] */
         a->part.v = made(a, wf_linear_forward(&m->v, call->value));  /* [B,S,GF] */
     } else if (m->cross) {
@@ -229,7 +230,6 @@ static bool project(const struct wf_mha *m, wf_tensor *x, const struct wf_mha_ca
                          wf_name_of(kv), (long long)wf_dim(kv, -1), (long long)(k + v));
             return false;
         }
-        a->part.q = made(a, wf_linear_forward(&m->q, x)); /* [B,T,HE] */
         a->part.k = wf_slice(kv, -1, 0, k);
         a->part.v = wf_slice(kv, -1, k, v);
     } else {
