@@ -37,10 +37,16 @@ static bool several(void)
     return wf_launcher().size > 1;
 }
 
+/* Before several processes know of each other they fail alike: one of each machine says so. Then open_world leaves rank 0 alone with its
+ * streams. */
+static bool speaks(void)
+{
+    return wf_launcher().local_rank == 0;
+}
+
 int fail(const wf_error *error)
 {
-    /* Before they know of each other, several processes fail alike: one of each machine says so. */
-    if (error->message[0] && wf_launcher().local_rank == 0)
+    if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
     if (error->code == WF_ERR_CANCELLED && (caught || several()))
         return caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
@@ -51,7 +57,7 @@ int fail_usage(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    if (wf_launcher().local_rank == 0) {
+    if (speaks()) {
         fprintf(stderr, "%s: ", name);
         vfprintf(stderr, format, list);
         fputc('\n', stderr);
