@@ -12,7 +12,6 @@
 
 #include "loop.h"
 
-/* What the transport could not do leaves the others alone: they are ended when this process ends. */
 wf_status together_lost(struct fit *f)
 {
     f->lost |= f->error->code != WF_OK;

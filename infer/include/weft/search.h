@@ -18,8 +18,8 @@ WF_BEGIN_DECLS
  *   }
  */
 struct wf_next {
-    /* ids [R,T] -> logits of the last id of each row [R,V], on the tape of the ids. With a cache, which has R rows, the ids continue what
-     * its rows hold, and the function advances it by T; without one (NULL) they are all that there is to know. */
+    /* ids [R,T] -> logits of the last id of each row [R,V], on the tape of the ids. With a cache of R rows the ids follow those that it
+     * holds, and the function advances it by T; without one (NULL) they are whole rows. */
     wf_tensor *(*next)(void *ctx, wf_tensor *ids, struct wf_cache *cache);
     /* Makes an empty cache, as wf_cache_init does. NULL: none, each token is computed from all ids before it. Beam search needs one. */
     wf_status (*cache)(void *ctx, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error);
