@@ -27,7 +27,7 @@ for model in language encoder translation; do
     "$weft" train $settings --out $model >log 2>&1 || failed "$model: $(tail -1 log)"
     grep -q '"event":"valid"' $model/metrics.jsonl || failed "$model: no validation"
     for mpi in $mpis; do
-        for n in 2 3; do
+        for n in 3 4; do
             # shellcheck disable=SC2086
             several $mpi $n "$weft" train $settings --out $model-$mpi-$n --threads 1 >log 2>&1 || failed "$model, $mpi, $n: $(tail -1 log)"
             alike $model $model-$mpi-$n
