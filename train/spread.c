@@ -175,7 +175,7 @@ wf_status slices_values(struct fit *f, wf_grads *const *grads, int count)
         use_of(s)->arrives = await;
         use_of(s)->arrives_ctx = s;
     }
-    return !f->o.no_overlap && !f->owner->any ? f->error->code : slices_settle(f);
+    return !f->o.no_overlap && (f->o.values_by_ops || !f->owner->any) ? f->error->code : slices_settle(f);
 }
 
 /* grads->partial of all, in the order of the blocks. */

@@ -195,7 +195,10 @@ struct wf_fit_options {
      * everywhere, an update on one process. The first update is followed by a save, so that its time is known. On several processes rank
      * 0's clock decides between updates; all must have the same limit. */
     double max_time;
-    bool no_overlap; /* several processes: gradients go to the others after the backward, not while it runs; for comparison */
+    /* Several processes. no_overlap: messages go when nothing is computed; for comparison. Otherwise gradients go while the backward runs,
+     * and with values_by_ops new weights come while the next loss is computed, where an op waits for those that it reads: then next, rate
+     * and loss must not read weights through pointers kept from before, nor in any other way than by ops, wf_view and wf_read. */
+    bool no_overlap, values_by_ops;
 };
 struct wf_fit_result {
     int64_t step;      /* updates done */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The time of an update of several processes: a case of stopwatch.h, its batch cut into parts that the processes share.
+ *
+ *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-o] CASE FOLDER        -o: nothing overlaps
+ *
+ * Prints one line of JSON: the median and the least of the updates' milliseconds, and the memory of rank 0, MiB. ./bench/several.py
+ * compares. The run that is left in FOLDER can be removed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weft/internal/stopwatch.h>
+#include <weft/weft.h>
+
+struct several {
+    struct wf_bench_case c;
+    wf_model *model;
+    int32_t *x, *y, *offsets;
+    int64_t updates;
+    double *ms;
+    struct timespec last;
+    int64_t done;
+};
+
+static int fail(const char *message)
+{
+    fprintf(stderr, "several: %s\n", message);
+    return 1;
+}
+
+static wf_status next(void *ctx, int64_t step, double *weight, wf_error *error)
+{
+    const struct several *s = ctx;
+    (void)step, (void)error;
+    *weight = (double)(s->c.batch * s->c.length);
+    return WF_OK;
+}
+
+static wf_tensor *loss(void *ctx, struct wf_fit_part *p)
+{
+    struct several *s = ctx;
+    const int64_t begin = s->c.batch * p->part / p->parts, rows = s->c.batch * (p->part + 1) / p->parts - begin, length = s->c.length;
+    const int32_t *x = s->x + begin * length, *y = s->y + begin * length;
+    if (rows == 0)
+        return NULL;
+    if (s->c.pairs) {
+        const struct wf_pairs pairs = {
+            .count = rows, .source = x, .source_offsets = s->offsets, .input = y, .target = x, .target_offsets = s->offsets};
+        return wf_pairs_loss(s->model, p->tape, &pairs, .label_smoothing = s->c.label_smoothing, .normalizer = p->weight);
+    }
+    return wf_model_loss(s->model, wf_ids(p->tape, x, rows, length), wf_ids(p->tape, y, rows, length), .normalizer = p->weight);
+}
+
+static void event(void *ctx, const struct wf_fit_event *e)
+{
+    struct several *s = ctx;
+    struct timespec now;
+    if (e->kind != WF_EVENT_STEP)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (s->done > 1) /* the first two are not counted */
+        s->ms[s->done - 2] = 1e3 * (double)(now.tv_sec - s->last.tv_sec) + 1e-6 * (double)(now.tv_nsec - s->last.tv_nsec);
+    s->last = now;
+    s->done++;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static wf_status run(struct several *s, const char *folder, int64_t accumulate, bool no_overlap, wf_error *error)
+{
+    struct wf_config config;
+    struct wf_optimizer adam = {0};
+    const struct wf_task task = {WF_TASK_ABI, .name = "several", .next = next, .loss = loss};
+    if (wf_bench_config(&s->c, 0, &config, error) != WF_OK || !(s->model = wf_model_new(&config, error)))
+        return error->code;
+    wf_registry *registry = wf_model_registry(s->model);
+    wf_status status = wf_registry_build(registry, 1, error);
+    if (status == WF_OK)
+        status = wf_adamw_init(&adam, registry, error, .lr = 1e-4, .weight_decay = s->c.decoupled ? 0.01 : 0);
+    if (status == WF_OK)
+        status = wf_fit_one(&task, registry, &adam, NULL, NULL, error, .out = folder, .steps = s->updates + 2, .accumulate = accumulate,
+                            .event = event, .ctx = s, .no_overlap = no_overlap, .values_by_ops = true);
+    wf_optimizer_free(&adam);
+    wf_model_free(s->model);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct several s = {.updates = 10};
+    wf_error error = {0};
+    int letter, threads = 1;
+    int64_t accumulate = 2;
+    bool no_overlap = false;
+    while ((letter = getopt(argc, argv, "t:a:n:o")) != -1)
+        switch (letter) {
+        case 't':
+            threads = atoi(optarg);
+            break;
+        case 'a':
+            accumulate = atoll(optarg);
+            break;
+        case 'n':
+            s.updates = atoll(optarg);
+            break;
+        case 'o':
+            no_overlap = true;
+            break;
+        default:
+            return 2;
+        }
+    if (argc - optind != 2 || s.updates < 1)
+        return fail("usage: several [-t threads] [-a accumulate] [-n updates] [-o] CASE FOLDER"), 2;
+    if (wf_bench_find(argv[optind], &s.c, &error) != WF_OK || s.c.generate)
+        return fail("no such training case");
+    if (wf_init(&error, .threads = threads) != WF_OK)
+        return fail(error.message);
+    const int64_t count = s.c.batch * s.c.length;
+    wf_rng rng = wf_rng_new(5, wf_stream_of("several"));
+    s.x = calloc((size_t)count, sizeof *s.x);
+    s.y = calloc((size_t)count, sizeof *s.y);
+    s.offsets = calloc((size_t)s.c.batch + 1, sizeof *s.offsets);
+    s.ms = calloc((size_t)s.updates, sizeof *s.ms);
+    if (!s.x || !s.y || !s.offsets || !s.ms)
+        return fail("no memory");
+    for (int64_t i = 0; i < count; i++) {
+        s.x[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)s.c.vocab_size - 1);
+        s.y[i] = 1 + (int32_t)wf_rng_below(&rng, (uint64_t)s.c.vocab_size - 1);
+    }
+    for (int64_t i = 0; i <= s.c.batch; i++)
+        s.offsets[i] = (int32_t)(i * s.c.length);
+    const wf_status status = run(&s, argv[optind + 1], accumulate, no_overlap, &error);
+    if (status == WF_OK && wf_dist_rank(wf_dist_world(&error)) == 0) {
+        struct rusage usage;
+        getrusage(RUSAGE_SELF, &usage);
+        qsort(s.ms, (size_t)s.updates, sizeof *s.ms, ascending);
+        printf("{\"case\": \"%s\", \"processes\": %d, \"ms\": %.3f, \"least\": %.3f, \"rss\": %.1f}\n", s.c.name,
+               wf_dist_size(wf_dist_world(&error)), s.ms[s.updates / 2], s.ms[0], (double)usage.ru_maxrss / 1024);
+    }
+    free(s.x);
+    free(s.y);
+    free(s.offsets);
+    free(s.ms);
+    return status == WF_OK ? 0 : fail(error.message);
+}
