@@ -33,7 +33,7 @@ void exchange_free(struct exchange *x)
     *x = (struct exchange){0};
 }
 
-static wf_status no_memory(struct fit *f)
+wf_status exchange_no_memory(struct fit *f)
 {
     wf_error_set(f->error, WF_ERR_MEMORY, "no memory for an update of %d processes", f->processes);
     return together_lost(f);
@@ -61,7 +61,7 @@ static wf_status make(struct fit *f)
     x->span = wf_alloc_zero(processes * 2 * TREE_LEVELS, sizeof *x->span);
     x->at = wf_alloc_zero(processes + 1, sizeof *x->at);
     if (!x->span || !x->at)
-        return no_memory(f);
+        return exchange_no_memory(f);
     for (int r = 0; r < f->processes; r++) {
         const struct leaves_of l = together_leaves(f, r);
         const int n = tree_spans(l.begin, l.end, span);
@@ -78,7 +78,7 @@ static wf_status make(struct fit *f)
         u->out = wf_alloc_zero(2 * own * processes + 2 * others + 1, sizeof *u->out);
         u->in = u->out + 2 * own * processes;
         if (!u->data || !u->has || !u->sends || !u->out)
-            return no_memory(f);
+            return exchange_no_memory(f);
     }
     return WF_OK;
 }
@@ -127,7 +127,7 @@ wf_status exchange_begin(struct fit *f, wf_grads *const *grads, int count)
         x->bound = wf_alloc_zero((size_t)x->pieces * ((size_t)f->processes + 1), sizeof *x->bound);
         x->piece_room = x->piece && x->bound ? x->pieces : 0;
         if (x->piece_room == 0)
-            return no_memory(f);
+            return exchange_no_memory(f);
     }
     cut(f);
     x->next = x->pieces - 1;
@@ -141,7 +141,7 @@ static const wf_real *own_slab(const struct fit *f, int i, int k)
     return i < f->tree.count && !f->error->code ? f->tree.held[i].slab[k].slab : f->exchange.grads[k]->slab;
 }
 
-static bool own_valid(const struct fit *f, int i, int k, int parameter)
+bool exchange_valid(const struct fit *f, int i, int k, int parameter)
 {
     if (f->error->code)
         return false;
@@ -177,7 +177,7 @@ static wf_status go(struct fit *f, int number)
     for (int i = 0; i < x->own; i++) {
         unsigned char *sends = u->sends + i * all;
         for (int64_t b = 0; b < all; b++)
-            sends[b] = own_valid(f, i, p->k, grads->block[begin + b].parameter);
+            sends[b] = exchange_valid(f, i, p->k, grads->block[begin + b].parameter);
         for (int r = 0; r < f->processes; r++)
             if (r != f->rank && bound[r + 1] > bound[r]) {
                 const struct range theirs = range_of(grads, bound[r], bound[r + 1]);
@@ -325,96 +325,6 @@ void exchange_listen(struct fit *f, bool on)
 
 /* --- the end of a turn --------------------------------------------------------------------------------------------- */
 
-static size_t valid_bytes(const struct exchange *x)
-{
-    size_t bytes = 0;
-    for (int k = 0; k < x->count; k++)
-        bytes += (size_t)x->grads[k]->parameters;
-    return bytes;
-}
-
-/* A record: the status, the scalars of the leaves, which gradients this process has. */
-static size_t place_records(struct fit *f)
-{
-    struct exchange *x = &f->exchange;
-    for (int r = 0; r < f->processes; r++) {
-        const struct leaves_of l = together_leaves(f, r);
-        x->at[r + 1] = x->at[r] + sizeof(int64_t) + (size_t)(l.end - l.begin) * sizeof(struct leaf) + valid_bytes(x);
-    }
-    return x->at[f->processes];
-}
-
-static void write_record(struct fit *f)
-{
-    const struct exchange *x = &f->exchange;
-    char *to = x->record + x->at[f->rank];
-    const struct leaves_of l = together_leaves(f, f->rank);
-    const int64_t code = f->error->code;
-    memcpy(to, &code, sizeof code);
-    to += sizeof code;
-    memcpy(to, f->leaf + l.begin, (size_t)(l.end - l.begin) * sizeof *f->leaf);
-    to += (size_t)(l.end - l.begin) * sizeof *f->leaf;
-    for (int k = 0; k < x->count; k++)
-        for (int p = 0; p < x->grads[k]->parameters; p++) {
-            *to = 0;
-            for (int i = 0; i < x->own; i++)
-                *to |= (char)own_valid(f, i, k, p);
-            to++;
-        }
-}
-
-/* The scalars of all leaves, and which gradients there are; whether a process has failed. */
-static wf_status read_records(struct fit *f)
-{
-    const struct exchange *x = &f->exchange;
-    bool failed = false;
-    for (int r = 0; r < f->processes; r++) {
-        const char *at = x->record + x->at[r];
-        const struct leaves_of l = together_leaves(f, r);
-        int64_t code;
-        memcpy(&code, at, sizeof code);
-        failed |= code != WF_OK;
-        at += sizeof code;
-        memcpy(f->leaf + l.begin, at, (size_t)(l.end - l.begin) * sizeof *f->leaf);
-        at += (size_t)(l.end - l.begin) * sizeof *f->leaf;
-        for (int k = 0; k < x->count; k++)
-            for (int p = 0; p < x->grads[k]->parameters; p++)
-                x->grads[k]->valid[p] |= *at++ != 0;
-    }
-    for (int k = 0; k < x->count; k++)
-        x->grads[k]->finite = false;
-    if (!failed || f->error->code)
-        return f->error->code;
-    f->echo = true; /* who has failed says why */
-    return wf_error_set(f->error, WF_ERR_STATE, "another process has failed");
-}
-
-static wf_status pass_records(struct fit *f)
-{
-    struct exchange *x = &f->exchange;
-    const size_t bytes = place_records(f);
-    if (bytes > x->record_room) {
-        wf_free(x->record);
-        x->record = wf_alloc_zero(bytes, 1);
-        x->record_room = x->record ? bytes : 0;
-        if (!x->record)
-            return no_memory(f);
-    }
-    write_record(f);
-    struct wf_message *out = x->slot[0].out, *in = x->slot[0].in;
-    int n = 0;
-    for (int r = 0; r < f->processes; r++)
-        if (r != f->rank) {
-            out[n] = (struct wf_message){r, x->record + x->at[f->rank], (int64_t)(x->at[f->rank + 1] - x->at[f->rank])};
-            in[n++] = (struct wf_message){r, x->record + x->at[r], (int64_t)(x->at[r + 1] - x->at[r])};
-        }
-    wf_error why = {0};
-    if (wf_dist_exchange(f->dist, out, n, in, n, &why) == WF_OK)
-        return read_records(f);
-    *f->error = why;
-    return together_lost(f);
-}
-
 wf_status exchange_end(struct fit *f)
 {
     struct exchange *x = &f->exchange;
@@ -428,5 +338,5 @@ wf_status exchange_end(struct fit *f)
     if (f->lost)
         return f->error->code;
     tree_joined(&f->tree, x->grads, f->error->code ? 0 : x->count);
-    return pass_records(f);
+    return records_pass(f);
 }

@@ -70,4 +70,10 @@ void exchange_listen(struct fit *f, bool on);
 wf_status exchange_end(struct fit *f);
 void exchange_free(struct exchange *x);
 
+/* For records.c. Whether own subtree i has a gradient of registry k's parameter; nothing after a failure. */
+bool exchange_valid(const struct fit *f, int i, int k, int parameter);
+wf_status exchange_no_memory(struct fit *f);
+/* records.c: f->leaf of all, and which gradients there are; or a failure on all. */
+wf_status records_pass(struct fit *f);
+
 #endif

@@ -22,6 +22,9 @@ START_TEST(refused_by_name)
     STATUS(wf_safetensors_read(NULL, GIVEN, 0, GIVEN, 1, &error), "wf_safetensors_read: file is NULL");
     STATUS(wf_safetensors_read(GIVEN, NULL, 0, GIVEN, 1, &error), "wf_safetensors_read: name is NULL");
     STATUS(wf_safetensors_read(GIVEN, GIVEN, 0, NULL, 1, &error), "wf_safetensors_read: dst is NULL");
+    STATUS(wf_safetensors_read_range(NULL, GIVEN, 0, 0, GIVEN, 1, &error), "wf_safetensors_read_range: file is NULL");
+    STATUS(wf_safetensors_read_range(GIVEN, NULL, 0, 0, GIVEN, 1, &error), "wf_safetensors_read_range: name is NULL");
+    STATUS(wf_safetensors_read_range(GIVEN, GIVEN, 0, 0, NULL, 1, &error), "wf_safetensors_read_range: dst is NULL");
     STATUS(wf_safetensors_commit(GIVEN, NULL, &error), "wf_safetensors_commit: path is NULL");
 }
 END_TEST

@@ -2,6 +2,8 @@
 #include <locale.h>
 #include <math.h>
 
+#include <weft/internal/safetensors_from.h>
+
 #include "io_test.h"
 
 static wf_safetensors *open_golden(const char *name)
@@ -271,6 +273,103 @@ START_TEST(large_tensors_are_converted_piece_by_piece)
 }
 END_TEST
 
+START_TEST(ranges_are_read_alone)
+{
+    enum { N = 300007 };
+    double *data = malloc(N * sizeof *data), got[4];
+    float single[4];
+    uint8_t bits[2];
+    for (int i = 0; i < N; i++)
+        data[i] = i / 3.0;
+    uint8_t mask[4] = {1, 0, 1, 1};
+    wf_array a = contiguous(data, WF_F64, 1, N, 0, 0), b = contiguous(mask, WF_BOOL, 1, 4, 0, 0);
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put(w, "x", &a);
+    wf_safetensors_put(w, "mask", &b);
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(in_folder("x"), &bad);
+    static const int64_t at[] = {0, 1, 299999, N - 4};
+    for (int i = 0; i < 4; i++) {
+        ck_ok(wf_safetensors_read_range(file, "x", WF_F64, at[i], got, 4, error));
+        ck_ok(wf_safetensors_read_range(file, "x", WF_F32, at[i], single, 4, error));
+        for (int k = 0; k < 4; k++)
+            ck_assert(got[k] == data[at[i] + k] && single[k] == (float)data[at[i] + k]);
+    }
+    ck_ok(wf_safetensors_read_range(file, "mask", WF_BOOL, 1, bits, 2, error));
+    ck_assert(bits[0] == 0 && bits[1] == 1);
+    ck_ok(wf_safetensors_read_range(file, "x", WF_F64, N, NULL, 0, error));
+    static const int64_t wrong[][2] = {{-1, 1}, {N - 3, 4}, {0, -1}, {0, N + 1}, {N + 1, 0}, {INT64_MAX, 2}};
+    for (int i = 0; i < 6; i++) {
+        wf_error no = {0};
+        ck_assert_int_eq(wf_safetensors_read_range(file, "x", WF_F64, wrong[i][0], got, wrong[i][1], &no), WF_ERR_SHAPE);
+        ck_assert_msg(strstr(no.message, "tensor \"x\" has 300007 elements, but"), "%s", no.message);
+    }
+    wf_error no = {0};
+    ck_assert_int_eq(wf_safetensors_read_range(file, "y", WF_F64, 0, got, 1, &no), WF_ERR_FORMAT);
+    wf_safetensors_close(file);
+    free(data);
+}
+END_TEST
+
+/* A ramp from the number in its key on; fails where the number is negative. */
+static wf_status ramp(void *ctx, const void *key, int64_t at, int64_t count, void *out, wf_error *why)
+{
+    int64_t first;
+    memcpy(&first, key, sizeof first);
+    ++*(int *)ctx;
+    if (first < 0 && at > 0)
+        return wf_error_set(why, WF_ERR_STATE, "nothing comes from %lld on", (long long)at);
+    for (int64_t i = 0; i < count; i++)
+        ((float *)out)[i] = (float)(first + at + i);
+    return WF_OK;
+}
+
+START_TEST(tensors_come_piece_by_piece)
+{
+    enum { N = 600001 }; /* more than a piece */
+    float *data = malloc(N * sizeof *data);
+    int calls = 0;
+    const int64_t keys[] = {7, 100};
+    for (int i = 0; i < N; i++)
+        data[i] = (float)(7 + i);
+    wf_array a = contiguous(data, WF_F32, 1, N, 0, 0), none = a, small = contiguous(NULL, WF_F32, 2, 3, 5, 0);
+    none.data = NULL;
+    wf_safetensors_writer *w = wf_safetensors_writer_new();
+    wf_safetensors_put(w, "x", &a);
+    wf_safetensors_put_from(w, "y", &none, ramp, &calls, &keys[0], sizeof keys[0]);
+    wf_safetensors_put_from(w, "z", &small, ramp, &calls, &keys[1], sizeof keys[1]);
+    ck_assert_int_eq(calls, 0);
+    ck_ok(wf_safetensors_commit(w, in_folder("x"), error));
+    ck_assert_int_gt(calls, 2);
+    wf_error bad = {0};
+    wf_safetensors *file = wf_safetensors_open(in_folder("x"), &bad);
+    float *got = malloc(N * sizeof *got), few[15];
+    ck_ok(wf_safetensors_read(file, "y", WF_F32, got, N, error));
+    ck_assert(memcmp(got, data, N * sizeof *got) == 0);
+    ck_ok(wf_safetensors_read(file, "z", WF_F32, few, 15, error));
+    ck_assert(few[0] == 100 && few[14] == 114);
+    wf_safetensors_close(file);
+    /* A failure in the middle leaves what was there. */
+    const int64_t fails = -1;
+    w = wf_safetensors_writer_new();
+    wf_safetensors_put_from(w, "y", &none, ramp, &calls, &fails, sizeof fails);
+    ck_assert_int_eq(wf_safetensors_commit(w, in_folder("x"), &bad), WF_ERR_STATE);
+    ck_assert_msg(strstr(bad.message, "nothing comes from"), "%s", bad.message);
+    file = wf_safetensors_open(in_folder("x"), NULL);
+    ck_assert_int_eq(wf_safetensors_count(file), 3);
+    wf_safetensors_close(file);
+    char long_key[65] = "";
+    wf_error no = {0};
+    w = wf_safetensors_writer_new();
+    wf_safetensors_put_from(w, "y", &none, ramp, &calls, long_key, sizeof long_key);
+    ck_assert_int_eq(wf_safetensors_commit(w, in_folder("x"), &no), WF_ERR_ARGUMENT);
+    free(got);
+    free(data);
+    ck_assert_int_eq(wf_alloc_live(), 0);
+}
+END_TEST
+
 START_TEST(same_calls_same_bytes)
 {
     float x[3] = {1, 2, 3};
@@ -310,4 +409,5 @@ START_TEST(same_calls_same_bytes)
 END_TEST
 
 WF_TEST_MAIN("safetensors", reads_every_dtype, writes_what_python_writes, converts_floats, reads_names_and_shapes, reads_odd_headers,
-             maps_on_request, writes_views, large_tensors_are_converted_piece_by_piece, same_calls_same_bytes)
+             maps_on_request, writes_views, large_tensors_are_converted_piece_by_piece, ranges_are_read_alone, tensors_come_piece_by_piece,
+             same_calls_same_bytes)

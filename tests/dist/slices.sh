@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# What the processes share of an optimiser's memory, and messages that are under way while something is computed, on a network that is slow
+# on purpose: the bytes are those of one process. Called as: sh slices.sh WEFT SOURCE-ROOT SLICES SLOW.
+. "$2/tests/cli/lib.sh"
+slices=$(cd "$OLDPWD" && realpath "$3")
+slow=$(cd "$OLDPWD" && realpath "$4")
+. "$2/tests/dist/lib.sh"
+
+# over the slow network: 40 Mbit/s each way, 0.2 ms a message
+slowly()
+{
+    mkdir -p slow
+    for name in openmpi mpich; do cp "$slow" "slow/weft-mpi-$name.so"; done
+    WEFT_PLUGINS=$(pwd)/slow WEFT_SLOW_OVER=$WEFT_BUILD_ROOT WEFT_SLOW_MBIT=40 WEFT_SLOW_LATENCY=200 "$@"
+}
+
+# whole RUN RUN N: each of the N processes has all of what the optimisers hold
+whole()
+{
+    rank=0
+    while [ $rank -lt "$3" ]; do
+        cmp "$1/optimizers-0.safetensors" "$2/optimizers-$rank.safetensors" || failed "the optimisers of $2, rank $rank"
+        rank=$((rank + 1))
+    done
+}
+
+"$slices" alone 7 2>log || failed "alone: $(cat log)"
+mpi=${mpis##* }
+for n in 2 3 4 8; do
+    several "$mpi" $n "$slices" several-$n 7 >log 2>&1 || failed "$n processes: $(tail -2 log)"
+    alike alone several-$n
+    whole alone several-$n $n
+done
+several "$mpi" 3 "$slices" late 7 late >log 2>&1 || failed "late: $(tail -2 log)"
+alike alone late
+slowly several "$mpi" 3 "$slices" slowly 7 late >log 2>&1 || failed "slowly: $(tail -2 log)"
+alike alone slowly
+whole alone slowly 3
+# The optimisers go on where the first call has left them.
+"$slices" twice-alone 8 again 2>log || failed "twice, alone: $(cat log)"
+several "$mpi" 4 "$slices" twice 8 again >log 2>&1 || failed "twice: $(tail -2 log)"
+alike twice-alone twice
+whole twice-alone twice 4
+
+# The command, with messages beside the computing and without.
+settings="char-rms --train $story --set batch=8 --set accumulate=8 --set dropout=0.1 --set layers=2 --set clip=0.5 --steps 6 --set save_every=3"
+# shellcheck disable=SC2086
+"$weft" train $settings --out model >log 2>&1 || failed "the command: $(tail -1 log)"
+for n in 2 3; do
+    # shellcheck disable=SC2086
+    slowly several "$mpi" $n "$weft" train $settings --out overlap-$n >log 2>&1 || failed "the command on $n: $(tail -2 log)"
+    alike model overlap-$n
+done
+for how in $mpis; do
+    # shellcheck disable=SC2086
+    several "$how" 4 "$weft" train $settings --out apart-$how --no-overlap >log 2>&1 || failed "--no-overlap, $how: $(tail -2 log)"
+    alike model apart-$how
+done
+finish

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* An optimiser of which each of several processes holds a slice: what each computes is what one with all of it does. The processes are
+ * simulated one after the other, with the same gradients. */
+#include <math.h>
+
+#include <weft/internal/optimizer.h>
+#include <weft/weft.h>
+
+#include "../check_weft.h"
+
+enum { PARAMETERS = 4, PROCESSES = 3, STEPS = 3 };
+static const wf_shape shapes[PARAMETERS] = {{1, {20000}}, {1, {3}}, {2, {4, 8192}}, {1, {8193}}};
+
+struct one {
+    wf_registry *registry;
+    struct wf_optimizer opt;
+    struct wf_slice slice;
+    double *partial; /* of all, as one process has them */
+};
+
+/* What the other processes would send. */
+static wf_status share(void *ctx, wf_grads *grads, wf_error *why)
+{
+    const struct one *s = ctx;
+    (void)why;
+    for (int64_t i = 0; i < grads->blocks; i++) {
+        if (wf_slice_owns(&s->slice, grads->block[i].parameter, grads->block[i].at))
+            ck_assert(grads->partial[i] == s->partial[i]);
+        grads->partial[i] = s->partial[i];
+    }
+    return WF_OK;
+}
+
+/* Every block of another process than the one before. */
+static void slice_make(struct wf_slice *s, int rank, void *ctx)
+{
+    int64_t blocks = 0;
+    s->parameters = PARAMETERS;
+    s->first = calloc(PARAMETERS + 1, sizeof *s->first);
+    for (int i = 0; i < PARAMETERS; i++)
+        s->first[i + 1] = blocks += (wf_shape_count(&shapes[i]) + WF_GRADS_BLOCK - 1) / WF_GRADS_BLOCK;
+    s->before = calloc((size_t)blocks + 1, sizeof *s->before);
+    for (int64_t b = 0; b < blocks; b++)
+        s->before[b + 1] = s->before[b] + (b % PROCESSES == rank);
+    s->share = share;
+    s->ctx = ctx;
+}
+
+static void open_one(struct one *s, int sgd)
+{
+    s->registry = wf_registry_new(NULL);
+    for (int i = 0; i < PARAMETERS; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "p%d", i);
+        wf_parameter(wf_root(s->registry), name, &shapes[i]);
+    }
+    ck_ok(wf_registry_build(s->registry, 5, error));
+    if (sgd)
+        ck_ok(wf_sgd_init(&s->opt, s->registry, error, .lr = 0.1, .momentum = 0.9));
+    else
+        ck_ok(wf_adamw_init(&s->opt, s->registry, error, .weight_decay = 0.1));
+}
+
+static void close_one(struct one *s)
+{
+    wf_optimizer_free(&s->opt);
+    wf_registry_free(s->registry);
+    free(s->slice.first);
+    free(s->slice.before);
+}
+
+/* A clipped step with gradients that depend on the step alone. */
+static void step(struct one *s, int t, double norm[STEPS])
+{
+    wf_grads *grads = wf_registry_grads(s->registry);
+    for (int i = 0; i < PARAMETERS; i++) {
+        wf_fill_normal(grads->slab + grads->place[i].offset, wf_shape_count(&shapes[i]), 0, 1, 3, (uint64_t)(t * 10 + i));
+        grads->valid[i] = i != 1 || t > 0;
+    }
+    ck_ok(wf_clip_norm(grads, 0.7, &norm[t], error));
+    if (!grads->slice)
+        memcpy(s->partial + t * grads->blocks, grads->partial, (size_t)grads->blocks * sizeof *s->partial);
+    ck_ok(wf_optimizer_step(&s->opt, error));
+}
+
+/* Values and moments of `part` against those of `all`; what is not owned has the value and the moment of `other`. */
+static void compare(const struct one *all, const struct one *part, bool whole)
+{
+    for (int i = 0; i < PARAMETERS; i++)
+        for (int64_t at = 0, count = wf_shape_count(&shapes[i]); at < count; at += WF_GRADS_BLOCK) {
+            const size_t bytes = (size_t)(count - at < WF_GRADS_BLOCK ? count - at : WF_GRADS_BLOCK) * sizeof(wf_real);
+            const wf_real *want = wf_parameter_info(wf_registry_at(all->registry, i))->value.data;
+            const wf_real *has = wf_parameter_info(wf_registry_at(part->registry, i))->value.data;
+            const bool owns = wf_slice_owns(&part->slice, i, at);
+            ck_assert_msg((memcmp(want + at, has + at, bytes) == 0) == owns, "parameter %d at %lld", i, (long long)at);
+            for (int k = 0; k < 2 && all->opt.part[0].moment[k]; k++) {
+                const wf_real *m = wf_optimizer_moment(&(struct wf_optimizer_place){&all->opt, 0, i, k}, at);
+                const wf_real *n = wf_optimizer_moment(&(struct wf_optimizer_place){&part->opt, 0, i, k}, at);
+                ck_assert((n != NULL) == (owns || whole));
+                ck_assert(!owns || memcmp(m, n, bytes) == 0);
+                for (size_t e = 0; n && !owns && e < bytes / sizeof *n; e++)
+                    ck_assert(n[e] == 0);
+            }
+        }
+}
+
+static void slices_do_what_the_whole_does(int sgd)
+{
+    static double partial[STEPS * 16], norm[STEPS], own[STEPS];
+    struct one all = {.partial = partial};
+    open_one(&all, sgd);
+    for (int t = 0; t < STEPS; t++)
+        step(&all, t, norm);
+    int64_t elements = 0;
+    for (int r = 0; r < PROCESSES; r++) {
+        struct one s = {.partial = partial};
+        open_one(&s, sgd);
+        slice_make(&s.slice, r, &s);
+        /* From the beginning, or from some updates on: what a program has done before. */
+        for (int t = 0; t < STEPS; t++) {
+            if (t == r % 2) {
+                ck_ok(wf_optimizer_slice(&s.opt, s.registry, &s.slice, error));
+                wf_registry_grads(s.registry)->slice = &s.slice;
+            }
+            s.partial = partial + t * wf_registry_grads(s.registry)->blocks;
+            if (t < r % 2) { /* as one process does it */
+                static double again[STEPS * 16];
+                s.partial = again;
+            }
+            step(&s, t, own);
+            ck_assert(own[t] == norm[t]);
+        }
+        compare(&all, &s, false);
+        for (int i = 0; i < PARAMETERS; i++)
+            elements += wf_slice_elements(&s.slice, i, wf_shape_count(&shapes[i]), wf_shape_count(&shapes[i]));
+        /* Its own again: what others hold is 0 here. */
+        ck_ok(wf_optimizer_slice(&s.opt, s.registry, NULL, error));
+        wf_registry_grads(s.registry)->slice = NULL;
+        compare(&all, &s, true);
+        close_one(&s);
+    }
+    ck_assert_int_eq(elements, 20000 + 3 + 4 * 8192 + 8193);
+    close_one(&all);
+}
+
+START_TEST(of_adam)
+{
+    slices_do_what_the_whole_does(0);
+}
+END_TEST
+
+START_TEST(of_sgd)
+{
+    slices_do_what_the_whole_does(1);
+}
+END_TEST
+
+WF_TEST_MAIN("optim/slices", of_adam, of_sgd)
