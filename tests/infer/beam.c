@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Beam search against a search written from the header's words: no cache, no batch, the whole target through the model for every
  * hypothesis at every step, all continuations sorted. And against all hypotheses that there are. */
+#include "decoder_test.h"
 #include "translate_test.h"
 #include <weft/family.h>
 
@@ -324,9 +325,7 @@ static wf_tensor *narrow_decode(const void *model, wf_tensor *ids, const struct 
     for (int i = 0; i < 2; i++)
         x = wf_mha_forward(self[i], x, .causal = true, .q_offsets = d->cache ? NULL : d->target.offsets,
                            .sequences = d->cache ? 0 : d->target.count, .cache = d->cache ? &d->cache->layer[i] : NULL, .residual = x);
-    x = wf_reshape(x, -1, wf_dim(x, -1));
-    return wf_mha_forward(&m->cross, x, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[0] : NULL,
-                          .q_offsets = d->target.offsets, .k_offsets = d->source.offsets, .sequences = d->target.count, .residual = x);
+    return attend_to_sources(&m->cross, x, d);
 }
 
 static wf_status narrow_cache(const void *model, struct wf_cache *cache, int64_t rows, int64_t capacity, wf_error *error)

@@ -105,17 +105,15 @@ static const struct wf_task gan_task = {.abi = WF_TASK_ABI,
 
 static struct wf_fit_options gan_options(struct gan *g, const char *out)
 {
-    struct wf_fit_options o = {.out = out,
-                               .steps = 30,
-                               .clip = 0.5,
-                               .save_every = 8,
-                               .log_every = 1,
-                               .seed = 3,
-                               .event = gan_event,
-                               .cancelled = gan_cancelled,
-                               .ctx = g};
-    fit_both(&o, (struct wf_fit_registry[]){{"generator", g->generator.registry}, {"discriminator", g->discriminator.registry}},
-             (struct wf_fit_optimizer[]){{"g", &g->generator.adam, .turn = 1}, {"d", &g->discriminator.adam, .turn = 0}});
+    struct wf_fit_options o =
+        options_of_two(out, g, gan_event, gan_cancelled,
+                       (struct wf_fit_registry[]){{"generator", g->generator.registry}, {"discriminator", g->discriminator.registry}},
+                       (struct wf_fit_optimizer[]){{"g", &g->generator.adam, .turn = 1}, {"d", &g->discriminator.adam, .turn = 0}});
+    o.steps = 30;
+    o.clip = 0.5;
+    o.save_every = 8;
+    o.log_every = 1;
+    o.seed = 3;
     return o;
 }
 

@@ -94,9 +94,19 @@ static wf_tensor *shown_loss(void *ctx, struct wf_fit_part *p)
     return loss;
 }
 
-START_TEST(tasks_of_programs)
+/* A training with wf_fit, whose lines and files are described; returns the lines. */
+static int described(const struct wf_task *task, const struct wf_fit_options *o)
 {
     char *doc = manual();
+    ck_ok(wf_fit(task, o, NULL, error));
+    const int lines = check_lines(o->out, doc);
+    check_files(o->out, doc);
+    wf_free(doc);
+    return lines;
+}
+
+START_TEST(tasks_of_programs)
+{
     struct study *s = study_open(0);
     struct wf_fit_options o = study_options(s, in_folder("run"));
     struct wf_task task = vit_task;
@@ -105,16 +115,12 @@ START_TEST(tasks_of_programs)
     o.steps = 20;
     o.resume = true; /* a warning */
     o.settings = "a=1";
-    ck_ok(wf_fit(&task, &o, NULL, error));
-    ck_assert_int_eq(check_lines(o.out, doc), 1 + 3 + 2 + 1);
-    check_files(o.out, doc);
+    ck_assert_int_eq(described(&task, &o), 1 + 3 + 2 + 1);
     o.settings = "a=2";
     o.steps = 21;
-    ck_ok(wf_fit(&task, &o, NULL, error));
-    ck_assert_int_eq(check_lines(o.out, doc), 7 + 5);
+    ck_assert_int_eq(described(&task, &o), 7 + 5);
     ASSERT_HAS(in_folder("run/metrics.jsonl"), "\"loss/train_minimized\":", "\"double/train\":", "\"change\"");
     study_close(s);
-    wf_free(doc);
 }
 END_TEST
 
@@ -128,7 +134,6 @@ static wf_status latin_sample(void *ctx, wf_tape *tape, const char **text, wf_er
 /* Texts that are not UTF-8 end no training. */
 START_TEST(texts_of_any_bytes)
 {
-    char *doc = manual();
     struct study *s = study_open(0);
     struct wf_fit_options o = study_options(s, in_folder("caf\xe9"));
     struct wf_task task = vit_task;
@@ -138,12 +143,10 @@ START_TEST(texts_of_any_bytes)
     ck_ok(wf_folder_make(o.out, error));
     ck_ok(wf_file_save(in_folder("caf\xe9/model.safetensors"), "mine", 4, error));
     o.out = in_folder("caf\xe9");
-    ck_ok(wf_fit(&task, &o, NULL, error));
+    ck_assert_int_ge(described(&task, &o), 5);
     ck_assert_int_eq(s->count[WF_EVENT_WARNING], 2);
-    ck_assert_int_ge(check_lines(o.out, doc), 5);
     ASSERT_HAS(in_folder("caf\xe9/metrics.jsonl"), "\"caf\\\\xe9, \xc3\xa9 and \\\\xc3\"");
     study_close(s);
-    wf_free(doc);
 }
 END_TEST
 

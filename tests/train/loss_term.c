@@ -2,6 +2,7 @@
 /* Families from outside whose loss has a further term: of each kind, however the batch is cut, resumed, bad, and wrong. */
 #include <weft/weft.h>
 
+#include "decoder_test.h"
 #include "pairs_test.h"
 
 struct squares_config {
@@ -90,10 +91,7 @@ static wf_tensor *memory(const void *model, int64_t layer, wf_tensor *x)
 static wf_tensor *decode(const void *model, wf_tensor *ids, const struct wf_decoding *d)
 {
     const struct squares *m = model;
-    wf_tensor *x = embed(m, &m->embed, ids);
-    x = wf_reshape(x, -1, wf_dim(x, -1));
-    return wf_mha_forward(&m->cross, x, .memory = d->kv ? NULL : d->memory, .memory_kv = d->kv ? d->kv[0] : NULL,
-                          .q_offsets = d->target.offsets, .k_offsets = d->source.offsets, .sequences = d->target.count, .residual = x);
+    return attend_to_sources(&m->cross, embed(m, &m->embed, ids), d);
 }
 
 #define FAMILY                                                                                                                             \

@@ -238,33 +238,36 @@ static inline void study_close(struct study *s)
     free(s);
 }
 
-/* Gives options two registries and an optimiser for each; the lists live until the next call. */
-static inline void fit_both(struct wf_fit_options *o, const struct wf_fit_registry registry[2], const struct wf_fit_optimizer optimizer[2])
+/* Options of a program with two registries and an optimiser for each; the lists live until the next call. */
+static inline struct wf_fit_options options_of_two(const char *out, void *ctx, void (*event)(void *, const struct wf_fit_event *),
+                                                   bool (*cancelled)(void *), const struct wf_fit_registry registry[2],
+                                                   const struct wf_fit_optimizer optimizer[2])
 {
     static struct wf_fit_registry registries[2];
     static struct wf_fit_optimizer optimizers[2];
     memcpy(registries, registry, sizeof registries);
     memcpy(optimizers, optimizer, sizeof optimizers);
-    o->registry = registries;
-    o->optimizer = optimizers;
-    o->registries = o->optimizers = 2;
+    return (struct wf_fit_options){.out = out,
+                                   .registry = registries,
+                                   .registries = 2,
+                                   .optimizer = optimizers,
+                                   .optimizers = 2,
+                                   .event = event,
+                                   .cancelled = cancelled,
+                                   .ctx = ctx};
 }
 
 static inline struct wf_fit_options study_options(struct study *s, const char *out)
 {
     const struct wf_schedule schedule = {.kind = WF_SCHEDULE_COSINE, .peak = 5e-3, .min = 5e-4, .warmup = 4};
-    struct wf_fit_options o = {.out = out,
-                               .steps = 60,
-                               .clip = 1,
-                               .save_every = 7,
-                               .valid_every = 10,
-                               .keep = 2,
-                               .seed = 5,
-                               .event = see,
-                               .cancelled = is_cancelled,
-                               .ctx = s};
-    fit_both(&o, (struct wf_fit_registry[]){{"body", s->body}, {"head", s->head}},
-             (struct wf_fit_optimizer[]){{"adam", &s->adam, .schedule = schedule}, {"sgd", &s->sgd}});
+    struct wf_fit_options o = options_of_two(out, s, see, is_cancelled, (struct wf_fit_registry[]){{"body", s->body}, {"head", s->head}},
+                                             (struct wf_fit_optimizer[]){{"adam", &s->adam, .schedule = schedule}, {"sgd", &s->sgd}});
+    o.steps = 60;
+    o.clip = 1;
+    o.save_every = 7;
+    o.valid_every = 10;
+    o.keep = 2;
+    o.seed = 5;
     return o;
 }
 
