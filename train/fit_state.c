@@ -294,7 +294,7 @@ static wf_status load(struct fit *f, const struct state *s)
     }
     if (f->step > f->o.steps)
         return wf_error_set(f->error, WF_ERR_ARGUMENT,
-                            "%s has trained %" PRId64 " step%s already, more than --steps %" PRId64 ": give a higher number", f->o.out,
+                            "%s has trained %" PRId64 " step%s already, more than steps = %" PRId64 ": give a higher number", f->o.out,
                             f->step, f->step == 1 ? "" : "s", f->o.steps);
     if (f->step < 0 || f->stale < 0)
         return wf_error_set(f->error, WF_ERR_FORMAT, "%s: step %" PRId64 " and stale %" PRId64 " are out of range", s->path, f->step,

@@ -145,6 +145,6 @@ wf_status together_compare(struct fit *f)
     if (f->processes == 1)
         return WF_OK;
     identify(f, mine);
-    (void)!wf_dist_compare(f->dist, mine, f->error);
-    return together_agree(f); /* each may end with this error */
+    f->told = wf_dist_compare(f->dist, mine, f->error) != WF_OK;
+    return f->error->code;
 }
