@@ -4,7 +4,8 @@
     bench/several.py [options] CASE...
 
 Cases: the training cases of `weft bench` but those with pairs of different lengths. Each round runs every variant in new processes, one
-after the other; the table has the medians of the rounds' medians, and the least. With --mbit Weft's messages go over a network that is slow
+after the other; the table has the medians of the rounds' medians, and the least, and the memory
+of rank 0: Weft's while it trains, PyTorch's peak. With --mbit Weft's messages go over a network that is slow
 on purpose (tests/dist/slow.c). Python with PyTorch: the one that runs this file."""
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile
 
