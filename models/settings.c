@@ -31,7 +31,7 @@ static const struct wf_key training[] = {
     NUMBER(batch_tolerance, "0", 0, 1073741824, "tokens by which an update may exceed batch_tokens", KINDS(PAIRS)),
     WORD(batch_cost, "both", costs, "length of a pair: source + target, or the longer side", KINDS(PAIRS)),
     NUMBER(batch_window, "0", 0, MANY, "number of pairs sorted by length at a time; 0: all", KINDS(PAIRS)),
-    NUMBER(max_ratio, "0", 0, INFINITY, "longest side of a pair to train on, in lengths of the other side in tokens: 1 or more; 0: any", KINDS(PAIRS)),
+    NUMBER(max_ratio, "0", 0, INFINITY, "pairs with a higher ratio of lengths, longer to shorter in tokens, are not trained on; 0: no limit", KINDS(PAIRS)),
     WF_BOOL_KEY(struct wf_training, deduplicate, "false", "trains on the first of several equal pairs only", KINDS(PAIRS)),
     NUMBER(accumulate, "1", 1, 1048576, "micro-batches per update; more take less memory"),
     NUMBER(leaves, "0", 0, 1048576, "number of partial sums of micro-batches, a power of two that divides accumulate; added as a tree; 0: at most 8"),
