@@ -167,6 +167,8 @@ bool tape_registry_freed(const wf_tape *tape)
 
 wf_status wf_values_write_begin(struct wf_values_use *use, const char *call, wf_error *error)
 {
+    if (use->arrives)
+        use->arrives(use->arrives_ctx, -1);
     switch (threads_begin_replacing(use)) {
     case REPLACING_BUSY:
         return wf_error_set(error, WF_ERR_BUSY, "%s: the values of this registry are being replaced already", call);

@@ -14,10 +14,14 @@
 
 #include "plugin.h"
 
+struct outcome {
+    int32_t status, weight;
+};
 struct wf_dist {
     int rank, size, local_rank;
     struct wf_transport *transport; /* NULL: one process */
     struct wf_message *message;     /* [2 size] */
+    struct outcome *outcome;        /* [size] */
     pid_t owner;
     int together; /* depth of what must not be left by one process alone */
     bool agreed;  /* that something has failed: each may end with an error then */
@@ -39,6 +43,7 @@ static void at_exit(int code, void *unused)
     world.transport->close(world.transport);
     world.transport = NULL;
     wf_free(world.message);
+    wf_free(world.outcome);
 }
 
 static wf_status open_world(wf_error *error)
@@ -53,7 +58,8 @@ static wf_status open_world(wf_error *error)
         d.local_rank = launcher.local_rank;
     }
     d.message = wf_alloc_zero(2 * (size_t)d.size, sizeof *d.message);
-    if (!d.message)
+    d.outcome = wf_alloc_zero((size_t)d.size, sizeof *d.outcome);
+    if (!d.message || !d.outcome)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for a communicator");
     world = d;
     opened = true;
@@ -249,9 +255,8 @@ wf_status wf_dist_agree(wf_dist *dist, wf_status status, wf_error *error)
 
 wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *sent, wf_error *error)
 {
-    struct outcome {
-        int32_t status, weight;
-    } mine = {(int32_t)status, weight}, *all;
+    const struct outcome mine = {(int32_t)status, weight};
+    struct outcome *all = dist ? dist->outcome : NULL;
     int worst = -1;
     wf_error told = {0};
     *sent = true;
@@ -260,15 +265,11 @@ wf_status wf_dist_agree_as(wf_dist *dist, wf_status status, int weight, bool *se
     *sent = false;
     if (dist->lost)
         return status != WF_OK ? status : wf_error_set(error, WF_ERR_STATE, "an earlier message between the processes has failed");
-    dist->lost = !(all = wf_alloc_zero((size_t)dist->size, sizeof *all));
-    if (dist->lost)
-        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the outcomes of %d processes", dist->size);
     wf_error why = {0};
     wf_status passed = wf_dist_all_gather(dist, &mine, sizeof mine, all, &why);
     for (int r = 0; passed == WF_OK && r < dist->size; r++)
         if (all[r].status != WF_OK && (worst < 0 || all[r].weight > all[worst].weight))
             worst = r;
-    wf_free(all);
     *sent = passed == WF_OK;
     if (passed == WF_OK && worst < 0)
         return WF_OK;

@@ -116,6 +116,12 @@ void wf_safetensors_put_from(wf_safetensors_writer *w, const char *name, const w
     put(w, name, &part);
 }
 
+void wf_safetensors_refuse(wf_safetensors_writer *w, wf_status status, const char *message)
+{
+    if (w)
+        wf_error_set(&w->failure, status, "%s", message);
+}
+
 static void write_from(wf_file_writer *out, const struct part *part, wf_error *failure)
 {
     enum { PIECE = 1 << 20 };
@@ -125,8 +131,9 @@ static void write_from(wf_file_writer *out, const struct part *part, wf_error *f
         wf_error_set(failure, WF_ERR_MEMORY, "no memory to write a tensor");
     for (int64_t at = 0, n; !failure->code && at < total; at += n) {
         n = total - at < PIECE / size ? total - at : PIECE / size;
-        if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK)
-            wf_file_append(out, piece, n * size);
+        /* What cannot be written is said by the commit. */
+        if (part->read(part->ctx, part->key, at, n, piece, failure) == WF_OK && wf_file_append(out, piece, n * size) != WF_OK)
+            break;
     }
     wf_free(piece);
 }

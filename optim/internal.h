@@ -44,6 +44,9 @@ enum { NAME = 1024 };
 const char *name_in(const struct wf_optimizer_part *part, int i, char text[NAME]);
 
 /* optimizer.c */
+/* Whether another call than wf_fit's own meets it amid a wf_fit of several processes, each of which has a slice of it. */
+bool is_shared(const struct wf_optimizer *opt);
+#define SHARED "the optimiser is shared among several processes until wf_fit returns"
 wf_status optimizer_begin(struct wf_optimizer *opt, wf_registry *registry, wf_error *error);
 /* Room for the moments of parameters that are trained or wanted and have none. */
 wf_status make_moments(struct wf_optimizer *opt, wf_error *error);

@@ -188,6 +188,16 @@ wf_status make_moments(struct wf_optimizer *opt, wf_error *error)
     return status;
 }
 
+bool is_shared(const struct wf_optimizer *opt)
+{
+    for (int64_t j = 0; j < opt->parts; j++) {
+        const wf_grads *grads = wf_registry_grads(opt->part[j].registry);
+        if (grads && grads->slice && !grads->slice->active)
+            return true;
+    }
+    return false;
+}
+
 /* --- a step -------------------------------------------------------------------------------------------------------- */
 
 static wf_status check_gradients(const struct wf_optimizer *opt, wf_error *error)
@@ -266,8 +276,10 @@ static void zero_gradients(const struct wf_optimizer_part *part, wf_grads *grads
     bool shared = false;
     for (int i = 0; i < grads->parameters; i++)
         shared |= part->parameter[i].skipped;
-    if (!shared)
+    if (!shared) {
         wf_grads_zero(grads);
+        grads->finite = true;
+    }
     for (int i = 0; shared && i < grads->parameters; i++)
         grads->valid[i] = grads->valid[i] && part->parameter[i].skipped;
 }
@@ -278,6 +290,8 @@ wf_status wf_optimizer_step(struct wf_optimizer *opt, wf_error *error)
         return WF_ERR_ARGUMENT;
     if (!opt->rule)
         return wf_error_set(error, WF_ERR_ARGUMENT, "wf_optimizer_step: the optimiser is not initialised");
+    if (is_shared(opt))
+        return wf_error_set(error, WF_ERR_STATE, "wf_optimizer_step: " SHARED);
     wf_status status = check_settings(opt, error);
     if (status == WF_OK)
         status = check_gradients(opt, error);

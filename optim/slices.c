@@ -55,6 +55,8 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
     for (int k = 0; k < MOMENTS; k++)
         wf_free(left->moment[k]);
     wf_free(left->parameter);
+    if (!ready && !slice)
+        drop_moments(part);
     if (!ready)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for the moments of %lld values", (long long)fresh.size);
     *part = fresh;
@@ -63,9 +65,8 @@ static wf_status slice_part(struct wf_optimizer_part *part, const struct wf_slic
 
 wf_status wf_optimizer_slice(struct wf_optimizer *opt, const wf_registry *registry, const struct wf_slice *slice, wf_error *error)
 {
-    wf_status status = WF_OK;
-    for (int64_t j = 0; status == WF_OK && j < opt->parts; j++)
-        if (opt->part[j].registry == registry)
-            status = slice_part(&opt->part[j], slice, error);
-    return status;
+    for (int64_t j = 0; j < opt->parts; j++)
+        if (opt->part[j].registry == registry) /* once */
+            return slice_part(&opt->part[j], slice, error);
+    return WF_OK;
 }

@@ -45,6 +45,8 @@ void wf_optimizer_save_from(const struct wf_optimizer *opt, wf_safetensors_write
     const wf_shape one = {1, {1}};
     if (!opt->rule)
         return;
+    if (!source && is_shared(opt))
+        wf_safetensors_refuse(writer, WF_ERR_STATE, SHARED);
     wf_array step = wf_array_contiguous((void *)&opt->step, WF_I64, &one);
     wf_safetensors_put(writer, join(name, prefix, "step", ""), &step);
     wf_safetensors_put_metadata(writer, join(name, prefix, "optimizer", ""), opt->rule->name);

@@ -45,8 +45,10 @@ wf_status exchange_no_memory(struct fit *f)
 static int64_t largest_share(const struct fit *f)
 {
     int64_t most = 1;
-    for (int k = 0; k < WF_FIT_REGISTRIES && f->slicing[k].registry; k++) {
+    for (int k = 0; k < WF_FIT_REGISTRIES; k++) {
         const struct slicing *s = &f->slicing[k];
+        if (!s->registry) /* one without gradients */
+            continue;
         const int64_t share = (s->blocks / s->pieces + 1) / f->processes + 1;
         most = share > most ? share : most;
     }

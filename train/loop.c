@@ -146,13 +146,13 @@ static wf_status save(struct fit *f)
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     slices_settle(f);
-    if (f->rank == 0) {
+    if (together_agree(f)) /* rank 0 may have failed in what it alone does */
+        return f->error->code;
+    if (f->rank == 0) { /* where it fails, the next agreement says so */
         save_files(f);
         slices_served(f);
-    } else if (!slices_serve(f)) { /* where it fails, the next agreement says so */
-        f->saved = true;
-        f->on_disk = f->step;
-    }
+    } else
+        slices_serve(f);
     return limit_measure_save(f, &begin);
 }
 
@@ -258,7 +258,7 @@ static wf_status loop(struct fit *f)
         if (status == WF_OK && more)
             limit_check(f, validates_at(f, f->step + 1), due(f->o.save_every, f->step + 1));
         limit_name(f);
-        status = f->told ? f->error->code : together_agree(f); /* told: in the validation, to all */
+        status = together_agree(f);
         more = more && status == WF_OK;
         if (more)
             status = one_step(f);
@@ -299,6 +299,8 @@ static wf_status what_now(struct fit *f, wf_status status)
 wf_status fit_begin(struct fit *f)
 {
     bool resuming = f->on_disk >= 0;
+    if (together_agree(f)) /* what rank 0 alone has done before this */
+        return f->error->code;
     if (f->change.length && f->rank == 0) {
         what_now(f, state_save(f));
         slices_served(f);
@@ -365,7 +367,8 @@ static void start(struct fit *f)
     fit_take(f);
     if (together_agree(f) || together_compare(f))
         return;
-    if (!fit_set_aside(f) && !fit_begin(f))
+    fit_set_aside(f);
+    if (!fit_begin(f))
         report(f, WF_EVENT_START, NULL);
     if (!together_agree(f))
         fit_run(f);

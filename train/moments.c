@@ -8,7 +8,8 @@
 
 #include "loop.h"
 
-/* What rank 0 asks another for; or, with optimizer < 0, that it has done. */
+/* What rank 0 asks another for; or, with optimizer < 0, that it has done: `part`, whether the state on disk is that of this step, and `at`,
+ * of which step it is. */
 struct ask {
     int32_t optimizer, parameter, moment, unused;
     int64_t part, at, count;
@@ -72,7 +73,12 @@ struct wf_optimizer_source slices_source(struct fit *f)
 wf_status slices_serve(struct fit *f)
 {
     struct ask ask = {0};
-    while (!f->lost && pass(f, 0, NULL, 0, &ask, sizeof ask, f->error) == WF_OK && ask.optimizer >= 0) {
+    while (!f->lost && pass(f, 0, NULL, 0, &ask, sizeof ask, f->error) == WF_OK) {
+        if (ask.optimizer < 0) {
+            f->saved = ask.part != 0;
+            f->on_disk = ask.at;
+            break;
+        }
         const struct wf_optimizer_place place = {f->o.optimizer[ask.optimizer].optimizer, ask.part, ask.parameter, ask.moment};
         if (pass(f, 0, wf_optimizer_moment(&place, ask.at), ask.count * (int64_t)sizeof(wf_real), NULL, 0, f->error) != WF_OK)
             break;
@@ -82,7 +88,7 @@ wf_status slices_serve(struct fit *f)
 
 wf_status slices_served(struct fit *f)
 {
-    struct ask done = {.optimizer = -1};
+    struct ask done = {.optimizer = -1, .part = f->saved, .at = f->on_disk};
     wf_error why = {0};
     for (int r = 1; r < f->processes && !f->lost && why.code == WF_OK; r++)
         (void)!pass(f, r, &done, sizeof done, NULL, 0, &why);

@@ -56,7 +56,7 @@ static int64_t elements(const wf_registry *registry, int i)
     return wf_registry_is_buffer(registry, i) ? 0 : wf_array_count(&wf_parameter_info(wf_registry_at(registry, i))->value);
 }
 
-static wf_status lay_out(struct slicing *s, struct fit *f, const wf_registry *registry)
+static wf_status lay_out(struct slicing *s, struct fit *f, const wf_registry *registry, wf_error *error)
 {
     const int parameters = wf_registry_count(registry);
     const int64_t least = 256 / f->processes, share = least < 1 ? 1 : least < SLICE_SHARE ? least : SLICE_SHARE;
@@ -75,7 +75,7 @@ static wf_status lay_out(struct slicing *s, struct fit *f, const wf_registry *re
     s->transfer = wf_alloc_zero((size_t)s->pieces, sizeof *s->transfer);
     if (!s->slice.first || !s->slice.before || !s->block || !s->partial || !s->at || !s->transfer) {
         free_slicing(s);
-        return wf_error_set(f->error, WF_ERR_MEMORY, "no memory for the shares of %d processes", f->processes);
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the shares of %d processes", f->processes);
     }
     int64_t n = 0;
     for (int i = 0; i < parameters; i++) {
@@ -94,44 +94,59 @@ wf_status slices_make(struct fit *f, int k, wf_registry *registry)
 {
     struct slicing *s = &f->slicing[k];
     wf_grads *grads = wf_registry_grads(registry);
-    if (f->processes == 1 || f->error->code || s->registry || !grads || lay_out(s, f, registry))
-        return f->error->code;
-    for (int i = 0; i < f->o.optimizers; i++)
-        if (wf_optimizer_slice(f->o.optimizer[i].optimizer, registry, &s->slice, f->error))
-            return f->error->code;
-    grads->slice = &s->slice;
-    return WF_OK;
+    wf_error why = {0};
+    if (f->processes == 1 || s->registry || !grads)
+        return WF_OK;
+    if (lay_out(s, f, registry, &why) == WF_OK) {
+        int done = 0;
+        while (done < f->o.optimizers && wf_optimizer_slice(f->o.optimizer[done].optimizer, registry, &s->slice, &why) == WF_OK)
+            done++;
+        grads->slice = &s->slice;
+        exchange_free(&f->exchange); /* it has room for the shares of those before */
+        if (why.code == WF_OK)
+            return WF_OK;
+        while (done > 0)
+            (void)!wf_optimizer_slice(f->o.optimizer[--done].optimizer, registry, NULL, NULL);
+        grads->slice = NULL;
+        free_slicing(s);
+    }
+    return wf_error_set(f->error, why.code, "%s", why.message);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
-/* Where a process has failed, or has no memory for them, none gets the moments, and the caller of each is told. */
+/* Whether each process has its slices, and memory for all of the moments: all of them come here, also after a failure. */
 static bool all_are_well(struct fit *f, const wf_error *why)
 {
-    const wf_error told = *f->error;
-    if (told.code == WF_OK || told.code == WF_ERR_CANCELLED || told.code == WF_ERR_TIME)
-        *f->error = *why;
-    if (together_agree(f))
-        return false;
-    *f->error = told;
-    return true;
+    const wf_error was = *f->error;
+    const bool told = f->told;
+    *f->error = *why;
+    f->told = false;
+    const bool well = together_agree(f) == WF_OK;
+    if (was.code != WF_OK) { /* which says more */
+        *f->error = was;
+        f->told = told;
+    }
+    return well;
 }
 
 void slices_drop(struct fit *f, bool whole)
 {
     wf_error why = {0};
-    bool any = false;
     slices_settle(f);
+    for (int k = 0; k < f->o.registries; k++) {
+        wf_grads *grads = wf_registry_grads(f->o.registry[k].registry);
+        if (grads && !grads->slice)
+            wf_error_set(&why, WF_ERR_STATE, "registry %d is not shared", k);
+    }
     for (int k = 0; k < WF_FIT_REGISTRIES; k++) {
         wf_grads *grads = f->slicing[k].registry ? wf_registry_grads(f->slicing[k].registry) : NULL;
-        if (!grads || !grads->slice)
-            continue;
-        any = true;
-        for (int i = 0; i < f->o.optimizers; i++)
+        for (int i = 0; grads && i < f->o.optimizers; i++)
             (void)!wf_optimizer_slice(f->o.optimizer[i].optimizer, f->slicing[k].registry, NULL, &why);
-        grads->slice = NULL;
+        if (grads)
+            grads->slice = NULL;
     }
-    whole = whole && any && !f->lost && !f->told && all_are_well(f, &why);
+    whole = whole && f->in_company && !f->lost && all_are_well(f, &why);
     for (int k = 0; k < WF_FIT_REGISTRIES; k++) {
         if (whole && f->slicing[k].registry)
             slices_gather(f, &f->slicing[k]);

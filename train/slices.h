@@ -35,15 +35,17 @@ enum { SLICE_SHARE = 64 }; /* blocks of a share, about, at most: 2 MiB in float 
 /* Of registry number k, which has gradients: shared from now on. Nothing on one process, or where it is shared already. Its optimisers are
  * those of f->o, and those that are made later. */
 wf_status slices_make(struct fit *f, int k, wf_registry *registry);
-/* Each process has room for all moments again: with `whole`, which all or none of the processes say, all of their values, too, unless one
- * of them has failed; otherwise those of other processes are 0. */
+/* Each process has room for all moments again: with `whole`, which all or none of the processes say, all of their values, too, also after a
+ * failure; where one of them has no memory, or is lost, those of other processes are 0. */
 void slices_drop(struct fit *f, bool whole);
 /* spread.c. After the optimisers: the values of all shares begin their way to all processes, those of the first parameters first. An op
  * waits for those that it reads; whoever reads others calls slices_settle. */
 wf_status slices_values(struct fit *f, wf_grads *const *grads, int count);
 wf_status slices_settle(struct fit *f); /* f->error's code; no other error is lost */
-/* The name of the first parameter of which a part of the norm is not finite; NULL: none. */
-const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count);
+/* The first parameter of which a part of the norm is not finite, with its registry's name; NULL: none, or one process. */
+const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count, char text[], size_t size);
+/* Around the update of all processes: what else asks for a norm gets that of the gradients here. */
+void slices_activate(struct fit *f, bool active);
 
 /* spread.c, for slices.c: the gathering of moments, wf_slice.share, and the end of their memory. */
 void slices_gather(struct fit *f, const struct slicing *s);

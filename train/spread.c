@@ -3,6 +3,7 @@
 #include "slices.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/dist.h>
@@ -106,7 +107,8 @@ static struct wf_values_use *use_of(const struct slicing *s)
 static void end_arrivals(struct slicing *s)
 {
     s->arrived = s->pieces;
-    use_of(s)->arrives = NULL;
+    if (use_of(s))
+        use_of(s)->arrives = NULL;
 }
 
 /* What has come meanwhile; with a `wait` for piece number `until`. */
@@ -123,10 +125,20 @@ static void arrive(struct slicing *s, int64_t until)
         end_arrivals(s);
 }
 
-/* An op is about to read a parameter. */
+static void settle(struct slicing *s)
+{
+    for (int64_t piece = 0; piece < s->pieces && s->arrived < s->pieces; piece++)
+        arrive(s, piece);
+}
+
+/* An op is about to read a parameter; or, below 0, all of them are about to be replaced. */
 static void await(void *slicing, int parameter)
 {
     struct slicing *s = slicing;
+    if (parameter < 0) {
+        settle(s);
+        return;
+    }
     const int64_t first = s->slice.first[parameter], end = s->slice.first[parameter + 1];
     if (first == end) /* a table */
         return;
@@ -136,9 +148,8 @@ static void await(void *slicing, int parameter)
 
 wf_status slices_settle(struct fit *f)
 {
-    for (int k = 0; k < WF_FIT_REGISTRIES && f->slicing[k].registry; k++)
-        for (int64_t piece = 0; piece < f->slicing[k].pieces && f->slicing[k].arrived < f->slicing[k].pieces; piece++)
-            arrive(&f->slicing[k], piece);
+    for (int k = 0; k < WF_FIT_REGISTRIES; k++)
+        settle(&f->slicing[k]);
     return f->error->code;
 }
 
@@ -209,13 +220,24 @@ wf_status slices_partial(void *ctx, wf_grads *grads, wf_error *error)
     return WF_OK;
 }
 
-const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count)
+const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count, char text[], size_t size)
 {
     for (int k = 0; f->processes > 1 && k < count; k++)
         for (int64_t i = 0; i < grads[k]->blocks; i++)
-            if (!isfinite(grads[k]->partial[i]))
-                return wf_name_of(wf_registry_at(slicing_of(grads[k])->registry, grads[k]->block[i].parameter));
+            if (!isfinite(grads[k]->partial[i])) {
+                const struct slicing *s = slicing_of(grads[k]);
+                char prefix[PREFIX];
+                snprintf(text, size, "%s%s", registry_prefix(f, (int)(s - f->slicing), "", prefix),
+                         wf_name_of(wf_registry_at(s->registry, grads[k]->block[i].parameter)));
+                return text;
+            }
     return NULL;
+}
+
+void slices_activate(struct fit *f, bool active)
+{
+    for (int k = 0; k < WF_FIT_REGISTRIES; k++)
+        f->slicing[k].slice.active = active;
 }
 
 /* --- moments at the end ------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ wf_status together_lost(struct fit *f)
 
 wf_status together_agree(struct fit *f)
 {
-    if (f->processes == 1 || f->lost || !f->in_company)
+    if (f->processes == 1 || f->lost || !f->in_company || (f->told && f->error->code)) /* told: all have it already */
         return f->error->code;
     wf_error why = *f->error;
     bool sent;

@@ -187,6 +187,7 @@ static wf_status step(struct fit *f, int turn)
     wf_error why = {0};
     if (slices_settle(f)) /* what the forward has not read is still under way */
         return f->error->code;
+    slices_activate(f, true);
     wf_status status = wf_clip_norm_of(grads, count, f->o.clip, &f->grad_norm[turn], &why);
     for (int i = 0; i < f->o.optimizers && status == WF_OK; i++)
         if (f->o.optimizer[i].turn == turn) {
@@ -194,11 +195,14 @@ static wf_status step(struct fit *f, int turn)
             status = wf_optimizer_step(f->o.optimizer[i].optimizer, &why);
             f->committed = true;
         }
+    slices_activate(f, false);
     if (f->committed) /* also where it failed here: the others go on to this */
         slices_values(f, grads, count);
     if (status == WF_OK)
         return f->error->code;
-    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm", slices_bad(f, grads, count)) : failed(f, &why);
+    char name[512];
+    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm", slices_bad(f, grads, count, name, sizeof name))
+                                    : failed(f, &why);
 }
 
 /* The leaves of this process. */
@@ -290,6 +294,9 @@ wf_status fit_update(struct fit *f)
     for (int i = 0; i < f->turns; i++)
         loss[i] = f->loss[i];
     take_batch(f);
+    for (int k = 0; k < f->o.registries; k++) /* one that has got gradients since */
+        if (slices_make(f, k, f->o.registry[k].registry))
+            together_lost(f);
     wf_status status = run_turns(f);
     f->committed = false;
     for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */

@@ -15,7 +15,7 @@ settings="transformer-base --train a.en,a.de --set d_model=16 --set heads=2 --se
     --set vocab_size=120 --set batch_tokens=300 --set batch_tolerance=0 --set accumulate=4 --set dropout=0.1 --set max_ratio=2 --set deduplicate=true
     --set save_every=5 --set keep=0"
 # shellcheck disable=SC2086
-"$weft" train $settings --steps 120 --out alone >log 2>&1 || failed "alone: $(tail -1 log)"
+"$weft" train $settings --steps 240 --out alone >log 2>&1 || failed "alone: $(tail -1 log)"
 grep -q '^training: .* empty source, .* with a length ratio above 2, .* duplicates$' log || failed "what is left out: $(cat log)"
 sed -n 's/.*\("used":.*"target_tokens":[0-9]*\).*/\1/p' alone/metrics.jsonl >used
 [ -s used ] || failed "what is left out: $(head -1 alone/metrics.jsonl)"
@@ -51,9 +51,10 @@ for how in $mpis; do
     while [ $tries -lt 2 ]; do
         tries=$((tries + 1))
         # shellcheck disable=SC2086
-        several $how $((2 + tries % 2 * 2)) "$weft" train $settings --steps 120 --out killed-$how --resume >log 2>&1 &
+        several $how $((2 + tries % 2 * 2)) "$weft" train $settings --steps 240 --out killed-$how --resume >log 2>&1 &
         job=$!
-        sleep 0.$((4 + 2 * tries))
+        wait_for=0 # some steps of this start are done, and most are not
+        until [ "$(grep -c '^step ' log)" -gt 0 ] || [ $wait_for -gt 500 ]; do wait_for=$((wait_for + 1)); sleep 0.02; done
         pids=$(trainings killed-$how)
         # shellcheck disable=SC2086
         set -- $pids
@@ -62,7 +63,7 @@ for how in $mpis; do
     done
     [ $kills -gt 0 ] || failed "$how: nothing was killed"
     # shellcheck disable=SC2086
-    several $how 2 "$weft" train $settings --steps 120 --out killed-$how --resume >log 2>&1 || failed "$how: the last resume: $(tail -1 log)"
+    several $how 2 "$weft" train $settings --steps 240 --out killed-$how --resume >log 2>&1 || failed "$how: the last resume: $(tail -1 log)"
     alike alone killed-$how
 done
 finish

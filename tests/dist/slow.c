@@ -22,6 +22,7 @@ struct transfer {
     double sent, due;        /* seconds: when its own messages are on their way; when all would have come */
     double *left, *arrives;  /* of messages sent, received: when they would come */
     int64_t *bytes;          /* [ins] */
+    void **to, *held;        /* [ins]: where they go when they would have come; until then they lie here, end to end */
     struct wf_message *list; /* of the inner transport: stamp, message, stamp, message, ... */
     int room;
 };
@@ -74,16 +75,19 @@ static struct transfer *new_transfer(struct slow *s, int outs, int ins)
         free(x->arrives);
         free(x->bytes);
         free(x->list);
+        free(x->to);
+        x->to = calloc(room, sizeof *x->to);
         x->left = calloc(room, sizeof *x->left);
         x->arrives = calloc(room, sizeof *x->arrives);
         x->bytes = calloc(room, sizeof *x->bytes);
         x->list = calloc(2 * room, sizeof *x->list);
-        x->room = x->left && x->arrives && x->bytes && x->list ? outs + ins : 0;
+        x->room = x->left && x->arrives && x->bytes && x->list && x->to ? outs + ins : 0;
         if (x->room == 0 && room > 0)
             return NULL;
     }
     x->used = true;
     x->here = false;
+    x->held = NULL;
     return x;
 }
 
@@ -113,10 +117,17 @@ static wf_status begin(struct wf_transport *t, int label, const struct wf_messag
         to[2 * i] = (struct wf_message){out[i].peer, &x->left[i], sizeof *x->left};
         to[2 * i + 1] = out[i];
     }
+    int64_t all = 0, at = 0;
+    for (int i = 0; i < ins; i++)
+        all += in[i].bytes;
+    if (all > 0 && !(x->held = malloc((size_t)all)))
+        return fail(error, "no memory for %lld bytes", (long long)all);
     for (int i = 0; i < ins; i++) {
         x->bytes[i] = in[i].bytes;
+        x->to[i] = in[i].data;
         from[2 * i] = (struct wf_message){in[i].peer, &x->arrives[i], sizeof *x->arrives};
-        from[2 * i + 1] = in[i];
+        from[2 * i + 1] = (struct wf_message){in[i].peer, (char *)x->held + at, in[i].bytes};
+        at += in[i].bytes;
     }
     x->ins = ins;
     *transfer = (int)(x - s->transfer);
@@ -150,6 +161,14 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
         sleep_until(x->due);
     *done = x->here && (wait || now() >= x->due);
     x->used = !*done;
+    int64_t at = 0;
+    for (int i = 0; *done && i < x->ins; at += x->bytes[i++])
+        if (x->bytes[i] > 0)
+            memcpy(x->to[i], (char *)x->held + at, (size_t)x->bytes[i]);
+    if (*done) {
+        free(x->held);
+        x->held = NULL;
+    }
     s->waited += wait ? now() - begun : 0;
     return status;
 }
@@ -169,6 +188,8 @@ static void release(struct wf_transport *t)
         free(s->transfer[i].arrives);
         free(s->transfer[i].bytes);
         free(s->transfer[i].list);
+        free(s->transfer[i].to);
+        free(s->transfer[i].held);
     }
     free(s->transfer);
     free(s);

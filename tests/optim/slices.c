@@ -42,6 +42,7 @@ static void slice_make(struct wf_slice *s, int rank, void *ctx)
     s->before = calloc((size_t)blocks + 1, sizeof *s->before);
     for (int64_t b = 0; b < blocks; b++)
         s->before[b + 1] = s->before[b] + (b % PROCESSES == rank);
+    s->active = true;
     s->share = share;
     s->ctx = ctx;
 }

@@ -196,8 +196,9 @@ struct wf_fit_options {
      * 0's clock decides between updates; all must have the same limit. */
     double max_time;
     /* Several processes. no_overlap: messages go when nothing is computed; for comparison. Otherwise gradients go while the backward runs,
-     * and with values_by_ops new weights come while the next loss is computed, where an op waits for those that it reads: then next, rate
-     * and loss must not read weights through pointers kept from before, nor in any other way than by ops, wf_view and wf_read. */
+     * and with values_by_ops new weights come while the next loss is computed, where an op waits for those that it reads: then next, rate,
+     * loss, cancelled, and event after an update must not read or write weights through pointers, only by ops, wf_view, wf_read and
+     * wf_parameter_set. */
     bool no_overlap, values_by_ops;
 };
 struct wf_fit_result {

@@ -12,7 +12,8 @@ struct wf_values_use {
     _Atomic int64_t refs; /* the registry, and tapes in a pass that has read them */
     _Atomic bool freed;   /* the registry was */
     bool replaced;        /* they are being replaced; under the lock of threads.c */
-    /* Returns when the value of this parameter has come from another process; NULL: all are here. Called before an op reads it. */
+    /* Returns when the value of this parameter, below 0 of all, has come from another process; NULL: all are here. Called before an op
+     * reads it, and before values are replaced. */
     void (*arrives)(void *ctx, int parameter);
     void *arrives_ctx;
 };

@@ -23,6 +23,7 @@ struct wf_slice {
     int parameters;
     int64_t *first;  /* [parameters + 1]: number of a parameter's first block */
     int64_t *before; /* [blocks + 1]: blocks of this process before a block */
+    bool active;     /* this is the update of all processes; otherwise norms are those of the gradients here */
     /* Fills in the others' blocks of grads->partial; all processes call it. */
     wf_status (*share)(void *ctx, wf_grads *grads, wf_error *error);
     void *ctx;

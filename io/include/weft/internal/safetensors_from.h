@@ -12,6 +12,8 @@ typedef wf_status wf_safetensors_from(void *ctx, const void *key, int64_t at, in
  * key[bytes], 64 at most, is copied. A failure of read is that of the commit. */
 void wf_safetensors_put_from(wf_safetensors_writer *writer, const char *name, const wf_array *array, wf_safetensors_from *read, void *ctx,
                              const void *key, size_t bytes);
+/* The commit will fail with this, unless an earlier put has failed. */
+void wf_safetensors_refuse(wf_safetensors_writer *writer, wf_status status, const char *message);
 
 WF_END_DECLS
 
