@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The time of an update of several processes: a case of stopwatch.h, its batch cut into parts that the processes share.
  *
- *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-o] CASE FOLDER        -o: nothing overlaps
+ *   mpirun -n 2 several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER
+ *
+ * -b: rows or pairs of an update instead of the case's; -o: nothing overlaps.
  *
  * Prints one line of JSON: the median and the least of the updates' milliseconds, and the memory of rank 0 while it trains, MiB.
  * ./bench/several.py compares. The run that is left in FOLDER can be removed. */
@@ -103,9 +105,9 @@ int main(int argc, char **argv)
     struct several s = {.updates = 10};
     wf_error error = {0};
     int letter, threads = 1;
-    int64_t accumulate = 2;
+    int64_t accumulate = 2, rows = 0;
     bool no_overlap = false;
-    while ((letter = getopt(argc, argv, "t:a:n:o")) != -1)
+    while ((letter = getopt(argc, argv, "t:a:n:b:o")) != -1)
         switch (letter) {
         case 't':
             threads = atoi(optarg);
@@ -116,6 +118,9 @@ int main(int argc, char **argv)
         case 'n':
             s.updates = atoll(optarg);
             break;
+        case 'b':
+            rows = atoll(optarg);
+            break;
         case 'o':
             no_overlap = true;
             break;
@@ -123,11 +128,12 @@ int main(int argc, char **argv)
             return 2;
         }
     if (argc - optind != 2 || s.updates < 1)
-        return fail("usage: several [-t threads] [-a accumulate] [-n updates] [-o] CASE FOLDER"), 2;
+        return fail("usage: several [-t threads] [-a accumulate] [-n updates] [-b rows] [-o] CASE FOLDER"), 2;
     if (wf_bench_find(argv[optind], &s.c, &error) != WF_OK || s.c.generate)
         return fail("no such training case");
     if (wf_init(&error, .threads = threads) != WF_OK)
         return fail(error.message);
+    s.c.batch = rows > 0 ? rows : s.c.batch;
     const int64_t count = s.c.batch * s.c.length;
     wf_rng rng = wf_rng_new(5, wf_stream_of("several"));
     s.x = calloc((size_t)count, sizeof *s.x);

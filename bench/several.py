@@ -18,6 +18,7 @@ ap.add_argument('--updates', type=int, default=6)
 ap.add_argument('--seconds', type=float, default=8, help="measuring time of PyTorch's variants")
 ap.add_argument('--mbit', type=float, help='megabits a second of each process')
 ap.add_argument('--latency', type=float, default=50, help='microseconds, with --mbit (50)')
+ap.add_argument('--rows', type=int, help="rows or pairs of an update, of Weft alone (the case's)")
 ap.add_argument('--no-torch', action='store_true')
 ap.add_argument('--no-single', action='store_true', help='without the variants of one process')
 ap.add_argument('--build', default=str(ROOT / 'build'))
@@ -33,6 +34,8 @@ def run(command, **environment):
     return json.loads(lines[-1])
 
 def weft(case, *options, processes=1, threads=1, slow=False):
+    if A.rows:
+        options = [*options, '-b', A.rows]
     with tempfile.TemporaryDirectory() as folder:
         environment = {'OMP_NUM_THREADS': threads, 'WEFT_PLUGINS': BUILD, 'OMPI_ALLOW_RUN_AS_ROOT': 1, 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': 1}
         if slow:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A plug-in between dist/ and that of an MPI, as slow as a network: each process has one link, on which its messages follow each other, and
- * another for those that it gets. Messages are as fast as the MPI passes them, and are withheld until they would have come.
+/* A plug-in between dist/ and that of an MPI, as slow as a network: each process has one link, on which the messages that it sends
+ * follow each other; what others send to it at once does not meet. Messages are as fast as the MPI passes them, and are withheld until they
+ * would have come.
  *
  *   WEFT_PLUGINS=FOLDER     where this file lies under the name of the MPI's plug-in
  *   WEFT_SLOW_OVER=FOLDER   where that plug-in lies
@@ -29,7 +30,7 @@ struct transfer {
 struct slow {
     struct wf_transport *inner;
     double rate, latency; /* bytes a second, 0: no limit; seconds */
-    double out, in;       /* when the links are free */
+    double out;           /* when the link is free */
     struct transfer *transfer;
     int transfers;
     int64_t messages, bytes;
@@ -151,11 +152,8 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     if (!x->here) {
         status = s->inner->finish(s->inner, x->inner, wait, &x->here, error);
         x->due = x->sent;
-        for (int i = 0; x->here && i < x->ins; i++) {
-            const double first = x->arrives[i] - length(s, x->bytes[i]); /* when the link could begin to take it */
-            s->in = (s->in > first ? s->in : first) + length(s, x->bytes[i]);
-            x->due = s->in > x->due ? s->in : x->due;
-        }
+        for (int i = 0; x->here && i < x->ins; i++)
+            x->due = x->arrives[i] > x->due ? x->arrives[i] : x->due;
     }
     if (x->here && wait)
         sleep_until(x->due);
