@@ -245,6 +245,30 @@ static const char *interrupted(const struct fit *f, char text[160])
     return text;
 }
 
+/* What is asked before an update, after `done` others. */
+static void ask(struct fit *f, int64_t done)
+{
+    if (f->o.cancelled && f->o.cancelled(f->o.ctx))
+        wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
+    limit_check(f, validates_at(f, done + 1), due(f->o.save_every, done + 1));
+    limit_name(f);
+}
+
+void fit_ask_ahead(struct fit *f)
+{
+    const int64_t done = f->step + 1;
+    if (!slices_are_late(f) || done >= f->o.steps || validates_at(f, done) || due(f->o.save_every, done) || limit_asks_save(f))
+        return;
+    if (!f->error->code)
+        ask(f, done);
+    f->ahead = together_agree(f) == WF_OK;
+    if (f->error->code == WF_ERR_CANCELLED || f->error->code == WF_ERR_TIME) { /* after this update */
+        f->stop = f->error->code;
+        wf_error_clear(f->error);
+        f->told = false;
+    }
+}
+
 static wf_status loop(struct fit *f)
 {
     int64_t steps = f->o.steps;
@@ -252,14 +276,18 @@ static wf_status loop(struct fit *f)
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
     wf_status status = f->owes_validation ? validate(f) : WF_OK;
     for (bool more = true; more;) {
+        const bool ahead = f->ahead;
         more = f->step < steps && !f->early;
-        if (status == WF_OK && more && f->o.cancelled && f->o.cancelled(f->o.ctx))
-            wf_error_set(f->error, WF_ERR_CANCELLED, "cancelled");
-        if (status == WF_OK && more)
-            limit_check(f, validates_at(f, f->step + 1), due(f->o.save_every, f->step + 1));
+        f->ahead = false;
+        if (f->stop != WF_OK && !f->error->code)
+            wf_error_set(f->error, f->stop, "asked to stop");
+        f->stop = WF_OK;
+        if (!ahead && status == WF_OK && more && !f->error->code)
+            ask(f, f->step);
         limit_name(f);
-        status = together_agree(f);
-        more = more && status == WF_OK;
+        if (!ahead)
+            status = together_agree(f);
+        more = ahead || (more && status == WF_OK); /* ahead: an error here is told in that update */
         if (more)
             status = one_step(f);
     }

@@ -93,6 +93,8 @@ struct fit {
     bool echo;       /* the error is only that another process has one */
     bool told;       /* the error is that of all processes */
     bool lost;       /* this process cannot tell the others of its error */
+    bool ahead;      /* all have agreed to the next update already */
+    wf_status stop;  /* all have agreed to end before the next update; WF_OK: they have not */
     bool resumes;    /* the folder holds a state, as rank 0 has seen it */
     struct slicing slicing[WF_FIT_REGISTRIES];
     struct spread *spread;
@@ -127,6 +129,9 @@ wf_status fit_begin(struct fit *f);            /* what the resume changes is sav
 wf_status fit_run(struct fit *f);              /* to the end */
 void fit_free(struct fit *f);
 bool fit_cancelled(void *fit); /* by the caller; never amid an update whose optimisers have begun */
+
+/* Within an update, before weights go to the others: whether they all go on after it, since a message behind these would come late. */
+void fit_ask_ahead(struct fit *f);
 
 /* together.c: several processes. */
 /* What the transport could not do leaves the others alone: they are ended when this process ends. The error's code. */

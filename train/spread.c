@@ -169,6 +169,11 @@ static bool add_values(struct fit *f, const struct slicing *s, const wf_grads *g
     return ready;
 }
 
+bool slices_are_late(const struct fit *f)
+{
+    return f->processes > 1 && !f->o.no_overlap && (f->o.values_by_ops || !f->owner->any);
+}
+
 wf_status slices_values(struct fit *f, wf_grads *const *grads, int count)
 {
     int label = 1 + f->exchange.pieces;
@@ -186,7 +191,7 @@ wf_status slices_values(struct fit *f, wf_grads *const *grads, int count)
         use_of(s)->arrives = await;
         use_of(s)->arrives_ctx = s;
     }
-    return !f->o.no_overlap && (f->o.values_by_ops || !f->owner->any) ? f->error->code : slices_settle(f);
+    return slices_are_late(f) ? f->error->code : slices_settle(f);
 }
 
 /* grads->partial of all, in the order of the blocks. */

@@ -196,13 +196,17 @@ static wf_status step(struct fit *f, int turn)
             f->committed = true;
         }
     slices_activate(f, false);
-    if (f->committed) /* also where it failed here: the others go on to this */
+    if (status != WF_OK && status != WF_ERR_NUMERIC)
+        failed(f, &why);
+    if (f->committed) { /* also where it failed here: the others go on to this */
+        if (turn == f->turns - 1)
+            fit_ask_ahead(f);
         slices_values(f, grads, count);
-    if (status == WF_OK)
-        return f->error->code;
+    }
     char name[512];
-    return status == WF_ERR_NUMERIC ? explain(f, turn, "the gradient's norm", slices_bad(f, grads, count, name, sizeof name))
-                                    : failed(f, &why);
+    if (status == WF_ERR_NUMERIC)
+        explain(f, turn, "the gradient's norm", slices_bad(f, grads, count, name, sizeof name));
+    return f->error->code;
 }
 
 /* The leaves of this process. */
@@ -293,7 +297,8 @@ wf_status fit_update(struct fit *f)
     double loss[WF_FIT_TURNS];
     for (int i = 0; i < f->turns; i++)
         loss[i] = f->loss[i];
-    take_batch(f);
+    if (!f->error->code) /* the others are told of an error here: they have agreed to this update before it */
+        take_batch(f);
     for (int k = 0; k < f->o.registries; k++) /* one that has got gradients since */
         if (slices_make(f, k, f->o.registry[k].registry))
             together_lost(f);
