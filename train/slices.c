@@ -134,6 +134,8 @@ void slices_drop(struct fit *f, bool whole)
 {
     wf_error why = {0};
     slices_settle(f);
+    if (f->o.registries == 0)
+        wf_error_set(&why, WF_ERR_STATE, "the options were refused here");
     for (int k = 0; k < f->o.registries; k++) {
         wf_grads *grads = wf_registry_grads(f->o.registry[k].registry);
         if (grads && !grads->slice)

@@ -42,7 +42,7 @@ void slices_drop(struct fit *f, bool whole);
  * waits for those that it reads; whoever reads others calls slices_settle. */
 wf_status slices_values(struct fit *f, wf_grads *const *grads, int count);
 bool slices_are_late(const struct fit *f); /* whether values come while the next forward runs */
-wf_status slices_settle(struct fit *f); /* f->error's code; no other error is lost */
+wf_status slices_settle(struct fit *f);    /* f->error's code; no other error is lost */
 /* The first parameter of which a part of the norm is not finite, with its registry's name; NULL: none, or one process. */
 const char *slices_bad(const struct fit *f, wf_grads *const *grads, int count, char text[], size_t size);
 /* Around the update of all processes: what else asks for a norm gets that of the gradients here. */
