@@ -22,7 +22,8 @@
  * Several processes (weft/dist.h) train together where mpirun started the program several times: next, get and validate are called on each
  * and must give the same there, loss for the process's parts; put, sample and event on rank 0 only. The files have the same bytes as those
  * of one process with the same accumulate and leaves. A program whose .accumulate is 0 or 1 may have a loss that knows of no parts, and is
- * refused. docs/cluster.md is the guide. */
+ * refused. Until wf_fit returns, the processes share the optimisers: wf_optimizer_save and wf_optimizer_step of the program are refused
+ * (WF_ERR_STATE), and its wf_grad_norm is that of the gradients here. docs/cluster.md is the guide. */
 #ifndef WEFT_FIT_H
 #define WEFT_FIT_H
 
