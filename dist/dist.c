@@ -178,6 +178,18 @@ wf_status wf_dist_all_gather(wf_dist *dist, const void *mine, int64_t bytes, voi
     return wf_dist_exchange(dist, out, count, in, count, error);
 }
 
+wf_status wf_dist_gather_parts(wf_dist *dist, void *all, const int64_t *at, wf_error *error)
+{
+    struct wf_message *out = dist->message, *in = out + dist->size;
+    int count = 0;
+    for (int r = 0; r < dist->size; r++)
+        if (r != dist->rank) {
+            out[count] = (struct wf_message){r, (char *)all + at[dist->rank], at[dist->rank + 1] - at[dist->rank]};
+            in[count++] = (struct wf_message){r, (char *)all + at[r], at[r + 1] - at[r]};
+        }
+    return wf_dist_exchange(dist, out, count, in, count, error);
+}
+
 wf_status wf_dist_barrier(wf_dist *dist, wf_error *error)
 {
     if (!dist)

@@ -45,22 +45,14 @@ static wf_status agree(const struct wf_share *s, wf_status status, wf_error *err
 /* Everyone's to all. */
 static wf_status send_all(struct wf_share *s, wf_error *error)
 {
-    const int size = wf_dist_size(s->dist), rank = wf_dist_rank(s->dist);
-    struct wf_message *out = wf_alloc_zero(2 * (size_t)size, sizeof *out), *in = out + size;
-    wf_status status = out && (s->all = wf_alloc((size_t)s->at[size] + 1)) ? WF_OK : no_memory(s, error);
-    int count = 0;
-    status = agree(s, status, error);
-    for (int r = 0; status == WF_OK && r < size; r++)
-        if (r != rank) {
-            out[count] = (struct wf_message){r, s->mine, s->bytes};
-            in[count++] = (struct wf_message){r, s->all + s->at[r], s->at[r + 1] - s->at[r]};
-        }
-    if (status == WF_OK && s->bytes > 0)
+    const int rank = wf_dist_rank(s->dist);
+    s->all = wf_alloc((size_t)s->at[wf_dist_size(s->dist)] + 1);
+    wf_status status = agree(s, s->all ? WF_OK : no_memory(s, error), error);
+    if (status != WF_OK)
+        return status;
+    if (s->bytes > 0)
         memcpy(s->all + s->at[rank], s->mine, (size_t)s->bytes);
-    if (status == WF_OK)
-        status = wf_dist_exchange(s->dist, out, count, in, count, error);
-    wf_free(out);
-    return status;
+    return wf_dist_gather_parts(s->dist, s->all, s->at, error);
 }
 
 wf_status wf_share_gather(struct wf_share *s, wf_status status, wf_error *error)

@@ -2,7 +2,6 @@
 /* The gradients of several processes: exchange.h. */
 #include "exchange.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include <weft/compute.h>
@@ -98,7 +97,7 @@ static void cut(struct fit *f)
         int64_t block = 0;
         for (int64_t number = 0; number < s->pieces; number++, n++) {
             struct piece *p = &x->piece[n];
-            *p = (struct piece){.k = k, .number = number, .bound = x->bound + (size_t)n * ((size_t)f->processes + 1)};
+            *p = (struct piece){.k = k, .bound = x->bound + (size_t)n * ((size_t)f->processes + 1)};
             for (int r = 0; r <= f->processes; r++) {
                 const int64_t bound = slicing_bound(s, number, r);
                 while (block < grads->blocks && wf_slice_block(&s->slice, grads->block[block].parameter, grads->block[block].at) < bound)
@@ -198,8 +197,7 @@ static wf_status go(struct fit *f, int number)
     wf_error why = {0};
     if (wf_dist_begin(f->dist, 1 + number, u->out, outs, u->in, ins, &u->transfer, &why) == WF_OK)
         return WF_OK;
-    *f->error = why;
-    return together_lost(f);
+    return together_failed(f, &why);
 }
 
 /* --- sums ---------------------------------------------------------------------------------------------------------- */
@@ -257,10 +255,8 @@ static wf_status arrive(struct fit *f, bool wait, bool *done)
     const struct under_way *u = &x->slot[x->first];
     const struct piece *p = &x->piece[u->piece];
     wf_error why = {0};
-    if (wf_dist_finish(f->dist, u->transfer, wait, done, &why)) {
-        *f->error = why;
-        return together_lost(f);
-    }
+    if (wf_dist_finish(f->dist, u->transfer, wait, done, &why))
+        return together_failed(f, &why);
     if (!*done)
         return WF_OK;
     const int64_t first = p->bound[f->rank], mine = p->bound[f->rank + 1] - first;

@@ -22,7 +22,6 @@ struct sent {
 /* A piece of a registry's gradients. */
 struct piece {
     int k;          /* of the update's gradients */
-    int64_t number; /* of the registry's pieces */
     int64_t *bound; /* [processes + 1]: where the blocks of the owners begin, among those of the gradients */
     int waits;      /* parameters in it whose gradients are not finished; 0: it may go */
 };
@@ -54,7 +53,8 @@ struct exchange {
     struct under_way slot[WINDOW];
     int first, going; /* of the slots, in order */
     char *record;     /* of all processes, one after the other */
-    size_t record_room, *at;
+    size_t record_room;
+    int64_t *at; /* [processes + 1]: where each begins */
 };
 
 struct leaves_of {

@@ -136,6 +136,7 @@ void fit_ask_ahead(struct fit *f);
 /* together.c: several processes. */
 /* What the transport could not do leaves the others alone: they are ended when this process ends. The error's code. */
 wf_status together_lost(struct fit *f);
+wf_status together_failed(struct fit *f, const wf_error *why); /* the same, with this error, whatever there was before */
 wf_status together_open(struct fit *f);
 void together_close(struct fit *f);
 /* One outcome for all, from that of each in f->error: the error is that of the process that failed. */

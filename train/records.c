@@ -21,9 +21,9 @@ static size_t place_records(struct fit *f)
     struct exchange *x = &f->exchange;
     for (int r = 0; r < f->processes; r++) {
         const struct leaves_of l = together_leaves(f, r);
-        x->at[r + 1] = x->at[r] + sizeof(int64_t) + (size_t)(l.end - l.begin) * sizeof(struct leaf) + valid_bytes(x);
+        x->at[r + 1] = x->at[r] + (int64_t)(sizeof(int64_t) + (size_t)(l.end - l.begin) * sizeof(struct leaf) + valid_bytes(x));
     }
-    return x->at[f->processes];
+    return (size_t)x->at[f->processes];
 }
 
 static void write_record(struct fit *f)
@@ -83,16 +83,6 @@ wf_status records_pass(struct fit *f)
             return exchange_no_memory(f);
     }
     write_record(f);
-    struct wf_message *out = x->slot[0].out, *in = x->slot[0].in;
-    int n = 0;
-    for (int r = 0; r < f->processes; r++)
-        if (r != f->rank) {
-            out[n] = (struct wf_message){r, x->record + x->at[f->rank], (int64_t)(x->at[f->rank + 1] - x->at[f->rank])};
-            in[n++] = (struct wf_message){r, x->record + x->at[r], (int64_t)(x->at[r + 1] - x->at[r])};
-        }
     wf_error why = {0};
-    if (wf_dist_exchange(f->dist, out, n, in, n, &why) == WF_OK)
-        return read_records(f);
-    *f->error = why;
-    return together_lost(f);
+    return wf_dist_gather_parts(f->dist, x->record, x->at, &why) == WF_OK ? read_records(f) : together_failed(f, &why);
 }

@@ -2,13 +2,6 @@
 /* Which process owns what of a registry. */
 #include "slices.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
-#include <weft/internal/dist.h>
-#include <weft/internal/grow.h>
-#include <weft/internal/parameter.h>
 #include <weft/memory.h>
 
 #include "loop.h"

@@ -17,7 +17,7 @@ struct slicing {
     int64_t blocks, pieces;
     struct wf_grads_block *block; /* [blocks]: of all parameters but buffers, frozen or not */
     double *partial;              /* [blocks]: of the norm, in the order of the processes */
-    size_t *at;                   /* [processes + 1]: where those of a process begin */
+    int64_t *at;                  /* [processes + 1]: where those of a process begin, bytes */
     int *transfer;                /* [pieces]: of values; -1: none is under way */
     int64_t arrived;              /* pieces of values before which none is under way; pieces: all are here */
 };

@@ -67,18 +67,14 @@ static wf_status begin_all(struct fit *f, int label, bool ready, int *transfer)
 {
     struct spread *s = f->spread;
     for (int r = 0; ready && r < f->processes; r++)
-        for (int64_t i = 0; ready && r != f->rank && i < s->mine.count; i++) {
-            ready = wf_grow(&s->out.m, &s->out.room, s->out.count + 1, sizeof *s->out.m);
-            if (ready)
-                s->out.m[s->out.count++] = (struct wf_message){r, s->mine.m[i].data, s->mine.m[i].bytes};
-        }
+        for (int64_t i = 0; ready && r != f->rank && i < s->mine.count; i++)
+            ready = add(&s->out, r, s->mine.m[i].data, s->mine.m[i].bytes);
     wf_error why = {0};
     if (!ready)
         wf_error_set(&why, WF_ERR_MEMORY, "no memory for messages");
     else if (wf_dist_begin(f->dist, label, s->out.m, (int)s->out.count, s->in.m, (int)s->in.count, transfer, &why) == WF_OK)
         return WF_OK;
-    *f->error = why;
-    return together_lost(f);
+    return together_failed(f, &why);
 }
 
 static wf_status finish(struct fit *f, int transfer, bool wait, bool *done)
@@ -86,8 +82,7 @@ static wf_status finish(struct fit *f, int transfer, bool wait, bool *done)
     wf_error why = {0};
     if (wf_dist_finish(f->dist, transfer, wait, done, &why) == WF_OK)
         return WF_OK;
-    *f->error = why;
-    return together_lost(f);
+    return together_failed(f, &why);
 }
 
 static wf_status send_all(struct fit *f, bool ready)
@@ -199,29 +194,26 @@ wf_status slices_partial(void *ctx, wf_grads *grads, wf_error *error)
 {
     struct slicing *s = ctx;
     struct fit *f = s->fit;
+    const int64_t size = (int64_t)sizeof *s->partial;
     memset(s->at, 0, ((size_t)f->processes + 1) * sizeof *s->at);
     for (int64_t i = 0; i < grads->blocks; i++)
-        s->at[slicing_owner(s, wf_slice_block(&s->slice, grads->block[i].parameter, grads->block[i].at)) + 1]++;
+        s->at[slicing_owner(s, wf_slice_block(&s->slice, grads->block[i].parameter, grads->block[i].at)) + 1] += size;
     for (int r = 0; r < f->processes; r++)
         s->at[r + 1] += s->at[r];
-    double *next = s->partial + s->at[f->rank];
+    double *next = s->partial + s->at[f->rank] / size;
     for (int64_t i = 0; i < grads->blocks; i++)
         if (wf_slice_owns(&s->slice, grads->block[i].parameter, grads->block[i].at))
             *next++ = grads->partial[i];
-    struct wf_error why = {0};
-    bool ready = begin_spread(f) != NULL;
-    for (int r = 0; ready && r < f->processes; r++)
-        if (s->at[r + 1] > s->at[r])
-            ready = add(r == f->rank ? &f->spread->mine : &f->spread->in, r, s->partial + s->at[r],
-                        (int64_t)(s->at[r + 1] - s->at[r]) * (int64_t)sizeof *s->partial);
-    wf_error *const told = f->error;
-    f->error = &why;
-    const wf_status status = send_all(f, ready);
-    f->error = told;
-    if (status != WF_OK)
-        return wf_error_set(error, status, "%s", why.message);
-    for (int64_t i = 0; i < grads->blocks; i++)
-        grads->partial[i] = s->partial[s->at[slicing_owner(s, wf_slice_block(&s->slice, grads->block[i].parameter, grads->block[i].at))]++];
+    wf_error why = {0};
+    if (wf_dist_gather_parts(f->dist, s->partial, s->at, &why) != WF_OK) {
+        f->lost = true;
+        return wf_error_set(error, why.code, "%s", why.message);
+    }
+    for (int64_t i = 0; i < grads->blocks; i++) {
+        int64_t *at = &s->at[slicing_owner(s, wf_slice_block(&s->slice, grads->block[i].parameter, grads->block[i].at))];
+        grads->partial[i] = s->partial[*at / size];
+        *at += size;
+    }
     return WF_OK;
 }
 

@@ -18,6 +18,12 @@ wf_status together_lost(struct fit *f)
     return f->error->code;
 }
 
+wf_status together_failed(struct fit *f, const wf_error *why)
+{
+    *f->error = *why;
+    return together_lost(f);
+}
+
 wf_status together_agree(struct fit *f)
 {
     if (f->processes == 1 || f->lost || !f->in_company || (f->told && f->error->code)) /* told: all have it already */

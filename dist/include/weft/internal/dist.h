@@ -11,9 +11,12 @@ WF_BEGIN_DECLS
 /* Sends `out` and receives `in`, and returns when both are done. Nothing with one process. Where it fails the processes have lost each
  * other, and nothing is sent any more. */
 wf_status wf_dist_exchange(wf_dist *dist, const struct wf_message *out, int outs, const struct wf_message *in, int ins, wf_error *error);
-/* The same in two halves, so that a process computes meanwhile: the data stay in use until finish says *done, with `wait` when it returns.
- * Transfers of different labels (0: that of the functions above; modulo WF_TRANSPORT_LABELS) may be begun in another order on each process;
- * those of one label in the same. */
+/* Parts of any size, of all processes to all: that of rank r is all[at[r]] .. all[at[r + 1]], bytes, and this process's is there already.
+ * The same `at` on all. */
+wf_status wf_dist_gather_parts(wf_dist *dist, void *all, const int64_t *at, wf_error *error);
+/* wf_dist_exchange in two halves, so that a process computes meanwhile: the data stay in use until finish says *done, with `wait` when it
+ * returns. Transfers of different labels (0: that of the functions above; modulo WF_TRANSPORT_LABELS) may be begun in another order on each
+ * process; those of one label in the same. */
 wf_status wf_dist_begin(wf_dist *dist, int label, const struct wf_message *out, int outs, const struct wf_message *in, int ins,
                         int *transfer, wf_error *error);
 wf_status wf_dist_finish(wf_dist *dist, int transfer, bool wait, bool *done, wf_error *error);
