@@ -167,12 +167,12 @@ static void note(int signal)
     int number = errno;
     if (caught && of_several) /* launchers send more than one, and end the processes themselves */
         return;
-    if (caught || watched == WATCH_NOT)
+    if (caught || (watched == WATCH_NOT && !of_several)) /* of several: why a job has failed may be yet to tell */
         end_now(signal);
     caught = signal;
-    if (watched == WATCH_SAVE)
-        say(of_several ? "stopping after this update\n" : "stopping; a second Ctrl-C ends at once\n");
-    else /* whoever asks interrupted() has this long to come to an end */
+    if (watched == WATCH_SAVE && !of_several)
+        say("stopping; a second Ctrl-C ends at once\n");
+    else if (watched != WATCH_SAVE) /* whoever asks interrupted() has this long to come to an end */
         setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 700000}, NULL);
     errno = number;
 }
@@ -194,11 +194,18 @@ void catch_signals(void)
 void watch_interrupts(enum watch how)
 {
     watched = how;
+    if (how == WATCH_SAVE) /* a signal that came before is heard by the training */
+        setitimer(ITIMER_REAL, &(struct itimerval){.it_value.tv_usec = 0}, NULL);
 }
 
 bool interrupted(void *unused)
 {
     (void)unused;
+    static bool told;
+    if (caught && of_several && watched == WATCH_SAVE && !told) { /* here: a launcher also ends those of a job that has failed already */
+        told = true;
+        say("stopping after this update\n");
+    }
     return caught != 0;
 }
 
