@@ -25,6 +25,7 @@ struct transfer {
     int64_t *bytes;          /* [ins] */
     void **to, *held;        /* [ins]: where they go when they would have come; until then they lie here, end to end */
     struct wf_message *list; /* of the inner transport: stamp, message, stamp, message, ... */
+    int64_t held_room;       /* bytes */
     int room;
 };
 struct slow {
@@ -88,7 +89,6 @@ static struct transfer *new_transfer(struct slow *s, int outs, int ins)
     }
     x->used = true;
     x->here = false;
-    x->held = NULL;
     return x;
 }
 
@@ -121,8 +121,13 @@ static wf_status begin(struct wf_transport *t, int label, const struct wf_messag
     int64_t all = 0, at = 0;
     for (int i = 0; i < ins; i++)
         all += in[i].bytes;
-    if (all > 0 && !(x->held = malloc((size_t)all)))
-        return fail(error, "no memory for %lld bytes", (long long)all);
+    if (all > x->held_room) { /* kept: fresh pages for each message would be times of this file's, not of a network's */
+        free(x->held);
+        x->held = malloc((size_t)all);
+        x->held_room = x->held ? all : 0;
+        if (!x->held)
+            return fail(error, "no memory for %lld bytes", (long long)all);
+    }
     for (int i = 0; i < ins; i++) {
         x->bytes[i] = in[i].bytes;
         x->to[i] = in[i].data;
@@ -163,10 +168,6 @@ static wf_status finish(struct wf_transport *t, int transfer, bool wait, bool *d
     for (int i = 0; *done && i < x->ins; at += x->bytes[i++])
         if (x->bytes[i] > 0)
             memcpy(x->to[i], (char *)x->held + at, (size_t)x->bytes[i]);
-    if (*done) {
-        free(x->held);
-        x->held = NULL;
-    }
     s->waited += wait ? now() - begun : 0;
     return status;
 }
