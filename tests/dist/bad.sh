@@ -121,7 +121,7 @@ told()
         "$weft" train $language --out told --steps 100000000 >out 2>log &
     job=$!
     tries=0
-    until grep -qs '^step ' log || [ $tries -gt 400 ]; do sleep 0.05; tries=$((tries + 1)); done
+    until grep -qs '"event":"step"' told/metrics.jsonl || [ $tries -gt 400 ]; do sleep 0.05; tries=$((tries + 1)); done
     kill "-$signal" "$(cat pid)"
     status=0
     wait $job || status=$?
@@ -135,7 +135,7 @@ told()
 }
 case $mpis in
 *openmpi*)
-    told TERM --mca odls_base_sigkill_timeout 4
+    told TERM --mca odls_base_sigkill_timeout 2
     [ $status != 0 ] || failed 'mpirun and SIGTERM: ended as done'
     told USR1
     [ $status = 138 ] || failed "mpirun and SIGUSR1: exit code $status"

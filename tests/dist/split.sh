@@ -38,18 +38,18 @@ done
 # --- told to stop at any moment, mostly in a validation; resumed on another number of processes
 # shellcheck disable=SC2086
 {
-several "$mpi" 3 "$weft" train $translation --steps 4 --set save_every=4 --set valid_every=2 --set leaves=4 --out told >out 2>log &
+several "$mpi" 3 "$weft" train $translation --steps 4 --set save_every=4 --set valid_every=2 --set leaves=4 --out told-amid >out 2>log &
 job=$!
 tries=0
 until grep -qs '^step 2' log || [ $tries -gt 600 ]; do sleep 0.02; tries=$((tries + 1)); done
-kill -TERM "$(trainings told | tail -1)" 2>/dev/null || true
+kill -TERM "$(trainings told-amid | tail -1)" 2>/dev/null || true
 wait $job || true
-several "$mpi" 2 "$weft" train $translation --steps 4 --set save_every=4 --set valid_every=2 --out told --resume >log 2>&1 || failed "told: $(tail -1 log)"
+several "$mpi" 2 "$weft" train $translation --steps 4 --set save_every=4 --set valid_every=2 --out told-amid --resume >log 2>&1 || failed "told: $(tail -1 log)"
 }
 for file in state model best; do
-    cmp translation/$file.safetensors told/$file.safetensors || failed "told to stop: $file"
+    cmp translation/$file.safetensors told-amid/$file.safetensors || failed "told to stop: $file"
 done
-[ "$(grep '"valid"' told/metrics.jsonl | sed 's/"seconds":[^,}]*//')" = "$(grep '"valid"' translation/metrics.jsonl | sed 's/"seconds":[^,}]*//')" ] || failed 'told to stop: other validations'
+[ "$(grep '"valid"' told-amid/metrics.jsonl | sed 's/"seconds":[^,}]*//')" = "$(grep '"valid"' translation/metrics.jsonl | sed 's/"seconds":[^,}]*//')" ] || failed 'told to stop: other validations'
 
 # --- a number that goes bad: every process looks at all parts, also at those that it had not encoded
 bad="seq2seq-tiny --train a.en,a.de --set batch_tokens=300 --set accumulate=4 --set clip=0 --set lr=1e12 --set warmup=0 --steps 6"

@@ -110,7 +110,7 @@ for signal in USR1 TERM; do
     several "$mpi" 4 "$weft" train $language --steps 1000000 --set valid_every=0 --set save_every=0 --out told-$signal >out 2>log &
     job=$!
     tries=0
-    until grep -qs '^step ' log || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+    until grep -qs '"event":"step"' told-$signal/metrics.jsonl || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
     kill -$signal "$(trainings told-$signal | tail -1)" || failed "no process to tell: $(tail -2 log)"
     status=0
     wait $job || status=$?
