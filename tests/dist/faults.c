@@ -129,7 +129,7 @@ static wf_status prepare(struct program *s)
     s->model = wf_registry_new(&error);
     wf_parameter(wf_root(s->teacher), "teaches", WF_SHAPE(5));
     for (int i = 0; i < WEIGHTS; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "w%d", i);
         s->w[i] = wf_parameter(wf_root(s->model), name, &shape);
     }
