@@ -102,4 +102,7 @@ tries=0
 while [ -n "$(running 'translate translation ')" ] && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
 [ $tries -lt 200 ] || failed 'told to stop: they go on'
 wait $job && failed 'told to stop: exit code 0'
+
+# --- ./demo and others build the command alone: what mpirun needs comes with it
+ninja -C "$WEFT_BUILD_ROOT" -t inputs cli/weft 2>/dev/null | grep -q "weft-mpi-$mpi.so" || failed 'the command is built without its plug-ins'
 finish
