@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Speed of core/gemm: our own kernels and BLIS on the shapes of small transformers.
  *
- *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [OP m n k [count]]...     OP: NT (forward, B stored [n, k], with a bias), NN (dX),
- *                                                                  TN (dW, added to C), NTr and NNr: the same under the row rule
+ *   gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...
  *
- * With -c 1 processor time is counted: for one thread on a busy machine.
- * Prints GFLOP/s, the median of up to 101 and (the best), and the time of one product, or of all when count > 1. For m = 1 the
+ * OP: NT (forward, B stored [n, k], with a bias), NN (dX), TN (dW, added to C), NTr and NNr: the same under the row rule.
+ *
+ * With -c 1 processor time is counted: for one thread on a busy machine. -p: what ./peak prints, in GFLOP/s.
+ * Prints GFLOP/s with operands that are hot, the same in each run, and cold, others in each run, in 576 MB: each the median of up to 101
+ * and (the best); and the time of one product, or of all when count > 1, with cold ones. With -p also the share of the peak that the median
+ * with cold operands is, and at the end the geometric mean of those shares over shapes of 256 rows and more, and the least. For m = 1 the
  * bandwidth of reading B counts, and is printed. */
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,14 +107,28 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static wf_real *a, *b, *c;
+/* Operands lie here; cold ones come one set after the other. */
+static struct operand {
+    wf_real *data;
+    size_t at;
+} as, bs, cs;
 static size_t room;
 
-static void run(const struct shape *s)
+/* The next of so many elements; the same again if they are to be hot. */
+static wf_real *next(struct operand *o, int64_t elements, bool cold)
 {
+    const size_t size = ((size_t)elements + 15) / 16 * 16;
+    o->at = cold && o->at + 2 * size <= room ? o->at + size : 0;
+    return o->data + o->at;
+}
+
+static void run(const struct shape *s, bool cold)
+{
+    wf_real *a = next(&as, s->m * s->k * s->count, cold), *b = next(&bs, s->n * s->k * s->count, cold),
+            *c = next(&cs, s->m * s->n * s->count, cold);
     const bool ta = s->op[0] == 'T', tb = s->op[1] == 'T', alone = s->op[2] == 'r';
-    struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k, ta ? s->m : 1,
-                        b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? a : NULL, alone};
+    struct wf_gemm g = {s->m, s->n,          s->k,          1, ta ? 1 : 0, a, ta ? 1 : s->k,       ta ? s->m : 1,
+                        b,    tb ? 1 : s->n, tb ? s->k : 1, c, s->n,       1, tb ? as.data : NULL, alone};
     if (wf_gemm_batched(&g, &(struct wf_gemm_batch){1, {s->count}, {s->m * s->k}, {s->n * s->k}, {s->m * s->n}}) != WF_OK) {
         fprintf(stderr, "no memory for packing\n");
         exit(2);
@@ -124,24 +142,38 @@ static int rising(const void *x, const void *y)
 }
 
 /* Seconds for one run, the median of 101; *best: the least. */
-static double seconds(const struct shape *s, double *best)
+static double seconds(const struct shape *s, bool cold, double *best)
 {
     double times[SAMPLES];
-    run(s);
+    run(s, cold);
     double start = now();
-    run(s);
+    run(s, cold);
     double once = now() - start;
     const int64_t repeats = 1 + (int64_t)(0.0005 / once);
     int taken = 0;
     for (double spent = 0; taken < SAMPLES && (taken < 7 || spent < 0.5); spent += times[taken++] * (double)repeats) {
         start = now();
         for (int64_t r = 0; r < repeats; r++)
-            run(s);
+            run(s, cold);
         times[taken] = (now() - start) / (double)repeats;
     }
     qsort(times, (size_t)taken, sizeof *times, rising);
     *best = times[0];
     return times[taken / 2];
+}
+
+static double peak, logarithms, lowest = 100;
+static int counted;
+
+/* A share of the peak in per cent: returned, and counted if the shape is one of those that are to come near the peak. */
+static double count(const struct shape *s, double share)
+{
+    if (s->m >= 256 && s->n >= 256 && s->k >= 64 && s->count == 1) {
+        counted++;
+        logarithms += log(share);
+        lowest = share < lowest ? share : lowest;
+    }
+    return share;
 }
 
 static void measure(const struct shape *s, char *modes)
@@ -160,9 +192,12 @@ static void measure(const struct shape *s, char *modes)
             fprintf(stderr, "%s\n", error.message);
             exit(2);
         }
-        double best;
-        const double t = seconds(s, &best);
-        printf("  %s %6.1f (%5.1f) %9.2f us", mode, flops / t * 1e-9, flops / best * 1e-9, t * 1e6);
+        double best, best_cold;
+        const double hot = seconds(s, false, &best), t = seconds(s, true, &best_cold);
+        printf("  %s hot %6.1f (%5.1f) cold %6.1f (%5.1f) %9.2f us", mode, flops / hot * 1e-9, flops / best * 1e-9, flops / t * 1e-9,
+               flops / best_cold * 1e-9, t * 1e6);
+        if (peak > 0)
+            printf(" %3.0f %%", count(s, flops / t * 1e-7 / peak));
         if (s->m == 1)
             printf(" %5.1f GB/s", (double)s->n * (double)s->k * sizeof(wf_real) / t * 1e-9);
         fflush(stdout);
@@ -186,11 +221,14 @@ int main(int argc, char **argv)
         case 'm':
             modes = argv[i + 1];
             break;
+        case 'p':
+            peak = atof(argv[i + 1]);
+            break;
         case 'c':
             clock_used = atoi(argv[i + 1]) ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
             break;
         default:
-            fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [OP m n k [count]]...\n");
+            fprintf(stderr, "usage: gemm [-t threads] [-i isa] [-m own,blis,auto] [-c 1] [-p peak] [OP m n k [count]]...\n");
             return 2;
         }
     if (isa)
@@ -202,11 +240,11 @@ int main(int argc, char **argv)
     }
     printf("%s, %s, %d threads; GFLOP/s\n", wf_blas(), wf_isa(), wf_threads());
     room = (size_t)48 << 20;
-    a = wf_alloc(room * sizeof(wf_real)), b = wf_alloc(room * sizeof(wf_real)), c = wf_alloc(room * sizeof(wf_real));
-    if (!a || !b || !c)
+    as.data = wf_alloc(room * sizeof(wf_real)), bs.data = wf_alloc(room * sizeof(wf_real)), cs.data = wf_alloc(room * sizeof(wf_real));
+    if (!as.data || !bs.data || !cs.data)
         return 1;
     for (size_t e = 0; e < room; e++)
-        a[e] = (wf_real)(e % 13) / 13, b[e] = (wf_real)(e % 11) / 11, c[e] = 0;
+        as.data[e] = (wf_real)(e % 13) / 13, bs.data[e] = (wf_real)(e % 11) / 11, cs.data[e] = 0;
     if (i == argc)
         for (size_t s = 0; s < sizeof all / sizeof *all; s++)
             measure(&all[s], modes);
@@ -217,5 +255,8 @@ int main(int argc, char **argv)
             s.count = atoll(argv[i++]);
         measure(&s, modes);
     }
+    if (counted > 0)
+        printf("cold, 256 rows and columns and more: geometric mean %.0f %% of the peak, the least %.0f %%\n", exp(logarithms / counted),
+               lowest);
     return 0;
 }
