@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes and strides,
- * never on memory: where there is none for packing the product fails. */
+/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes, strides and the number
+ * of threads, which changes no sum, never on memory: where there is none for packing the product fails. */
 #include <weft/internal/scratch.h>
+#include <weft/runtime.h>
 
 #include "parts.h"
 #include "phases.h"
@@ -12,7 +13,10 @@ enum {
     CHUNK_K = 2048,
     ITEM_ROWS = 112, /* rows of an item: what of A is packed fits the second-level cache, and B is read once for all */
     MOST_ITEMS = 128,
-    ENOUGH_ITEMS = 32,
+    ITEMS = 6,       /* for each thread, where the product is large enough; */
+    EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
+    ITEM_PANELS = 4, /* panels, and tiles of rows, of an item at least */
+    ITEM_TILES = 2,
     SLICE = 512,
     MOST_SLICES = 16,
     SLICED = 5000,       /* sliced k: its length, and for C up to this size */
@@ -313,11 +317,25 @@ static bool in_slices(const struct product *p, double cost, bool serial)
     return wf_gemm_phases(&phases, cost, serial);
 }
 
+/* Items of many rows read B from the shared cache seldom, and those of many columns pack A seldom; some for each thread even out what
+ * others take from the processors. */
+static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64_t threads)
+{
+    const int64_t tiles = up(w->p->g.m, gemm_isa()->mr), wanted = threads == 1 ? 1 : least(most_items, ITEMS * threads);
+    w->down = up(w->p->g.m, ITEM_ROWS);
+    w->across = most(1, least(panels / ITEM_PANELS, up(wanted, w->down)));
+    const int64_t most_down = most(w->down, tiles / ITEM_TILES);
+    if (w->down * w->across < wanted)
+        w->down = least(up(wanted, w->across), most_down);
+    while (w->down * w->across % threads != 0 && w->down * w->across < EVEN_ITEMS * threads && w->down < most_down)
+        w->down++;
+}
+
 static bool in_parts(const struct product *p, double flops, bool serial)
 {
     const struct wf_gemm *g = &p->g;
     const int nr = gemm_isa()->nr;
-    const int64_t tiles = up(g->m, gemm_isa()->mr);
+    const int64_t threads = serial ? 1 : wf_threads();
     const double wanted_items = flops / item_flops;
     const int64_t wanted = wanted_items < 1 ? 1 : wanted_items < MOST_ITEMS ? (int64_t)wanted_items : MOST_ITEMS;
     struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
@@ -327,9 +345,8 @@ static bool in_parts(const struct product *p, double flops, bool serial)
         struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
         return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
     }
-    w.down = least(most(up(g->m, ITEM_ROWS), least(wanted, ENOUGH_ITEMS)), tiles);
+    share_out(&w, up(g->n, nr), wanted, threads);
     if (columns_in_place(g, g->m)) {
-        w.across = most(1, least(up(g->n, nr) / 4, wanted / w.down));
         struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
         return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
     }
@@ -341,7 +358,7 @@ static bool in_parts(const struct product *p, double flops, bool serial)
     for (w.n0 = 0; w.n0 < g->n; w.n0 = w.n1) {
         w.n1 = least(w.n0 + chunk_n, g->n);
         const int64_t panels = up(w.n1 - w.n0, nr);
-        w.across = most(1, least(panels / 8, wanted / w.down));
+        share_out(&w, panels, wanted, threads);
         for (w.k0 = 0; w.k0 < g->k; w.k0 = w.k1) {
             w.k1 = least(w.k0 + chunk_k, g->k);
             w.pack_across = up(panels, most(1, 8192 / (nr * p->k_block)));

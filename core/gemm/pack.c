@@ -31,6 +31,15 @@ V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int
             v_store_mask(out + p * width, m, r[p]);
 }
 
+/* Of rows pages apart the processor foresees nothing: a line of each, some before it is needed. Those of the next panel are fetched at the
+ * end of this one; past the last one nothing is read. */
+enum { LINE = 64 / sizeof(wf_real), LINES_AHEAD = 4 };
+V_INLINE void fetch_lines(const wf_real *s, int64_t is, const int width)
+{
+    for (int i = 0; i < width; i++)
+        __builtin_prefetch(s + i * is);
+}
+
 V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out)
 {
     enum { MOST = TILE_N > 16 ? TILE_N / V_LANES : (16 + V_LANES - 1) / V_LANES };
@@ -54,9 +63,14 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));
     } else if (ps == 1) {
-        for (int64_t p = 0; p < k; p += V_LANES)
+        for (int64_t p = 0; p < k; p += V_LANES) {
+            if (p % LINE == 0) {
+                const int64_t then = p + LINES_AHEAD * LINE;
+                fetch_lines(then < k ? s + then : s + width * is + (then - k), is, width);
+            }
             for (int v = 0; v < vectors; v++)
                 turn(w - v * V_LANES, k - p, s + v * V_LANES * is + p, is, width, width - v * V_LANES, out + p * width + v * V_LANES);
+        }
     } else {
         for (int64_t p = 0; p < k; p++, out += width)
             for (int64_t i = 0; i < width; i++)
