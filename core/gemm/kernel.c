@@ -14,7 +14,9 @@ struct tile {
     int64_t a_rs, a_cs;
     const wf_real *b;
     int64_t b_step;
-    int tail; /* valid lanes of the last vector */
+    int tail;           /* valid lanes of the last vector */
+    const char *fetch;  /* what a later tile reads: a line of it is fetched at each step of k, */
+    int64_t fetch_step; /* so many bytes on */
     wf_real *c;
     int64_t c_rs;
     const wf_real *bias_n, *bias_m;
@@ -77,7 +79,8 @@ V_INLINE void multiply(const int rows, const int vectors, const bool unit, const
     int64_t r3 = 3 * r1, r5 = 5 * r1;
     __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
     const wf_real *a = t->a, *b = t->b;
-    const char *a7 = (const char *)a + 7 * r1;
+    const char *a7 = (const char *)a + 7 * r1, *fetch = t->fetch;
+    const int64_t fetch_step = t->fetch_step;
     __asm__("" : "+r"(a7));
     /* Where they go is far away mostly: after the multiplications it is here. */
 #pragma GCC unroll 14
@@ -101,6 +104,8 @@ V_INLINE void multiply(const int rows, const int vectors, const bool unit, const
             for (int v = 0; v < vectors; v++)
                 sum[i][v] = v_fma(y, x[v], sum[i][v]);
         }
+        __builtin_prefetch(fetch);
+        fetch += fetch_step;
         a += a_cs;
         a7 += a_cs * (int64_t)sizeof(wf_real);
         b += b_step;
@@ -179,6 +184,32 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
             c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
 }
 
+/* What tile `i` fetches of A, which is far away where it is read in place: rows of the tile that comes after all of these columns; the last
+ * one those of the next k-block, or, where rows lie end to end, what follows. A line at each step of k is enough for all rows; it begins
+ * with the first columns where rows lie end to end, and else with the last, which leaves them in the first-level cache. Rows apart come one
+ * with each of the columns. It may be that nothing of A is there: then nothing is fetched. */
+V_INLINE void fetch_rows(const struct gemm_block *g, struct tile *t, int64_t i, int64_t column, bool last)
+{
+    enum { LINE = 64 };
+    const int64_t down = (g->m + TILE_M - 1) / TILE_M;
+    const bool over = i + 1 == down;
+    const wf_real *next = g->a + (over ? g->k * g->a_cs : gemm_cut(g->m, down, i + 1) * g->a_rs);
+    t->fetch_step = 0;
+    if (g->a_panel) {
+        next = g->a + (over ? 0 : i + 1) * g->a_panel;
+        t->fetch_step = last ? LINE : 0;
+    } else if (g->a_rs == 1)
+        t->fetch_step = last ? g->a_cs * (int64_t)sizeof(wf_real) : 0;
+    else if (g->a_cs == 1 && g->a_rs == g->k) {
+        next = g->a + gemm_cut(g->m, down, i + 1) * g->k;
+        t->fetch_step = column == 0 ? LINE : 0;
+    } else if (g->a_cs == 1) {
+        next += column % TILE_M * g->a_rs;
+        t->fetch_step = sizeof(wf_real);
+    }
+    t->fetch = (const char *)next;
+}
+
 /* Rows outside, columns inside: a tile's rows of A stay in the first-level cache while panels of B stream past, as many as the
  * second-level cache holds. */
 void WF_GEMM(block)(const struct gemm_block *g)
@@ -199,6 +230,7 @@ void WF_GEMM(block)(const struct gemm_block *g)
                 t.b = g->b + j / TILE_N * g->b_panel;
                 t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
+                fetch_rows(g, &t, i, (j - j0) / TILE_N, j + TILE_N >= j1);
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)
                     f(&t);
