@@ -8,6 +8,8 @@
 #define GEMM_STREAM 512
 #endif
 
+enum { FAR_K = 48 };
+
 struct tile {
     int64_t k;
     const wf_real *a;
@@ -82,9 +84,9 @@ V_INLINE void multiply(const int rows, const int vectors, const bool unit, const
     const char *a7 = (const char *)a + 7 * r1, *fetch = t->fetch;
     const int64_t fetch_step = t->fetch_step;
     __asm__("" : "+r"(a7));
-    /* Where they go is far away mostly: after the multiplications it is here. */
+    /* Where they go is far away mostly: after the multiplications it is here. Small products find it near. */
 #pragma GCC unroll 14
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; t->k >= FAR_K && i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
@@ -184,16 +186,15 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
             c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
 }
 
-/* What tile `i` fetches of A, which is far away where it is read in place: rows of the tile that comes after all of these columns; the last
- * one those of the next k-block, or, where rows lie end to end, what follows. A line at each step of k is enough for all rows; it begins
- * with the first columns where rows lie end to end, and else with the last, which leaves them in the first-level cache. Rows apart come one
- * with each of the columns. It may be that nothing of A is there: then nothing is fetched. */
-V_INLINE void fetch_rows(const struct gemm_block *g, struct tile *t, int64_t i, int64_t column, bool last)
+/* What tile `i` fetches of A, which is far away where it is read in place: rows from `after` on, of the tile that comes after all of these
+ * columns; the last one those of the next k-block, or, where rows lie end to end, what follows. A line at each step of k
+ * is enough for all rows; it begins with the first columns where rows lie end to end, and else with the last, which leaves them in the
+ * first-level cache. Rows apart come one with each of the columns. It may be that nothing of A is there: then nothing is fetched. */
+V_INLINE void fetch_rows(const struct gemm_block *g, struct tile *t, int64_t i, int64_t after, int64_t column, bool last)
 {
     enum { LINE = 64 };
-    const int64_t down = (g->m + TILE_M - 1) / TILE_M;
-    const bool over = i + 1 == down;
-    const wf_real *next = g->a + (over ? g->k * g->a_cs : gemm_cut(g->m, down, i + 1) * g->a_rs);
+    const bool over = after == g->m;
+    const wf_real *next = g->a + (over ? g->k * g->a_cs : after * g->a_rs);
     t->fetch_step = 0;
     if (g->a_panel) {
         next = g->a + (over ? 0 : i + 1) * g->a_panel;
@@ -201,7 +202,7 @@ V_INLINE void fetch_rows(const struct gemm_block *g, struct tile *t, int64_t i, 
     } else if (g->a_rs == 1)
         t->fetch_step = last ? g->a_cs * (int64_t)sizeof(wf_real) : 0;
     else if (g->a_cs == 1 && g->a_rs == g->k) {
-        next = g->a + gemm_cut(g->m, down, i + 1) * g->k;
+        next = g->a + after * g->k;
         t->fetch_step = column == 0 ? LINE : 0;
     } else if (g->a_cs == 1) {
         next += column % TILE_M * g->a_rs;
@@ -230,7 +231,7 @@ void WF_GEMM(block)(const struct gemm_block *g)
                 t.b = g->b + j / TILE_N * g->b_panel;
                 t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
-                fetch_rows(g, &t, i, (j - j0) / TILE_N, j + TILE_N >= j1);
+                fetch_rows(g, &t, i, next, (j - j0) / TILE_N, j + TILE_N >= j1);
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)
                     f(&t);
