@@ -84,12 +84,13 @@ V_INLINE void multiply(const int rows, const int vectors, const bool unit, const
     const char *a7 = (const char *)a + 7 * r1, *fetch = t->fetch;
     const int64_t fetch_step = t->fetch_step;
     __asm__("" : "+r"(a7));
-    /* Where they go is far away mostly: after the multiplications it is here. Small products find it near. */
+    if (t->k >= FAR_K) { /* where they go is far away mostly: after the multiplications it is here. Small products find it near */
 #pragma GCC unroll 14
-    for (int i = 0; t->k >= FAR_K && i < rows; i++)
+        for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
+            for (int v = 0; v < vectors; v++)
+                __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
+    }
 #pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
     for (int64_t p = t->k; p > 0; p--) {
         vr x[TILE_V];
