@@ -7,6 +7,7 @@
 
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
+#include <weft/internal/shares.h>
 #include <weft/internal/testing.h>
 #include <weft/memory.h>
 #include <weft/runtime.h>
@@ -27,7 +28,7 @@ void __tsan_release(void *at);
 
 /* A region costs about 0.5 microseconds while its threads wait in a spin, and 30 to 70 when the system has to wake them,
  * as with more threads than processors: libgomp, which counts them, then waits in the kernel almost at once. */
-enum { CUTOFF = 5000, CUTOFF_CROWDED = 60000, MAX_THREADS = 256 };
+enum { CUTOFF = 5000, CUTOFF_CROWDED = 60000 };
 
 static _Atomic int threads = 1;
 static _Atomic int cutoff = CUTOFF;
@@ -154,29 +155,18 @@ void wf_scratch_drop(void)
     free_scratch(&scratch);
 }
 
-/* Every thread has a share of the blocks, neighbours in memory mostly, takes from it first and then helps the others: the
- * caches see the same blocks in every region, and a thread that the system has set aside holds nobody up for long. */
-struct share {
-    _Alignas(64) _Atomic int64_t next;
-    int64_t end;
-};
-
 struct region {
     void (*body)(void *ctx, int64_t block);
     void *ctx;
-    struct share *share;
+    struct wf_share *share;
     int shares;
 };
 
 static void work(struct region *r, int thread)
 {
-    for (int i = 0, s = thread; i < r->shares; i++, s = s + 1 == r->shares ? 0 : s + 1) {
-        struct share *share = &r->share[s];
-        if (atomic_load_explicit(&share->next, memory_order_relaxed) >= share->end)
-            continue;
-        for (int64_t block; (block = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed)) < share->end;)
-            r->body(r->ctx, block);
-    }
+    int at = thread, left = r->shares;
+    for (int64_t block; (block = wf_shares_take(r->share, r->shares, &at, &left)) >= 0;)
+        r->body(r->ctx, block);
 }
 
 /* Where other programs run too, a thread that the system has set aside makes a region of microseconds last as long as another
@@ -253,12 +243,9 @@ void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t bl
         return;
     }
     scratch.team_version = version;
-    struct share share[MAX_THREADS];
+    struct wf_share share[WF_MAX_THREADS];
     struct region r = {body, ctx, share, blocks < count ? (int)blocks : count};
-    for (int i = 0; i < r.shares; i++) {
-        atomic_init(&share[i].next, blocks * i / r.shares);
-        share[i].end = blocks * (i + 1) / r.shares;
-    }
+    wf_shares_divide(share, r.shares, blocks);
     comes_before(&r);
     run_team(&r, count);
     comes_after(&r);

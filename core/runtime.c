@@ -8,12 +8,13 @@
 #endif
 
 #include <weft/internal/runtime.h>
+#include <weft/internal/shares.h>
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
 
 #include "gemm/parts.h"
 
-enum { MAX_THREADS = 256, MAX_PER_PROCESSOR = 4 };
+enum { MAX_PER_PROCESSOR = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool up;
@@ -64,7 +65,7 @@ int wf_threads(void)
 
 static int most_threads(void)
 {
-    return wf_processors() > MAX_THREADS / MAX_PER_PROCESSOR ? MAX_THREADS : MAX_PER_PROCESSOR * wf_processors();
+    return wf_processors() > WF_MAX_THREADS / MAX_PER_PROCESSOR ? WF_MAX_THREADS : MAX_PER_PROCESSOR * wf_processors();
 }
 
 wf_status wf_set_threads(int threads, wf_error *error)
@@ -72,7 +73,7 @@ wf_status wf_set_threads(int threads, wf_error *error)
     int most = most_threads();
     if (threads < 1 || threads > most)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads is out of range, 1 to %d (4 per processor, at most %d)", threads, most,
-                            MAX_THREADS);
+                            WF_MAX_THREADS);
     wf_parallel_start(threads);
     return WF_OK;
 }
@@ -182,7 +183,7 @@ static wf_status start(int threads, wf_error *error)
 static wf_status init(int threads, bool again, wf_error *error)
 {
     if (threads == 0)
-        threads = wf_processors() < MAX_THREADS ? wf_processors() : MAX_THREADS;
+        threads = wf_processors() < WF_MAX_THREADS ? wf_processors() : WF_MAX_THREADS;
     pthread_mutex_lock(&lock);
     wf_status status = !atomic_load(&up) ? start(threads, error) : again ? wf_set_threads(threads, error) : WF_OK;
     pthread_mutex_unlock(&lock);

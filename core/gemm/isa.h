@@ -28,6 +28,13 @@ struct gemm_block {
     wf_real *c;
     int64_t c_rs, c_cs;
     struct gemm_end end;
+    /* What the block after this one reads, which is fetched into the caches meanwhile; NULL: nothing is known. Its rows of A, as this
+     * one's, and elements that lie end to end. */
+    const wf_real *next_a;
+    struct gemm_span {
+        const wf_real *at;
+        int64_t size;
+    } next[2];
 };
 
 struct gemm_isa {

@@ -187,29 +187,28 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
             c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
 }
 
-/* What tile `i` fetches of A, which is far away where it is read in place: rows from `after` on, of the tile that comes after all of these
- * columns; the last one those of the next k-block, or, where rows lie end to end, what follows. A line at each step of k
- * is enough for all rows; it begins with the first columns where rows lie end to end, and else with the last, which leaves them in the
- * first-level cache. Rows apart come one with each of the columns. It may be that nothing of A is there: then nothing is fetched. */
-V_INLINE void fetch_rows(const struct gemm_block *g, struct tile *t, int64_t i, int64_t after, int64_t column, bool last)
+/* What a tile fetches while it multiplies, a line at each step of k: rows of A that come next, which are far away where they are read in
+ * place, or else what the next block reads of B. Packed rows come with the last column, which leaves them in the first-level cache;
+ * rows that lie end to end with the first, rows apart one with each. It may be that nothing is there: then nothing is fetched. */
+enum { CACHE_LINE = 64, STEP_LINE = CACHE_LINE / sizeof(wf_real) };
+V_INLINE bool fetch_rows(const struct gemm_block *g, struct tile *t, const wf_real *rows, int64_t column, bool last)
 {
-    enum { LINE = 64 };
-    const bool over = after == g->m;
-    const wf_real *next = g->a + (over ? g->k * g->a_cs : after * g->a_rs);
-    t->fetch_step = 0;
-    if (g->a_panel) {
-        next = g->a + (over ? 0 : i + 1) * g->a_panel;
-        t->fetch_step = last ? LINE : 0;
-    } else if (g->a_rs == 1)
-        t->fetch_step = last ? g->a_cs * (int64_t)sizeof(wf_real) : 0;
-    else if (g->a_cs == 1 && g->a_rs == g->k) {
-        next = g->a + after * g->k;
-        t->fetch_step = column == 0 ? LINE : 0;
-    } else if (g->a_cs == 1) {
-        next += column % TILE_M * g->a_rs;
-        t->fetch_step = sizeof(wf_real);
+    if (!rows)
+        return false;
+    t->fetch = (const char *)rows;
+    if (g->a_panel || g->a_rs == 1) {
+        t->fetch_step = g->a_panel ? CACHE_LINE : g->a_cs * (int64_t)sizeof(wf_real);
+        return last;
     }
-    t->fetch = (const char *)next;
+    if (g->a_cs != 1)
+        return false;
+    if (g->a_rs == g->k) {
+        t->fetch_step = CACHE_LINE;
+        return column == 0;
+    }
+    t->fetch += column * g->a_rs * (int64_t)sizeof(wf_real);
+    t->fetch_step = sizeof(wf_real);
+    return column < TILE_M;
 }
 
 /* Rows outside, columns inside: a tile's rows of A stay in the first-level cache while panels of B stream past, as many as the
@@ -219,6 +218,8 @@ void WF_GEMM(block)(const struct gemm_block *g)
     enum { COLUMNS = GEMM_STREAM / TILE_N * TILE_N };
     const int64_t down = (g->m + TILE_M - 1) / TILE_M;
     struct tile t = {.k = g->k, .a_rs = g->a_rs, .a_cs = g->a_cs, .b_step = g->b_step, .c_rs = g->c_rs, .end = &g->end};
+    struct gemm_span then = g->next[0];
+    int span = 0;
     for (int64_t j0 = 0; j0 < g->n; j0 += COLUMNS) {
         const int64_t j1 = g->n - j0 < COLUMNS ? g->n : j0 + COLUMNS;
         for (int64_t i = 0, row = 0; i < down; i++) {
@@ -232,7 +233,15 @@ void WF_GEMM(block)(const struct gemm_block *g)
                 t.b = g->b + j / TILE_N * g->b_panel;
                 t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
-                fetch_rows(g, &t, i, next, (j - j0) / TILE_N, j + TILE_N >= j1);
+                const wf_real *rows_next = next < g->m ? (g->a_panel ? t.a + g->a_panel : t.a + rows * g->a_rs) : g->next_a;
+                if (!fetch_rows(g, &t, rows_next, (j - j0) / TILE_N, j + TILE_N >= j1)) {
+                    if (then.size <= 0 && ++span < 2)
+                        then = g->next[span];
+                    t.fetch = (const char *)then.at;
+                    t.fetch_step = then.size > 0 ? CACHE_LINE : 0;
+                    then.at += g->k * STEP_LINE;
+                    then.size -= g->k * STEP_LINE;
+                }
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)
                     f(&t);

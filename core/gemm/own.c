@@ -15,17 +15,15 @@ enum {
     MOST_ITEMS = 128,
     ITEMS = 6,       /* for each thread, where the product is large enough; */
     EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
-    ITEM_PANELS = 4, /* panels, and tiles of rows, of an item at least */
+    ITEM_PANELS = 4, /* panels of a thread, and tiles of rows of an item, at least */
     ITEM_TILES = 2,
+    STEPS = 16,       /* of k, that are packed together where they lie apart */
+    MOST_PANELS = 16, /* of an item: those of a k-block stay in the second-level cache */
     SLICE = 512,
     MOST_SLICES = 16,
     SLICED = 5000,       /* sliced k: its length, and for C up to this size */
     ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
-    IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed, */
-    IN_PLACE = 1024,
-    IN_PLACE_ALL = 1 << 19, /* and columns and elements of a transposed A; any number of them for so few columns of B and steps of k */
-    IN_PLACE_FEW = 256,
-    IN_PLACE_K = 512,
+    IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed */
 };
 static const double item_flops = 1.5e6; /* some microseconds */
 static const double flops_per_ns = 150; /* of one core, for the cost of a region */
@@ -35,6 +33,7 @@ struct product {
     struct wf_gemm g;
     const wf_real *bias_n, *bias_m;
     int64_t k_block;
+    int64_t more; /* of k after the end, for another product */
 };
 
 static int64_t up(int64_t a, int64_t b)
@@ -82,7 +81,7 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
     const int mr = gemm_isa()->mr;
     const int64_t tiles = up(b->m, mr);
     /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
-    const int64_t steps = b->a_rs == 1 ? 16 : b->k;
+    const int64_t steps = b->a_rs == 1 ? STEPS : b->k;
     for (int64_t k0 = 0; k0 < b->k; k0 += steps)
         for (int64_t i = 0; i < tiles; i++) {
             const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
@@ -95,17 +94,16 @@ static void pack_rows(struct gemm_block *b, wf_real *room)
     b->a_panel = b->k * mr;
 }
 
-/* Reading in place costs nothing while the strides don't make a k-block wander through too much memory: then it beats packing
- * by what packing costs. A is read by broadcasts, so a contiguous k is as good as a contiguous row. */
+/* Reading rows in place costs less than packing them: A is read by broadcasts, so a contiguous k is as good as a contiguous row. Where
+ * columns are contiguous (a weight's gradient) each step of k is on another line, many of which fall on the same place of the first-level
+ * cache: packed, they are read once in the order in which they lie. */
 static bool rows_in_place(const struct wf_gemm *g, int64_t columns)
 {
-    if (g->m < 4 || columns <= 2 * gemm_isa()->nr)
+    if (g->m < 4 || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
         return true;
     if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
         return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * gemm_isa()->nr;
-    if (g->a_rs != 1 || g->a_cs * (int64_t)sizeof(wf_real) % ROW_CLASH == 0)
-        return false;
-    return (g->m <= IN_PLACE && g->m * g->k <= IN_PLACE_ALL) || (columns <= IN_PLACE_FEW && g->k <= IN_PLACE_K);
+    return false;
 }
 
 static bool columns_in_place(const struct wf_gemm *g, int64_t rows)
@@ -141,6 +139,11 @@ static bool compute(const struct product *p, const struct part *part)
         if (!a_here)
             pack_rows(&b, room_a);
         if (b_here) {
+            const int64_t k = least(kb, g->k + p->more - k0 - b.k); /* of the next block */
+            if (k > 0 && g->b_rs == n)
+                b.next[0] = (struct gemm_span){from + b.k * g->b_rs, k * n};
+            if (k > 0 && !a_here && g->a_cs == m)
+                b.next[1] = (struct gemm_span){g->a + part->m0 + (k0 + b.k) * g->a_cs, k * m};
             b.b = from;
             b.b_step = g->b_rs;
             b.b_panel = nr;
@@ -185,17 +188,17 @@ static bool vector_item(void *ctx, int64_t item)
 /* ---- Few rows, or nothing to pack: parts with nothing shared between them. */
 struct parts {
     const struct product *p;
-    int64_t down, across;             /* items */
-    int64_t n0, n1, k0, k1;           /* of B, in this chunk */
-    wf_real *packed;                  /* shared: panels of k-blocks; NULL: every part packs for itself */
-    int64_t pack_panels, pack_across; /* an item of packing: so many panels; so many items in a k-block */
+    int64_t down, across;   /* items */
+    int64_t n0, n1, k0, k1; /* of B, in this chunk */
+    wf_real *packed;        /* shared: panels of k-blocks; NULL: every part packs for itself */
+    int64_t pack_across;    /* items of packing in a k-block */
 };
 
 static struct part part_of(const struct parts *w, int64_t item)
 {
     const struct wf_gemm *g = &w->p->g;
     const int mr = gemm_isa()->mr, nr = gemm_isa()->nr;
-    const int64_t i = item / w->across, j = item % w->across, tiles = up(g->m, mr), panels = up(w->n1 - w->n0, nr);
+    const int64_t i = item % w->down, j = item / w->down, tiles = up(g->m, mr), panels = up(w->n1 - w->n0, nr);
     return (struct part){
         .m0 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i)),
         .m1 = gemm_cut(g->m, tiles, gemm_cut(tiles, w->down, i + 1)),
@@ -219,15 +222,30 @@ static bool pack_item(void *ctx, int64_t item)
     const struct parts *w = ctx;
     const struct wf_gemm *g = &w->p->g;
     const int nr = gemm_isa()->nr;
-    const int64_t panels = up(w->n1 - w->n0, nr), k0 = w->k0 + item / w->pack_across * w->p->k_block, k = least(w->p->k_block, w->k1 - k0);
-    const int64_t from = gemm_cut(panels, w->pack_across, item % w->pack_across),
-                  to = gemm_cut(panels, w->pack_across, item % w->pack_across + 1);
-    for (int64_t panel = from; panel < to; panel++) {
-        const int64_t j = w->n0 + panel * nr;
-        gemm_isa()->pack_n(least(nr, w->n1 - j), k, g->b + j * g->b_cs + k0 * g->b_rs, g->b_cs, g->b_rs,
-                           w->packed + (k0 - w->k0) * panels * nr + panel * k * nr);
-    }
+    const int64_t blocks = up(w->k1 - w->k0, w->p->k_block), across = item / blocks;
+    const int64_t panels = up(w->n1 - w->n0, nr), k0 = w->k0 + item % blocks * w->p->k_block, k = least(w->p->k_block, w->k1 - k0);
+    const int64_t from = gemm_cut(panels, w->pack_across, across), to = gemm_cut(panels, w->pack_across, across + 1);
+    const int64_t steps = g->b_cs == 1 ? STEPS : k;
+    for (int64_t p = 0; p < k; p += steps)
+        for (int64_t panel = from; panel < to; panel++) {
+            const int64_t j = w->n0 + panel * nr;
+            gemm_isa()->pack_n(least(nr, w->n1 - j), least(steps, k - p), g->b + j * g->b_cs + (k0 + p) * g->b_rs, g->b_cs, g->b_rs,
+                               w->packed + (k0 - w->k0) * panels * nr + (panel * k + p) * nr);
+        }
     return true;
+}
+
+/* After a block comes the next of k, or the first of the next rows, with the same columns. */
+static void fetch_next(const struct parts *w, const struct part *part, int64_t k0, bool a_here, struct gemm_block *b)
+{
+    const struct wf_gemm *g = &w->p->g;
+    const int nr = gemm_isa()->nr;
+    const int64_t panels = up(w->n1 - w->n0, nr), after = k0 + w->p->k_block < w->k1 ? k0 + w->p->k_block : w->k0;
+    const int64_t k = least(w->p->k_block, w->k1 - after), row = after > k0 ? part->m0 : part->m1;
+    b->next[0] =
+        (struct gemm_span){w->packed + (after - w->k0) * panels * nr + (part->n0 - w->n0) * k, up(part->n1 - part->n0, nr) * nr * k};
+    if (a_here && row < g->m)
+        b->next_a = g->a + row * g->a_rs + after * g->a_cs;
 }
 
 static bool shared_item(void *ctx, int64_t item)
@@ -250,6 +268,7 @@ static bool shared_item(void *ctx, int64_t item)
         b.b_step = nr;
         b.b_panel = b.k * nr;
         b.b_padded = true;
+        fetch_next(w, &part, k0, a_here, &b);
         isa->block(&b);
     }
     return true;
@@ -268,7 +287,7 @@ static bool slice_item(void *ctx, int64_t item)
     const struct wf_gemm *g = &w->p->g;
     const int64_t blocks = up(g->k, w->p->k_block), k0 = gemm_cut(blocks, w->slices, item) * w->p->k_block;
     const int64_t k1 = least(gemm_cut(blocks, w->slices, item + 1) * w->p->k_block, g->k);
-    struct product slice = {.g = *g, .k_block = w->p->k_block};
+    struct product slice = {.g = *g, .k_block = w->p->k_block, .more = g->k - k1};
     slice.g.alpha = 1;
     slice.g.beta = 0;
     slice.g.k = k1 - k0;
@@ -317,16 +336,18 @@ static bool in_slices(const struct product *p, double cost, bool serial)
     return wf_gemm_phases(&phases, cost, serial);
 }
 
-/* Items of many rows read B from the shared cache seldom, and those of many columns pack A seldom; some for each thread even out what
- * others take from the processors. */
+/* A thread's share of the items is a range of columns with all rows, or some rows, of it: then what it packs of B lies in its own
+ * second-level cache, for all of its items. Some items for each thread even out what others take from the processors. */
 static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64_t threads)
 {
     const int64_t tiles = up(w->p->g.m, gemm_isa()->mr), wanted = threads == 1 ? 1 : least(most_items, ITEMS * threads);
-    w->down = up(w->p->g.m, ITEM_ROWS);
-    w->across = most(1, least(panels / ITEM_PANELS, up(wanted, w->down)));
+    const bool tall = w->p->g.m >= 2 * w->p->g.n && !rows_in_place(&w->p->g, w->p->g.n); /* each would pack all of A */
+    int64_t columns = tall || most_items < threads ? 1 : threads;
+    while (columns > 1 && (panels < columns * ITEM_PANELS || threads % columns != 0))
+        columns--;
+    w->across = columns * up(panels, columns * MOST_PANELS);
+    w->down = most(up(w->p->g.m, ITEM_ROWS), least(up(wanted, w->across), tiles / ITEM_TILES));
     const int64_t most_down = most(w->down, tiles / ITEM_TILES);
-    if (w->down * w->across < wanted)
-        w->down = least(up(wanted, w->across), most_down);
     while (w->down * w->across % threads != 0 && w->down * w->across < EVEN_ITEMS * threads && w->down < most_down)
         w->down++;
 }
@@ -361,7 +382,7 @@ static bool in_parts(const struct product *p, double flops, bool serial)
         share_out(&w, panels, wanted, threads);
         for (w.k0 = 0; w.k0 < g->k; w.k0 = w.k1) {
             w.k1 = least(w.k0 + chunk_k, g->k);
-            w.pack_across = up(panels, most(1, 8192 / (nr * p->k_block)));
+            w.pack_across = up(panels, most(1, (g->b_cs == 1 ? 4 : 1) * 8192 / (nr * p->k_block)));
             struct phases phases = {.count = 2,
                                     .items = {w.pack_across * up(w.k1 - w.k0, p->k_block), w.down * w.across},
                                     .run = {pack_item, shared_item},

@@ -33,7 +33,7 @@ V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int
 
 /* Of rows pages apart the processor foresees nothing: a line of each, some before it is needed. Those of the next panel are fetched at the
  * end of this one; past the last one nothing is read. */
-enum { LINE = 64 / sizeof(wf_real), LINES_AHEAD = 4 };
+enum { LINE = 64 / sizeof(wf_real), LINES_AHEAD = 4, ROWS_AHEAD = 16 };
 V_INLINE void fetch_lines(const wf_real *s, int64_t is, const int width)
 {
     for (int i = 0; i < width; i++)
@@ -46,10 +46,13 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
     const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {
         if (w == width && width % V_LANES == 0) {
-            for (int64_t p = 0; p < k; p++, s += ps, out += width)
+            for (int64_t p = 0; p < k; p++, s += ps, out += width) {
+                if (width == TILE_M)
+                    __builtin_prefetch(s + ROWS_AHEAD * ps);
 #pragma GCC unroll 8
                 for (int v = 0; v < vectors; v++)
                     v_store(out + v * V_LANES, v_load(s + v * V_LANES));
+            }
             return;
         }
         v_mask from[MOST], to[MOST];
@@ -58,10 +61,12 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             from[v] = V_FIRST((int)(have < 0 ? 0 : have < V_LANES ? have : V_LANES));
             to[v] = V_FIRST((int)(room < V_LANES ? room : V_LANES));
         }
-        for (int64_t p = 0; p < k; p++, s += ps, out += width)
+        for (int64_t p = 0; p < k; p++, s += ps, out += width) {
+            __builtin_prefetch(s + ROWS_AHEAD * ps);
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));
+        }
     } else if (ps == 1) {
         for (int64_t p = 0; p < k; p += V_LANES) {
             if (p % LINE == 0) {

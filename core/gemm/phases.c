@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include <sched.h>
+#include <stdatomic.h>
 
 #include <weft/compute.h>
+#include <weft/internal/shares.h>
 #include <weft/runtime.h>
 
 #include "phases.h"
 
-static void wait_for(struct phases *w)
+struct team {
+    const struct phases *work;
+    int shares;
+    struct wf_share share[2][WF_MAX_THREADS];
+    _Alignas(64) _Atomic int64_t done; /* items of the first phase */
+    _Atomic bool failed;
+};
+
+static void wait_for_first(struct team *t)
 {
-    for (int spins = 0; atomic_load_explicit(&w->done, memory_order_acquire) < w->items[0]; spins++) {
+    for (int spins = 0; atomic_load_explicit(&t->done, memory_order_acquire) < t->work->items[0]; spins++) {
         if (spins > 2000)
             sched_yield();
 #if defined __x86_64__
@@ -17,34 +27,24 @@ static void wait_for(struct phases *w)
     }
 }
 
-static void run(struct phases *w, int phase, int64_t item)
+static void member(void *ctx, int64_t thread)
 {
-    if (!atomic_load_explicit(&w->failed, memory_order_relaxed) && !w->run[phase](w->ctx, item))
-        atomic_store_explicit(&w->failed, true, memory_order_relaxed);
-}
-
-static void work(void *ctx, int64_t block)
-{
-    struct phases *w = ctx;
-    (void)block;
-    const int64_t all = w->items[0] + (w->count > 1 ? w->items[1] : 0);
-    bool waited = false;
-    /* After a failure items are still counted: somebody may wait for those of the first phase. */
-    for (int64_t item; (item = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < all;) {
-        if (item < w->items[0]) {
-            run(w, 0, item);
-            if (w->count > 1)
-                atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
-            continue;
+    struct team *t = ctx;
+    for (int phase = 0; phase < t->work->count; phase++) {
+        int at = (int)thread, left = t->shares;
+        if (phase > 0)
+            wait_for_first(t);
+        for (int64_t item; (item = wf_shares_take(t->share[phase], t->shares, &at, &left)) >= 0;) {
+            /* After a failure items are still counted: somebody may wait for those of the first phase. */
+            if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->work->run[phase](t->work->ctx, item))
+                atomic_store_explicit(&t->failed, true, memory_order_relaxed);
+            if (phase == 0 && t->work->count > 1)
+                atomic_fetch_add_explicit(&t->done, 1, memory_order_release);
         }
-        if (!waited)
-            wait_for(w);
-        waited = true;
-        run(w, 1, item - w->items[0]);
     }
 }
 
-bool wf_gemm_phases(struct phases *w, double cost, bool serial)
+bool wf_gemm_phases(const struct phases *w, double cost, bool serial)
 {
     if (serial) {
         for (int phase = 0; phase < w->count; phase++)
@@ -53,9 +53,13 @@ bool wf_gemm_phases(struct phases *w, double cost, bool serial)
                     return false;
         return true;
     }
-    atomic_init(&w->next, 0);
-    atomic_init(&w->done, 0);
-    atomic_init(&w->failed, false);
-    wf_parallel(wf_threads(), cost, work, w);
-    return !atomic_load_explicit(&w->failed, memory_order_relaxed);
+    struct team t;
+    t.work = w;
+    t.shares = wf_threads();
+    for (int phase = 0; phase < w->count; phase++)
+        wf_shares_divide(t.share[phase], t.shares, w->items[phase]);
+    atomic_init(&t.done, 0);
+    atomic_init(&t.failed, false);
+    wf_parallel(t.shares, cost, member, &t);
+    return !atomic_load_explicit(&t.failed, memory_order_relaxed);
 }
