@@ -176,6 +176,7 @@ static wf_status start(int threads, wf_error *error)
     if ((status = use_isa(isa, "WEFT_ISA", error)) != WF_OK || (status = use_mode(mode ? mode : "auto", "WEFT_GEMM", error)) != WF_OK ||
         (status = wf_set_threads(threads, error)) != WF_OK || (status = wf_blis_start(wf_kernel->isa, error)) != WF_OK)
         return status;
+    wf_gemm_own_start();
     atomic_store(&up, true);
     return WF_OK;
 }

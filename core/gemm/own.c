@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes, strides and the number
  * of threads, which changes no sum, never on memory: where there is none for packing the product fails. */
+#include <unistd.h>
+
 #include <weft/internal/scratch.h>
 #include <weft/runtime.h>
 
@@ -9,9 +11,8 @@
 
 enum {
     SMALL_PACK = 2048, /* elements of B that are packed on the stack */
-    CHUNK = 1 << 20,   /* elements of B that are packed together: they stay in the shared cache */
-    CHUNK_K = 2048,
-    ITEM_ROWS = 112, /* rows of an item: what of A is packed fits the second-level cache, and B is read once for all */
+    CHUNK_N = 512,     /* columns of B for each thread, before its k is cut */
+    ITEM_ROWS = 112,   /* rows of an item: what of A is packed fits the second-level cache, and B is read once for all */
     MOST_ITEMS = 128,
     ITEMS = 6,       /* for each thread, where the product is large enough; */
     EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
@@ -28,14 +29,6 @@ enum {
 static const double item_flops = 1.5e6; /* some microseconds */
 static const double flops_per_ns = 150; /* of one core, for the cost of a region */
 
-/* The product, turned so that rows of C are stored where that is possible, with its bias along the row or the column. */
-struct product {
-    struct wf_gemm g;
-    const wf_real *bias_n, *bias_m;
-    int64_t k_block;
-    int64_t more; /* of k after the end, for another product */
-};
-
 static int64_t up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -50,6 +43,24 @@ static int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+
+/* Elements of B that are packed together for each thread: half of what its second-level cache holds. */
+static int64_t thread_chunk = 1 << 18;
+
+void wf_gemm_own_start(void)
+{
+    const int64_t fits = sysconf(_SC_LEVEL2_CACHE_SIZE) / 2 / (int64_t)sizeof(wf_real);
+    if (fits > 0)
+        thread_chunk = most(1 << 15, least(fits, 1 << 19));
+}
+
+/* The product, turned so that rows of C are stored where that is possible, with its bias along the row or the column. */
+struct product {
+    struct wf_gemm g;
+    const wf_real *bias_n, *bias_m;
+    int64_t k_block;
+    int64_t more; /* of k after the end, for another product */
+};
 
 /* ---- Part of a product on the calling thread: A in place or packed here, B in place or packed here, panel by panel. */
 struct part {
@@ -371,8 +382,10 @@ static bool in_parts(const struct product *p, double flops, bool serial)
         struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
         return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
     }
-    const int64_t chunk_k = g->k <= CHUNK_K ? g->k : CHUNK_K / p->k_block * p->k_block;
-    const int64_t chunk_n = least(up(g->n, nr), most(1, CHUNK / chunk_k / nr)) * nr;
+    const bool whole = up(g->n, nr) * nr * g->k <= threads * (thread_chunk + thread_chunk / 2); /* a little more costs less than a cut */
+    const int64_t room = threads * thread_chunk * (whole ? 2 : 1), columns = least(up(g->n, nr) * nr, threads * CHUNK_N);
+    const int64_t chunk_k = least(g->k, most(1, room / columns / p->k_block) * p->k_block);
+    const int64_t chunk_n = least(up(g->n, nr), most(1, room / chunk_k / nr)) * nr;
     w.packed = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(chunk_k * chunk_n) * sizeof(wf_real));
     if (!w.packed)
         return false;

@@ -22,7 +22,9 @@ bool wf_blis_can(const struct wf_gemm *g);
 /* `serial`, or from inside a parallel body: on the calling thread. */
 void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 
-/* own.c: the product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. False without memory. */
+/* own.c. From wf_init, before any product: blocks for the caches of this processor, which change no sum. */
+void wf_gemm_own_start(void);
+/* The product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. False without memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
 /* C = beta C + bias. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
