@@ -38,7 +38,6 @@ if A.quick:
     A.seconds, A.rounds = 1, 2
 BENCH = pathlib.Path(A.build) / 'bench'
 WEFT = pathlib.Path(A.build) / 'cli' / 'weft'
-SPINNING = {'GOMP_SPINCOUNT': '300000'} | dict(os.environ)  # libgomp's default, which the command lowers for busy machines
 TUNED = dict(os.environ, OMP_NUM_THREADS=str(A.threads), MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_='68719476736',
              GLIBC_TUNABLES='glibc.malloc.hugetlb=1')
 say = lambda *a: print(*a, file=sys.stderr if A.json else sys.stdout, flush=True)
@@ -55,7 +54,7 @@ def build():
     call('ninja', '-C', A.build, 'cli/weft', 'bench/parity', 'bench/peak')
 
 def weft(case, seconds):
-    r = json.loads(call(WEFT, 'bench', case, '--json', '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout, env=SPINNING))
+    r = json.loads(call(WEFT, 'bench', case, '--json', '--threads', A.threads, '--seconds', seconds, '--dropout', A.dropout))
     return {'ms': r['ms'], 'least': r['ms_min'], 'rate': r['tokens_per_second'], 'rss': r['peak_rss_mib'], 'gflop': r['gflops'] * r['ms'] / 1e3, 'isa': r['isa'],
             'parameters': r['parameters'], 'tokens': r['tokens']}
 

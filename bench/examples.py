@@ -8,7 +8,7 @@ are not part of it. Language models learn tests/golden/story.txt in their preset
 First both train from the same weights on the same batches: losses and gradient norms must agree to 1e-3. Then rounds: Weft and each
 variant of the PyTorch program (fused: the optimiser; cell: nn.LSTM; compile: torch.compile) in turn, each in a new process. Printed
 are medians of the rounds' medians, the least of ten steps in brackets, ratios to the fastest variant, and the peak of multiply-adds
-before and after. torch_examples.py has the PyTorch programs. On a machine that others use, GOMP_SPINCOUNT=1000 helps both.
+before and after. torch_examples.py has the PyTorch programs.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile
 

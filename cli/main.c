@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -58,33 +57,6 @@ static int checked(int code)
         return code;
     fprintf(stderr, "%s: standard output can't be written\n", program());
     return EXIT_FAILED;
-}
-
-/* At the end of a parallel region libgomp's threads spin for milliseconds before they sleep. Where another program has one of the
- * processors, the thread that is waited for then waits for its turn: measured, a step of 10 ms took 1,200. A thousand turns are
- * enough when there is no other (10.7 ms), and with one it is 43. libgomp reads the number when it is loaded, so the program
- * starts once more. */
-static void limit_spinning(void)
-{
-    enum { MOST = 4096 };
-    char *argv[MOST + 1];
-    struct wf_string line = {0};
-    char part[4096];
-    int count = 0;
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || setenv("GOMP_SPINCOUNT", "1000", 0) != 0)
-        return;
-    /* The arguments of the process: a program may have given wf_main others. */
-    FILE *f = fopen("/proc/self/cmdline", "re");
-    for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
-        wf_string_add(&line, part, (int64_t)n);
-    if (f)
-        fclose(f);
-    for (int64_t at = 0; at < line.length && count < MOST; at += (int64_t)strlen(line.data + at) + 1)
-        argv[count++] = line.data + at;
-    argv[count] = NULL;
-    if (!line.failed && count > 0 && count < MOST)
-        execv("/proc/self/exe", argv); /* where that fails it goes on as it is */
-    wf_string_free(&line);
 }
 
 static int help(const char *group, const struct command *commands, FILE *to)
@@ -145,7 +117,6 @@ int wf_main(int argc, char **argv)
 {
     if (argc < 1)
         return EXIT_USAGE;
-    limit_spinning();
     set_program(argv[0]);
     if (check_launcher(argc, argv) != EXIT_DONE)
         return EXIT_USAGE;

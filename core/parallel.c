@@ -170,11 +170,19 @@ static void work(struct region *r, int thread)
 }
 
 /* Where other programs run too, a thread that the system has set aside makes a region of microseconds last as long as another
- * program's turn, milliseconds. A region that takes far longer than its cost is the sign: after it the caller works alone for a
- * while, which doubles as long as the signs go on and shrinks again with every good region. `pace` is what a region takes of its
- * cost at best, where that is more than half: costs are of a fast machine. */
+ * program's turn, milliseconds (libgomp's threads spin that long before they sleep). A region that takes far longer than its cost is the
+ * sign: after it the caller works alone for a while, which doubles as long as the signs go on and shrinks again with every good region.
+ * `pace` is what a region takes of its cost at best, where that is more than half: costs are of a fast machine. */
 enum { STALL = 400000, FAR = 8, FIRST_PAUSE = 4000000, LONGEST_PAUSE = 256000000, LARGE = 20000000, SLOWLY = 6, PACE = 1024 };
 static _Atomic int64_t alone_until, next_pause, pace = PACE / 2;
+static _Atomic bool ignored;
+
+void wf_stalls_heed(bool heed)
+{
+    atomic_store(&ignored, !heed);
+    atomic_store(&alone_until, 0);
+    atomic_store(&next_pause, 0);
+}
 
 /* Nanoseconds, more or less, for the price of a few. */
 static int64_t clock_now(void)
@@ -196,7 +204,7 @@ static void adapt_pause(int64_t begin, double cost, bool alone)
     atomic_store_explicit(&pace, better < PACE / 2 ? PACE / 2 : (int64_t)better, memory_order_relaxed);
     if (alone)
         return;
-    if (took > FAR * known / PACE * cost + STALL) {
+    if (took > FAR * known / PACE * cost + STALL && !atomic_load_explicit(&ignored, memory_order_relaxed)) {
         pause = pause < FIRST_PAUSE ? FIRST_PAUSE : pause;
         atomic_store_explicit(&alone_until, now + pause, memory_order_relaxed);
         atomic_store_explicit(&next_pause, pause < LONGEST_PAUSE ? 2 * pause : pause, memory_order_relaxed);

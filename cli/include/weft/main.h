@@ -13,9 +13,8 @@ WF_BEGIN_DECLS
  * argv[0] does.
  *
  * Unlike all other functions of the library it acts for the whole process: it writes to standard output and standard error, catches SIGINT,
- * SIGTERM, SIGHUP and SIGALRM, ignores SIGXFSZ, ends the process at a second Ctrl-C, and initializes the library (--threads). The first
- * call starts the program once more by /proc/self/exe with GOMP_SPINCOUNT in its environment, unless that or OMP_WAIT_POLICY is set:
- * libgomp reads them only at its start. So call it first in main, after wf_family_register, and from one thread. */
+ * SIGTERM, SIGHUP and SIGALRM, ignores SIGXFSZ, ends the process at a second Ctrl-C, and initializes the library (--threads). So call it
+ * first in main, after wf_family_register, and from one thread. */
 WF_API int wf_main(int argc, char **argv);
 
 WF_END_DECLS
