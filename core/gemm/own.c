@@ -18,8 +18,9 @@ enum {
     EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
     ITEM_PANELS = 4, /* panels of a thread, and tiles of rows of an item, at least */
     ITEM_TILES = 2,
-    STEPS = 16,       /* of k, that are packed together where they lie apart */
-    MOST_PANELS = 16, /* of an item: those of a k-block stay in the second-level cache */
+    VECTOR_ITEMS = 16, /* for each thread, of a row times a matrix */
+    STEPS = 16,        /* of k, that are packed together where they lie apart */
+    MOST_PANELS = 16,  /* of an item: those of a k-block stay in the second-level cache */
     SLICE = 512,
     MOST_SLICES = 16,
     SLICED = 5000,       /* sliced k: its length, and for C up to this size */
@@ -421,7 +422,7 @@ bool wf_gemm_own(const struct wf_gemm *given, bool serial)
     }
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
-        struct vector_work v = {&p, least(up(g->n, gemm_isa()->nr), (int64_t)(flops / 65536) + 1)};
+        struct vector_work v = {&p, least(up(g->n, gemm_isa()->nr), least((int64_t)(flops / 65536) + 1, VECTOR_ITEMS * wf_threads()))};
         struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
         return wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
     }

@@ -5,23 +5,28 @@
 #include "../transpose.h"
 #include "isa.h"
 
-enum { GROUPS = 2, OUTPUTS = GROUPS * V_LANES };
+enum { GROUPS = 2, OUTPUTS = GROUPS * V_LANES, SHORT_ROW = 4096 / sizeof(wf_real), AHEAD = 1024 / sizeof(wf_real) };
 
-/* sum[g] over a k-block for outputs that all exist; k is a multiple of nothing. */
-V_INLINE void rows_of(int64_t outputs, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, vr sum[GROUPS])
+/* sum[g] over a k-block for outputs that all exist; k is a multiple of nothing. `row`: what is left of the rows, with this block. They are
+ * more than the processor follows by itself: a line of each is fetched for later, of the next group of rows where these are short. */
+V_INLINE void rows_of(int64_t outputs, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, int64_t row, vr sum[GROUPS])
 {
     const int groups = outputs > V_LANES ? 2 : 1;
     int64_t p = 0;
+    const int64_t then = bs <= SHORT_ROW ? OUTPUTS * bs : AHEAD;
     sum[0] = sum[1] = v_set(0);
     if (outputs == OUTPUTS) {
         for (; p + V_LANES <= k; p += V_LANES) {
+            const int64_t ahead = then - (then < bs && p + then >= row ? row - OUTPUTS * bs : 0);
 #pragma GCC unroll 2
             for (int g = 0; g < GROUPS; g++) {
                 vr r[V_LANES];
                 const wf_real *s = b + p + g * V_LANES * bs;
 #pragma GCC unroll 16
-                for (int i = 0; i < V_LANES; i++)
+                for (int i = 0; i < V_LANES; i++) {
                     r[i] = v_load(s + i * bs);
+                    __builtin_prefetch(s + i * bs + ahead, 0, 2);
+                }
                 v_transpose(r);
 #pragma GCC unroll 16
                 for (int i = 0; i < V_LANES; i++)
@@ -57,7 +62,7 @@ void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const w
         for (int64_t p = 0; p < k; p += block) {
             vr sum[GROUPS];
             const bool last = k - p <= block;
-            rows_of(outputs, last ? k - p : block, a + p * as, as, b + j * bs + p, bs, sum);
+            rows_of(outputs, last ? k - p : block, a + p * as, as, b + j * bs + p, bs, k - p, sum);
             for (int g = 0; g < GROUPS && g * V_LANES < outputs; g++) {
                 const int64_t from = j + g * V_LANES, left = outputs - g * V_LANES;
                 const v_mask m = V_FIRST((int)(left < V_LANES ? left : V_LANES));
