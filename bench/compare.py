@@ -14,7 +14,7 @@ First both compute a loss from the same weights on the same batch, which must ag
 The variant with the fastest step, and a second one if it is within a tenth, alternate with Weft, each round in new processes.
 The result is the median of the rounds' medians of the fastest variant. torch_models.py has the PyTorch models.
 """
-import argparse, json, os, pathlib, re, statistics, subprocess, sys, tempfile
+import argparse, datetime, json, os, pathlib, re, statistics, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / 'bench' / 'torch_models.py'
@@ -32,6 +32,7 @@ ap.add_argument('--rounds', type=int, default=5)
 ap.add_argument('--dropout', type=float, default=0.0)
 ap.add_argument('--quick', action='store_true', help='two rounds of one second, without torch.compile: a rough estimate')
 ap.add_argument('--json', action='store_true', help='print one JSON object per case')
+ap.add_argument('--save', action='store_true', help='keep the results in bench/results/, from which bench/table makes the table of README.md')
 ap.add_argument('--build', default=str(ROOT / 'build'), help='build folder (build); created if it is missing')
 A = ap.parse_args()
 if A.quick:
@@ -74,6 +75,23 @@ def variants(case):
 
 name_of = lambda v: ' '.join(o[2:] for o in v) or 'as it is'
 peaks = {}
+
+def processor():
+    """Its maker, "intel" or "amd", and its name with what tells it from others of that name."""
+    text = pathlib.Path('/proc/cpuinfo').read_text()
+    of = lambda key: (re.search(f'^{key}\\s*: (.*)$', text, re.M) or [0, 'unknown'])[1]
+    caches = sorted(pathlib.Path('/sys/devices/system/cpu/cpu0/cache').glob('index[23]/size'))
+    maker = {'GenuineIntel': 'intel', 'AuthenticAMD': 'amd'}.get(of('vendor_id'), 'other')
+    return maker, f'{of("model name")} (family {of("cpu family")}, model {of("model")}; caches of {" and ".join(path.read_text().strip() for path in caches) or "unknown size"})'
+
+def save(result):
+    """A line for each case, thread count and dropout rate; one of an earlier day gives way."""
+    maker, name = processor()
+    path = ROOT / 'bench' / 'results' / f'{maker}-{result["isa"]}.jsonl'
+    same = lambda r: all(r[key] == result[key] for key in ('case', 'threads', 'dropout'))
+    kept = [line for line in path.read_text().splitlines() if not same(json.loads(line))] if path.exists() else []
+    kept.append(json.dumps({'date': datetime.date.today().isoformat(), 'processor': name, 'pytorch': '2.13.0'} | result))
+    path.write_text('\n'.join(sorted(kept, key=lambda line: (json.loads(line)['case'], json.loads(line)['dropout']))) + '\n')
 
 def compare(case):
     with tempfile.TemporaryDirectory() as folder:
@@ -125,6 +143,8 @@ def compare(case):
         say(f'  the load average is {load:.1f} on {os.cpu_count()} processors: other programs run, and these figures say little')
     if A.json:
         print(json.dumps(result), flush=True)
+    if A.save:
+        save(result)
 
 build()
 known = re.findall('^  ([a-z][^ ]*)', call(WEFT, 'bench', '--help').split('A case is')[1], re.M)

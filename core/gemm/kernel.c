@@ -235,12 +235,15 @@ void WF_GEMM(block)(const struct gemm_block *g)
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
                 const wf_real *rows_next = next < g->m ? (g->a_panel ? t.a + g->a_panel : t.a + rows * g->a_rs) : g->next_a;
                 if (!fetch_rows(g, &t, rows_next, (j - j0) / TILE_N, j + TILE_N >= j1)) {
-                    if (then.size <= 0 && ++span < 2)
-                        then = g->next[span];
-                    t.fetch = (const char *)then.at;
-                    t.fetch_step = then.size > 0 ? CACHE_LINE : 0;
-                    then.at += g->k * STEP_LINE;
-                    then.size -= g->k * STEP_LINE;
+                    if (then.size <= 0 && span == 0)
+                        then = g->next[++span];
+                    const bool more = then.size > 0;
+                    t.fetch = (const char *)(more ? then.at : g->a);
+                    t.fetch_step = more ? CACHE_LINE : 0;
+                    if (more) {
+                        then.at += g->k * STEP_LINE;
+                        then.size -= g->k * STEP_LINE;
+                    }
                 }
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)

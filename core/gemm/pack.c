@@ -46,13 +46,10 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
     const int vectors = (width + V_LANES - 1) / V_LANES;
     if (is == 1) {
         if (w == width && width % V_LANES == 0) {
-            for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-                if (width == TILE_M)
-                    __builtin_prefetch(s + ROWS_AHEAD * ps);
+            for (int64_t p = 0; p < k; p++, s += ps, out += width)
 #pragma GCC unroll 8
                 for (int v = 0; v < vectors; v++)
                     v_store(out + v * V_LANES, v_load(s + v * V_LANES));
-            }
             return;
         }
         v_mask from[MOST], to[MOST];
@@ -62,7 +59,7 @@ V_INLINE void pack(const int width, int64_t w, int64_t k, const wf_real *s, int6
             to[v] = V_FIRST((int)(room < V_LANES ? room : V_LANES));
         }
         for (int64_t p = 0; p < k; p++, s += ps, out += width) {
-            __builtin_prefetch(s + ROWS_AHEAD * ps);
+            __builtin_prefetch(s + ROWS_AHEAD * ps); /* what the next call packs, of rows of A */
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 v_store_mask(out + v * V_LANES, to[v], v_load_mask(s + v * V_LANES, from[v]));

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Part of a product on the calling thread: A in place or packed here, B in place or packed here, panel by panel. */
+#include <weft/internal/scratch.h>
+
+#include "product.h"
+
+enum {
+    SMALL_PACK = 2048,   /* elements of B that are packed on the stack */
+    ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
+    IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed */
+};
+
+struct gemm_block wf_gemm_block_of(const struct product *p, const struct part *part, int64_t k0, int64_t k1)
+{
+    const struct wf_gemm *g = &p->g;
+    const bool last = k1 == g->k;
+    return (struct gemm_block){
+        .m = part->m1 - part->m0,
+        .n = part->n1 - part->n0,
+        .k = k1 - k0,
+        .a = g->a + part->m0 * g->a_rs + k0 * g->a_cs,
+        .a_rs = g->a_rs,
+        .a_cs = g->a_cs,
+        .c = g->c + part->m0 * g->c_rs + part->n0 * g->c_cs,
+        .c_rs = g->c_rs,
+        .c_cs = g->c_cs,
+        .end = {g->alpha, k0 == 0 ? g->beta : 1, last && p->bias_n ? p->bias_n + part->n0 : NULL,
+                last && p->bias_m ? p->bias_m + part->m0 : NULL},
+    };
+}
+
+void wf_gemm_pack_rows(struct gemm_block *b, wf_real *room)
+{
+    const int mr = gemm_isa()->mr;
+    const int64_t tiles = gemm_up(b->m, mr);
+    /* With contiguous columns a few steps of k at a time over all tiles: a line of memory is used whole before the next. */
+    const int64_t steps = b->a_rs == 1 ? GEMM_STEPS : b->k;
+    for (int64_t k0 = 0; k0 < b->k; k0 += steps)
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t row = gemm_cut(b->m, tiles, i), rows = gemm_cut(b->m, tiles, i + 1) - row;
+            gemm_isa()->pack_m(rows, gemm_least(steps, b->k - k0), b->a + row * b->a_rs + k0 * b->a_cs, b->a_rs, b->a_cs,
+                               room + (i * b->k + k0) * mr);
+        }
+    b->a = room;
+    b->a_rs = 1;
+    b->a_cs = mr;
+    b->a_panel = b->k * mr;
+}
+
+/* Reading rows in place costs less than packing them: A is read by broadcasts, so a contiguous k is as good as a contiguous row. Where
+ * columns are contiguous (a weight's gradient) each step of k is on another line, many of which fall on the same place of the first-level
+ * cache: packed, they are read once in the order in which they lie. */
+bool wf_gemm_rows_in_place(const struct wf_gemm *g, int64_t columns)
+{
+    if (g->m < 4 || columns <= (g->a_rs == 1 ? 1 : 2) * gemm_isa()->nr)
+        return true;
+    if (g->a_cs == 1) /* rows whole pages apart fall on the same lines of the first-level cache */
+        return g->a_rs * (int64_t)sizeof(wf_real) % ROW_CLASH != 0 || columns < 4 * gemm_isa()->nr;
+    return false;
+}
+
+bool wf_gemm_columns_in_place(const struct wf_gemm *g, int64_t rows)
+{
+    return g->b_cs == 1 && (rows <= 4 * gemm_isa()->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
+}
+
+wf_real *wf_gemm_room_for_rows(int64_t rows, int64_t k)
+{
+    const int mr = gemm_isa()->mr;
+    return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(gemm_up(rows, mr) * mr * k) * sizeof(wf_real));
+}
+
+bool wf_gemm_part(const struct product *p, const struct part *part)
+{
+    const struct wf_gemm *g = &p->g;
+    const struct gemm_isa *isa = gemm_isa();
+    const int nr = isa->nr;
+    const int64_t m = part->m1 - part->m0, n = part->n1 - part->n0, kb = gemm_least(p->k_block, g->k);
+    const bool a_here = wf_gemm_rows_in_place(g, n), b_here = wf_gemm_columns_in_place(g, m);
+    wf_real small[SMALL_PACK] __attribute__((aligned(64)));
+    wf_real *room_a = NULL, *room_b = small;
+    /* Packed ahead of the tiles: all columns if that is little, else one panel at a time. */
+    const int64_t ahead = kb * gemm_up(n, nr) * nr <= SMALL_PACK ? gemm_up(n, nr) * nr : nr;
+    if (!a_here && !(room_a = wf_gemm_room_for_rows(m, kb)))
+        return false;
+    if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real))))
+        return false;
+    for (int64_t k0 = part->k0; k0 < part->k1; k0 += kb) {
+        struct gemm_block b = wf_gemm_block_of(p, part, k0, gemm_least(k0 + kb, part->k1));
+        const wf_real *from = g->b + k0 * g->b_rs + part->n0 * g->b_cs;
+        if (!a_here)
+            wf_gemm_pack_rows(&b, room_a);
+        if (b_here) {
+            const int64_t k = gemm_least(kb, g->k + p->more - k0 - b.k); /* of the next block */
+            if (k > 0 && g->b_rs == n)
+                b.next[0] = (struct gemm_span){from + b.k * g->b_rs, k * n};
+            if (k > 0 && !a_here && g->a_cs == m)
+                b.next[1] = (struct gemm_span){g->a + part->m0 + (k0 + b.k) * g->a_cs, k * m};
+            b.b = from;
+            b.b_step = g->b_rs;
+            b.b_panel = nr;
+            isa->block(&b);
+            continue;
+        }
+        b.b = room_b;
+        b.b_step = nr;
+        b.b_panel = b.k * nr;
+        b.b_padded = true;
+        for (int64_t j = 0; j < n; j += ahead) {
+            b.n = gemm_least(ahead, n - j);
+            for (int64_t i = 0; i < b.n; i += nr)
+                isa->pack_n(gemm_least(nr, b.n - i), b.k, from + (j + i) * g->b_cs, g->b_cs, g->b_rs, room_b + i * b.k);
+            isa->block(&b);
+            b.c += ahead * b.c_cs;
+            if (b.end.bias_n)
+                b.end.bias_n += ahead;
+        }
+    }
+    return true;
+}
