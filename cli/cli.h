@@ -96,7 +96,8 @@ void warn_of_unknown(const char *text, int64_t unknown, int64_t tokens);
 /* After `status`: an interruption says how many lines were done. Returns the status. */
 wf_status count_interrupted(wf_status status, int64_t lines, wf_error *error);
 
-/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code. One that has something to finish says so with
+/* Ctrl-C, SIGTERM and SIGHUP end a command at once, with a line and the exit code; under mpirun 0.7 s later, since a launcher ends the
+ * processes of a job that has failed, and one of them may be about to say why. One that has something to finish says so with
  * watch_interrupts, and then asks interrupted() often: WATCH_BRIEF gives it 0.7 s, WATCH_SAVE (training) what saving takes. A second signal
  * ends it. fail() knows the exit code of WF_ERR_CANCELLED. */
 void catch_signals(void);
