@@ -13,6 +13,7 @@ First both compute a loss from the same weights on the same batch, which must ag
 (written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages.
 The variant with the fastest step, and a second one if it is within a tenth, alternate with Weft, each round in new processes.
 The result is the median of the rounds' medians of the fastest variant. torch_models.py has the PyTorch models.
+Both with AVX2 alone: WEFT_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 ./bench/compare CASE...
 """
 import argparse, datetime, json, os, pathlib, re, statistics, subprocess, sys, tempfile
 
