@@ -17,6 +17,8 @@
 #include <weft/run.h>
 #include <weft/runtime.h>
 
+#include "measure.h"
+
 struct text {
     char *bytes;
     const char **line;
@@ -54,19 +56,6 @@ static bool read_lines(const char *path, struct text *t, wf_error *error)
     return true;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 static int run(const char *folder, const char *path, const char *out, int times)
 {
     struct wf_run r = {0};
@@ -81,15 +70,15 @@ static int run(const char *folder, const char *path, const char *out, int times)
     wf_real *vectors = room(t.count * width, sizeof *vectors);
     double *ms = room(times, sizeof *ms);
     for (int i = -1; good && i < times; i++) {
-        double start = now();
+        double start = seconds();
         good = wf_embed(e, t.line, t.length, t.count, 1, vectors, &truncated, &error) == WF_OK;
         if (i >= 0)
-            ms[i] = now() - start;
+            ms[i] = 1e3 * (seconds() - start);
     }
     if (good && out)
         good = wf_file_save(out, vectors, t.count * width * (int64_t)sizeof *vectors, &error) == WF_OK;
     if (good) {
-        qsort(ms, (size_t)times, sizeof *ms, by_value);
+        qsort(ms, (size_t)times, sizeof *ms, ascending);
         printf("{\"lines\": %lld, \"width\": %lld, \"dtype\": \"float%d\", \"ms\": %.2f, \"ms_min\": %.2f, \"truncated\": %lld, "
                "\"threads\": %d}\n",
                (long long)t.count, (long long)width, 8 * (int)sizeof(wf_real), times > 0 ? ms[times / 2] : 0.0, times > 0 ? ms[0] : 0.0,

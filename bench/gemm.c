@@ -21,6 +21,8 @@
 #include <weft/core.h>
 #include <weft/internal/testing.h>
 
+#include "measure.h"
+
 /* Many short samples: on a busy machine some of them find it free. */
 enum { SAMPLES = 101 };
 
@@ -135,14 +137,8 @@ static void run(const struct shape *s, bool cold)
     }
 }
 
-static int rising(const void *x, const void *y)
-{
-    const double p = *(const double *)x, q = *(const double *)y;
-    return (p > q) - (p < q);
-}
-
 /* Seconds for one run, the median of 101; *best: the least. */
-static double seconds(const struct shape *s, bool cold, double *best)
+static double seconds_of(const struct shape *s, bool cold, double *best)
 {
     double times[SAMPLES];
     run(s, cold);
@@ -157,7 +153,7 @@ static double seconds(const struct shape *s, bool cold, double *best)
             run(s, cold);
         times[taken] = (now() - start) / (double)repeats;
     }
-    qsort(times, (size_t)taken, sizeof *times, rising);
+    qsort(times, (size_t)taken, sizeof *times, ascending);
     *best = times[0];
     return times[taken / 2];
 }
@@ -193,7 +189,7 @@ static void measure(const struct shape *s, char *modes)
             exit(2);
         }
         double best, best_cold;
-        const double hot = seconds(s, false, &best), t = seconds(s, true, &best_cold);
+        const double hot = seconds_of(s, false, &best), t = seconds_of(s, true, &best_cold);
         printf("  %s hot %6.1f (%5.1f) cold %6.1f (%5.1f) %9.2f us", mode, flops / hot * 1e-9, flops / best * 1e-9, flops / t * 1e-9,
                flops / best_cold * 1e-9, t * 1e6);
         if (peak > 0)

@@ -7,28 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weft/compute.h>
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
 
+#include "measure.h"
+
 /* A step of a small model: its regions, and what one block of a region takes. */
 enum { STEPS = 100, REGIONS = 300, BLOCKS = 8, TURNS = 4000 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void one_block(void *ctx, int64_t block)
 {
@@ -45,7 +33,20 @@ static void step(double cost)
         wf_parallel(BLOCKS, cost, one_block, sums);
 }
 
-static void measure(const char *what, double cost, int count, pid_t *others)
+/* In nanoseconds of one thread, as wf_parallel wants it. */
+static double cost_of_region(void)
+{
+    double least = 1e9, sums[BLOCKS * 8];
+    for (int i = 0; i < 50; i++) {
+        const double begin = seconds();
+        one_block(sums, i % BLOCKS);
+        const double took = (seconds() - begin) * 1e9 * BLOCKS;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+static void measure(const char *what, double cost)
 {
     for (int heed = 1; heed >= 0; heed--) {
         double ms[STEPS], begin = seconds();
@@ -58,10 +59,6 @@ static void measure(const char *what, double cost, int count, pid_t *others)
         }
         qsort(ms, (size_t)steps, sizeof *ms, ascending);
         printf("%-38s %-16s %8.1f ms (longest %.1f)\n", what, heed ? "stalls heeded" : "stalls ignored", ms[steps / 2], ms[steps - 1]);
-    }
-    for (int i = 0; i < count; i++) {
-        kill(others[i], SIGKILL);
-        waitpid(others[i], NULL, 0);
     }
 }
 
@@ -91,20 +88,17 @@ static bool one_case(const char *what, int programs, int stepping, int threads)
             if ((others[count] = start(count < programs ? 0 : threads)) < 0)
                 break;
         wf_error error = {0};
-        if (wf_init(&error, .threads = threads) != WF_OK) {
+        const bool good = wf_init(&error, .threads = threads) == WF_OK;
+        if (good)
+            measure(what, cost_of_region());
+        else
             fprintf(stderr, "neighbours: %s\n", error.message);
-            _exit(1);
+        for (int i = 0; i < count; i++) {
+            kill(others[i], SIGKILL);
+            waitpid(others[i], NULL, 0);
         }
-        double least = 1e9, sums[BLOCKS * 8];
-        for (int i = 0; i < 50; i++) {
-            double begin = seconds();
-            one_block(sums, i % BLOCKS);
-            begin = (seconds() - begin) * 1e9 * BLOCKS;
-            least = begin < least ? begin : least;
-        }
-        measure(what, least, count, others);
         fflush(stdout);
-        _exit(0);
+        _exit(good ? 0 : 1);
     }
     int status = 1;
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;

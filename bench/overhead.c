@@ -4,25 +4,13 @@
  *   overhead        prints nanoseconds an addition: least and median of 200 passes of 1,000 additions */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <weft/ops.h>
 #include <weft/runtime.h>
 
+#include "measure.h"
+
 enum { CHAIN = 1000, WIDTH = 16, PASSES = 200 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 int main(void)
 {

@@ -16,6 +16,8 @@
 #include <weft/internal/stopwatch.h>
 #include <weft/weft.h>
 
+#include "measure.h"
+
 struct several {
     struct wf_bench_case c;
     wf_model *model;
@@ -73,12 +75,6 @@ static void event(void *ctx, const struct wf_fit_event *e)
         s->resident = (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
     if (file)
         fclose(file);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static wf_status run(struct several *s, const char *folder, int64_t accumulate, bool no_overlap, wf_error *error)

@@ -8,7 +8,6 @@
 #include "cli.h"
 
 #include <weft/internal/launcher.h>
-#include <weft/internal/string.h>
 #include <weft/main.h>
 
 struct command {

@@ -71,6 +71,8 @@ static inline int64_t gemm_k_block(int64_t k)
 }
 
 #ifdef WF_ISA
+enum { CACHE_LINE = 64, LINE = CACHE_LINE / sizeof(wf_real) }; /* in bytes, and in elements */
+
 /* A register tile: rows, vectors, columns. */
 #if defined(WF_ISA_AVX512)
 enum { TILE_M = 14 };

@@ -190,7 +190,6 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
 /* What a tile fetches while it multiplies, a line at each step of k: rows of A that come next, which are far away where they are read in
  * place, or else what the next block reads of B. Packed rows come with the last column, which leaves them in the first-level cache;
  * rows that lie end to end with the first, rows apart one with each. It may be that nothing is there: then nothing is fetched. */
-enum { CACHE_LINE = 64, STEP_LINE = CACHE_LINE / sizeof(wf_real) };
 V_INLINE bool fetch_rows(const struct gemm_block *g, struct tile *t, const wf_real *rows, int64_t column, bool last)
 {
     if (!rows)
@@ -241,8 +240,8 @@ void WF_GEMM(block)(const struct gemm_block *g)
                     t.fetch = (const char *)(more ? then.at : g->a);
                     t.fetch_step = more ? CACHE_LINE : 0;
                     if (more) {
-                        then.at += g->k * STEP_LINE;
-                        then.size -= g->k * STEP_LINE;
+                        then.at += g->k * LINE;
+                        then.size -= g->k * LINE;
                     }
                 }
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];

@@ -83,21 +83,32 @@ static bool alone_item(void *ctx, int64_t item)
 }
 
 /* ---- Many rows: B is packed once, by all threads, then tiles are computed from it. */
+/* Elements of the k-block that begins at k0, and its panel of the columns from n on, which begin a panel. */
+static int64_t length_of(const struct parts *w, int64_t k0)
+{
+    return gemm_least(w->p->k_block, w->k1 - k0);
+}
+
+static wf_real *panel_of(const struct parts *w, int64_t k0, int64_t n)
+{
+    const int nr = gemm_isa()->nr;
+    return w->packed + (k0 - w->k0) * gemm_up(w->n1 - w->n0, nr) * nr + (n - w->n0) * length_of(w, k0);
+}
+
 static bool pack_item(void *ctx, int64_t item)
 {
     const struct parts *w = ctx;
     const struct wf_gemm *g = &w->p->g;
     const int nr = gemm_isa()->nr;
     const int64_t blocks = gemm_up(w->k1 - w->k0, w->p->k_block), across = item / blocks;
-    const int64_t panels = gemm_up(w->n1 - w->n0, nr), k0 = w->k0 + item % blocks * w->p->k_block,
-                  k = gemm_least(w->p->k_block, w->k1 - k0);
+    const int64_t panels = gemm_up(w->n1 - w->n0, nr), k0 = w->k0 + item % blocks * w->p->k_block, k = length_of(w, k0);
     const int64_t from = gemm_cut(panels, w->pack_across, across), to = gemm_cut(panels, w->pack_across, across + 1);
     const int64_t steps = g->b_cs == 1 ? GEMM_STEPS : k;
     for (int64_t p = 0; p < k; p += steps)
         for (int64_t panel = from; panel < to; panel++) {
             const int64_t j = w->n0 + panel * nr;
             gemm_isa()->pack_n(gemm_least(nr, w->n1 - j), gemm_least(steps, k - p), g->b + j * g->b_cs + (k0 + p) * g->b_rs, g->b_cs,
-                               g->b_rs, w->packed + (k0 - w->k0) * panels * nr + (panel * k + p) * nr);
+                               g->b_rs, panel_of(w, k0, j) + p * nr);
         }
     return true;
 }
@@ -107,10 +118,8 @@ static void fetch_next(const struct parts *w, const struct part *part, int64_t k
 {
     const struct wf_gemm *g = &w->p->g;
     const int nr = gemm_isa()->nr;
-    const int64_t panels = gemm_up(w->n1 - w->n0, nr), after = k0 + w->p->k_block < w->k1 ? k0 + w->p->k_block : w->k0;
-    const int64_t k = gemm_least(w->p->k_block, w->k1 - after), row = after > k0 ? part->m0 : part->m1;
-    b->next[0] =
-        (struct gemm_span){w->packed + (after - w->k0) * panels * nr + (part->n0 - w->n0) * k, gemm_up(part->n1 - part->n0, nr) * nr * k};
+    const int64_t after = k0 + w->p->k_block < w->k1 ? k0 + w->p->k_block : w->k0, row = after > k0 ? part->m0 : part->m1;
+    b->next[0] = (struct gemm_span){panel_of(w, after, part->n0), gemm_up(part->n1 - part->n0, nr) * nr * length_of(w, after)};
     if (a_here && row < g->m)
         b->next_a = g->a + row * g->a_rs + after * g->a_cs;
 }
@@ -122,16 +131,15 @@ static bool shared_item(void *ctx, int64_t item)
     const struct part part = part_of(w, item);
     const struct gemm_isa *isa = gemm_isa();
     const int nr = isa->nr;
-    const int64_t panels = gemm_up(w->n1 - w->n0, nr);
     const bool a_here = wf_gemm_rows_in_place(&p->g, part.n1 - part.n0);
     wf_real *room_a = NULL;
     if (!a_here && !(room_a = wf_gemm_room_for_rows(part.m1 - part.m0, p->k_block)))
         return false;
     for (int64_t k0 = w->k0; k0 < w->k1; k0 += p->k_block) {
-        struct gemm_block b = wf_gemm_block_of(p, &part, k0, gemm_least(k0 + p->k_block, w->k1));
+        struct gemm_block b = wf_gemm_block_of(p, &part, k0, k0 + length_of(w, k0));
         if (!a_here)
             wf_gemm_pack_rows(&b, room_a);
-        b.b = w->packed + (k0 - w->k0) * panels * nr + (part.n0 - w->n0) * b.k;
+        b.b = panel_of(w, k0, part.n0);
         b.b_step = nr;
         b.b_panel = b.k * nr;
         b.b_padded = true;

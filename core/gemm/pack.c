@@ -33,7 +33,7 @@ V_INLINE void turn(int64_t w, int64_t k, const wf_real *s, int64_t is, const int
 
 /* Of rows pages apart the processor foresees nothing: a line of each, some before it is needed. Those of the next panel are fetched at the
  * end of this one; past the last one nothing is read. */
-enum { LINE = 64 / sizeof(wf_real), LINES_AHEAD = 4, ROWS_AHEAD = 16 };
+enum { LINES_AHEAD = 4, ROWS_AHEAD = 16 };
 V_INLINE void fetch_lines(const wf_real *s, int64_t is, const int width)
 {
     for (int i = 0; i < width; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of work, divided among the threads of a team: each takes the items of its own share first, neighbours in memory mostly, and then
- * helps the others. The caches see the same items each time, and a thread that the system has set aside holds nobody up for long. */
+/* Items of work for the threads of a team. Each thread takes the items of its own share first, which are mostly neighbours in memory, and
+ * then those that are left in the other shares. So the caches see the same items each time, and no thread waits long for one that the
+ * system has set aside. */
 #ifndef WEFT_INTERNAL_SHARES_H
 #define WEFT_INTERNAL_SHARES_H
 
@@ -24,8 +25,8 @@ static inline void wf_shares_divide(struct wf_share *share, int shares, int64_t 
     }
 }
 
-/* The next item for one who began with `*at`, his own share; he goes on with the share after it where one has no more, `*left` of them.
- * -1: none is left. */
+/* The next item for a thread; -1: none is left. `*at` is the share it takes from, at first its own; `*left` counts the shares it has not
+ * yet found empty, at first all. */
 static inline int64_t wf_shares_take(struct wf_share *share, int shares, int *at, int *left)
 {
     for (; *left > 0; --*left, *at = *at + 1 == shares ? 0 : *at + 1) {
