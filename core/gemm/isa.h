@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What core/gemm has once per instruction set, as a table of functions. kernel.c, pack.c and vector.c are compiled for each.
+/* What core/gemm has once per instruction set, as a table of functions. kernel.c, pack.c and rows.c are compiled for each.
  *
  * The order of additions: k is cut into blocks (wf_gemm_k_block, a function of k alone); within a block every element of C is
  * one chain of multiply-adds in ascending k, started from 0; the blocks are added to C in ascending order. Every kernel,
@@ -39,13 +39,15 @@ struct gemm_block {
 
 struct gemm_isa {
     int mr, nr, lanes; /* rows and columns of a register tile, elements of a vector */
+    int few;
     void (*block)(const struct gemm_block *b);
     /* out[p * width + i] = s[i * is + p * ps] for i < w, p < k; 0 for w <= i < width. width is nr, or mr (without zeros). */
     void (*pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
     void (*pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
-    /* A row times B[n, k] with k contiguous: c[j * cs] over all k-blocks, without packing. */
-    void (*vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
-                   const struct gemm_end *end);
+    /* Up to `few` rows, whose k is contiguous (a_cs 1; of one row it needn't be), over all k-blocks, without packing: times B whose k is
+     * contiguous too (b_rs 1), and B whose rows are (b_cs 1), with rows of C that are (c_cs 1). `end` alone says what becomes of sums. */
+    void (*rows)(const struct wf_gemm *g, const struct gemm_end *end);
+    void (*lines)(const struct wf_gemm *g, const struct gemm_end *end);
 };
 
 static inline const struct gemm_isa *gemm_isa(void)
@@ -75,10 +77,10 @@ enum { CACHE_LINE = 64, LINE = CACHE_LINE / sizeof(wf_real) }; /* in bytes, and 
 
 /* A register tile: rows, vectors, columns. */
 #if defined(WF_ISA_AVX512)
-enum { TILE_M = 14 };
+enum { TILE_M = 14, FEW_ROWS = 12 };
 #define LAST_IS_FREE 1 /* a masked load or store costs what a whole one does */
 #else
-enum { TILE_M = 6 };
+enum { TILE_M = 6, FEW_ROWS = 8 };
 #define LAST_IS_FREE 0
 #endif
 enum { TILE_V = 2, TILE_N = TILE_V * V_LANES };
@@ -86,8 +88,8 @@ enum { TILE_V = 2, TILE_N = TILE_V * V_LANES };
 void WF_GEMM(block)(const struct gemm_block *b);
 void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
 void WF_GEMM(pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
-void WF_GEMM(vector)(int64_t n, int64_t k, const wf_real *a, int64_t as, const wf_real *b, int64_t bs, wf_real *c, int64_t cs,
-                     const struct gemm_end *end);
+void WF_GEMM(rows)(const struct wf_gemm *g, const struct gemm_end *end);
+void WF_GEMM(lines)(const struct wf_gemm *g, const struct gemm_end *end);
 extern const struct gemm_isa WF_GEMM(isa);
 #endif
 

@@ -259,8 +259,10 @@ const struct gemm_isa WF_GEMM(isa) = {
     .mr = TILE_M,
     .nr = TILE_N,
     .lanes = V_LANES,
+    .few = FEW_ROWS,
     .block = WF_GEMM(block),
     .pack_n = WF_GEMM(pack_n),
     .pack_m = WF_GEMM(pack_m),
-    .vector = WF_GEMM(vector),
+    .rows = WF_GEMM(rows),
+    .lines = WF_GEMM(lines),
 };

@@ -17,11 +17,13 @@ enum {
     EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
     ITEM_PANELS = 4, /* panels of a thread, and tiles of rows of an item, at least */
     ITEM_TILES = 2,
-    VECTOR_ITEMS = 16, /* for each thread, of a row times a matrix */
-    MOST_PANELS = 16,  /* of an item: those of a k-block stay in the second-level cache */
+    ROWS_ITEMS = 16,     /* for each thread, of few rows, */
+    LINES_COLUMNS = 256, /* and their columns, where B is read along its rows */
+    MOST_PANELS = 16,    /* of an item: those of a k-block stay in the second-level cache */
 };
-static const double item_flops = 1.5e6; /* some microseconds */
-static const double flops_per_ns = 150; /* of one core, for the cost of a region */
+static const double slice_flops = 1.5e6; /* of a product whose k is cut, at least; fixes the order of sums */
+static const double item_ns = 8000;
+static const double flops_per_ns = 150, elements_per_ns = 6; /* of one core: arithmetic, and operands read and written */
 
 /* Elements of B that are packed together for each thread: half of what its second-level cache holds. */
 static int64_t thread_chunk = 1 << 18;
@@ -33,21 +35,24 @@ void wf_gemm_own_start(void)
         thread_chunk = gemm_most(1 << 15, gemm_least(fits, 1 << 19));
 }
 
-/* ---- A row times a matrix. */
-struct vector_work {
+/* ---- Few rows. */
+struct rows_work {
     const struct product *p;
     int64_t items;
 };
 
-static bool vector_item(void *ctx, int64_t item)
+static bool rows_item(void *ctx, int64_t item)
 {
-    const struct vector_work *v = ctx;
-    const struct wf_gemm *g = &v->p->g;
+    const struct rows_work *w = ctx;
+    struct wf_gemm g = w->p->g;
     const int nr = gemm_isa()->nr;
-    const int64_t panels = gemm_up(g->n, nr), from = gemm_cut(panels, v->items, item) * nr,
-                  to = gemm_least(gemm_cut(panels, v->items, item + 1) * nr, g->n);
-    struct gemm_end end = {g->alpha, g->beta, v->p->bias_n ? v->p->bias_n + from : NULL, v->p->bias_m};
-    gemm_isa()->vector(to - from, g->k, g->a, g->a_cs, g->b + from * g->b_cs, g->b_cs, g->c + from * g->c_cs, g->c_cs, &end);
+    const int64_t panels = gemm_up(g.n, nr), from = gemm_cut(panels, w->items, item) * nr,
+                  to = gemm_least(gemm_cut(panels, w->items, item + 1) * nr, g.n);
+    struct gemm_end end = {g.alpha, g.beta, w->p->bias_n ? w->p->bias_n + from : NULL, w->p->bias_m};
+    g.n = to - from;
+    g.b += from * g.b_cs;
+    g.c += from * g.c_cs;
+    (g.b_rs == 1 ? gemm_isa()->rows : gemm_isa()->lines)(&g, &end);
     return true;
 }
 
@@ -102,14 +107,9 @@ static bool pack_item(void *ctx, int64_t item)
     const int nr = gemm_isa()->nr;
     const int64_t blocks = gemm_up(w->k1 - w->k0, w->p->k_block), across = item / blocks;
     const int64_t panels = gemm_up(w->n1 - w->n0, nr), k0 = w->k0 + item % blocks * w->p->k_block, k = length_of(w, k0);
-    const int64_t from = gemm_cut(panels, w->pack_across, across), to = gemm_cut(panels, w->pack_across, across + 1);
-    const int64_t steps = g->b_cs == 1 ? GEMM_STEPS : k;
-    for (int64_t p = 0; p < k; p += steps)
-        for (int64_t panel = from; panel < to; panel++) {
-            const int64_t j = w->n0 + panel * nr;
-            gemm_isa()->pack_n(gemm_least(nr, w->n1 - j), gemm_least(steps, k - p), g->b + j * g->b_cs + (k0 + p) * g->b_rs, g->b_cs,
-                               g->b_rs, panel_of(w, k0, j) + p * nr);
-        }
+    const int64_t from = w->n0 + gemm_cut(panels, w->pack_across, across) * nr,
+                  to = gemm_least(w->n0 + gemm_cut(panels, w->pack_across, across + 1) * nr, w->n1);
+    wf_gemm_pack_columns(g, to - from, k, g->b + from * g->b_cs + k0 * g->b_rs, panel_of(w, k0, from));
     return true;
 }
 
@@ -165,24 +165,23 @@ static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64
         w->down++;
 }
 
-static bool in_parts(const struct product *p, double flops, bool serial)
+static bool in_parts(const struct product *p, double cost, bool serial)
 {
     const struct wf_gemm *g = &p->g;
     const int nr = gemm_isa()->nr;
     const int64_t threads = serial ? 1 : wf_threads();
-    const double wanted_items = flops / item_flops;
-    const int64_t wanted = wanted_items < 1 ? 1 : wanted_items < MOST_ITEMS ? (int64_t)wanted_items : MOST_ITEMS;
+    const int64_t wanted = cost / item_ns < MOST_ITEMS ? gemm_most(1, (int64_t)(cost / item_ns)) : MOST_ITEMS;
     struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
     if (g->m <= ITEM_ROWS) {
         w.down = 1;
         w.across = gemm_most(1, gemm_least(gemm_up(g->n, nr), wanted));
         struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
-        return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
+        return wf_gemm_phases(&phases, cost, serial);
     }
     if (wf_gemm_columns_in_place(g, g->m)) {
         share_out(&w, gemm_up(g->n, nr), wanted, threads);
         struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
-        return wf_gemm_phases(&phases, flops / flops_per_ns, serial);
+        return wf_gemm_phases(&phases, cost, serial);
     }
     const bool whole =
         gemm_up(g->n, nr) * nr * g->k <= threads * (thread_chunk + thread_chunk / 2); /* a little more costs less than a cut */
@@ -204,11 +203,23 @@ static bool in_parts(const struct product *p, double flops, bool serial)
                                     .run = {pack_item, shared_item},
                                     .ctx = &w};
             const double share = (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n;
-            if (!wf_gemm_phases(&phases, flops * share / flops_per_ns, serial))
+            if (!wf_gemm_phases(&phases, cost * share, serial))
                 return false;
         }
     }
     return true;
+}
+
+/* Nanoseconds on one core: where rows are few, what B takes from memory counts more than the arithmetic. */
+static double cost_of(const struct wf_gemm *g, double flops)
+{
+    const double m = (double)g->m, n = (double)g->n, k = (double)g->k;
+    return flops / flops_per_ns + (m * k + k * n + m * n) / elements_per_ns;
+}
+
+static bool few(const struct wf_gemm *g)
+{
+    return g->m <= gemm_isa()->few && g->n > 1 && (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
 }
 
 bool wf_gemm_own(const struct wf_gemm *given, bool serial)
@@ -223,15 +234,18 @@ bool wf_gemm_own(const struct wf_gemm *given, bool serial)
         p.bias_n = NULL;
     }
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
-    if (g->m == 1 && g->b_rs == 1 && g->n > 1) {
-        struct vector_work v = {
-            &p, gemm_least(gemm_up(g->n, gemm_isa()->nr), gemm_least((int64_t)(flops / 65536) + 1, VECTOR_ITEMS * wf_threads()))};
-        struct phases phases = {.count = 1, .items = {v.items}, .run = {vector_item}, .ctx = &v};
-        return wf_gemm_phases(&phases, flops / 10, serial || v.items == 1);
+    const double cost = cost_of(g, flops);
+    if (flops >= slice_flops && !(g->m == 1 && g->b_rs == 1) && wf_gemm_slices_pay(g))
+        return wf_gemm_in_slices(&p, cost, serial);
+    if (few(g)) {
+        const int64_t widest = gemm_up(g->n, g->b_rs == 1 ? gemm_isa()->nr : LINES_COLUMNS);
+        struct rows_work w = {&p, gemm_least(widest, gemm_least((int64_t)(cost / item_ns) + 1, ROWS_ITEMS * wf_threads()))};
+        struct phases phases = {.count = 1, .items = {w.items}, .run = {rows_item}, .ctx = &w};
+        return wf_gemm_phases(&phases, cost, serial || w.items == 1);
     }
-    if (flops < item_flops)
+    if (cost < 2 * item_ns)
         return wf_gemm_part(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
-    return wf_gemm_slices_pay(g) ? wf_gemm_in_slices(&p, flops / flops_per_ns, serial) : in_parts(&p, flops, serial);
+    return in_parts(&p, cost, serial);
 }
 
 void wf_gemm_no_sum(const struct wf_gemm *g)

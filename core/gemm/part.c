@@ -8,6 +8,7 @@ enum {
     SMALL_PACK = 2048,   /* elements of B that are packed on the stack */
     ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
     IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed */
+    AHEAD = 256,         /* columns that are packed together where they are contiguous */
 };
 
 struct gemm_block wf_gemm_block_of(const struct product *p, const struct part *part, int64_t k0, int64_t k1)
@@ -61,13 +62,23 @@ bool wf_gemm_rows_in_place(const struct wf_gemm *g, int64_t columns)
 
 bool wf_gemm_columns_in_place(const struct wf_gemm *g, int64_t rows)
 {
-    return g->b_cs == 1 && (rows <= 4 * gemm_isa()->mr || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
+    return g->b_cs == 1 && (rows < 4 || g->n * (int64_t)sizeof(wf_real) <= IN_PLACE_ROW);
 }
 
 wf_real *wf_gemm_room_for_rows(int64_t rows, int64_t k)
 {
     const int mr = gemm_isa()->mr;
     return wf_scratch(WF_SCRATCH_PACK_A, (size_t)(gemm_up(rows, mr) * mr * k) * sizeof(wf_real));
+}
+
+void wf_gemm_pack_columns(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels)
+{
+    const int nr = gemm_isa()->nr;
+    const int64_t steps = g->b_cs == 1 ? GEMM_STEPS : k;
+    for (int64_t p = 0; p < k; p += steps)
+        for (int64_t j = 0; j < n; j += nr)
+            gemm_isa()->pack_n(gemm_least(nr, n - j), gemm_least(steps, k - p), b + j * g->b_cs + p * g->b_rs, g->b_cs, g->b_rs,
+                               panels + j * k + p * nr);
 }
 
 bool wf_gemm_part(const struct product *p, const struct part *part)
@@ -79,8 +90,9 @@ bool wf_gemm_part(const struct product *p, const struct part *part)
     const bool a_here = wf_gemm_rows_in_place(g, n), b_here = wf_gemm_columns_in_place(g, m);
     wf_real small[SMALL_PACK] __attribute__((aligned(64)));
     wf_real *room_a = NULL, *room_b = small;
-    /* Packed ahead of the tiles: all columns if that is little, else one panel at a time. */
-    const int64_t ahead = kb * gemm_up(n, nr) * nr <= SMALL_PACK ? gemm_up(n, nr) * nr : nr;
+    /* Packed ahead of the tiles: all columns if that is little, else one panel at a time, of contiguous columns as many as make a good run
+     * of memory. */
+    const int64_t wide = gemm_up(n, nr) * nr, ahead = kb * wide <= SMALL_PACK ? wide : g->b_cs == 1 ? gemm_least(wide, AHEAD) : nr;
     if (!a_here && !(room_a = wf_gemm_room_for_rows(m, kb)))
         return false;
     if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real))))
@@ -108,8 +120,7 @@ bool wf_gemm_part(const struct product *p, const struct part *part)
         b.b_padded = true;
         for (int64_t j = 0; j < n; j += ahead) {
             b.n = gemm_least(ahead, n - j);
-            for (int64_t i = 0; i < b.n; i += nr)
-                isa->pack_n(gemm_least(nr, b.n - i), b.k, from + (j + i) * g->b_cs, g->b_cs, g->b_rs, room_b + i * b.k);
+            wf_gemm_pack_columns(g, b.n, b.k, from + j * g->b_cs, room_b);
             isa->block(&b);
             b.c += ahead * b.c_cs;
             if (b.end.bias_n)

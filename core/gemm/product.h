@@ -43,6 +43,8 @@ wf_real *wf_gemm_room_for_rows(int64_t rows, int64_t k);
 struct gemm_block wf_gemm_block_of(const struct product *p, const struct part *part, int64_t k0, int64_t k1);
 /* Packs the rows of a block and makes it read them there. */
 void wf_gemm_pack_rows(struct gemm_block *b, wf_real *room);
+/* Packs k steps of n columns of B, from b on, to panels. */
+void wf_gemm_pack_columns(const struct wf_gemm *g, int64_t n, int64_t k, const wf_real *b, wf_real *panels);
 /* A part on the calling thread, which packs what it needs for itself. False without memory. */
 bool wf_gemm_part(const struct product *p, const struct part *part) WF_CHECKED;
 

@@ -43,7 +43,7 @@ static void philox(const char *isa)
     }
 }
 
-/* A row alone runs in vector.c, a batch in kernel.c; B in place or packed; C = (B^T A^T)^T where C is stored by columns. */
+/* Few rows run in rows.c, a batch in kernel.c; B in place or packed; C = (B^T A^T)^T where C is stored by columns. */
 static void products(const char *isa)
 {
     ck_ok(wf_gemm_use("own", error));
@@ -118,7 +118,8 @@ static const struct pair {
     {"kernels/dropout.c", "kernels/attention_mask.c attention_dropout", NULL, "autograd/attention_bits dropout_draws_as_the_kernel"},
     {"kernels/attention_forward.c", "kernels/attention_rows.c", attention, NULL},
     {"kernels/attention_tile.h product_*_add", "masked_*_add, for tiles with NaN or infinities", NULL, "autograd/attention"},
-    {"gemm/kernel.c block", "gemm/vector.c, and C by columns", products, NULL},
+    {"gemm/kernel.c block", "gemm/rows.c, and C by columns", products, NULL},
+    {"gemm/kernel.c block", "gemm/lines.c", NULL, "core/gemm rows_alone_and_together"},
     {"gemm/pack.c, packed", "in place", NULL, "core/gemm"},
     {"every kernel, whole registers", "its tail", NULL, "core/kernels unary_bits, core/kernels_rows"},
 };
