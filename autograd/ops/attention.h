@@ -20,5 +20,7 @@ struct attention_attr {
 
 /* attention_shape.c: what may be asked of attention, and the shapes of its results. */
 wf_status wf_attention_shape(wf_call *c);
+/* attention_backward.c */
+wf_status wf_attention_backward(wf_call *c);
 
 #endif

@@ -8,15 +8,17 @@
  * The gradient of a bias is dS, summed over what it is broadcast over. Where scores are capped, S' = c tanh(S / c), this dS is that of S',
  * and dS = dS' (1 - (S' / c)^2).
  *
- * One call does all queries of a sequence for one head of keys, so dk and dv are summed in one order whatever the number
- * of threads. In tiles S, P and dS are transposed, with the queries in the lanes. */
+ * Sums over queries have one order, that of heads and of pieces of some queries: dk and dv of a piece begin at 0 and are added to those of
+ * the pieces before it. One call does all pieces, or one of them into gradients of its own, which are added in that order afterwards:
+ * both give the same bits. In tiles S, P and dS are transposed, with the queries in the lanes. */
 #include "attention_pack.h"
 
 struct work {
     const struct wf_attention *a;
     int64_t pe, pf;                  /* e and f in whole registers */
     int64_t keys;                    /* that any query attends to */
-    int64_t packed, written;         /* keys so far: packed, with cleared gradients; and gradients that are done */
+    int64_t packed, cleared;         /* keys so far that are packed; and, of this piece, that have gradients */
+    int64_t written, high;           /* and gradients that are written: of this piece, and of some piece */
     wf_real *k, *v;                  /* packed [keys][e], [keys][f] */
     bool *k_nonfinite, *v_nonfinite; /* a tile of keys holds a value that is not finite */
     wf_real *dk, *dv;                /* [keys][pe], [keys][pf] */
@@ -146,7 +148,8 @@ static vr row_products(int64_t rows, int64_t columns, const wf_real *x, int64_t 
     return sum;
 }
 
-/* Packs the keys below `end`, which are there from then on: just before their first use, while the caches hold them then. */
+/* Packs the keys below `end`, which are there from then on, and clears their gradients: just before their first use, while the caches hold
+ * them then. */
 static void prepare_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
@@ -154,8 +157,11 @@ static void prepare_keys(struct work *w, int64_t end)
         n = w->keys - k0 < QUERIES ? w->keys - k0 : QUERIES;
         pack_keys(a, k0, n, k0 + n < end, w->keys, w->k + k0 * a->e, w->v + k0 * a->f, &w->k_nonfinite[k0 / KEYS],
                   &w->v_nonfinite[k0 / KEYS]);
-        memset(w->dk + k0 * w->pe, 0, (size_t)(n * w->pe) * sizeof *w->dk);
-        memset(w->dv + k0 * w->pf, 0, (size_t)(n * w->pf) * sizeof *w->dv);
+    }
+    if (end > w->cleared) {
+        memset(w->dk + w->cleared * w->pe, 0, (size_t)((end - w->cleared) * w->pe) * sizeof *w->dk);
+        memset(w->dv + w->cleared * w->pf, 0, (size_t)((end - w->cleared) * w->pf) * sizeof *w->dv);
+        w->cleared = end;
     }
 }
 
@@ -174,7 +180,7 @@ V_INLINE struct fetch next_rows(const struct work *w, int64_t head, int64_t q0, 
     const int64_t done = keys_done(a, q0) - w->written;
     struct fetch f = {.parts = 0};
     fetch_later(&f, a->dq ? a->dq + head * a->e + q0 * a->dq_step : NULL, rows, a->e, a->dq_step);
-    if (head == a->heads - 1 && done <= 2 * KEYS) {
+    if (done <= 2 * KEYS) {
         fetch_later(&f, a->dk ? a->dk + w->written * a->dk_step : NULL, done, a->e, a->dk_step);
         fetch_later(&f, a->dv ? a->dv + w->written * a->dv_step : NULL, done, a->f, a->dv_step);
     }
@@ -222,43 +228,74 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     }
 }
 
-/* to[row][columns] (+)= scale * from for begin <= row < end; rows from `filled` on have a gradient of 0. */
-static void write_rows(int64_t begin, int64_t end, int64_t filled, int64_t columns, wf_real scale, const wf_real *from, int64_t from_step,
-                       wf_real *to, int64_t to_step, bool add)
+void WF_KERNEL(attention_add_keys)(int64_t rows, int64_t columns, wf_real scale, const wf_real *from, int64_t from_step, wf_real *to,
+                                   int64_t to_step, bool add)
 {
-    for (int64_t i = begin; i < (add && filled < end ? filled : end); i++)
+    for (int64_t i = 0; i < rows; i++, from += from_step, to += to_step)
         for (int64_t j = 0; j < columns; j += V_LANES) {
-            wf_real *p = to + i * to_step + j;
-            vr x = i < filled ? v_load(from + i * from_step + j) * scale : v_set(0);
-            v_store_at_most(p, add ? v_load_at_most(p, columns - j) + x : x, columns - j);
+            const vr x = v_load(from + j) * scale;
+            v_store_at_most(to + j, add ? v_load_at_most(to + j, columns - j) + x : x, columns - j);
         }
 }
 
-/* Writes dk and dv of the keys below `end`, which no query that follows attends to. */
+/* The gradients of keys that nothing attends to are 0. */
+static void zero_rows(int64_t rows, int64_t columns, wf_real *to, int64_t to_step)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memset(to + i * to_step, 0, (size_t)columns * sizeof *to);
+}
+
+static void skip_keys(struct work *w, int64_t end)
+{
+    const struct wf_attention *a = w->a;
+    if (end <= w->high)
+        return;
+    if (a->dk && !a->dk_add)
+        zero_rows(end - w->high, a->e, a->dk + w->high * a->dk_step, a->dk_step);
+    if (a->dv && !a->dv_add)
+        zero_rows(end - w->high, a->f, a->dv + w->high * a->dv_step, a->dv_step);
+    w->high = end;
+}
+
+/* Writes dk and dv of the keys below `end`, which no query of this piece that follows attends to. */
 static void finish_keys(struct work *w, int64_t end)
 {
     const struct wf_attention *a = w->a;
-    if (end <= w->written)
-        return;
-    if (a->dk)
-        write_rows(w->written, end, w->packed, a->e, a->scale, w->dk, w->pe, a->dk, a->dk_step, a->dk_add);
-    if (a->dv)
-        write_rows(w->written, end, w->packed, a->f, 1, w->dv, w->pf, a->dv, a->dv_step, a->dv_add);
-    w->written = end;
+    for (int64_t from = w->written, to; from < end; from = to) {
+        const bool again = from < w->high;
+        to = again && w->high < end ? w->high : end;
+        if (a->dk)
+            WF_KERNEL(attention_add_keys)
+        (to - from, a->e, a->key_scale, w->dk + from * w->pe, w->pe, a->dk + from * a->dk_step, a->dk_step, again || a->dk_add);
+        if (a->dv)
+            WF_KERNEL(attention_add_keys)
+        (to - from, a->f, 1, w->dv + from * w->pf, w->pf, a->dv + from * a->dv_step, a->dv_step, again || a->dv_add);
+        w->written = to;
+    }
+    w->high = w->high > w->written ? w->high : w->written;
 }
 
-static void one_tile(struct work *w, int64_t head, int64_t q0, int64_t rows)
+/* Queries begin .. end - 1 of a head. */
+static void piece(struct work *w, int64_t head, int64_t begin, int64_t end)
 {
-    prepare_keys(w, wf_attention_end(w->a, q0, rows));
-    WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
-    if (head == w->a->heads - 1)
-        finish_keys(w, keys_done(w->a, q0));
+    const struct wf_attention *a = w->a;
+    const int64_t first = wf_attention_first(a, begin), last = wf_attention_end(a, begin, end - begin);
+    skip_keys(w, first);
+    w->packed = w->packed > first ? w->packed : first;
+    w->cleared = w->written = first;
+    for (int64_t q0 = begin; q0 < end; q0 += QUERIES) {
+        const int64_t rows = end - q0 < QUERIES ? end - q0 : QUERIES, done = keys_done(a, q0);
+        prepare_keys(w, wf_attention_end(a, q0, rows));
+        WITH_REGISTERS(rows, query_tile, w, head, q0, rows);
+        finish_keys(w, done < w->cleared ? done : w->cleared);
+    }
+    finish_keys(w, last);
 }
 
-void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratch)
+void WF_KERNEL(attention_backward)(const struct wf_attention *a, const struct wf_attention_part *part, wf_real *scratch)
 {
     struct work w = {.a = a};
-    int64_t keys = wf_attention_end(a, 0, a->queries), tiles = (keys + KEYS - 1) / KEYS;
+    int64_t keys = wf_attention_end(a, part->begin, part->end - part->begin), tiles = (keys + KEYS - 1) / KEYS;
     w.pe = (a->e + V_LANES - 1) / V_LANES * V_LANES;
     w.pf = (a->f + V_LANES - 1) / V_LANES * V_LANES;
     w.k_nonfinite = (bool *)take(&scratch, tiles + 1);
@@ -278,8 +315,11 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, wf_real *scratc
     w.slope = take(&scratch, KEYS * QUERIES);
     w.allow = (v_lane *)take(&scratch, KEYS * QUERIES);
     w.keys = keys;
-    for (int64_t head = 0; head < a->heads; head++)
-        for (int64_t q0 = 0; q0 < a->queries; q0 += QUERIES)
-            one_tile(&w, head, q0, a->queries - q0 < QUERIES ? a->queries - q0 : QUERIES);
-    finish_keys(&w, a->all_keys);
+    if (part->alone)
+        w.high = wf_attention_first(a, part->begin);
+    for (int64_t head = part->head; head < part->head_end; head++)
+        for (int64_t q0 = part->begin; q0 < part->end; q0 += WF_ATTENTION_PIECE)
+            piece(&w, head, q0, part->end - q0 < WF_ATTENTION_PIECE ? part->end : q0 + WF_ATTENTION_PIECE);
+    if (!part->alone)
+        skip_keys(&w, a->all_keys);
 }

@@ -8,7 +8,8 @@
 
 enum {
     WF_ATTENTION_QUERIES = 32, /* of a tile: they lie in the lanes of registers */
-    WF_ATTENTION_KEYS = 64     /* of a tile; tiles begin at multiples of this from key 0 */
+    WF_ATTENTION_KEYS = 64,    /* of a tile; tiles begin at multiples of this from key 0 */
+    WF_ATTENTION_PIECE = 512   /* queries whose gradients of keys are summed before they are added to those of others */
 };
 
 /* From head to head, query to query and key to key of a mask or bias; 0 where it is broadcast. */
@@ -50,10 +51,18 @@ struct wf_attention {
     wf_real *dq, *dk, *dv; /* NULL where not wanted; heads as in q, k and v */
     int64_t dq_step, dk_step, dv_step;
     bool dq_add, dk_add, dv_add; /* add to what is there, or overwrite it */
+    wf_real key_scale;           /* of dk as it is written: `scale`, or 1 where that comes later */
     wf_real *dbias;              /* added to; NULL where not wanted. A stride of 0 sums over queries, or over keys; the keys' is 1 or 0 */
     struct wf_attention_steps dbias_step;
 };
 #define WF_ATTENTION_ALL (INT64_MAX / 4)
+
+/* What a call of the backward kernel does: heads and queries, of which `begin` is a multiple of WF_ATTENTION_PIECE. Alone: one piece of one
+ * head, whose dk and dv are for keys wf_attention_first .. wf_attention_end - 1, and nothing is written outside these. */
+struct wf_attention_part {
+    int64_t head, head_end, begin, end;
+    bool alone;
+};
 
 /* Where kernels begin for queries q0 and later: the first key that one of them may attend to, or a little before. Tiles begin there, and
  * at multiples of WF_ATTENTION_KEYS behind it: what a tile holds besides is masked, and masked keys are exact no-ops. */
@@ -67,6 +76,12 @@ static inline int64_t wf_attention_end(const struct wf_attention *a, int64_t q0,
 {
     int64_t limit = a->first_limit >= WF_ATTENTION_ALL ? a->keys : a->first_limit + q0 + rows - 1;
     return limit < 0 ? 0 : limit < a->keys ? limit : a->keys;
+}
+/* The first key with a gradient from queries q0 and later: in whole tiles. */
+static inline int64_t wf_attention_first(const struct wf_attention *a, int64_t q0)
+{
+    const int64_t first = wf_attention_begin(a, q0) / WF_ATTENTION_KEYS * WF_ATTENTION_KEYS;
+    return first < a->all_keys ? first : a->all_keys;
 }
 /* The number of keys between them, in whole tiles from key 0 on at the beginning: what the forward kernel packs. */
 static inline int64_t wf_attention_span(const struct wf_attention *a, int64_t begin, int64_t end)

@@ -10,7 +10,8 @@
 #include <weft/compute.h>
 
 struct wf_attention; /* attention.h */
-struct gemm_isa;     /* core/gemm/isa.h */
+struct wf_attention_part;
+struct gemm_isa; /* core/gemm/isa.h */
 
 enum { WF_TOP_ROWS = 8 }; /* elements that top_rows finds in a row, at most */
 enum wf_noise { WF_NOISE_UNIFORM, WF_NOISE_NORMAL };

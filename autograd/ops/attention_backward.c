@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Gradients of attention: which block of work computes what. */
+#include <string.h>
+
+#include <weft/runtime.h>
+
+#include "attention_plan.h"
+
+static void work_on(struct attention_plan *p, const struct wf_attention *a, const struct wf_attention_part *part)
+{
+    wf_real *scratch = wf_scratch(WF_SCRATCH_OP, (size_t)wf_attention_backward_scratch(a->keys, a->e, a->f) * sizeof *scratch);
+    if (scratch)
+        wf_kernel->internal->attention_backward(a, part, scratch);
+    else
+        atomic_store(&p->no_memory, true);
+}
+
+/* --- a sequence and a group of heads with one head of keys to a block ------------------------------------------------ */
+
+static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
+{
+    const struct wf_attention a = wf_attention_problem(p, sequence, group);
+    work_on(p, &a, &(struct wf_attention_part){.head_end = a.heads, .end = a.queries});
+}
+
+static void whole_block(void *ctx, int64_t block)
+{
+    struct attention_plan *p = ctx;
+    if (!p->in_turn)
+        whole(p, block / p->groups, block % p->groups);
+    for (int64_t i = 0; p->in_turn && i < p->sequences; i++)
+        whole(p, i, block);
+}
+
+/* --- fewer of them than threads can use: their pieces, some at a time, whose gradients of keys are added afterwards ----- */
+
+enum { BLOCKS = 4, KEY_ROWS = 128 }; /* for each thread; and rows of keys of a block of additions */
+
+struct pieces {
+    struct attention_plan *p;
+    int64_t of_head, all;     /* pieces of the longest sequence, and of all heads of a group */
+    int64_t from, count;      /* the pieces at hand, of each sequence and group */
+    int64_t rows, key_blocks; /* of keys that a piece has gradients of, at most; blocks of additions of a sequence */
+    wf_array dk, dv;          /* [count, sequences, groups, rows, e or f in whole registers] */
+    int64_t pe, pf;
+};
+
+static struct wf_attention_part part_of(const struct pieces *w, const struct wf_attention *a, int64_t index)
+{
+    const int64_t head = index / w->of_head, begin = index % w->of_head * WF_ATTENTION_PIECE;
+    const int64_t end = begin + WF_ATTENTION_PIECE < a->queries ? begin + WF_ATTENTION_PIECE : a->queries;
+    return (struct wf_attention_part){head, head + 1, begin, end, true};
+}
+
+/* Where the gradients from a piece of sequence i and group g lie, as if those of key 0 were there too. */
+static wf_real *partial(const struct pieces *w, const wf_array *x, int64_t width, int64_t index, int64_t i, int64_t g, int64_t first)
+{
+    const int64_t at = (((index - w->from) * w->p->sequences + i) * w->p->groups + g) * w->rows;
+    return x->data ? (wf_real *)x->data + (at - first) * width : NULL;
+}
+
+static void range_of(const struct wf_attention *a, const struct wf_attention_part *part, int64_t *first, int64_t *last)
+{
+    *first = wf_attention_first(a, part->begin);
+    *last = wf_attention_end(a, part->begin, part->end - part->begin);
+}
+
+static void piece_block(void *ctx, int64_t block)
+{
+    const struct pieces *w = ctx;
+    const struct attention_plan *p = w->p;
+    const int64_t index = w->from + block % w->count, g = block / w->count % p->groups, chosen = block / w->count / p->groups;
+    for (int64_t i = p->in_turn ? 0 : chosen; i < (p->in_turn ? p->sequences : chosen + 1); i++) {
+        struct wf_attention a = wf_attention_problem(p, i, g);
+        const struct wf_attention_part part = part_of(w, &a, index);
+        if (part.begin >= part.end)
+            continue;
+        int64_t first, last;
+        range_of(&a, &part, &first, &last);
+        a.dk = partial(w, &w->dk, w->pe, index, i, g, first);
+        a.dv = partial(w, &w->dv, w->pf, index, i, g, first);
+        a.dk_step = w->pe;
+        a.dv_step = w->pf;
+        a.dk_add = a.dv_add = false;
+        a.key_scale = 1;
+        work_on(w->p, &a, &part);
+    }
+}
+
+static void add_rows(int64_t from, int64_t to, int64_t columns, wf_real scale, const wf_real *x, int64_t x_step, wf_real *y, int64_t y_step,
+                     bool add)
+{
+    if (!y || from >= to)
+        return;
+    if (x)
+        wf_kernel->internal->attention_add_keys(to - from, columns, scale, x + from * x_step, x_step, y + from * y_step, y_step, add);
+    for (int64_t i = from; !x && !add && i < to; i++)
+        memset(y + i * y_step, 0, (size_t)columns * sizeof *y);
+}
+
+/* As the kernel does it for all pieces of a sequence, for some rows of its keys. */
+static void add_block(void *ctx, int64_t block)
+{
+    const struct pieces *w = ctx;
+    const int64_t g = block / w->key_blocks % w->p->groups, i = block / w->key_blocks / w->p->groups;
+    const struct wf_attention a = wf_attention_problem(w->p, i, g);
+    const int64_t c0 = block % w->key_blocks * KEY_ROWS, c1 = c0 + KEY_ROWS < a.all_keys ? c0 + KEY_ROWS : a.all_keys;
+    int64_t high = c0; /* rows below have a gradient */
+    for (int64_t index = 0; index < w->from + w->count; index++) {
+        const struct wf_attention_part part = part_of(w, &a, index);
+        if (part.begin >= part.end)
+            continue;
+        int64_t first, last;
+        range_of(&a, &part, &first, &last);
+        const int64_t from = first > c0 ? first : c0, to = last < c1 ? last : c1;
+        const int64_t known = from < c1 ? from : c1, met = to < high ? to : high > from ? high : from;
+        if (index >= w->from) {
+            const wf_real *dk = partial(w, &w->dk, w->pe, index, i, g, first), *dv = partial(w, &w->dv, w->pf, index, i, g, first);
+            add_rows(high, known, a.e, 0, NULL, 0, a.dk, a.dk_step, a.dk_add);
+            add_rows(high, known, a.f, 0, NULL, 0, a.dv, a.dv_step, a.dv_add);
+            add_rows(from, met, a.e, a.scale, dk, w->pe, a.dk, a.dk_step, true);
+            add_rows(from, met, a.f, 1, dv, w->pf, a.dv, a.dv_step, true);
+            add_rows(met, to, a.e, a.scale, dk, w->pe, a.dk, a.dk_step, a.dk_add);
+            add_rows(met, to, a.f, 1, dv, w->pf, a.dv, a.dv_step, a.dv_add);
+        }
+        high = known > high ? known : high;
+        high = to > high ? to : high;
+    }
+    if (w->from + w->count == w->all) {
+        add_rows(high, c1, a.e, 0, NULL, 0, a.dk, a.dk_step, a.dk_add);
+        add_rows(high, c1, a.f, 0, NULL, 0, a.dv, a.dv_step, a.dv_add);
+    }
+}
+
+/* Whether there are pieces to be had, and no two of them add to one row of the gradient of a bias. */
+static bool pieces_pay(struct attention_plan *p, struct pieces *w)
+{
+    *w = (struct pieces){.p = p};
+    const int64_t blocks = p->in_turn ? p->groups : p->sequences * p->groups;
+    if (blocks == 0 || blocks >= BLOCKS * wf_threads() || wf_threads() == 1 || (p->dbias.data && p->dbias.dim[2] == 1))
+        return false;
+    for (int64_t i = 0; i < p->sequences; i++) {
+        const struct wf_attention a = wf_attention_problem(p, i, 0);
+        int64_t pieces = 0;
+        for (int64_t q0 = 0; q0 < a.queries; q0 += WF_ATTENTION_PIECE, pieces++) {
+            const int64_t end = q0 + WF_ATTENTION_PIECE < a.queries ? q0 + WF_ATTENTION_PIECE : a.queries;
+            int64_t first, last;
+            range_of(&a, &(struct wf_attention_part){.begin = q0, .end = end}, &first, &last);
+            w->rows = last - first > w->rows ? last - first : w->rows;
+        }
+        w->of_head = pieces > w->of_head ? pieces : w->of_head;
+    }
+    w->all = w->of_head * p->share;
+    w->count = BLOCKS * wf_threads() / blocks;
+    w->count = w->count < w->all ? w->count : w->all;
+    return w->count > 1 && w->rows > 0;
+}
+
+static bool in_pieces(wf_call *c, struct pieces *w, double cost)
+{
+    struct attention_plan *p = w->p;
+    w->pe = wf_attention_pad(p->e);
+    w->pf = wf_attention_pad(p->f);
+    w->key_blocks = (p->keys + KEY_ROWS - 1) / KEY_ROWS;
+    const wf_shape dk = {2, {w->count * p->sequences * p->groups * w->rows, w->pe}}, dv = {2, {dk.dim[0], w->pf}};
+    if (p->din[K].data && !(w->dk = wf_call_temp(c, WF_REAL, &dk)).data)
+        return false;
+    if (p->din[V].data && !(w->dv = wf_call_temp(c, WF_REAL, &dv)).data)
+        return false;
+    for (int64_t done = 0, left = w->all; left > 0; done += w->count, left -= w->count) {
+        w->from = done;
+        w->count = left < w->count ? left : w->count;
+        const double share = (double)w->count / (double)w->all;
+        wf_parallel((p->in_turn ? p->groups : p->sequences * p->groups) * w->count, cost * share, piece_block, w);
+        wf_parallel(p->sequences * p->groups * w->key_blocks,
+                    0.1 * (double)(w->count * p->sequences * p->groups * w->rows * (w->pe + w->pf)), add_block, w);
+    }
+    return true;
+}
+
+/* Makes the place for the gradient of the bias: of each head its own, so that every sum has one order, and where the bias is broadcast over
+ * the batch, queries or keys, the sum. */
+static bool make_dbias(wf_call *c, struct attention_plan *p)
+{
+    const wf_array *bias = &c->in[BIAS];
+    wf_shape shape = {4, {p->sequences, p->heads, p->queries, p->keys}};
+    for (int d = 0; d < 4; d++)
+        if (d != 1 && (4 - d > bias->ndim || bias->dim[bias->ndim - (4 - d)] == 1))
+            shape.dim[d] = 1;
+    p->dbias = wf_call_temp(c, WF_REAL, &shape);
+    if (!p->dbias.data)
+        return false;
+    memset(p->dbias.data, 0, (size_t)wf_shape_count(&shape) * sizeof(wf_real));
+    p->in_turn = shape.dim[0] == 1 && p->sequences > 1;
+    return true;
+}
+
+/* Whether backward may write into the gradient of input i itself: rows in order, nothing shared with the other inputs. */
+static bool direct(const wf_call *c, int i)
+{
+    const wf_array *x = &c->in[i];
+    for (int d = 0; d < x->ndim; d++)
+        if (x->dim[d] > 1 && x->stride[d] < 1)
+            return false;
+    if (!wf_attention_adjoin(x))
+        return false;
+    for (int j = Q; j <= V; j++)
+        if (j != i && c->need[j] && !wf_apart(x, &c->in[j]))
+            return false;
+    return true;
+}
+
+/* The derivation stands above the kernel, core/kernels/attention_backward.c. */
+wf_status wf_attention_backward(wf_call *c)
+{
+    struct attention_plan p;
+    if (!c->dout[0].data)
+        return WF_OK;
+    if (!wf_attention_plan(c, &p) || !wf_attention_operand(c, &c->dout[0], &p.dout))
+        return WF_ERR_MEMORY;
+    wf_array gradient[3];
+    const bool fill = direct(c, Q) && direct(c, K) && direct(c, V) && wf_grad_fills(c, 3);
+    for (int i = Q; i <= V; i++) {
+        if (!c->need[i])
+            continue;
+        gradient[i] = direct(c, i) ? wf_grad_into(c, i, &p.add[i]) : wf_grad_new(c, i);
+        if (!gradient[i].data)
+            return WF_ERR_MEMORY;
+        p.add[i] = p.add[i] && !fill;
+        p.din[i] = wf_attention_rows(&gradient[i]);
+    }
+    const bool with_bias = wf_has(c, BIAS) && c->need[BIAS];
+    if (with_bias && !make_dbias(c, &p))
+        return WF_ERR_MEMORY;
+    double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f));
+    struct pieces pieces;
+    if (!pieces_pay(&p, &pieces))
+        wf_parallel(p.in_turn ? p.groups : p.sequences * p.groups, cost, whole_block, &p);
+    else if (!in_pieces(c, &pieces, cost))
+        return WF_ERR_MEMORY;
+    for (int i = Q; i <= V; i++)
+        if (c->need[i] && !direct(c, i))
+            wf_grad_give(c, i, &gradient[i]);
+    if (with_bias) {
+        wf_shape shape = wf_array_shape(&c->in[BIAS]);
+        if (wf_shape_count(&shape) == wf_array_count(&p.dbias)) /* the same but for leading sizes of 1 */
+            p.dbias = wf_array_contiguous(p.dbias.data, WF_REAL, &shape);
+        wf_grad_give(c, BIAS, &p.dbias);
+    }
+    return p.no_memory ? wf_call_fail(c, WF_ERR_MEMORY, "no memory for tiles") : WF_OK;
+}

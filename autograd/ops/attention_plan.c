@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* What a call of attention works on, and where a sequence and a group of heads lie in it. */
+#include <math.h>
+
+#include "attention_plan.h"
+
+bool wf_attention_adjoin(const wf_array *a)
+{
+    return a->dim[a->ndim - 1] <= 1 || a->stride[a->ndim - 1] == 1;
+}
+
+struct attention_rows wf_attention_rows(const wf_array *a)
+{
+    return (struct attention_rows){a->data, a->ndim == 3 ? a->stride[0] : 0, a->stride[a->ndim - 2]};
+}
+
+bool wf_attention_operand(wf_call *c, const wf_array *a, struct attention_rows *out)
+{
+    wf_array x = wf_attention_adjoin(a) ? *a : wf_call_contiguous(c, a);
+    *out = wf_attention_rows(&x);
+    return x.data != NULL;
+}
+
+/* The rows of sequence i: of all of them where none are packed. */
+struct part {
+    int64_t first, count;
+};
+static struct part part_of(const int32_t *offsets, int64_t i, int64_t all)
+{
+    return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
+}
+
+bool wf_attention_plan(wf_call *c, struct attention_plan *p)
+{
+    const struct attention_attr *a = c->attr;
+    const int last = c->in[Q].ndim - 1;
+    *p = (struct attention_plan){.c = c, .attr = a, .heads = a->heads, .groups = a->kv_heads, .share = a->heads / a->kv_heads};
+    p->queries = c->in[Q].dim[last - 1];
+    p->keys = c->in[K].dim[last - 1];
+    p->e = c->in[Q].dim[last] / a->heads;
+    p->f = c->in[V].dim[last] / a->kv_heads;
+    p->sequences = a->q_offsets ? a->sequences : c->in[Q].dim[0];
+    for (int64_t i = 0; i < p->sequences; i++) {
+        int64_t t = part_of(a->q_offsets, i, p->queries).count, s = part_of(a->k_offsets, i, p->keys).count;
+        p->longest = t > p->longest ? t : p->longest;
+        double each = (double)s * (a->causal ? 0.5 : 1), most = (double)a->window * (a->causal ? 1 : 2) + WF_ATTENTION_QUERIES;
+        p->scores += (double)t * (a->window > 0 && most < each ? most : each);
+    }
+    p->scores *= (double)p->heads;
+    const wf_shape full = {4, {c->in[Q].dim[0], a->heads, p->queries, p->keys}}; /* packed rows have neither mask nor bias */
+    if (wf_has(c, MASK))
+        p->mask = wf_array_expand(&c->in[MASK], &full);
+    if (wf_has(c, BIAS))
+        p->bias = wf_array_expand(&c->in[BIAS], &full);
+    if (wf_tape_mode(c->tape) == WF_TRAIN)
+        p->threshold = wf_dropout_threshold(a->dropout);
+    p->out = wf_attention_rows(&c->out[0]);
+    return wf_attention_operand(c, &c->in[Q], &p->in[Q]) && wf_attention_operand(c, &c->in[K], &p->in[K]) &&
+           wf_attention_operand(c, &c->in[V], &p->in[V]);
+}
+
+static wf_real *place(const struct attention_rows *r, int64_t sequence, int64_t row, int64_t column, int64_t *step)
+{
+    *step = r->step;
+    return r->data ? r->data + sequence * r->item + row * r->step + column : NULL;
+}
+
+/* Where a mask or bias [B, H, T, S] begins for a sequence and a head. */
+static int64_t begin_of(const wf_array *x, int64_t sequence, int64_t head, struct wf_attention_steps *step)
+{
+    *step = (struct wf_attention_steps){x->stride[1], x->stride[2], x->stride[3]};
+    return sequence * x->stride[0] + head * x->stride[1];
+}
+
+struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t i, int64_t g)
+{
+    const struct attention_attr *a = p->attr;
+    const wf_call *c = p->c;
+    const bool packed = a->q_offsets;
+    const struct part t = part_of(a->q_offsets, i, p->queries), s = part_of(a->k_offsets, i, p->keys);
+    const int64_t h = g * p->share;
+    struct wf_attention x = {.queries = t.count, .all_keys = s.count, .e = p->e, .f = p->f, .heads = p->share};
+    x.keys = a->key_lengths ? a->key_lengths[i] : s.count;
+    x.q = place(&p->in[Q], i, t.first, h * p->e, &x.q_step);
+    x.k = place(&p->in[K], i, s.first, g * p->e, &x.k_step);
+    x.v = place(&p->in[V], i, s.first, g * p->f, &x.v_step);
+    x.out = place(&p->out, i, t.first, h * p->f, &x.out_step);
+    x.dout = place(&p->dout, i, t.first, h * p->f, &x.dout_step);
+    x.dq = place(&p->din[Q], i, t.first, h * p->e, &x.dq_step);
+    x.dk = place(&p->din[K], i, s.first, g * p->e, &x.dk_step);
+    x.dv = place(&p->din[V], i, s.first, g * p->f, &x.dv_step);
+    x.dq_add = p->add[Q];
+    x.dk_add = p->add[K];
+    x.dv_add = p->add[V];
+    if (c->grad)
+        x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
+    x.log_sum_head = p->queries;
+    x.scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
+    x.cap = (wf_real)a->softcap;
+    /* Query t is at position at + t of the keys. */
+    const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
+    x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
+    x.first_key = window > 0 ? at - window + 1 : -WF_ATTENTION_ALL;
+    if (p->mask.data)
+        x.mask = (const bool *)p->mask.data + begin_of(&p->mask, i, h, &x.mask_step);
+    if (p->bias.data)
+        x.bias = (const wf_real *)p->bias.data + begin_of(&p->bias, i, h, &x.bias_step);
+    if (p->dbias.data) {
+        wf_array d = p->dbias; /* sizes of 1 are summed over */
+        for (int k = 0; k < d.ndim; k++)
+            d.stride[k] = d.dim[k] > 1 ? d.stride[k] : 0;
+        x.dbias = (wf_real *)d.data + begin_of(&d, i, h, &x.dbias_step);
+    }
+    if (c->outputs > 1) {
+        x.weights_head = p->queries * p->keys;
+        x.weights = (wf_real *)c->out[1].data + (i * p->heads + h) * x.weights_head;
+    }
+    /* Row of the global batch: ((item H + head) T + query) or, packed, (row H + head). */
+    x.threshold = p->threshold;
+    x.keep_scale = (wf_real)(65536.0 / (65536.0 - p->threshold));
+    x.seed = c->seed;
+    x.step = c->step;
+    x.call = c->dropout_call;
+    const uint64_t heads = (uint64_t)p->heads, queries = (uint64_t)p->queries;
+    x.first_row =
+        packed ? (c->first_row + (uint64_t)t.first) * heads + (uint64_t)h : ((c->first_row + (uint64_t)i) * heads + (uint64_t)h) * queries;
+    x.row_head = packed ? 1 : queries;
+    x.row_query = packed ? heads : 1;
+    x.key_scale = x.scale;
+    return x;
+}
