@@ -34,7 +34,11 @@ static void whole_block(void *ctx, int64_t block)
 
 /* --- fewer of them than threads can use: their pieces, some at a time, whose gradients of keys are added afterwards ----- */
 
-enum { BLOCKS = 4, KEY_ROWS = 128 }; /* for each thread; and rows of keys of a block of additions */
+enum {
+    BLOCKS = 4,        /* for each thread */
+    KEY_ROWS = 128,    /* of a block of additions */
+    ELEMENTS = 1 << 24 /* of gradients of pieces that wait to be added */
+};
 
 struct pieces {
     struct attention_plan *p;
@@ -153,14 +157,16 @@ static bool pieces_pay(struct attention_plan *p, struct pieces *w)
     w->all = w->of_head * p->share;
     w->count = BLOCKS * wf_threads() / blocks;
     w->count = w->count < w->all ? w->count : w->all;
+    w->pe = wf_attention_pad(p->e);
+    w->pf = wf_attention_pad(p->f);
+    const int64_t each = p->sequences * p->groups * w->rows * (w->pe + w->pf);
+    w->count = w->count * each < ELEMENTS ? w->count : each > 0 ? ELEMENTS / each : 0;
     return w->count > 1 && w->rows > 0;
 }
 
 static bool in_pieces(wf_call *c, struct pieces *w, double cost)
 {
     struct attention_plan *p = w->p;
-    w->pe = wf_attention_pad(p->e);
-    w->pf = wf_attention_pad(p->f);
     w->key_blocks = (p->keys + KEY_ROWS - 1) / KEY_ROWS;
     const wf_shape dk = {2, {w->count * p->sequences * p->groups * w->rows, w->pe}}, dv = {2, {dk.dim[0], w->pf}};
     if (p->din[K].data && !(w->dk = wf_call_temp(c, WF_REAL, &dk)).data)

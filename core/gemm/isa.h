@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What core/gemm has once per instruction set, as a table of functions. kernel.c, pack.c and rows.c are compiled for each.
+/* What core/gemm has once per instruction set, as a table of functions. kernel.c, pack.c, rows.c and lines.c are compiled for each.
  *
  * The order of additions: k is cut into blocks (wf_gemm_k_block, a function of k alone); within a block every element of C is
  * one chain of multiply-adds in ascending k, started from 0; the blocks are added to C in ascending order. Every kernel,
@@ -44,8 +44,8 @@ struct gemm_isa {
     /* out[p * width + i] = s[i * is + p * ps] for i < w, p < k; 0 for w <= i < width. width is nr, or mr (without zeros). */
     void (*pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
     void (*pack_m)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);
-    /* Up to `few` rows, whose k is contiguous (a_cs 1; of one row it needn't be), over all k-blocks, without packing: times B whose k is
-     * contiguous too (b_rs 1), and B whose rows are (b_cs 1), with rows of C that are (c_cs 1). `end` alone says what becomes of sums. */
+    /* Up to `few` rows over all k-blocks, without packing. `rows`: B's k is contiguous (b_rs 1), and A's (a_cs 1) where rows are several.
+     * `lines`: B's rows are (b_cs 1), and C's (c_cs 1). `end` alone says what becomes of sums. */
     void (*rows)(const struct wf_gemm *g, const struct gemm_end *end);
     void (*lines)(const struct wf_gemm *g, const struct gemm_end *end);
 };

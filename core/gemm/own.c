@@ -21,7 +21,7 @@ enum {
     LINES_COLUMNS = 256, /* and their columns, where B is read along its rows */
     MOST_PANELS = 16,    /* of an item: those of a k-block stay in the second-level cache */
 };
-static const double slice_flops = 1.5e6; /* of a product whose k is cut, at least; fixes the order of sums */
+static const double large_flops = 1.5e6; /* of a product that is always cut, its k too; fixes the order of sums */
 static const double item_ns = 8000;
 static const double flops_per_ns = 150, elements_per_ns = 6; /* of one core: arithmetic, and operands read and written */
 
@@ -56,7 +56,23 @@ static bool rows_item(void *ctx, int64_t item)
     return true;
 }
 
-/* ---- Few rows, or nothing to pack: parts with nothing shared between them. */
+static bool few(const struct wf_gemm *g)
+{
+    return g->m <= gemm_isa()->few && g->n > 1 && (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
+}
+
+static bool in_rows(const struct product *p, double cost, bool serial)
+{
+    const int64_t panels = gemm_up(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
+    int64_t items = gemm_least((int64_t)(cost / item_ns) + 1, threads == 1 ? 1 : ROWS_ITEMS * threads);
+    if (p->g.b_rs != 1 && items > 1) /* long runs of its rows, and as many for each thread */
+        items = gemm_up(gemm_least(items, gemm_up(p->g.n, LINES_COLUMNS)), threads) * threads;
+    struct rows_work w = {p, gemm_least(panels, items)};
+    struct phases phases = {.count = 1, .items = {w.items}, .run = {rows_item}, .ctx = &w};
+    return wf_gemm_phases(&phases, cost, threads == 1 || w.items == 1);
+}
+
+/* ---- Some rows, or nothing to pack: parts with nothing shared between them. */
 struct parts {
     const struct product *p;
     int64_t down, across;   /* items */
@@ -217,11 +233,6 @@ static double cost_of(const struct wf_gemm *g, double flops)
     return flops / flops_per_ns + (m * k + k * n + m * n) / elements_per_ns;
 }
 
-static bool few(const struct wf_gemm *g)
-{
-    return g->m <= gemm_isa()->few && g->n > 1 && (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
-}
-
 bool wf_gemm_own(const struct wf_gemm *given, bool serial)
 {
     struct product p = {.g = *given, .bias_n = given->bias, .k_block = gemm_k_block(given->k)};
@@ -235,15 +246,11 @@ bool wf_gemm_own(const struct wf_gemm *given, bool serial)
     }
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
     const double cost = cost_of(g, flops);
-    if (flops >= slice_flops && !(g->m == 1 && g->b_rs == 1) && wf_gemm_slices_pay(g))
+    if (flops >= large_flops && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_slices_pay(g))
         return wf_gemm_in_slices(&p, cost, serial);
-    if (few(g)) {
-        const int64_t widest = gemm_up(g->n, g->b_rs == 1 ? gemm_isa()->nr : LINES_COLUMNS);
-        struct rows_work w = {&p, gemm_least(widest, gemm_least((int64_t)(cost / item_ns) + 1, ROWS_ITEMS * wf_threads()))};
-        struct phases phases = {.count = 1, .items = {w.items}, .run = {rows_item}, .ctx = &w};
-        return wf_gemm_phases(&phases, cost, serial || w.items == 1);
-    }
-    if (cost < 2 * item_ns)
+    if (few(g))
+        return in_rows(&p, cost, serial);
+    if (cost < 2 * item_ns && flops < large_flops)
         return wf_gemm_part(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
     return in_parts(&p, cost, serial);
 }

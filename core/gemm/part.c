@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Part of a product on the calling thread: A in place or packed here, B in place or packed here, panel by panel. */
+/* Part of a product on the calling thread: A in place or packed here, B in place or packed here, some panels at a time. */
 #include <weft/internal/scratch.h>
 
 #include "product.h"

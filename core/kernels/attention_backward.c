@@ -233,8 +233,9 @@ void WF_KERNEL(attention_add_keys)(int64_t rows, int64_t columns, wf_real scale,
 {
     for (int64_t i = 0; i < rows; i++, from += from_step, to += to_step)
         for (int64_t j = 0; j < columns; j += V_LANES) {
-            const vr x = v_load(from + j) * scale;
-            v_store_at_most(to + j, add ? v_load_at_most(to + j, columns - j) + x : x, columns - j);
+            /* v_fma: this function is inlined above too, and both must round alike. */
+            const vr x = v_load(from + j), times = v_set(scale);
+            v_store_at_most(to + j, add ? v_fma(x, times, v_load_at_most(to + j, columns - j)) : x * times, columns - j);
         }
 }
 

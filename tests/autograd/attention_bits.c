@@ -186,7 +186,7 @@ END_TEST
 /* Few heads are cut into pieces of queries where threads are many; the bits are those of one thread, which goes through all pieces. */
 START_TEST(pieces_equal_whole)
 {
-    enum { T = 600, S = 530, E = 12, F = 20, MOST = 4 };
+    enum { T = 600, S = 530, E = 24, F = 20, MOST = 4 };
     static const int32_t lengths[] = {400, 529}, q_offsets[] = {0, 300, 600}, k_offsets[] = {0, 0, 530};
     static const struct {
         int items, heads, kv_heads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the attention kernels work on: one sequence and one head of keys, with the query heads that share it. The op
- * (autograd/ops/attention.c) makes one of these for each block of its parallel loops. */
+ * (autograd/ops/attention_plan.c) makes one of these for each block of its parallel loops. */
 #ifndef WEFT_INTERNAL_ATTENTION_H
 #define WEFT_INTERNAL_ATTENTION_H
 

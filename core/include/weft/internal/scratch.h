@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of wf_scratch that are not for ops (weft/compute.h): packed rows and columns of products, a panel of a product, partial sums,
+/* Slots of wf_scratch that are not for ops (weft/compute.h): packed rows and columns of products, some panels of a product, partial sums,
  * tests. */
 #ifndef WEFT_INTERNAL_SCRATCH_H
 #define WEFT_INTERNAL_SCRATCH_H
