@@ -23,6 +23,12 @@ static void whole(struct attention_plan *p, int64_t sequence, int64_t group)
     work_on(p, &a, &(struct wf_attention_part){.head_end = a.heads, .end = a.queries});
 }
 
+/* One does all sequences where they add to one gradient of the bias. */
+static int64_t blocks_of(const struct attention_plan *p)
+{
+    return p->in_turn ? p->groups : p->sequences * p->groups;
+}
+
 static void whole_block(void *ctx, int64_t block)
 {
     struct attention_plan *p = ctx;
@@ -49,11 +55,16 @@ struct pieces {
     int64_t pe, pf;
 };
 
+/* Piece n of a head; without queries past the last. */
+static struct wf_attention_part piece_of(const struct wf_attention *a, int64_t head, int64_t n)
+{
+    const int64_t begin = n * WF_ATTENTION_PIECE, end = begin + WF_ATTENTION_PIECE;
+    return (struct wf_attention_part){head, head + 1, begin, end < a->queries ? end : a->queries, true};
+}
+
 static struct wf_attention_part part_of(const struct pieces *w, const struct wf_attention *a, int64_t index)
 {
-    const int64_t head = index / w->of_head, begin = index % w->of_head * WF_ATTENTION_PIECE;
-    const int64_t end = begin + WF_ATTENTION_PIECE < a->queries ? begin + WF_ATTENTION_PIECE : a->queries;
-    return (struct wf_attention_part){head, head + 1, begin, end, true};
+    return piece_of(a, index / w->of_head, index % w->of_head);
 }
 
 /* Where the gradients from a piece of sequence i and group g lie, as if those of key 0 were there too. */
@@ -91,68 +102,81 @@ static void piece_block(void *ctx, int64_t block)
     }
 }
 
-static void add_rows(int64_t from, int64_t to, int64_t columns, wf_real scale, const wf_real *x, int64_t x_step, wf_real *y, int64_t y_step,
-                     bool add)
+/* The gradient of keys or of values, and its parts. */
+struct target {
+    wf_real *to;
+    int64_t step, columns;
+    bool add;
+    wf_real scale;
+    const wf_array *parts;
+    int64_t width;
+};
+
+static void zero_rows(const struct target *t, int64_t from, int64_t to)
 {
-    if (!y || from >= to)
-        return;
-    if (x)
-        wf_kernel->internal->attention_add_keys(to - from, columns, scale, x + from * x_step, x_step, y + from * y_step, y_step, add);
-    for (int64_t i = from; !x && !add && i < to; i++)
-        memset(y + i * y_step, 0, (size_t)columns * sizeof *y);
+    for (int64_t i = from; !t->add && i < to; i++)
+        memset(t->to + i * t->step, 0, (size_t)t->columns * sizeof *t->to);
 }
 
-/* As the kernel does it for all pieces of a sequence, for some rows of its keys. */
+static void add_rows(const struct target *t, const wf_real *part, int64_t from, int64_t to, bool add)
+{
+    if (from < to)
+        wf_kernel->internal->attention_add_keys(to - from, t->columns, t->scale, part + from * t->width, t->width, t->to + from * t->step,
+                                                t->step, add);
+}
+
+/* As the kernel does it for all pieces of a sequence, for rows c0 .. c1 - 1. */
+static void add_parts(const struct pieces *w, const struct wf_attention *a, int64_t i, int64_t g, int64_t c0, int64_t c1,
+                      const struct target *t)
+{
+    int64_t high = c0; /* rows below have a gradient */
+    for (int64_t index = 0; t->to && index < w->from + w->count; index++) {
+        const struct wf_attention_part part = part_of(w, a, index);
+        if (part.begin >= part.end)
+            continue;
+        int64_t first, last;
+        range_of(a, &part, &first, &last);
+        const int64_t from = first > c0 ? first : c0, to = last < c1 ? last : c1;
+        const int64_t known = from < c1 ? from : c1, met = to < high ? to : high > from ? high : from;
+        if (index >= w->from) {
+            const wf_real *x = partial(w, t->parts, t->width, index, i, g, first);
+            zero_rows(t, high, known);
+            add_rows(t, x, from, met, true);
+            add_rows(t, x, met, to, t->add);
+        }
+        high = known > high ? known : high;
+        high = to > high ? to : high;
+    }
+    if (t->to && w->from + w->count == w->all)
+        zero_rows(t, high, c1);
+}
+
 static void add_block(void *ctx, int64_t block)
 {
     const struct pieces *w = ctx;
     const int64_t g = block / w->key_blocks % w->p->groups, i = block / w->key_blocks / w->p->groups;
     const struct wf_attention a = wf_attention_problem(w->p, i, g);
     const int64_t c0 = block % w->key_blocks * KEY_ROWS, c1 = c0 + KEY_ROWS < a.all_keys ? c0 + KEY_ROWS : a.all_keys;
-    int64_t high = c0; /* rows below have a gradient */
-    for (int64_t index = 0; index < w->from + w->count; index++) {
-        const struct wf_attention_part part = part_of(w, &a, index);
-        if (part.begin >= part.end)
-            continue;
-        int64_t first, last;
-        range_of(&a, &part, &first, &last);
-        const int64_t from = first > c0 ? first : c0, to = last < c1 ? last : c1;
-        const int64_t known = from < c1 ? from : c1, met = to < high ? to : high > from ? high : from;
-        if (index >= w->from) {
-            const wf_real *dk = partial(w, &w->dk, w->pe, index, i, g, first), *dv = partial(w, &w->dv, w->pf, index, i, g, first);
-            add_rows(high, known, a.e, 0, NULL, 0, a.dk, a.dk_step, a.dk_add);
-            add_rows(high, known, a.f, 0, NULL, 0, a.dv, a.dv_step, a.dv_add);
-            add_rows(from, met, a.e, a.scale, dk, w->pe, a.dk, a.dk_step, true);
-            add_rows(from, met, a.f, 1, dv, w->pf, a.dv, a.dv_step, true);
-            add_rows(met, to, a.e, a.scale, dk, w->pe, a.dk, a.dk_step, a.dk_add);
-            add_rows(met, to, a.f, 1, dv, w->pf, a.dv, a.dv_step, a.dv_add);
-        }
-        high = known > high ? known : high;
-        high = to > high ? to : high;
-    }
-    if (w->from + w->count == w->all) {
-        add_rows(high, c1, a.e, 0, NULL, 0, a.dk, a.dk_step, a.dk_add);
-        add_rows(high, c1, a.f, 0, NULL, 0, a.dv, a.dv_step, a.dv_add);
-    }
+    add_parts(w, &a, i, g, c0, c1, &(struct target){a.dk, a.dk_step, a.e, a.dk_add, a.scale, &w->dk, w->pe});
+    add_parts(w, &a, i, g, c0, c1, &(struct target){a.dv, a.dv_step, a.f, a.dv_add, 1, &w->dv, w->pf});
 }
 
 /* Whether there are pieces to be had, and no two of them add to one row of the gradient of a bias. */
 static bool pieces_pay(struct attention_plan *p, struct pieces *w)
 {
     *w = (struct pieces){.p = p};
-    const int64_t blocks = p->in_turn ? p->groups : p->sequences * p->groups;
+    const int64_t blocks = blocks_of(p);
     if (blocks == 0 || blocks >= BLOCKS * wf_threads() || wf_threads() == 1 || (p->dbias.data && p->dbias.dim[2] == 1))
         return false;
     for (int64_t i = 0; i < p->sequences; i++) {
         const struct wf_attention a = wf_attention_problem(p, i, 0);
-        int64_t pieces = 0;
-        for (int64_t q0 = 0; q0 < a.queries; q0 += WF_ATTENTION_PIECE, pieces++) {
-            const int64_t end = q0 + WF_ATTENTION_PIECE < a.queries ? q0 + WF_ATTENTION_PIECE : a.queries;
-            int64_t first, last;
-            range_of(&a, &(struct wf_attention_part){.begin = q0, .end = end}, &first, &last);
+        int64_t n = 0, first, last;
+        for (; n * WF_ATTENTION_PIECE < a.queries; n++) {
+            const struct wf_attention_part piece = piece_of(&a, 0, n);
+            range_of(&a, &piece, &first, &last);
             w->rows = last - first > w->rows ? last - first : w->rows;
         }
-        w->of_head = pieces > w->of_head ? pieces : w->of_head;
+        w->of_head = n > w->of_head ? n : w->of_head;
     }
     w->all = w->of_head * p->share;
     w->count = BLOCKS * wf_threads() / blocks;
@@ -177,7 +201,7 @@ static bool in_pieces(wf_call *c, struct pieces *w, double cost)
         w->from = done;
         w->count = left < w->count ? left : w->count;
         const double share = (double)w->count / (double)w->all;
-        wf_parallel((p->in_turn ? p->groups : p->sequences * p->groups) * w->count, cost * share, piece_block, w);
+        wf_parallel(blocks_of(p) * w->count, cost * share, piece_block, w);
         wf_parallel(p->sequences * p->groups * w->key_blocks,
                     0.1 * (double)(w->count * p->sequences * p->groups * w->rows * (w->pe + w->pf)), add_block, w);
     }
@@ -241,7 +265,7 @@ wf_status wf_attention_backward(wf_call *c)
     double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f));
     struct pieces pieces;
     if (!pieces_pay(&p, &pieces))
-        wf_parallel(p.in_turn ? p.groups : p.sequences * p.groups, cost, whole_block, &p);
+        wf_parallel(blocks_of(&p), cost, whole_block, &p);
     else if (!in_pieces(c, &pieces, cost))
         return WF_ERR_MEMORY;
     for (int i = Q; i <= V; i++)

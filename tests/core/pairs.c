@@ -117,6 +117,7 @@ static const struct pair {
     {"random.c wf_philox", "philox.h philox_wide_rounds (dropout)", philox, NULL},
     {"kernels/dropout.c", "kernels/attention_mask.c attention_dropout", NULL, "autograd/attention_bits dropout_draws_as_the_kernel"},
     {"kernels/attention_forward.c", "kernels/attention_rows.c", attention, NULL},
+    {"kernels/attention_backward.c, all pieces", "autograd/ops/attention_backward.c in_pieces", NULL, "autograd/attention_pieces"},
     {"kernels/attention_tile.h product_*_add", "masked_*_add, for tiles with NaN or infinities", NULL, "autograd/attention"},
     {"gemm/kernel.c block", "gemm/rows.c, and C by columns", products, NULL},
     {"gemm/kernel.c block", "gemm/lines.c", NULL, "core/gemm rows_alone_and_together"},

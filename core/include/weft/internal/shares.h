@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Items of work for the threads of a team. Each thread takes the items of its own share first, which are mostly neighbours in memory, and
- * then those that are left in the other shares. So the caches see the same items each time, and no thread waits long for one that the
+/* Items of work for the threads of a team. A thread takes the items of its own share first: they are mostly neighbours in memory, and the
+ * same each time, so they are in its caches. Then it takes what is left of the other shares, so that no thread waits long for one that the
  * system has set aside. */
 #ifndef WEFT_INTERNAL_SHARES_H
 #define WEFT_INTERNAL_SHARES_H
