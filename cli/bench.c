@@ -15,6 +15,7 @@ struct arguments {
     int64_t names, threads;
     struct wf_bench_options o;
     bool json;
+    struct settings set;
 };
 
 static void print_cases(void)
@@ -49,11 +50,16 @@ static wf_status bench(void *arguments, wf_error *error)
 int run_bench(int argc, char **argv)
 {
     struct arguments a = {.o.cancelled = interrupted};
+    a.o.settings = a.set.item;
     const struct option_row options[] = {
         {"seconds", "S", "seconds to measure each case for (default 4)", .real = &a.o.seconds, .least = 0.01, .most = 86400},
         {"steps", "N", "at most N steps of each case (default: as many as fit into --seconds, at least three)", .number = &a.o.steps,
          .low = 1, .high = INT32_MAX},
         {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99},
+        {"set", "KEY=VALUE",
+         "time other sizes: a key of the model's family (weft models MODEL), or batch, rows of a step; context is also the tokens of a "
+         "row; can be repeated",
+         .take = take_setting, .to = &a.set, .repeatable = true},
         {"json", NULL, "print one JSON object per case", .flag = &a.json},
         THREADS_ROW(&a.threads),
         {0},

@@ -61,6 +61,12 @@ int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 
 void print_settings(void); /* the end of `weft train --help`: the keys of configurations with what they mean */
+/* --set KEY=VALUE, for options.h's `take`. NULL follows the last. */
+struct settings {
+    const char *item[65];
+    int count;
+};
+bool take_setting(const char *option, const char *value, void *settings);
 /* How many merges its file has: the library does not tell. */
 wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error);
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */

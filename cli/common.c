@@ -89,6 +89,16 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
     return status == WF_OK ? wf_run_open(run, on->run, on->weights, error) : status;
 }
 
+bool take_setting(const char *option, const char *value, void *settings)
+{
+    struct settings *to = settings;
+    const int most = sizeof to->item / sizeof *to->item - 1;
+    if (to->count == most)
+        return fail_usage("--%s can be given %d times at most", option, most), false;
+    to->item[to->count++] = value;
+    return true;
+}
+
 const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";

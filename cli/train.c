@@ -9,11 +9,9 @@
 #include "display.h"
 #include "several.h"
 
-enum { MOST_SETTINGS = 64 };
 struct arguments {
     const char *model, *train, *valid, *out, *tokenizer, *config, *from;
-    const char *setting[MOST_SETTINGS];
-    int settings;
+    struct settings set;
     int64_t steps, seed, threads, max_time;
     bool resume, no_overlap;
 };
@@ -23,15 +21,6 @@ static bool take_time(const char *option, const char *value, void *seconds)
     int64_t *to = seconds;
     if (!wf_text_to_seconds(value, to) || *to < 1)
         return fail_usage("--%s: '%s' is not a time: give seconds, MM:SS, H:MM:SS or D-HH:MM:SS, such as 3:55:00", option, value), false;
-    return true;
-}
-
-static bool take_setting(const char *option, const char *value, void *arguments)
-{
-    struct arguments *a = arguments;
-    if (a->settings == MOST_SETTINGS)
-        return fail_usage("--%s can be given %d times at most", option, MOST_SETTINGS), false;
-    a->setting[a->settings++] = value;
     return true;
 }
 
@@ -51,17 +40,17 @@ static wf_status check_setting(const struct arguments *a, const char *key, wf_er
 /* --set KEY=VALUE; all but the one at `without`. */
 static wf_status apply_settings(const struct arguments *a, int without, struct wf_config *config, wf_error *error)
 {
-    for (int i = 0; i < a->settings; i++) {
+    for (int i = 0; i < a->set.count; i++) {
         char key[64];
-        const char *equals = strchr(a->setting[i], '=');
+        const char *equals = strchr(a->set.item[i], '=');
         if (i == without)
             continue;
-        if (!equals || equals == a->setting[i] || equals - a->setting[i] >= (ptrdiff_t)sizeof key)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not of the form KEY=VALUE, such as lr=1e-3", a->setting[i]);
-        snprintf(key, sizeof key, "%.*s", (int)(equals - a->setting[i]), a->setting[i]);
+        if (!equals || equals == a->set.item[i] || equals - a->set.item[i] >= (ptrdiff_t)sizeof key)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not of the form KEY=VALUE, such as lr=1e-3", a->set.item[i]);
+        snprintf(key, sizeof key, "%.*s", (int)(equals - a->set.item[i]), a->set.item[i]);
         wf_status status = check_setting(a, key, error);
         if (status == WF_OK && (status = wf_config_set(config, key, equals + 1, error)) != WF_OK)
-            wf_error_prefix(error, "--set %s", a->setting[i]);
+            wf_error_prefix(error, "--set %s", a->set.item[i]);
         if (status != WF_OK)
             return status;
     }
@@ -73,13 +62,13 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
 /* A new run's tokenizer of characters has an entry for each, whatever size is asked for. */
 static wf_status check_vocabulary(const struct arguments *a, const struct wf_config *config, wf_error *error)
 {
-    for (int i = 0; i < a->settings && !a->resume && config->tokenizer.kind == WF_TOKENIZER_CHAR; i++)
-        if (strstr(a->setting[i], "vocab_size=") && strcmp(strchr(a->setting[i], '='), "=0") != 0)
+    for (int i = 0; i < a->set.count && !a->resume && config->tokenizer.kind == WF_TOKENIZER_CHAR; i++)
+        if (strstr(a->set.item[i], "vocab_size=") && strcmp(strchr(a->set.item[i], '='), "=0") != 0)
             return wf_error_set(
                 error, WF_ERR_ARGUMENT,
                 "--set %s: a tokenizer of characters has as many entries as the text has characters; leave it out, or choose "
                 "--set tokenizer=bpe, byte-bpe or word",
-                a->setting[i]);
+                a->set.item[i]);
     return WF_OK;
 }
 
@@ -90,10 +79,10 @@ static wf_status configure_further(const struct arguments *a, struct wf_config *
     wf_status status = apply_settings(a, -1, config, error);
     if (status != WF_OK || (status = wf_config_check(config, error)) == WF_OK)
         return status == WF_OK ? check_vocabulary(a, config, error) : status;
-    for (int i = 0; i < a->settings; i++) {
+    for (int i = 0; i < a->set.count; i++) {
         struct wf_config less = before;
         if (apply_settings(a, i, &less, NULL) == WF_OK && wf_config_check(&less, NULL) == WF_OK) {
-            wf_error_prefix(error, "--set %s", a->setting[i]);
+            wf_error_prefix(error, "--set %s", a->set.item[i]);
             break;
         }
     }
@@ -317,7 +306,7 @@ int run_train(int argc, char **argv)
         {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
          .text = &a.config},
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
-         .take = take_setting, .to = &a, .repeatable = true},
+         .take = take_setting, .to = &a.set, .repeatable = true},
         {"steps", "N", "total number of updates (default: the model's)", .number = &a.steps, .low = 1, .high = 1000000000},
         {"max-time", "TIME",
          "save and end before this time has passed, as a job of a queue must: seconds, MM:SS, H:MM:SS or D-HH:MM:SS; the exit code is then "

@@ -54,6 +54,60 @@ START_TEST(presets_are_cases)
 }
 END_TEST
 
+static struct wf_bench_case with(const char *name, const char *const *settings, struct wf_config *config)
+{
+    struct wf_bench_case c;
+    ck_ok(wf_bench_find(name, &c, error));
+    ck_ok(wf_bench_config(&c, 0, config, error));
+    ck_ok(wf_bench_set(&c, config, settings, error));
+    return c;
+}
+
+START_TEST(other_sizes)
+{
+    struct wf_config config;
+    struct wf_bench_case c =
+        with("nanogpt-char-small", (const char *const[]){"layers=2", "batch=5", "context=32", "vocab_size=80", NULL}, &config);
+    ck_assert(c.batch == 5 && c.length == 32 && c.vocab_size == 80);
+    ck_assert_int_eq(key_of(&config, "layers"), 2);
+    c = with("generate-gpt2", (const char *const[]){"context=2000", NULL}, &config); /* no more tokens for that, */
+    ck_assert(c.batch == 1 && c.length == 256);
+    c = with("generate-gpt2", (const char *const[]){"context=20", NULL}, &config); /* and no more than fit */
+    ck_assert(c.batch == 1 && c.length == 20);
+    c = with("seq2seq-tiny", (const char *const[]){"encoder_layers=1", "vocab_size=50", "source_vocab_size=40", NULL}, &config);
+    ck_assert(c.batch == 6 && c.length == 6 && c.vocab_size == 40);
+    c = with("encoder-attention", NULL, &config);
+    ck_assert(c.batch == 2 && c.length == 10 && c.vocab_size == 1000);
+
+    struct wf_bench_result r;
+    const char *const small[] = {"layers=1", "batch=3", "context=16", NULL};
+    ck_ok(wf_bench_run("nanogpt-char-small", &(struct wf_bench_options){.steps = 1, .settings = small}, &r, error));
+    ck_assert_int_eq(r.tokens, 48);
+    ck_assert_int_eq(r.parameters, 804096 - 3 * (12 * 128 * 128 + 2 * 128) - 48 * 128);
+    static const struct {
+        const char *name, *setting, *message;
+    } bad[] = {
+        {"char-rms", "lr=3",
+         "--set lr=3: lr changes nothing here: a training step takes the keys of rms, and batch (weft models char-rms)"},
+        {"char-rms", "layer=3", "--set layer=3: unknown key \"layer\": did you mean layers?"},
+        {"char-rms", "layers", "--set layers: \"layers\": not of the form KEY=VALUE, such as lr=1e-3"},
+        {"char-rms", "d_model=33", "d_model (33) must be a multiple of heads (4)"},
+        {"char-rms", "batch=0", "--set batch=0: batch: 0 is out of range: 1 to 1048576"},
+        {"char-rms", "vocab_size=0", "vocab_size must be 1 at least: ids are drawn from it"},
+        {"seq2seq-tiny", "batch_tokens=4",
+         "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny)"},
+        {"generate-char-rms", "batch=4",
+         "--set batch=4: batch changes nothing here: generation takes the keys of rms (weft models char-rms)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        wf_error e = {0};
+        const char *const settings[] = {bad[i].setting, NULL};
+        ck_assert_int_eq(wf_bench_run(bad[i].name, &(struct wf_bench_options){.steps = 1, .settings = settings}, &r, &e), WF_ERR_ARGUMENT);
+        ck_assert_str_eq(e.message, bad[i].message);
+    }
+}
+END_TEST
+
 static double number(const json_t *object, const char *key)
 {
     const json_t *v = json_object_get(object, key);
@@ -153,4 +207,4 @@ START_TEST(errors)
 }
 END_TEST
 
-WF_TEST_MAIN("bench", cases_have_models, presets_are_cases, training_and_generation, errors)
+WF_TEST_MAIN("bench", cases_have_models, presets_are_cases, other_sizes, training_and_generation, errors)

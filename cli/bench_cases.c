@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The cases that are timed: their sizes and models. */
+#include <string.h>
+
+#include <weft/internal/stopwatch.h>
+#include <weft/internal/text.h>
+
+static const struct wf_bench_case cases[] = {
+    {"char-rms", "char-rms", "16 x 256, vocabulary 70, 1 layer of 64", 16, 256, 70, false, false},
+    {"nanogpt-char-small", "nanogpt-char-small", "12 x 64, vocabulary 65, 4 layers of 128", 12, 64, 65, false, true},
+    {"nanogpt-char-8", "nanogpt-char", "8 x 256, vocabulary 65, 6 layers of 384", 8, 256, 65, false, true},
+    {"nanogpt-char", "nanogpt-char", "64 x 256, vocabulary 65, 6 layers of 384", 64, 256, 65, false, true},
+    {"gpt2-4x64", "gpt2", "4 x 64, vocabulary 50257, 12 layers of 768", 4, 64, 50257, false, true},
+    {"gpt2-1x1024", "gpt2", "1 x 1024, vocabulary 50257, 12 layers of 768", 1, 1024, 50257, false, true},
+    {"encoder-attention", "encoder-attention", "2 x 10, vocabulary 1000, 6 layers of 64, a target for every token", 2, 10, 1000, false,
+     true},
+    {"encoder-attention-32x128", "encoder-attention", "32 x 128, vocabulary 1000, 6 layers of 64, a target for every token", 32, 128, 1000,
+     false, true},
+    {"seq2seq-tiny", "seq2seq-tiny", "6 pairs of 6 + 6, vocabulary 30, 2 + 2 layers of 32", 6, 6, 30, false, false, .pairs = true},
+    {"seq2seq-postnorm", "seq2seq-postnorm", "2 pairs of 5 + 5, vocabulary 1000, 2 + 2 layers of 128", 2, 5, 1000, false, false,
+     .pairs = true},
+    {"multi30k", "multi30k", "200 pairs of 8 to 20 a side, vocabulary 10000, 4 + 4 layers of 128; as the preset with --dropout 0.2", 200,
+     20, 10000, false, false, .pairs = true, .shortest = 8, .label_smoothing = 0.1},
+    {"transformer-base", "transformer-base", "32 pairs of 32 + 32, vocabulary 37000, 6 + 6 layers of 512", 32, 32, 37000, false, false,
+     .pairs = true, .label_smoothing = 0.1},
+    {"generate-nanogpt-char-small", "nanogpt-char-small", "256 tokens, one after another", 1, 256, 65, true, false},
+    {"generate-nanogpt-char", "nanogpt-char", "100 tokens, one after another", 1, 100, 65, true, false},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+int wf_bench_count(void)
+{
+    return CASES;
+}
+
+const struct wf_bench_case *wf_bench_at(int index)
+{
+    return index >= 0 && index < CASES ? &cases[index] : NULL;
+}
+
+static wf_status unknown_case(const char *name, wf_error *error)
+{
+    enum { MOST = 256 };
+    const char *names[MOST];
+    char text[WF_QUOTE_SIZE];
+    const struct wf_preset *p;
+    int count = 0;
+    for (; count < CASES; count++)
+        names[count] = cases[count].name;
+    for (int i = 0; count < MOST && (p = wf_preset_at(i)); i++)
+        names[count++] = p->name;
+    const char *near = wf_nearest(name, names, count);
+    return wf_error_set(error, WF_ERR_ARGUMENT, "unknown case %s: %s%s%s", wf_text_quote(name, text), near ? "did you mean " : "",
+                        near ? near : "`weft bench --help` lists the cases", near ? "?" : "");
+}
+
+wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *error)
+{
+    enum { TYPES = 65, PAIRS = 32, GENERATED = 256 };
+    const bool generate = strncmp(name, "generate-", 9) == 0;
+    const struct wf_preset *preset = NULL;
+    struct wf_config config;
+    for (int i = 0; i < CASES; i++)
+        if (strcmp(cases[i].name, name) == 0) {
+            *out = cases[i];
+            return WF_OK;
+        }
+    for (int i = 0; !preset && wf_preset_at(i); i++)
+        preset = strcmp(wf_preset_at(i)->name, name + (generate ? 9 : 0)) == 0 ? wf_preset_at(i) : NULL;
+    if (!preset || wf_config_preset(&config, preset->name, NULL) != WF_OK)
+        return unknown_case(name, error);
+    const struct wf_model_shape shape = wf_config_shape(&config);
+    const bool pairs = wf_config_kind(&config) == WF_MODEL_PAIRS;
+    const int64_t batch = config.training.batch / config.training.accumulate,
+                  context = config.training.crop > 0 ? config.training.crop : shape.context;
+    if (generate && wf_config_kind(&config) != WF_MODEL_LANGUAGE)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a language model: it generates no text", preset->name);
+    *out = (struct wf_bench_case){.name = name,
+                                  .preset = preset->name,
+                                  .purpose = preset->purpose,
+                                  .batch = generate    ? 1
+                                           : pairs     ? PAIRS
+                                           : batch > 0 ? batch
+                                                       : 1,
+                                  .length = generate && context > GENERATED ? GENERATED
+                                            : pairs && context > PAIRS      ? PAIRS
+                                                                            : context,
+                                  .vocab_size = shape.vocab_size > 0 ? shape.vocab_size : TYPES,
+                                  .generate = generate,
+                                  .decoupled = true,
+                                  .pairs = pairs,
+                                  .of_preset = true};
+    return WF_OK;
+}
+
+wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error)
+{
+    if (wf_config_preset(config, c->preset, error) != WF_OK)
+        return error ? error->code : WF_ERR_ARGUMENT;
+    char rate[32], activation[16];
+    wf_status status = WF_OK;
+    if (dropout > 0 || wf_config_get(config, "dropout", rate, sizeof rate)) /* a family may have none */
+        status = wf_config_set(config, "dropout", wf_text_double(dropout, rate), error);
+    wf_config_set_vocab(config, c->vocab_size, c->pairs && !wf_config_shape(config).shared_tokenizer ? c->vocab_size : 0);
+    if (!c->pairs)
+        config->training.batch = c->batch;
+    config->training.accumulate = 1;
+    /* As the other libraries' cases. */
+    if (status == WF_OK && wf_config_get(config, "activation", activation, sizeof activation) && strcmp(activation, "gelu_tanh") == 0)
+        status = wf_config_set(config, "activation", "gelu", error);
+    return status == WF_OK ? wf_config_check(config, error) : status;
+}
+
+/* A step knows the family's keys and how many rows a batch has; the schedule of a training would change nothing. */
+static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *setting, wf_error *error)
+{
+    const size_t n = strcspn(setting, "=");
+    struct wf_config_key key;
+    for (int i = 0; wf_config_key_at(config, i, &key); i++) {
+        const bool same = strlen(key.name) == n && strncmp(key.name, setting, n) == 0;
+        const bool used = strcmp(key.section, wf_config_family(config)) == 0 || (!c->generate && strcmp(key.name, "batch") == 0);
+        if (same && !used)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (weft models %s)", key.name,
+                                c->generate ? "generation" : "a training step", wf_config_family(config),
+                                c->generate || c->pairs ? "" : ", and batch", c->preset);
+    }
+    return WF_OK;
+}
+
+static bool sets(const char *setting, const char *key)
+{
+    const size_t n = strlen(key);
+    return strncmp(setting, key, n) == 0 && setting[n] == '=';
+}
+
+wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error)
+{
+    const bool rows = !c->pairs && !c->generate;
+    wf_status status = WF_OK;
+    for (; settings && *settings && status == WF_OK; settings++) {
+        if ((status = check_used(c, config, *settings, error)) == WF_OK)
+            status = wf_config_set_all(config, *settings, error);
+        if (status != WF_OK)
+            wf_error_prefix(error, "--set %s", *settings);
+        else if (sets(*settings, "context") && (rows || wf_config_shape(config).context < c->length))
+            c->length = wf_config_shape(config).context;
+    }
+    if (status == WF_OK)
+        status = wf_config_check(config, error);
+    const struct wf_model_shape shape = wf_config_shape(config);
+    if (status == WF_OK && (shape.vocab_size < 1 || (c->pairs && !shape.shared_tokenizer && shape.source_vocab_size < 1)))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size must be 1 at least: ids are drawn from it");
+    if (status != WF_OK)
+        return status;
+    if (rows)
+        c->batch = config->training.batch;
+    c->vocab_size = shape.vocab_size;
+    if (c->pairs && !shape.shared_tokenizer && shape.source_vocab_size < shape.vocab_size)
+        c->vocab_size = shape.source_vocab_size;
+    return WF_OK;
+}
