@@ -43,7 +43,7 @@ static wf_status attention_forward(wf_call *c)
     p.chunks = heads >= BLOCKS || heads == 0 ? 1 : (BLOCKS + heads - 1) / heads;
     p.chunks = p.chunks > most ? most > 0 ? most : 1 : p.chunks;
     p.chunk = (p.longest + p.chunks * WF_ATTENTION_QUERIES - 1) / (p.chunks * WF_ATTENTION_QUERIES) * WF_ATTENTION_QUERIES;
-    double cost = p.scores * (0.5 + 0.03 * (double)(p.e + p.f)) * (c->outputs > 1 ? 2 : 1);
+    double cost = p.scores * (0.5 + 0.03 * (double)(p.e + p.f)) * (c->outputs > 1 ? 2 : 1) + 150 * (double)heads;
     wf_parallel(heads * p.chunks, cost, forward_block, &p);
     return p.no_memory ? wf_call_fail(c, WF_ERR_MEMORY, "no memory for tiles") : WF_OK;
 }

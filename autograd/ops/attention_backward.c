@@ -262,7 +262,7 @@ wf_status wf_attention_backward(wf_call *c)
     const bool with_bias = wf_has(c, BIAS) && c->need[BIAS];
     if (with_bias && !make_dbias(c, &p))
         return WF_ERR_MEMORY;
-    double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f));
+    double cost = p.scores * (1 + 0.08 * (double)(p.e + p.f)) + 250 * (double)(p.sequences * p.groups);
     struct pieces pieces;
     if (!pieces_pay(&p, &pieces))
         wf_parallel(blocks_of(&p), cost, whole_block, &p);

@@ -30,6 +30,31 @@ static struct part part_of(const int32_t *offsets, int64_t i, int64_t all)
     return offsets ? (struct part){offsets[i], offsets[i + 1] - offsets[i]} : (struct part){0, all};
 }
 
+/* Row of the global batch: ((item H + head) T + query) or, packed, (row H + head). */
+static struct wf_attention common_of(const struct attention_plan *p)
+{
+    const struct attention_attr *a = p->attr;
+    const wf_call *c = p->c;
+    const uint32_t threshold = wf_tape_mode(c->tape) == WF_TRAIN ? wf_dropout_threshold(a->dropout) : 0;
+    const wf_real scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
+    return (struct wf_attention){
+        .e = p->e,
+        .f = p->f,
+        .heads = p->share,
+        .log_sum_head = p->queries,
+        .scale = scale,
+        .cap = (wf_real)a->softcap,
+        .threshold = threshold,
+        .call = c->dropout_call,
+        .keep_scale = (wf_real)(65536.0 / (65536.0 - threshold)),
+        .seed = c->seed,
+        .step = c->step,
+        .row_head = a->q_offsets ? 1 : (uint64_t)p->queries,
+        .row_query = a->q_offsets ? (uint64_t)p->heads : 1,
+        .key_scale = scale,
+    };
+}
+
 bool wf_attention_plan(wf_call *c, struct attention_plan *p)
 {
     const struct attention_attr *a = c->attr;
@@ -52,8 +77,7 @@ bool wf_attention_plan(wf_call *c, struct attention_plan *p)
         p->mask = wf_array_expand(&c->in[MASK], &full);
     if (wf_has(c, BIAS))
         p->bias = wf_array_expand(&c->in[BIAS], &full);
-    if (wf_tape_mode(c->tape) == WF_TRAIN)
-        p->threshold = wf_dropout_threshold(a->dropout);
+    p->common = common_of(p);
     p->out = wf_attention_rows(&c->out[0]);
     return wf_attention_operand(c, &c->in[Q], &p->in[Q]) && wf_attention_operand(c, &c->in[K], &p->in[K]) &&
            wf_attention_operand(c, &c->in[V], &p->in[V]);
@@ -79,7 +103,9 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
     const bool packed = a->q_offsets;
     const struct part t = part_of(a->q_offsets, i, p->queries), s = part_of(a->k_offsets, i, p->keys);
     const int64_t h = g * p->share;
-    struct wf_attention x = {.queries = t.count, .all_keys = s.count, .e = p->e, .f = p->f, .heads = p->share};
+    struct wf_attention x = p->common;
+    x.queries = t.count;
+    x.all_keys = s.count;
     x.keys = a->key_lengths ? a->key_lengths[i] : s.count;
     x.q = place(&p->in[Q], i, t.first, h * p->e, &x.q_step);
     x.k = place(&p->in[K], i, s.first, g * p->e, &x.k_step);
@@ -94,9 +120,6 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
     x.dv_add = p->add[V];
     if (c->grad)
         x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
-    x.log_sum_head = p->queries;
-    x.scale = (wf_real)(a->scale != 0 ? a->scale : 1 / sqrt((double)p->e));
-    x.cap = (wf_real)a->softcap;
     /* Query t is at position at + t of the keys. */
     const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
     x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;
@@ -115,17 +138,8 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
         x.weights_head = p->queries * p->keys;
         x.weights = (wf_real *)c->out[1].data + (i * p->heads + h) * x.weights_head;
     }
-    /* Row of the global batch: ((item H + head) T + query) or, packed, (row H + head). */
-    x.threshold = p->threshold;
-    x.keep_scale = (wf_real)(65536.0 / (65536.0 - p->threshold));
-    x.seed = c->seed;
-    x.step = c->step;
-    x.call = c->dropout_call;
     const uint64_t heads = (uint64_t)p->heads, queries = (uint64_t)p->queries;
     x.first_row =
         packed ? (c->first_row + (uint64_t)t.first) * heads + (uint64_t)h : ((c->first_row + (uint64_t)i) * heads + (uint64_t)h) * queries;
-    x.row_head = packed ? 1 : queries;
-    x.row_query = packed ? heads : 1;
-    x.key_scale = x.scale;
     return x;
 }
