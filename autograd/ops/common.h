@@ -115,5 +115,7 @@ wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_
                      bool rows_alone) WF_CHECKED;
 /* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
 wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add) WF_CHECKED;
+/* In backward: the gradients of operands x [..., in], weight [out, in] and bias [out] or none, from that of y = x weight^T + bias. */
+wf_status wf_linear_gradients(wf_call *c, const wf_array *dy) WF_CHECKED;
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Cross-entropy fused with the linear layer that makes its logits. Logits live for some rows at a time; the loss is linear in its upstream
- * gradient, so the gradients are computed in the forward, while a chunk's logits are there, and the backward only scales them. */
+/* Cross-entropy fused with the linear layer that makes its logits. The loss is linear in its upstream gradient, so the forward turns the
+ * logits into their gradient, where they lie. Where all of them take no more memory than a chunk and the weight's gradient, they wait for
+ * the backward, which then is that of a linear layer: products go straight to where gradients are. Of more rows, logits live for a chunk
+ * at a time: the other gradients are computed in the forward too, and the backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
 
-enum { DX, DW, DB };
+enum { DX, DW, DB, DZ };
 
 /* Rows of a chunk, of about the same number each. Some MiB of logits stay in the cache; but a pass over a weight that does not
  * costs as much as the products of 60 rows or so, three times a chunk, and asks for many. */
@@ -18,6 +20,13 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
+/* Whether the gradient of all logits is kept. */
+static bool keeps_all(const wf_call *c, int64_t rows)
+{
+    const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1], chunk = chunk_rows(rows, v, d);
+    return rows * v > 0 && (rows <= chunk || (c->need[1] && rows <= chunk + d));
+}
+
 static wf_status fused_shape(wf_call *c)
 {
     if (wf_want_reals(c, 2) != WF_OK)
@@ -28,10 +37,19 @@ static wf_status fused_shape(wf_call *c)
     wf_status status = wf_want_vector(c, 2, "bias", w->dim[0]);
     if (status != WF_OK)
         return status;
-    for (int i = 0; i < 3 && loss_is_reduced(c); i++) {
-        wf_shape shape = wf_array_shape(&c->in[i]);
-        if (c->need[i])
-            c->saved[i] = wf_call_shape(WF_REAL, &shape);
+    if (loss_is_reduced(c)) {
+        wf_shape z = wf_array_shape(x);
+        z.dim[z.ndim - 1] = w->dim[0];
+        int64_t rows = 1;
+        for (int i = 0; i < z.ndim - 1; i++)
+            rows *= z.dim[i];
+        if (keeps_all(c, rows))
+            c->saved[DZ] = wf_call_shape(WF_REAL, &z);
+        for (int i = 0; i < 3 && !keeps_all(c, rows); i++) {
+            wf_shape shape = wf_array_shape(&c->in[i]);
+            if (c->need[i])
+                c->saved[i] = wf_call_shape(WF_REAL, &shape);
+        }
     }
     return loss_shape(c, x, 3, w->dim[0]);
 }
@@ -43,7 +61,8 @@ struct fused {
     wf_array targets;
     double scale;
     struct loss_sums sums;
-    const wf_array *gradient; /* of the operands DX, DW, DB; NULL: losses alone */
+    bool into_gradient;       /* logits become their gradient */
+    const wf_array *gradient; /* of the operands DX, DW, DB, to be computed with it; NULL: none */
 };
 
 /* Z = X W^T + b, dZ by the loss; dX = dZ W, dW += dZ^T X, db += sum of dZ's rows (derivations: losses.c, products.c). */
@@ -55,7 +74,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, 
              z = wf_array_contiguous(f->logits, WF_REAL, &(wf_shape){2, {rows, v}});
     if (wf_product(c, &x, &wt, &z, false, f->bias, c->rows_alone) != WF_OK)
         return false;
-    if (!loss_rows(c, rows, v, f->logits, (const int32_t *)f->targets.data + begin, f->scale, f->gradient ? f->logits : NULL,
+    if (!loss_rows(c, rows, v, f->logits, (const int32_t *)f->targets.data + begin, f->scale, f->into_gradient ? f->logits : NULL,
                    each ? NULL : &f->sums, each))
         return false;
     if (!f->gradient)
@@ -71,7 +90,7 @@ static bool one_chunk(wf_call *c, struct fused *f, int64_t begin, int64_t rows, 
     return !c->need[2] || wf_sum_into(c, &f->gradient[DB], &z, 1, later) == WF_OK;
 }
 
-/* The operands, and memory for the logits of a chunk, whose rows are *most at most. */
+/* The operands, and memory for the logits of a chunk, whose rows are *most at most: all, where they are kept. */
 static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
 {
     f->targets = wf_call_contiguous(c, &c->in[3]);
@@ -80,8 +99,9 @@ static wf_status fused_begin(wf_call *c, struct fused *f, int64_t *most)
     if (!f->x.data || !f->targets.data || !wf_vector_of(c, 2, &f->bias))
         return WF_ERR_MEMORY;
     const int64_t rows = f->x.dim[0], v = f->w.dim[0];
-    *most = chunk_rows(rows, v, f->w.dim[1]);
-    f->logits = wf_call_temp(c, WF_REAL, &(wf_shape){2, {rows < *most ? rows : *most, v}}).data;
+    const bool kept = c->grad && c->saved[DZ].data;
+    *most = kept ? rows : chunk_rows(rows, v, f->w.dim[1]);
+    f->logits = kept ? c->saved[DZ].data : wf_call_temp(c, WF_REAL, &(wf_shape){2, {rows < *most ? rows : *most, v}}).data;
     return f->logits ? WF_OK : WF_ERR_MEMORY;
 }
 
@@ -92,8 +112,10 @@ static void clear(const wf_array *a)
 
 static wf_status fused_forward(wf_call *c)
 {
-    struct fused f = {.gradient = c->grad ? c->saved : NULL};
+    struct fused f = {.into_gradient = c->grad};
     int64_t most;
+    if (c->grad && !c->saved[DZ].data)
+        f.gradient = c->saved;
     wf_status status = fused_begin(c, &f, &most);
     if (status == WF_OK)
         status = loss_scale(c, &f.targets, f.w.dim[0], &f.scale);
@@ -101,8 +123,8 @@ static wf_status fused_forward(wf_call *c)
         return status;
     const int64_t rows = f.x.dim[0];
     if (rows == 0 || f.scale == 0) { /* no target counts */
-        for (int i = 0; i < 3; i++)
-            if (c->need[i])
+        for (int i = DX; i <= DZ; i++)
+            if (c->saved[i].data)
                 clear(&c->saved[i]);
         loss_set(c, &f.sums, 0);
         return WF_OK;
@@ -129,11 +151,33 @@ static void scaling_body(void *ctx, int64_t begin, int64_t end)
         wf_kernel->affine(end - begin, s->scale, 0, s->from + begin, s->to + begin);
 }
 
+/* The saved array i times the upstream gradient, in `g`. */
+static void scaled(wf_call *c, int i, wf_real upstream, const wf_array *g, bool add)
+{
+    struct scaling s = {c->saved[i].data, g->data, upstream, add};
+    const int64_t count = wf_array_count(g);
+    wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
+}
+
+static wf_status of_logits(wf_call *c, wf_real upstream)
+{
+    if (upstream == 1)
+        return wf_linear_gradients(c, &c->saved[DZ]);
+    const wf_shape shape = wf_array_shape(&c->saved[DZ]);
+    const wf_array dz = wf_call_temp(c, WF_REAL, &shape);
+    if (!dz.data)
+        return WF_ERR_MEMORY;
+    scaled(c, DZ, upstream, &dz, false);
+    return wf_linear_gradients(c, &dz);
+}
+
 static wf_status fused_backward(wf_call *c)
 {
     if (!c->dout[0].data)
         return WF_OK;
     wf_real upstream = *(const wf_real *)c->dout[0].data;
+    if (c->saved[DZ].data)
+        return of_logits(c, upstream);
     for (int i = 0; i < 3; i++) {
         if (!c->need[i])
             continue;
@@ -144,9 +188,7 @@ static wf_status fused_backward(wf_call *c)
         struct contiguous_grad g;
         if (!wf_contiguous_grad(c, i, &g))
             return WF_ERR_MEMORY;
-        struct scaling s = {c->saved[i].data, g.contiguous.data, upstream, g.add};
-        int64_t count = wf_array_count(&g.contiguous);
-        wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
+        scaled(c, i, upstream, &g.contiguous, g.add);
         wf_contiguous_grad_done(&g);
     }
     return WF_OK;
@@ -158,7 +200,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
-    .reads = WF_READS_NOTHING,
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,
@@ -197,7 +239,7 @@ static wf_status fused_rows_backward(wf_call *c)
 {
     if (!c->dout[0].data)
         return WF_OK;
-    struct fused f = {.scale = 1};
+    struct fused f = {.scale = 1, .into_gradient = true};
     wf_array d[3] = {{0}}, g = wf_call_contiguous(c, &c->dout[0]);
     int64_t most;
     if (!g.data || fused_begin(c, &f, &most) != WF_OK)

@@ -159,9 +159,9 @@ static wf_status linear_forward(wf_call *c)
 
 /* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
  * added straight to what the gradients hold. */
-static wf_status linear_backward(wf_call *c)
+wf_status wf_linear_gradients(wf_call *c, const wf_array *dout)
 {
-    wf_array dy = as_rows(&c->dout[0]);
+    wf_array dy = as_rows(dout);
     bool add;
     if (c->need[0]) {
         wf_array g = wf_grad_into(c, 0, &add);
@@ -185,6 +185,11 @@ static wf_status linear_backward(wf_call *c)
         return dy.data ? wf_give_column_sums(c, 2, &dy) : WF_ERR_MEMORY;
     }
     return WF_OK;
+}
+
+static wf_status linear_backward(wf_call *c)
+{
+    return wf_linear_gradients(c, &c->dout[0]);
 }
 
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}

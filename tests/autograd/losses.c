@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy, alone and fused with the product before it. */
+#include <weft/nn.h>
+
 #include "ops_tools.h"
 
 /* The mean over the targets that count, by the definition. */
@@ -127,6 +129,44 @@ START_TEST(fused_in_several_chunks)
 }
 END_TEST
 
+/* Rows that a chunk does not hold, but a chunk and the weight's gradient do. */
+START_TEST(fused_keeps_the_gradient_of_logits)
+{
+    fused_equals_apart(150, 40, 17001, true, 1);
+    fused_equals_apart(150, 40, 17001, false, 0.5);
+}
+END_TEST
+
+/* Of the tape's memory, which a parameter's gradient is not in. */
+static size_t peak_of_training(int64_t rows, int64_t d, int64_t classes)
+{
+    wf_error e = {0};
+    wf_registry *registry = wf_registry_new(&e);
+    ck_assert(registry != NULL);
+    wf_tensor *weight = wf_parameter(wf_root(registry), "w", WF_SHAPE(classes, d), .init = {WF_INIT_NORMAL, 0.1});
+    ck_ok(wf_registry_build(registry, 1, error));
+    wf_tape *t = tape_in(WF_TRAIN);
+    int32_t *target = calloc((size_t)rows, sizeof *target);
+    wf_tensor *loss = wf_linear_cross_entropy(normal(t, 1, WF_SHAPE(rows, d)), weight, NULL, wf_ids_of(t, target, WF_SHAPE(rows)));
+    ck_assert_msg(wf_backward(loss) == WF_OK, "%s", wf_tape_error(t)->message);
+    size_t peak = wf_tape_stats(t).peak;
+    free(target);
+    wf_tape_free(t);
+    wf_registry_free(registry);
+    return peak;
+}
+
+/* The logits, where they are not many more than a chunk of 128 rows; else a chunk and a gradient of the weight. */
+START_TEST(fused_peak)
+{
+    enum { CLASSES = 20000, D = 64, REST = 16 };
+    const size_t row = CLASSES * sizeof(wf_real);
+    ck_assert_uint_lt(peak_of_training(128, D, CLASSES), (128 + REST) * row);
+    ck_assert_uint_lt(peak_of_training(190, D, CLASSES), (190 + REST) * row);
+    ck_assert_uint_lt(peak_of_training(1000, D, CLASSES), (128 + D + REST) * row);
+}
+END_TEST
+
 START_TEST(fused_does_not_hold_all_logits)
 {
     wf_tape *t = tape_in(WF_INFER);
@@ -178,5 +218,5 @@ START_TEST(targets_out_of_range)
 }
 END_TEST
 
-WF_TEST_MAIN("losses", by_the_definition, nothing_counts, fused_in_one_chunk, fused_in_several_chunks, fused_does_not_hold_all_logits,
-             fused_in_many_chunks, targets_out_of_range)
+WF_TEST_MAIN("losses", by_the_definition, nothing_counts, fused_in_one_chunk, fused_in_several_chunks, fused_keeps_the_gradient_of_logits,
+             fused_peak, fused_does_not_hold_all_logits, fused_in_many_chunks, targets_out_of_range)
