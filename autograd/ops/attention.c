@@ -36,6 +36,10 @@ static void forward_block(void *ctx, int64_t block)
 static wf_status attention_forward(wf_call *c)
 {
     struct attention_plan p;
+    /* A batch of any size has no elements where heads have none: it is not gone through. */
+    if (wf_array_count(&c->out[0]) == 0 && (!c->grad || wf_array_count(&c->saved[0]) == 0) &&
+        (c->outputs < 2 || wf_array_count(&c->out[1]) == 0))
+        return WF_OK;
     if (!wf_attention_plan(c, &p))
         return WF_ERR_MEMORY;
     const int64_t window = p.attr->window < p.longest ? p.attr->window : 0, shortest = 4 * window > SHORTEST ? 4 * window : SHORTEST;

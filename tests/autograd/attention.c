@@ -360,5 +360,23 @@ START_TEST(rows_without_keys)
 }
 END_TEST
 
+/* A batch of any size has no elements where there are no queries: it is not gone through. */
+START_TEST(empty_batch_of_any_size)
+{
+    wf_tape *tape = new_tape();
+    for (int mode = WF_GRADIENTS; mode >= 0; mode = mode == WF_GRADIENTS ? WF_INFER : -1) {
+        wf_tape_reset(tape, (wf_mode)mode);
+        const wf_real none[1] = {0};
+        wf_tensor *x = wf_input(tape, none, WF_SHAPE(INT64_C(1) << 44, 0, 8), true);
+        wf_tensor *y = wf_attention(x, x, x, .heads = 2, .causal = true);
+        ck_assert_msg(!wf_is_poison(y), "%s", wf_tape_error(tape)->message);
+        ck_assert(wf_dim(y, 0) == INT64_C(1) << 44 && wf_dim(y, 1) == 0 && wf_dim(y, 2) == 8);
+        if (mode == WF_GRADIENTS)
+            ck_assert_msg(wf_backward(wf_sum(y)) == WF_OK, "%s", wf_tape_error(tape)->message);
+    }
+    wf_tape_free(tape);
+}
+END_TEST
+
 WF_TEST_MAIN("attention", against_reference, odd_sizes, masks, broadcast_masks, weights_sum_to_one, dirt_in_masked_keys, dirt_in_the_future,
-             rows_without_keys)
+             rows_without_keys, empty_batch_of_any_size)

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Gated activations: one pass, and nothing between the operands and the result is kept. */
+#include "common.h"
+
+static wf_status swiglu_shape(wf_call *c)
+{
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_shape gate = wf_array_shape(&c->in[0]), up = wf_array_shape(&c->in[1]);
+    if (!wf_shape_equal(&gate, &up))
+        return wf_call_fail(c, WF_ERR_SHAPE, "gate and up must have one shape");
+    c->out[0] = wf_call_like(c, &c->in[0]);
+    return WF_OK;
+}
+
+static wf_status swiglu_forward(wf_call *c)
+{
+    return wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){&c->in[0], &c->in[1]}, &c->out[0], 0.3);
+}
+
+/* y = silu(g) u: dg = dy u silu'(g), du = dy silu(g). */
+static wf_status swiglu_backward(wf_call *c)
+{
+    const wf_array *gate = &c->in[0], *up = &c->in[1], *dy = &c->dout[0];
+    for (int i = 0; i < 2; i++) {
+        if (!c->need[i])
+            continue;
+        wf_array d = wf_grad_new(c, i);
+        wf_status status = !d.data ? WF_ERR_MEMORY
+                           : i == 0
+                               ? wf_map(wf_kernel->internal->swiglu_slope, NULL, 3, (const wf_array *const[]){gate, up, dy}, &d, 0.45)
+                               : wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){gate, dy}, &d, 0.3);
+        if (status != WF_OK)
+            return status;
+        wf_grad_give(c, i, &d);
+    }
+    return WF_OK;
+}
+
+const wf_op wf_op_swiglu = {
+    .name = "swiglu",
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+    .shape = swiglu_shape,
+    .forward = swiglu_forward,
+    .backward = swiglu_backward,
+    .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}}, {"empty", {{2, -1, 3}, {2, -1, 3}}},
+                      {"odd", {{13, 17}, {13, 17}}}, {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};
+
+wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up)
+{
+    return wf_apply(&wf_op_swiglu, NULL, 2, (wf_tensor *[]){gate, up});
+}
