@@ -36,10 +36,9 @@ wf_tensor *wf_ffn_forward_with(const struct wf_ffn *m, wf_tensor *x, const struc
 {
     wf_tensor *up = wf_linear_forward(&m->up, x), *h; /* [..., d_ff] */
     if (m->activation == WF_SWIGLU) {
-        wf_tensor *gate = wf_linear_forward(&m->gate, x), *open = activate(m->activation, gate);
+        wf_tensor *gate = wf_linear_forward(&m->gate, x);
+        h = wf_swiglu(gate, up);
         wf_release(gate);
-        h = wf_mul(open, up);
-        wf_release(open);
     } else {
         h = activate(m->activation, up);
     }

@@ -26,10 +26,9 @@ static wf_status swiglu_backward(wf_call *c)
         if (!c->need[i])
             continue;
         wf_array d = wf_grad_new(c, i);
-        wf_status status = !d.data ? WF_ERR_MEMORY
-                           : i == 0
-                               ? wf_map(wf_kernel->internal->swiglu_slope, NULL, 3, (const wf_array *const[]){gate, up, dy}, &d, 0.45)
-                               : wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){gate, dy}, &d, 0.3);
+        wf_status status = !d.data  ? WF_ERR_MEMORY
+                           : i == 0 ? wf_map(wf_kernel->internal->swiglu_slope, NULL, 3, (const wf_array *const[]){gate, up, dy}, &d, 0.45)
+                                    : wf_map(wf_kernel->internal->swiglu, NULL, 2, (const wf_array *const[]){gate, dy}, &d, 0.3);
         if (status != WF_OK)
             return status;
         wf_grad_give(c, i, &d);
@@ -37,14 +36,14 @@ static wf_status swiglu_backward(wf_call *c)
     return WF_OK;
 }
 
-const wf_op wf_op_swiglu = {
-    .name = "swiglu",
-    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
-    .shape = swiglu_shape,
-    .forward = swiglu_forward,
-    .backward = swiglu_backward,
-    .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}}, {"empty", {{2, -1, 3}, {2, -1, 3}}},
-                      {"odd", {{13, 17}, {13, 17}}}, {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};
+const wf_op wf_op_swiglu = {.name = "swiglu",
+                            .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+                            .shape = swiglu_shape,
+                            .forward = swiglu_forward,
+                            .backward = swiglu_backward,
+                            .cases = WF_CASES({"matrix", {{3, 5}, {3, 5}}}, {"scalar", {{-2}, {-2}}}, {"one", {{1, 1}, {1, 1}}},
+                                              {"empty", {{2, -1, 3}, {2, -1, 3}}}, {"odd", {{13, 17}, {13, 17}}},
+                                              {"six dims", {{2, 1, 3, 1, 2, 3}, {2, 1, 3, 1, 2, 3}}}, {"long", {{1031}, {1031}}})};
 
 wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up)
 {

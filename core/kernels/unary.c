@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* y[i] = f(x[i]) and dx[i] = dy[i] f'(x[i]). At -inf silu and gelu_tanh are NaN (the formula's inf / inf, as torch has it);
- * gelu and the gradients take their limits there. */
+ * gelu and the gradients take their limits there. And silu as a gate, whose bits are those of silu and a product. */
 #include "vmath.h"
 
 #define UNARY(name)                                                                                                                        \
@@ -141,3 +141,27 @@ UNARY_GRAD(relu_grad)
 UNARY_GRAD(gelu_grad)
 UNARY_GRAD(gelu_tanh_grad)
 UNARY_GRAD(silu_grad)
+
+V_INLINE void swiglu_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, wf_real *y)
+{
+    v_put(y + i, silu_of(v_get(gate + i, count)) * v_get(up + i, count), count);
+}
+
+void WF_KERNEL(swiglu)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *y)
+{
+    (void)ctx;
+    const wf_real *gate = in[0], *up = in[1];
+    V_LOOP(n, swiglu_part, gate, up, y);
+}
+
+V_INLINE void swiglu_slope_part(int64_t i, int64_t count, const wf_real *gate, const wf_real *up, const wf_real *dy, wf_real *dgate)
+{
+    v_put(dgate + i, silu_grad_of(v_get(gate + i, count), v_get(dy + i, count) * v_get(up + i, count)), count);
+}
+
+void WF_KERNEL(swiglu_slope)(const void *ctx, int64_t n, const wf_real *const in[], wf_real *dgate)
+{
+    (void)ctx;
+    const wf_real *gate = in[0], *up = in[1], *dy = in[2];
+    V_LOOP(n, swiglu_slope_part, gate, up, dy, dgate);
+}

@@ -170,7 +170,9 @@ static wf_tensor *any_indexing(wf_tensor *a, wf_tensor *m, wf_tensor *b, wf_tens
 static wf_tensor *with_constants(wf_tensor *a, wf_tensor *b)
 {
     const double p = any_number(1);
-    switch (below(12)) {
+    switch (below(13)) {
+    case 12:
+        return wf_swiglu(a, b);
     case 0:
         return wf_maximum(a, b);
     case 1:

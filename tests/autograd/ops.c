@@ -79,6 +79,46 @@ START_TEST(functions_of_an_element)
 }
 END_TEST
 
+/* Of views too: the same bits, and less memory. */
+START_TEST(swiglu_is_silu_and_a_product)
+{
+    enum { ROWS = 37, D = 53, N = ROWS * D };
+    wf_tape *t = tape_in(WF_GRADIENTS);
+    wf_real *found[2][3];
+    size_t used[2];
+    for (int fused = 0; fused < 2; fused++) {
+        wf_tape_reset(t, WF_GRADIENTS);
+        wf_tensor *both = normal(t, 1, WF_SHAPE(ROWS, 2 * D)), *turned = normal(t, 2, WF_SHAPE(D, ROWS)), *up = wf_transpose(turned, 0, 1);
+        wf_tensor *gate = wf_slice(both, 1, D, D), *weights = normal(t, 3, WF_SHAPE(ROWS, D));
+        wf_tensor *y = fused ? wf_swiglu(gate, up) : wf_mul(wf_silu(gate), up);
+        used[fused] = wf_tape_stats(t).used;
+        found[fused][0] = value_of(y);
+        ck_assert(wf_backward(wf_sum(wf_mul(y, weights))) == WF_OK);
+        found[fused][1] = gradient_of(both);
+        found[fused][2] = gradient_of(turned);
+    }
+    const size_t count[3] = {N, 2 * N, N};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_msg(memcmp(found[0][i], found[1][i], count[i] * sizeof(wf_real)) == 0, "%d has other bits", i);
+        free(found[0][i]);
+        free(found[1][i]);
+    }
+    ck_assert_uint_ge(used[0], used[1] + N * sizeof(wf_real));
+    wf_tape_reset(t, WF_GRADIENTS);
+    wf_tensor *x = normal(t, 1, WF_SHAPE(3)), *same = wf_swiglu(x, x); /* x^2 sigmoid(x) */
+    ck_assert(wf_backward(wf_sum(same)) == WF_OK);
+    wf_real *v = value_of(x), *g = gradient_of(x);
+    for (int i = 0; i < 3; i++) {
+        double p = (double)v[i], s = 1 / (1 + exp(-p));
+        ck_assert_double_le(fabs((double)g[i] - (2 * p * s + p * p * s * (1 - s))), 1e-6);
+    }
+    free(v);
+    free(g);
+    expect_error(wf_swiglu(x, normal(t, 2, WF_SHAPE(4))), WF_ERR_SHAPE, "gate and up must have one shape");
+    wf_tape_free(t);
+}
+END_TEST
+
 START_TEST(views_reach_the_right_elements)
 {
     wf_tape *t = tape_in(WF_GRADIENTS);
@@ -343,6 +383,6 @@ START_TEST(dropout_keeps_its_word)
 }
 END_TEST
 
-WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, views_reach_the_right_elements, many_parts_are_joined, sums_and_means,
-             matmul_broadcasts_and_takes_views, linear_adds_its_bias, embedding_gathers_and_scatters, softmax_of_rows, norms_of_rows,
-             dropout_keeps_its_word)
+WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, swiglu_is_silu_and_a_product, views_reach_the_right_elements,
+             many_parts_are_joined, sums_and_means, matmul_broadcasts_and_takes_views, linear_adds_its_bias, embedding_gathers_and_scatters,
+             softmax_of_rows, norms_of_rows, dropout_keeps_its_word)

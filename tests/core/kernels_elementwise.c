@@ -165,7 +165,9 @@ static const struct map {
             M(maximum_grad, 3, 0),
             M(minimum_grad, 3, 0),
             M(pow_base_grad, 3, 0),
-            M(pow_exponent_grad, 4, 0)};
+            M(pow_exponent_grad, 4, 0),
+            M(swiglu, 2, 0),
+            M(swiglu_slope, 3, 0)};
 
 /* Every length and offset gives an element the bits that it has alone; nothing beyond the last is written. */
 START_TEST(bits)

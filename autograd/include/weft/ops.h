@@ -41,6 +41,8 @@ WF_API wf_tensor *wf_relu(wf_tensor *x);
 WF_API wf_tensor *wf_gelu(wf_tensor *x);      /* x Phi(x), through erf (Hendrycks and Gimpel 2016) */
 WF_API wf_tensor *wf_gelu_tanh(wf_tensor *x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in GPT-2 */
 WF_API wf_tensor *wf_silu(wf_tensor *x);      /* x sigmoid(x) */
+/* silu(gate) * up, of two tensors of one shape (Shazeer 2020): the bits of the two ops, without the tensor between them. */
+WF_API wf_tensor *wf_swiglu(wf_tensor *gate, wf_tensor *up);
 WF_API wf_tensor *wf_square(wf_tensor *x);
 WF_API wf_tensor *wf_abs(wf_tensor *x); /* gradient at 0: 0 */
 /* min(max(x, low), high); -INFINITY or INFINITY for no bound. A NaN stays. The gradient is 1 from low to high, both included, else 0.
