@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* weft bench [CASE...] */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
@@ -15,6 +16,7 @@ struct arguments {
     int64_t names, threads;
     struct wf_bench_options o;
     bool json;
+    const char *dropout; /* NULL: not given */
     struct settings set;
 };
 
@@ -29,6 +31,10 @@ static wf_status bench(void *arguments, wf_error *error)
 {
     const struct arguments *a = arguments;
     int64_t count = a->names > 0 ? a->names : 3;
+    for (int i = 0; i < a->set.count; i++)
+        if (a->dropout && strncmp(a->set.item[i], "dropout=", 8) == 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s and --dropout both set the dropout: leave one of the two out",
+                                a->set.item[i]);
     watch_interrupts(WATCH_BRIEF);
     wf_status status = start(a->threads, error);
     for (int64_t i = 0; i < count && status == WF_OK; i++) {
@@ -55,7 +61,7 @@ int run_bench(int argc, char **argv)
         {"seconds", "S", "seconds to measure each case for (default 4)", .real = &a.o.seconds, .least = 0.01, .most = 86400},
         {"steps", "N", "at most N steps of each case (default: as many as fit into --seconds, at least three)", .number = &a.o.steps,
          .low = 1, .high = INT32_MAX},
-        {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99},
+        {"dropout", "P", "dropout rate (default 0)", .real = &a.o.dropout, .least = 0, .most = 0.99, .given = &a.dropout},
         {"set", "KEY=VALUE",
          "time other sizes: a key of the model's family (weft models MODEL), or batch, rows of a step; context is also the tokens of a "
          "row; can be repeated",

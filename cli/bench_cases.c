@@ -2,6 +2,8 @@
 /* The cases that are timed: their sizes and models. */
 #include <string.h>
 
+#include "cli.h"
+
 #include <weft/internal/stopwatch.h>
 #include <weft/internal/text.h>
 
@@ -112,50 +114,56 @@ wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct 
 }
 
 /* A step knows the family's keys and how many rows a batch has; the schedule of a training would change nothing. */
-static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *setting, wf_error *error)
+static wf_status check_used(const struct wf_bench_case *c, const struct wf_config *config, const char *name, wf_error *error)
 {
-    const size_t n = strcspn(setting, "=");
     struct wf_config_key key;
-    for (int i = 0; wf_config_key_at(config, i, &key); i++) {
-        const bool same = strlen(key.name) == n && strncmp(key.name, setting, n) == 0;
-        const bool used = strcmp(key.section, wf_config_family(config)) == 0 || (!c->generate && strcmp(key.name, "batch") == 0);
-        if (same && !used)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (weft models %s)", key.name,
-                                c->generate ? "generation" : "a training step", wf_config_family(config),
-                                c->generate || c->pairs ? "" : ", and batch", c->preset);
-    }
-    return WF_OK;
+    const bool rows = !c->pairs && !c->generate, batch = strcmp(name, "batch") == 0;
+    bool unused = batch && !rows;
+    for (int i = 0; !unused && wf_config_key_at(config, i, &key); i++)
+        unused = strcmp(key.name, name) == 0 && strcmp(key.section, wf_config_family(config)) != 0 && !batch;
+    if (!unused)
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "%s changes nothing here: %s takes the keys of %s%s (weft models %s)%s", name,
+                        c->generate ? "generation" : "a training step", wf_config_family(config), rows ? ", and batch" : "", c->preset,
+                        c->pairs ? "; the pairs of a step are those of the case" : "");
 }
 
-static bool sets(const char *setting, const char *key)
+/* What the configuration says of the sizes of a step; `context`: it was set. */
+static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *config, bool context, wf_error *error)
 {
-    const size_t n = strlen(key);
-    return strncmp(setting, key, n) == 0 && setting[n] == '=';
+    const struct wf_model_shape shape = wf_config_shape(config);
+    const bool two = c->pairs && !shape.shared_tokenizer, rows = !c->pairs && !c->generate;
+    if (shape.vocab_size < 1 || (two && shape.source_vocab_size < 1))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size must be 1 at least: ids are drawn from it");
+    c->vocab_size = two && shape.source_vocab_size < shape.vocab_size ? shape.source_vocab_size : shape.vocab_size;
+    if (rows)
+        c->batch = config->training.batch;
+    if (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length)
+        c->length = shape.context; /* generation goes on past the context where that was not set */
+    if (c->shortest > c->length)
+        c->shortest = c->length;
+    if (c->batch > INT32_MAX / c->length)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "a step of %lld rows of %lld tokens is too large: at most 2^31 tokens",
+                            (long long)c->batch, (long long)c->length);
+    return WF_OK;
 }
 
 wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error)
 {
-    const bool rows = !c->pairs && !c->generate;
     wf_status status = WF_OK;
+    bool context = false;
     for (; settings && *settings && status == WF_OK; settings++) {
-        if ((status = check_used(c, config, *settings, error)) == WF_OK)
-            status = wf_config_set_all(config, *settings, error);
+        char key[SETTING_KEY_SIZE];
+        const char *value = setting_split(*settings, key, error);
+        if (!value)
+            return WF_ERR_ARGUMENT;
+        if ((status = check_used(c, config, key, error)) == WF_OK)
+            status = wf_config_set(config, key, value, error);
         if (status != WF_OK)
             wf_error_prefix(error, "--set %s", *settings);
-        else if (sets(*settings, "context") && (rows || wf_config_shape(config).context < c->length))
-            c->length = wf_config_shape(config).context;
+        context |= strcmp(key, "context") == 0;
     }
     if (status == WF_OK)
         status = wf_config_check(config, error);
-    const struct wf_model_shape shape = wf_config_shape(config);
-    if (status == WF_OK && (shape.vocab_size < 1 || (c->pairs && !shape.shared_tokenizer && shape.source_vocab_size < 1)))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "vocab_size must be 1 at least: ids are drawn from it");
-    if (status != WF_OK)
-        return status;
-    if (rows)
-        c->batch = config->training.batch;
-    c->vocab_size = shape.vocab_size;
-    if (c->pairs && !shape.shared_tokenizer && shape.source_vocab_size < shape.vocab_size)
-        c->vocab_size = shape.source_vocab_size;
-    return WF_OK;
+    return status == WF_OK ? take_sizes(c, config, context, error) : status;
 }

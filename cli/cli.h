@@ -61,12 +61,15 @@ int fail(const wf_error *error);
 int fail_usage(const char *format, ...) WF_PRINTF(1, 2);
 
 void print_settings(void); /* the end of `weft train --help`: the keys of configurations with what they mean */
+enum { SETTING_KEY_SIZE = 64 };
 /* --set KEY=VALUE, for options.h's `take`. NULL follows the last. */
 struct settings {
     const char *item[65];
     int count;
 };
 bool take_setting(const char *option, const char *value, void *settings);
+/* The key of "KEY=VALUE"; returns the value, or NULL with the error set. */
+const char *setting_split(const char *setting, char key[SETTING_KEY_SIZE], wf_error *error);
 /* How many merges its file has: the library does not tell. */
 wf_status tokenizer_merges(const wf_tokenizer *tokenizer, int64_t *merges, wf_error *error);
 /* One line where a model's translations are pieces of words, for its tokenizer can't join them. */

@@ -89,6 +89,17 @@ wf_status open_run(const struct run_options *on, struct wf_run *run, wf_error *e
     return status == WF_OK ? wf_run_open(run, on->run, on->weights, error) : status;
 }
 
+const char *setting_split(const char *setting, char key[SETTING_KEY_SIZE], wf_error *error)
+{
+    const char *equals = strchr(setting, '=');
+    if (!equals || equals == setting || equals - setting >= SETTING_KEY_SIZE) {
+        (void)wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not of the form KEY=VALUE, such as lr=1e-3", setting);
+        return NULL;
+    }
+    snprintf(key, SETTING_KEY_SIZE, "%.*s", (int)(equals - setting), setting);
+    return equals + 1;
+}
+
 bool take_setting(const char *option, const char *value, void *settings)
 {
     struct settings *to = settings;

@@ -41,15 +41,14 @@ static wf_status check_setting(const struct arguments *a, const char *key, wf_er
 static wf_status apply_settings(const struct arguments *a, int without, struct wf_config *config, wf_error *error)
 {
     for (int i = 0; i < a->set.count; i++) {
-        char key[64];
-        const char *equals = strchr(a->set.item[i], '=');
+        char key[SETTING_KEY_SIZE];
         if (i == without)
             continue;
-        if (!equals || equals == a->set.item[i] || equals - a->set.item[i] >= (ptrdiff_t)sizeof key)
-            return wf_error_set(error, WF_ERR_ARGUMENT, "--set %s: not of the form KEY=VALUE, such as lr=1e-3", a->set.item[i]);
-        snprintf(key, sizeof key, "%.*s", (int)(equals - a->set.item[i]), a->set.item[i]);
+        const char *value = setting_split(a->set.item[i], key, error);
+        if (!value)
+            return WF_ERR_ARGUMENT;
         wf_status status = check_setting(a, key, error);
-        if (status == WF_OK && (status = wf_config_set(config, key, equals + 1, error)) != WF_OK)
+        if (status == WF_OK && (status = wf_config_set(config, key, value, error)) != WF_OK)
             wf_error_prefix(error, "--set %s", a->set.item[i]);
         if (status != WF_OK)
             return status;

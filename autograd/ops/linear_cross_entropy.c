@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Cross-entropy fused with the linear layer that makes its logits. The loss is linear in its upstream gradient, so the forward turns the
- * logits into their gradient, where they lie. Where all of them take no more memory than a chunk and the weight's gradient, they wait for
- * the backward, which then is that of a linear layer: products go straight to where gradients are. Of more rows, logits live for a chunk
- * at a time: the other gradients are computed in the forward too, and the backward only scales them. */
+ * logits into their gradient, where they lie. Where all of them take no more memory than a chunk and a parameter's gradient, they wait
+ * for the backward, which then is that of a linear layer: products go straight to where gradients are. Of more rows, logits live for a
+ * chunk at a time: the other gradients are computed in the forward too, and the backward only scales them. */
 #include <string.h>
 
 #include "losses.h"
@@ -20,11 +20,12 @@ static int64_t chunk_rows(int64_t rows, int64_t v, int64_t d)
     return chunks > 1 ? (rows + chunks - 1) / chunks : most;
 }
 
-/* Whether the gradient of all logits is kept. */
+/* Whether the gradient of all logits is kept: where that is no more than a chunk and the weight's gradient, or, of a frozen weight, than
+ * the gradient of x. */
 static bool keeps_all(const wf_call *c, int64_t rows)
 {
-    const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1], chunk = chunk_rows(rows, v, d);
-    return rows * v > 0 && (rows <= chunk || (c->need[1] && rows <= chunk + d));
+    const int64_t v = c->in[1].dim[0], d = c->in[1].dim[1];
+    return rows > 0 && v > 0 && (c->need[1] ? rows <= chunk_rows(rows, v, d) + d : v <= d);
 }
 
 static wf_status fused_shape(wf_call *c)
@@ -151,24 +152,45 @@ static void scaling_body(void *ctx, int64_t begin, int64_t end)
         wf_kernel->affine(end - begin, s->scale, 0, s->from + begin, s->to + begin);
 }
 
-/* The saved array i times the upstream gradient, in `g`. */
-static void scaled(wf_call *c, int i, wf_real upstream, const wf_array *g, bool add)
+/* `to` (+)= s from, of contiguous arrays of one size. */
+static void scale_into(wf_real s, const wf_array *from, const wf_array *to, bool add)
 {
-    struct scaling s = {c->saved[i].data, g->data, upstream, add};
-    const int64_t count = wf_array_count(g);
-    wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
+    struct scaling scaling = {from->data, to->data, s, add};
+    const int64_t count = wf_array_count(to);
+    wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &scaling);
 }
 
-static wf_status of_logits(wf_call *c, wf_real upstream)
+/* dX = u dZ W, dW = dZ^T u X, db = u times the sum of dZ's rows: the logits are the larger side, and another loss may read them again. */
+static wf_status scaled_gradients(wf_call *c, wf_real u)
 {
-    if (upstream == 1)
-        return wf_linear_gradients(c, &c->saved[DZ]);
-    const wf_shape shape = wf_array_shape(&c->saved[DZ]);
-    const wf_array dz = wf_call_temp(c, WF_REAL, &shape);
-    if (!dz.data)
+    const wf_array z = wf_matrix_of(c, &c->saved[DZ]), x = wf_matrix_of(c, &c->in[0]);
+    if (!z.data || !x.data)
         return WF_ERR_MEMORY;
-    scaled(c, DZ, upstream, &dz, false);
-    return wf_linear_gradients(c, &dz);
+    const wf_shape shape = wf_array_shape(&x);
+    if (c->need[0]) {
+        wf_array dx = wf_grad_new(c, 0);
+        wf_array rows = wf_array_contiguous(dx.data, WF_REAL, &shape);
+        if (!dx.data || wf_product(c, &z, &c->in[1], &rows, false, NULL, false) != WF_OK)
+            return WF_ERR_MEMORY;
+        scale_into(u, &dx, &dx, false);
+        wf_grad_give(c, 0, &dx);
+    }
+    bool add;
+    if (c->need[1]) {
+        wf_array ux = wf_call_temp(c, WF_REAL, &shape);
+        if (!ux.data)
+            return WF_ERR_MEMORY;
+        wf_array_copy(&ux, &x);
+        scale_into(u, &ux, &ux, false);
+        const wf_array dw = wf_grad_into(c, 1, &add);
+        if (!dw.data || wf_product_of_columns(c, &z, &ux, &dw, add) != WF_OK)
+            return WF_ERR_MEMORY;
+    }
+    if (c->need[2]) {
+        const wf_array db = wf_grad_into(c, 2, &add);
+        return db.data ? wf_sum_into(c, &db, &z, (double)u, add) : WF_ERR_MEMORY;
+    }
+    return WF_OK;
 }
 
 static wf_status fused_backward(wf_call *c)
@@ -177,7 +199,7 @@ static wf_status fused_backward(wf_call *c)
         return WF_OK;
     wf_real upstream = *(const wf_real *)c->dout[0].data;
     if (c->saved[DZ].data)
-        return of_logits(c, upstream);
+        return upstream == 1 ? wf_linear_gradients(c, &c->saved[DZ]) : scaled_gradients(c, upstream);
     for (int i = 0; i < 3; i++) {
         if (!c->need[i])
             continue;
@@ -188,7 +210,7 @@ static wf_status fused_backward(wf_call *c)
         struct contiguous_grad g;
         if (!wf_contiguous_grad(c, i, &g))
             return WF_ERR_MEMORY;
-        scaled(c, i, upstream, &g.contiguous, g.add);
+        scale_into(upstream, &c->saved[i], &g.contiguous, g.add);
         wf_contiguous_grad_done(&g);
     }
     return WF_OK;
@@ -200,7 +222,7 @@ const wf_op wf_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
-    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+    .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* where the gradient of all logits is kept */
     .shape = fused_shape,
     .forward = fused_forward,
     .backward = fused_backward,

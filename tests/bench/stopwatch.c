@@ -74,6 +74,14 @@ START_TEST(other_sizes)
     ck_assert(c.batch == 1 && c.length == 256);
     c = with("generate-gpt2", (const char *const[]){"context=20", NULL}, &config); /* and no more than fit */
     ck_assert(c.batch == 1 && c.length == 20);
+    c = with("generate-gpt2", (const char *const[]){"context=20", "context=300", NULL}, &config);
+    ck_assert(c.batch == 1 && c.length == 256);
+    c = with("gpt2-4x64", (const char *const[]){"context=1024", NULL}, &config); /* it is the preset's, but was asked for */
+    ck_assert(c.batch == 4 && c.length == 1024);
+    c = with("bert", (const char *const[]){"context=64", NULL}, &config); /* crop, which follows it, is more */
+    ck_assert(c.length == 64);
+    c = with("multi30k", (const char *const[]){"max_length=6", NULL}, &config);
+    ck_assert(c.length == 6 && c.shortest == 6);
     c = with("seq2seq-tiny", (const char *const[]){"encoder_layers=1", "vocab_size=50", "source_vocab_size=40", NULL}, &config);
     ck_assert(c.batch == 6 && c.length == 6 && c.vocab_size == 40);
     c = with("encoder-attention", NULL, &config);
@@ -84,18 +92,29 @@ START_TEST(other_sizes)
     ck_ok(wf_bench_run("nanogpt-char-small", &(struct wf_bench_options){.steps = 1, .settings = small}, &r, error));
     ck_assert_int_eq(r.tokens, 48);
     ck_assert_int_eq(r.parameters, 804096 - 3 * (12 * 128 * 128 + 2 * 128) - 48 * 128);
+    wf_error long_step = {0};
+    const char *const large[] = {"batch=1048576", "context=4096", NULL};
+    ck_assert_int_eq(wf_bench_run("char-rms", &(struct wf_bench_options){.settings = large}, &r, &long_step), WF_ERR_ARGUMENT);
+    ck_assert_str_eq(long_step.message, "a step of 1048576 rows of 4096 tokens is too large: at most 2^31 tokens");
     static const struct {
         const char *name, *setting, *message;
     } bad[] = {
         {"char-rms", "lr=3",
          "--set lr=3: lr changes nothing here: a training step takes the keys of rms, and batch (weft models char-rms)"},
         {"char-rms", "layer=3", "--set layer=3: unknown key \"layer\": did you mean layers?"},
-        {"char-rms", "layers", "--set layers: \"layers\": not of the form KEY=VALUE, such as lr=1e-3"},
+        {"char-rms", "layers", "--set layers: not of the form KEY=VALUE, such as lr=1e-3"},
+        {"char-rms", " lr=3", "--set  lr=3: unknown key \" lr\": did you mean lr?"},
+        {"char-rms", "layers=2 lr=3", "--set layers=2 lr=3: layers: \"2 lr=3\" is not an integer"},
+        {"seq2seq-tiny", "batch=4",
+         "--set batch=4: batch changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); the pairs of a "
+         "step "
+         "are those of the case"},
         {"char-rms", "d_model=33", "d_model (33) must be a multiple of heads (4)"},
         {"char-rms", "batch=0", "--set batch=0: batch: 0 is out of range: 1 to 1048576"},
         {"char-rms", "vocab_size=0", "vocab_size must be 1 at least: ids are drawn from it"},
         {"seq2seq-tiny", "batch_tokens=4",
-         "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny)"},
+         "--set batch_tokens=4: batch_tokens changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); "
+         "the pairs of a step are those of the case"},
         {"generate-char-rms", "batch=4",
          "--set batch=4: batch changes nothing here: generation takes the keys of rms (weft models char-rms)"},
     };

@@ -32,8 +32,8 @@ wf_status wf_bench_find(const char *name, struct wf_bench_case *out, wf_error *e
 /* The configuration of a case's model, with the dropout given: what the preset says, and the case's sizes. */
 wf_status wf_bench_config(const struct wf_bench_case *c, double dropout, struct wf_config *config, wf_error *error) WF_CHECKED;
 /* Other sizes: settings, each "KEY=VALUE", NULL after the last; NULL: none. The keys of the model's family, and `batch`, rows of a step;
- * `context` also sets the tokens of a row (of generation: at most that many), `vocab_size` the ids. *config is of wf_bench_config.
- * WF_ERR_ARGUMENT, with the setting: a key that is unknown or that a step does not use, a value out of its range. */
+ * `context` also sets the tokens of a row (of generation and of pairs what fits), `vocab_size` the ids. *config is of wf_bench_config.
+ * WF_ERR_ARGUMENT, with the setting: a key that is unknown or that a step does not use, a value out of its range, more than 2^31 tokens. */
 wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const char *const *settings, wf_error *error) WF_CHECKED;
 
 struct wf_bench_options {
