@@ -138,7 +138,7 @@ static wf_status take_sizes(struct wf_bench_case *c, const struct wf_config *con
     c->vocab_size = two && shape.source_vocab_size < shape.vocab_size ? shape.source_vocab_size : shape.vocab_size;
     if (rows)
         c->batch = config->training.batch;
-    if (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length)
+    if (shape.context > 0 && (context ? rows || shape.context < c->length : c->pairs && shape.context < c->length))
         c->length = shape.context; /* generation goes on past the context where that was not set */
     if (c->shortest > c->length)
         c->shortest = c->length;
@@ -152,7 +152,9 @@ wf_status wf_bench_set(struct wf_bench_case *c, struct wf_config *config, const 
 {
     wf_status status = WF_OK;
     bool context = false;
-    for (; settings && *settings && status == WF_OK; settings++) {
+    if (!settings || !*settings)
+        return WF_OK; /* the case as it is, whatever a family of somebody else says of its sizes */
+    for (; *settings && status == WF_OK; settings++) {
         char key[SETTING_KEY_SIZE];
         const char *value = setting_split(*settings, key, error);
         if (!value)
