@@ -240,21 +240,6 @@ static bool direct(const wf_call *c, int i)
     return true;
 }
 
-/* Of a result without elements, from a batch of any size: zeros. */
-static wf_status of_nothing(wf_call *c)
-{
-    for (int i = 0; i < c->inputs; i++) {
-        if (!c->need[i])
-            continue;
-        wf_array g = wf_grad_new(c, i);
-        if (!g.data)
-            return WF_ERR_MEMORY;
-        memset(g.data, 0, (size_t)wf_array_count(&g) * sizeof(wf_real));
-        wf_grad_give(c, i, &g);
-    }
-    return WF_OK;
-}
-
 /* The derivation stands above the kernel, core/kernels/attention_backward.c. */
 wf_status wf_attention_backward(wf_call *c)
 {
@@ -262,7 +247,7 @@ wf_status wf_attention_backward(wf_call *c)
     if (!c->dout[0].data)
         return WF_OK;
     if (wf_array_count(&c->out[0]) == 0)
-        return of_nothing(c);
+        return wf_give_zeros(c);
     if (!wf_attention_plan(c, &p) || !wf_attention_operand(c, &c->dout[0], &p.dout))
         return WF_ERR_MEMORY;
     wf_array gradient[3];

@@ -94,8 +94,10 @@ void wf_contiguous_grad_done(const struct contiguous_grad *g);
 
 /* wf_array_sum, with an error set on the tape. */
 wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, double scale, bool add) WF_CHECKED;
-/* The column sums of x [rows, d] as the gradient of operand i [d]. */
-wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x);
+/* The column sums of x [rows, d], times scale, as the gradient of operand i [d]. */
+wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x, double scale);
+/* Zeros as the gradients of all operands that need one. */
+wf_status wf_give_zeros(wf_call *c) WF_CHECKED;
 
 /* --- indexing.c ----------------------------------------------------------------------------------------------------- */
 
@@ -115,7 +117,8 @@ wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_
                      bool rows_alone) WF_CHECKED;
 /* Sum over the rows: out [p, q] (+)= a^T b with a [rows, p], b [rows, q]. */
 wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add) WF_CHECKED;
-/* In backward: the gradients of operands x [..., in], weight [out, in] and bias [out] or none, from that of y = x weight^T + bias. */
-wf_status wf_linear_gradients(wf_call *c, const wf_array *dy) WF_CHECKED;
+/* In backward: the gradients of operands x [..., in], weight [out, in] and bias [out] or none, from scale (not 0) times dy, that of y = x
+ * weight^T + bias. */
+wf_status wf_linear_gradients(wf_call *c, const wf_array *dy, double scale) WF_CHECKED;
 
 #endif

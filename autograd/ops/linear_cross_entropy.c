@@ -152,54 +152,13 @@ static void scaling_body(void *ctx, int64_t begin, int64_t end)
         wf_kernel->affine(end - begin, s->scale, 0, s->from + begin, s->to + begin);
 }
 
-/* `to` (+)= s from, of contiguous arrays of one size. */
-static void scale_into(wf_real s, const wf_array *from, const wf_array *to, bool add)
-{
-    struct scaling scaling = {from->data, to->data, s, add};
-    const int64_t count = wf_array_count(to);
-    wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &scaling);
-}
-
-/* dX = u dZ W, dW = dZ^T u X, db = u times the sum of dZ's rows: the logits are the larger side, and another loss may read them again. */
-static wf_status scaled_gradients(wf_call *c, wf_real u)
-{
-    const wf_array z = wf_matrix_of(c, &c->saved[DZ]), x = wf_matrix_of(c, &c->in[0]);
-    if (!z.data || !x.data)
-        return WF_ERR_MEMORY;
-    const wf_shape shape = wf_array_shape(&x);
-    if (c->need[0]) {
-        wf_array dx = wf_grad_new(c, 0);
-        wf_array rows = wf_array_contiguous(dx.data, WF_REAL, &shape);
-        if (!dx.data || wf_product(c, &z, &c->in[1], &rows, false, NULL, false) != WF_OK)
-            return WF_ERR_MEMORY;
-        scale_into(u, &dx, &dx, false);
-        wf_grad_give(c, 0, &dx);
-    }
-    bool add;
-    if (c->need[1]) {
-        wf_array ux = wf_call_temp(c, WF_REAL, &shape);
-        if (!ux.data)
-            return WF_ERR_MEMORY;
-        wf_array_copy(&ux, &x);
-        scale_into(u, &ux, &ux, false);
-        const wf_array dw = wf_grad_into(c, 1, &add);
-        if (!dw.data || wf_product_of_columns(c, &z, &ux, &dw, add) != WF_OK)
-            return WF_ERR_MEMORY;
-    }
-    if (c->need[2]) {
-        const wf_array db = wf_grad_into(c, 2, &add);
-        return db.data ? wf_sum_into(c, &db, &z, (double)u, add) : WF_ERR_MEMORY;
-    }
-    return WF_OK;
-}
-
 static wf_status fused_backward(wf_call *c)
 {
     if (!c->dout[0].data)
         return WF_OK;
     wf_real upstream = *(const wf_real *)c->dout[0].data;
     if (c->saved[DZ].data)
-        return upstream == 1 ? wf_linear_gradients(c, &c->saved[DZ]) : scaled_gradients(c, upstream);
+        return upstream == 0 ? wf_give_zeros(c) : wf_linear_gradients(c, &c->saved[DZ], (double)upstream);
     for (int i = 0; i < 3; i++) {
         if (!c->need[i])
             continue;
@@ -210,7 +169,9 @@ static wf_status fused_backward(wf_call *c)
         struct contiguous_grad g;
         if (!wf_contiguous_grad(c, i, &g))
             return WF_ERR_MEMORY;
-        scale_into(upstream, &c->saved[i], &g.contiguous, g.add);
+        struct scaling s = {c->saved[i].data, g.contiguous.data, upstream, g.add};
+        int64_t count = wf_array_count(&g.contiguous);
+        wf_parallel_ranges(count, 16384, 0.08 * (double)count, scaling_body, &s);
         wf_contiguous_grad_done(&g);
     }
     return WF_OK;

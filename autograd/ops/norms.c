@@ -120,8 +120,8 @@ static wf_status norm_backward(wf_call *c)
     if (s.d > 0)
         wf_parallel(blocks, 0.15 * (double)s.rows * (double)s.d, backward_body, &s);
     wf_contiguous_grad_done(&dx);
-    wf_status status = c->need[1] ? wf_give_column_sums(c, 1, &dgain) : WF_OK;
-    return status == WF_OK && c->need[2] ? wf_give_column_sums(c, 2, &dbias) : status;
+    wf_status status = c->need[1] ? wf_give_column_sums(c, 1, &dgain, 1) : WF_OK;
+    return status == WF_OK && c->need[2] ? wf_give_column_sums(c, 2, &dbias, 1) : status;
 }
 
 /* layer_norm, a row: m = mean(x), r = 1 / sqrt(mean((x - m)^2) + eps), xhat = (x - m) r, y = xhat gain + bias.

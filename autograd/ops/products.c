@@ -9,12 +9,18 @@ wf_array wf_swap_last(const wf_array *a)
     return wf_array_transpose(*a, a->ndim - 2, a->ndim - 1);
 }
 
-wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
+static wf_status product_with(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out,
+                              const struct wf_matmul_options *options)
 {
     wf_error error;
     error.code = WF_OK;
-    wf_status status = wf_array_matmul(a, b, out, &error, .add = add, .bias = bias, .rows_alone = rows_alone);
+    wf_status status = wf_array_matmul_with(a, b, out, options, &error);
     return status == WF_OK ? status : wf_call_fail(c, status, "%s", error.message);
+}
+
+wf_status wf_product(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add, const wf_real *bias, bool rows_alone)
+{
+    return product_with(c, a, b, out, &(struct wf_matmul_options){.add = add, .bias = bias, .rows_alone = rows_alone});
 }
 
 wf_status wf_product_of_columns(wf_call *c, const wf_array *a, const wf_array *b, const wf_array *out, bool add)
@@ -159,7 +165,7 @@ static wf_status linear_forward(wf_call *c)
 
 /* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
  * added straight to what the gradients hold. */
-wf_status wf_linear_gradients(wf_call *c, const wf_array *dout)
+wf_status wf_linear_gradients(wf_call *c, const wf_array *dout, double scale)
 {
     wf_array dy = as_rows(dout);
     bool add;
@@ -168,7 +174,7 @@ wf_status wf_linear_gradients(wf_call *c, const wf_array *dout)
         if (!g.data)
             return WF_ERR_MEMORY;
         g = as_rows(&g);
-        if (wf_product(c, &dy, &c->in[1], &g, add, NULL, false) != WF_OK)
+        if (product_with(c, &dy, &c->in[1], &g, &(struct wf_matmul_options){.scale = scale, .add = add}) != WF_OK)
             return WF_ERR_MEMORY;
     }
     dy = wf_matrix_of(c, &dy);
@@ -176,20 +182,20 @@ wf_status wf_linear_gradients(wf_call *c, const wf_array *dout)
         return WF_ERR_MEMORY;
     if (c->need[1]) {
         wf_array x = wf_matrix_of(c, &c->in[0]);
-        wf_array dw = wf_grad_into(c, 1, &add);
-        if (!x.data || !dw.data || wf_product_of_columns(c, &dy, &x, &dw, add) != WF_OK)
+        wf_array dw = wf_grad_into(c, 1, &add), dyt = wf_swap_last(&dy);
+        if (!x.data || !dw.data || product_with(c, &dyt, &x, &dw, &(struct wf_matmul_options){.scale = scale, .add = add}) != WF_OK)
             return WF_ERR_MEMORY;
     }
     if (c->need[2]) {
         dy = wf_rows_of(c, &dy);
-        return dy.data ? wf_give_column_sums(c, 2, &dy) : WF_ERR_MEMORY;
+        return dy.data ? wf_give_column_sums(c, 2, &dy, scale) : WF_ERR_MEMORY;
     }
     return WF_OK;
 }
 
 static wf_status linear_backward(wf_call *c)
 {
-    return wf_linear_gradients(c, &c->dout[0]);
+    return wf_linear_gradients(c, &c->dout[0], 1);
 }
 
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}

@@ -174,11 +174,25 @@ wf_status wf_sum_into(wf_call *c, const wf_array *dst, const wf_array *src, doub
     return status == WF_OK ? status : wf_call_fail(c, status, "no memory for partial sums");
 }
 
-wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x)
+wf_status wf_give_column_sums(wf_call *c, int i, const wf_array *x, double scale)
 {
     bool add;
     wf_array g = wf_grad_into(c, i, &add);
-    return g.data ? wf_sum_into(c, &g, x, 1, add) : WF_ERR_MEMORY;
+    return g.data ? wf_sum_into(c, &g, x, scale, add) : WF_ERR_MEMORY;
+}
+
+wf_status wf_give_zeros(wf_call *c)
+{
+    for (int i = 0; i < c->inputs; i++) {
+        if (!c->need[i])
+            continue;
+        wf_array g = wf_grad_new(c, i);
+        if (!g.data)
+            return WF_ERR_MEMORY;
+        memset(g.data, 0, (size_t)wf_array_count(&g) * sizeof(wf_real));
+        wf_grad_give(c, i, &g);
+    }
+    return WF_OK;
 }
 
 const char *wf_index_text(const wf_array *a, int64_t i, char *text, size_t size)

@@ -119,6 +119,7 @@ START_TEST(fused_in_one_chunk)
 {
     fused_equals_apart(50, 7, 11, true, 1);
     fused_equals_apart(50, 7, 11, false, -2.5);
+    fused_equals_apart(50, 7, 11, true, 0);
 }
 END_TEST
 
