@@ -27,11 +27,29 @@ void __tsan_release(void *at);
 #endif
 
 /* A region costs about 0.5 microseconds while its threads wait in a spin, and 30 to 70 when the system has to wake them,
- * as with more threads than processors: libgomp, which counts them, then waits in the kernel almost at once. */
+ * as with more threads than processors: libgomp, which counts them, then waits in the kernel almost at once. On a slower core
+ * blocks take longer than their cost says, and a region does not. */
 enum { CUTOFF = 5000, CUTOFF_CROWDED = 60000 };
 
 static _Atomic int threads = 1;
 static _Atomic int cutoff = CUTOFF;
+static _Atomic double speed = 1;
+
+static void set_cutoff(void)
+{
+    atomic_store(&cutoff, (int)(atomic_load(&speed) * (atomic_load(&threads) > wf_processors() ? CUTOFF_CROWDED : CUTOFF)));
+}
+
+double wf_core_speed(void)
+{
+    return atomic_load_explicit(&speed, memory_order_relaxed);
+}
+
+void wf_core_speed_set(double value)
+{
+    atomic_store(&speed, value);
+    set_cutoff();
+}
 
 int wf_parallel_threads(void)
 {
@@ -41,7 +59,7 @@ int wf_parallel_threads(void)
 void wf_parallel_start(int count)
 {
     atomic_store(&threads, count);
-    atomic_store(&cutoff, count > wf_processors() ? CUTOFF_CROWDED : CUTOFF);
+    set_cutoff();
     if (count > 1 && !omp_in_parallel()) {
         /* libgomp allocates its teams here, and not in the middle of a training step. */
 #pragma omp parallel num_threads(count)

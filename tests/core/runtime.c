@@ -250,6 +250,28 @@ START_TEST(cutoff)
 }
 END_TEST
 
+/* Where multiply-adds are half as wide, blocks of half the cost go to other threads. */
+START_TEST(cutoff_of_slow_cores)
+{
+    ck_ok(wf_set_threads(2, error));
+    if (wf_processors() < 2)
+        return; /* crowded: another cutoff */
+    struct tally t = {.owner = pthread_self(), .sleepy = true};
+    wf_core_speed_set(1);
+    wf_parallel(40, 3000, note, &t);
+    ck_assert_int_eq(t.foreign, 0);
+    for (int tries = 0; tries < 50 && t.foreign == 0; tries++) { /* after a stall the caller works alone */
+        usleep(20000);
+        wf_core_speed_set(0.5);
+        wf_parallel(40, 3000, note, &t);
+    }
+    ck_assert_int_gt(t.foreign, 0);
+    wf_core_speed_set(1);
+    ck_ok(wf_isa_use("base", error));
+    ck_assert_double_eq(wf_core_speed(), 0.5);
+}
+END_TEST
+
 static void late(void *ctx, int64_t block)
 {
     (void)ctx, (void)block;
@@ -379,5 +401,5 @@ START_TEST(start_from_threads)
 }
 END_TEST
 
-WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, after_a_stall,
-             scratch_after_a_stall, nested, user_threads, start_from_threads)
+WF_TEST_MAIN("runtime", bad_settings, settings, thread_bounds, cgroups, affinity, each_block_once, cutoff, cutoff_of_slow_cores,
+             after_a_stall, scratch_after_a_stall, nested, user_threads, start_from_threads)

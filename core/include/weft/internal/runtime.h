@@ -22,6 +22,11 @@ int wf_cgroup_processors(const char *root);
 
 /* Threads of a parallel region. (parallel.c) */
 int wf_parallel_threads(void);
+/* How fast a core multiplies with the instruction set in use, against one with a peak of 230 GFLOP/s, for which costs are given: 1, or 0.5
+ * where multiply-adds are half as wide or less. Who computes may follow it, results never. (parallel.c) */
+double wf_core_speed(void);
+/* Sets it; before the threads are started or while no other thread computes. (parallel.c) */
+void wf_core_speed_set(double speed);
 /* Sets them and starts them on the calling thread's behalf. (parallel.c) */
 void wf_parallel_start(int threads);
 
