@@ -15,6 +15,8 @@ struct gemm_end {
     const wf_real *bias_n, *bias_m;
 };
 
+enum { CACHE_LINE = 64, GEMM_PIECES = 3 };
+
 /* One k-block of a part of C. A in place: a_panel 0, element (i, p) at a[i * a_rs + p * a_cs]; packed: panels of `mr` rows,
  * a_panel apart, a_rs 1, a_cs mr. B: panels of `nr` columns b_panel apart, element (p, j) of one at b[p * b_step + j]; in
  * place b_panel is nr, and the columns past n are never read (b_padded false); packed panels are filled up with zeros. */
@@ -28,13 +30,13 @@ struct gemm_block {
     wf_real *c;
     int64_t c_rs, c_cs;
     struct gemm_end end;
-    /* What the block after this one reads, which is fetched into the caches meanwhile; NULL: nothing is known. Its rows of A, as this
-     * one's, and elements that lie end to end. */
+    /* What is read after this block, which is fetched into the caches meanwhile; NULL: nothing is known. Rows of A, as this one's, and
+     * pieces of memory, in this order: `runs` runs of `lines` cache lines, each `stride` elements after the one before. */
     const wf_real *next_a;
-    struct gemm_span {
+    struct gemm_piece {
         const wf_real *at;
-        int64_t size;
-    } next[2];
+        int64_t lines, stride, runs;
+    } next[GEMM_PIECES];
 };
 
 struct gemm_isa {
@@ -55,6 +57,20 @@ static inline const struct gemm_isa *gemm_isa(void)
     return wf_kernel->internal->gemm;
 }
 
+/* `runs` runs of so many elements each. Lines are counted from the first element on: where that does not begin one, the last is left out.
+ */
+static inline struct gemm_piece gemm_piece(const wf_real *at, int64_t elements, int64_t stride, int64_t runs)
+{
+    const int64_t line = CACHE_LINE / (int64_t)sizeof(wf_real);
+    return (struct gemm_piece){at, (elements + line - 1) / line, stride, runs};
+}
+
+/* n rows, or columns, of an operand, n_step apart, with k steps of k, k_step apart. Nothing where neither lie end to end. */
+static inline struct gemm_piece gemm_piece_of(const wf_real *at, int64_t n, int64_t n_step, int64_t k, int64_t k_step)
+{
+    return n_step == 1 ? gemm_piece(at, n, k_step, k) : gemm_piece(at, k, n_step, k_step == 1 ? n : 0);
+}
+
 /* The rows of tile i of t that share m rows evenly start here. */
 static inline int64_t gemm_cut(int64_t m, int64_t t, int64_t i)
 {
@@ -73,7 +89,7 @@ static inline int64_t gemm_k_block(int64_t k)
 }
 
 #ifdef WF_ISA
-enum { CACHE_LINE = 64, LINE = CACHE_LINE / sizeof(wf_real) }; /* in bytes, and in elements */
+enum { LINE = CACHE_LINE / sizeof(wf_real) }; /* in elements */
 
 /* A register tile: rows, vectors, columns. */
 #if defined(WF_ISA_AVX512)
@@ -84,6 +100,14 @@ enum { TILE_M = 6, FEW_ROWS = 8 };
 #define LAST_IS_FREE 0
 #endif
 enum { TILE_V = 2, TILE_N = TILE_V * V_LANES };
+
+/* Rows of A that are read by broadcasts lie at two bases, row 0 and row 7, and four distances from them, of which 3 and 5 rows are kept in
+ * registers: 14 separate pointers would not fit. From its base to row r, in units of one row, r1. */
+V_INLINE int64_t row_distance(const int r, int64_t r1, int64_t r3, int64_t r5)
+{
+    const int q = r % 7;
+    return q == 0 ? 0 : q == 1 ? r1 : q == 2 ? 2 * r1 : q == 3 ? r3 : q == 4 ? 4 * r1 : q == 5 ? r5 : 2 * r3;
+}
 
 void WF_GEMM(block)(const struct gemm_block *b);
 void WF_GEMM(pack_n)(int64_t w, int64_t k, const wf_real *s, int64_t is, int64_t ps, wf_real *out);

@@ -8,7 +8,10 @@
 #define GEMM_STREAM 512
 #endif
 
-enum { FAR_K = 48 };
+enum {
+    FAR_K = 48,   /* products of fewer steps are small, and find near where sums go; */
+    FAR_A = 8192, /* a block of fewer elements of A finds those near */
+};
 
 struct tile {
     int64_t k;
@@ -16,9 +19,11 @@ struct tile {
     int64_t a_rs, a_cs;
     const wf_real *b;
     int64_t b_step;
-    int tail;           /* valid lanes of the last vector */
-    const char *fetch;  /* what a later tile reads: a line of it is fetched at each step of k, */
-    int64_t fetch_step; /* so many bytes on */
+    int tail; /* valid lanes of the last vector */
+    /* What is read later: at each step of k a line of it is fetched, then the address goes on by fetch_step bytes, and each time after
+     * fetch_lines of them by fetch_jump more. */
+    const char *fetch;
+    int64_t fetch_step, fetch_lines, fetch_jump;
     wf_real *c;
     int64_t c_rs;
     const wf_real *bias_n, *bias_m;
@@ -66,8 +71,45 @@ V_INLINE void finish(const int rows, const int vectors, const bool read, const b
         }
 }
 
-/* `unit`: a_rs is 1, known to the compiler. Otherwise rows are addressed from two bases with few registers: 14 separate
- * pointers would not fit. `masked`: the last vector of B is not all there. */
+/* Where a tile reads next. */
+struct place {
+    const char *a, *a7, *b, *fetch;
+};
+
+/* `unit`: a_rs is 1, known to the compiler; otherwise rows are at their row_distance. `masked`: the last vector of B is not all there. */
+V_INLINE void steps(const int rows, const int vectors, const bool unit, const bool masked, int64_t k, const struct tile *t, struct place *w,
+                    vr sum[TILE_M][TILE_V])
+{
+    const v_mask last = V_FIRST(t->tail);
+    const int64_t size = sizeof(wf_real), r1 = t->a_rs * size, a_cs = t->a_cs * size, b_step = t->b_step * size, fetch_step = t->fetch_step;
+    int64_t r3 = 3 * r1, r5 = 5 * r1;
+    __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
+    const char *a = w->a, *a7 = w->a7, *b = w->b, *fetch = w->fetch;
+#pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
+    for (int64_t p = k; p > 0; p--) {
+        vr x[TILE_V];
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++) {
+            const wf_real *from = (const wf_real *)b + v * V_LANES;
+            x[v] = masked && v == vectors - 1 ? v_load_mask(from, last) : v_load(from);
+        }
+#pragma GCC unroll 14
+        for (int i = 0; i < rows; i++) {
+            const char *base = i < 7 ? a : a7;
+            const vr y = v_set(unit ? ((const wf_real *)a)[i] : *(const wf_real *)(base + row_distance(i, r1, r3, r5)));
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++)
+                sum[i][v] = v_fma(y, x[v], sum[i][v]);
+        }
+        __builtin_prefetch(fetch);
+        fetch += fetch_step;
+        a += a_cs;
+        a7 += a_cs;
+        b += b_step;
+    }
+    *w = (struct place){a, a7, b, fetch};
+}
+
 V_INLINE void multiply(const int rows, const int vectors, const bool unit, const bool masked, const struct tile *t)
 {
     vr sum[TILE_M][TILE_V];
@@ -76,42 +118,20 @@ V_INLINE void multiply(const int rows, const int vectors, const bool unit, const
 #pragma GCC unroll 2
         for (int v = 0; v < vectors; v++)
             sum[i][v] = v_set(0);
-    const v_mask last = V_FIRST(t->tail);
-    const int64_t r1 = t->a_rs * (int64_t)sizeof(wf_real), a_cs = t->a_cs, b_step = t->b_step;
-    int64_t r3 = 3 * r1, r5 = 5 * r1;
-    __asm__("" : "+r"(r3), "+r"(r5)); /* or they are computed again in the loop */
-    const wf_real *a = t->a, *b = t->b;
-    const char *a7 = (const char *)a + 7 * r1, *fetch = t->fetch;
-    const int64_t fetch_step = t->fetch_step;
-    __asm__("" : "+r"(a7));
-    if (t->k >= FAR_K) { /* where they go is far away mostly: after the multiplications it is here. Small products find it near */
+    struct place w = {(const char *)t->a, (const char *)(t->a + 7 * t->a_rs), (const char *)t->b, t->fetch};
+    __asm__("" : "+r"(w.a7));
+    if (t->k >= FAR_K) { /* where sums go is far away mostly: after the multiplications it is here */
 #pragma GCC unroll 14
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
                 __builtin_prefetch(t->c + i * t->c_rs + v * V_LANES, 1);
     }
-#pragma GCC unroll 1 /* unrolled, GCC runs out of registers */
-    for (int64_t p = t->k; p > 0; p--) {
-        vr x[TILE_V];
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            x[v] = masked && v == vectors - 1 ? v_load_mask(b + v * V_LANES, last) : v_load(b + v * V_LANES);
-#pragma GCC unroll 14
-        for (int i = 0; i < rows; i++) {
-            const char *base = i < 7 ? (const char *)a : a7;
-            const int q = i % 7;
-            const int64_t offset = q == 0 ? 0 : q == 1 ? r1 : q == 2 ? 2 * r1 : q == 3 ? r3 : q == 4 ? 4 * r1 : q == 5 ? r5 : 2 * r3;
-            const vr y = v_set(unit ? a[i] : *(const wf_real *)(base + offset));
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                sum[i][v] = v_fma(y, x[v], sum[i][v]);
-        }
-        __builtin_prefetch(fetch);
-        fetch += fetch_step;
-        a += a_cs;
-        a7 += a_cs * (int64_t)sizeof(wf_real);
-        b += b_step;
+    if (t->fetch_jump == 0) { /* a loop of its own: small tiles feel the other's start */
+        steps(rows, vectors, unit, masked, t->k, t, &w, sum);
+    } else {
+        for (int64_t left = t->k; left > 0; left -= t->fetch_lines, w.fetch += t->fetch_jump)
+            steps(rows, vectors, unit, masked, left < t->fetch_lines ? left : t->fetch_lines, t, &w, sum);
     }
     if (t->bias_m)
         finish(rows, vectors, true, true, t, sum);
@@ -187,27 +207,48 @@ static void through_copy(tile_function *f, struct tile *t, int64_t rows, int64_t
             c[i * c_rs + j * c_cs] = copy[i * TILE_N + j];
 }
 
-/* What a tile fetches while it multiplies, a line at each step of k: rows of A that come next, which are far away where they are read in
- * place, or else what the next block reads of B. Packed rows come with the last column, which leaves them in the first-level cache;
- * rows that lie end to end with the first, rows apart one with each. It may be that nothing is there: then nothing is fetched. */
-V_INLINE bool fetch_rows(const struct gemm_block *g, struct tile *t, const wf_real *rows, int64_t column, bool last)
+/* Where the pieces that a block fetches have come to. */
+struct fetched {
+    int piece;
+    int64_t runs;
+};
+
+/* What a tile fetches while it multiplies, a line at each step of k: `rows` of A, which come next, or a part of what is read after the
+ * block. The first tile of a row brings rows that are read in place from far away, the last has them in the first-level cache; a tile alone
+ * in its row fetches what is packed next, which is further away. It may be that nothing is left: then nothing is fetched. */
+V_INLINE void fetch(const struct gemm_block *g, struct tile *t, const wf_real *rows, struct fetched *f)
 {
-    if (!rows)
-        return false;
-    t->fetch = (const char *)rows;
-    if (g->a_panel || g->a_rs == 1) {
-        t->fetch_step = g->a_panel ? CACHE_LINE : g->a_cs * (int64_t)sizeof(wf_real);
-        return last;
+    t->fetch_step = CACHE_LINE;
+    t->fetch_jump = 0;
+    while (f->piece < GEMM_PIECES && (f->runs >= g->next[f->piece].runs || g->next[f->piece].lines <= 0))
+        *f = (struct fetched){f->piece + 1, 0};
+    if (rows && (f->piece == GEMM_PIECES || g->n > TILE_N)) {
+        t->fetch = (const char *)rows;
+        if (g->a_panel)
+            return;
+        if (g->a_rs == 1) {
+            t->fetch_step = g->a_cs * (int64_t)sizeof(wf_real);
+            return;
+        }
+        if (g->a_cs == 1) {
+            if (g->a_rs == t->k)
+                return;
+            t->fetch_lines = (t->k + LINE - 1) / LINE;
+            t->fetch_jump = g->a_rs * (int64_t)sizeof(wf_real) - t->fetch_lines * CACHE_LINE;
+            return;
+        }
     }
-    if (g->a_cs != 1)
-        return false;
-    if (g->a_rs == g->k) {
-        t->fetch_step = CACHE_LINE;
-        return column == 0;
+    if (f->piece == GEMM_PIECES) {
+        t->fetch = (const char *)g->a;
+        t->fetch_step = 0;
+        return;
     }
-    t->fetch += column * g->a_rs * (int64_t)sizeof(wf_real);
-    t->fetch_step = sizeof(wf_real);
-    return column < TILE_M;
+    const struct gemm_piece *p = &g->next[f->piece];
+    t->fetch_lines = p->lines < t->k ? p->lines : t->k;
+    const int64_t runs = t->k / t->fetch_lines, run = f->runs + runs <= p->runs ? f->runs : p->runs > runs ? p->runs - runs : 0;
+    t->fetch = (const char *)(p->at + run * p->stride);
+    t->fetch_jump = p->stride * (int64_t)sizeof(wf_real) - t->fetch_lines * CACHE_LINE;
+    f->runs += runs;
 }
 
 /* Rows outside, columns inside: a tile's rows of A stay in the first-level cache while panels of B stream past, as many as the
@@ -217,8 +258,9 @@ void WF_GEMM(block)(const struct gemm_block *g)
     enum { COLUMNS = GEMM_STREAM / TILE_N * TILE_N };
     const int64_t down = (g->m + TILE_M - 1) / TILE_M;
     struct tile t = {.k = g->k, .a_rs = g->a_rs, .a_cs = g->a_cs, .b_step = g->b_step, .c_rs = g->c_rs, .end = &g->end};
-    struct gemm_span then = g->next[0];
-    int span = 0;
+    t.fetch = (const char *)g->a;
+    const bool far = g->m * g->k >= FAR_A, fetches = far || g->next[0].runs > 0 || g->next[1].runs > 0 || g->next[2].runs > 0;
+    struct fetched fetched = {0, 0};
     for (int64_t j0 = 0; j0 < g->n; j0 += COLUMNS) {
         const int64_t j1 = g->n - j0 < COLUMNS ? g->n : j0 + COLUMNS;
         for (int64_t i = 0, row = 0; i < down; i++) {
@@ -233,17 +275,9 @@ void WF_GEMM(block)(const struct gemm_block *g)
                 t.bias_n = g->end.bias_n ? g->end.bias_n + j : NULL;
                 t.c = g->c + row * g->c_rs + j * g->c_cs;
                 const wf_real *rows_next = next < g->m ? (g->a_panel ? t.a + g->a_panel : t.a + rows * g->a_rs) : g->next_a;
-                if (!fetch_rows(g, &t, rows_next, (j - j0) / TILE_N, j + TILE_N >= j1)) {
-                    if (then.size <= 0 && span == 0)
-                        then = g->next[++span];
-                    const bool more = then.size > 0;
-                    t.fetch = (const char *)(more ? then.at : g->a);
-                    t.fetch_step = more ? CACHE_LINE : 0;
-                    if (more) {
-                        then.at += g->k * LINE;
-                        then.size -= g->k * LINE;
-                    }
-                }
+                const bool edge = j + TILE_N >= j1 || (j == j0 && j1 - j0 > 2 * TILE_N && !g->a_panel);
+                if (fetches)
+                    fetch(g, &t, far && edge ? rows_next : NULL, &fetched);
                 tile_function *f = tiles[g->a_rs == 1][!g->b_padded && t.tail < V_LANES][vectors - 1][rows - 1];
                 if (g->c_cs == 1 || columns == 1)
                     f(&t);

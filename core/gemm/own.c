@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes, strides and the number
- * of threads, which changes no sum, never on memory: where there is none for packing the product fails. */
+/* Our own products: how one is cut into blocks, what is packed, and who computes what. All choices depend on shapes, strides, the number
+ * of threads and the processor, which change no sum, never on memory: where there is none for packing the product fails. */
 #include <unistd.h>
 
+#include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/runtime.h>
 
@@ -22,11 +23,17 @@ enum {
     MOST_PANELS = 16,    /* of an item: those of a k-block stay in the second-level cache */
 };
 static const double large_flops = 1.5e6; /* of a product that is always cut, its k too; fixes the order of sums */
-static const double item_ns = 8000;
-static const double flops_per_ns = 150, elements_per_ns = 6; /* of one core: arithmetic, and operands read and written */
+/* What a product reaches on one core with a peak of 230 GFLOP/s: arithmetic, and operands read and written. */
+static const double flops_per_ns = 150, elements_per_ns = 6;
 
 /* Elements of B that are packed together for each thread: half of what its second-level cache holds. */
 static int64_t thread_chunk = 1 << 18;
+
+/* The cost of an item, at least: on a slower core it takes as long, and is less. */
+static double item_ns(void)
+{
+    return 8000 * wf_core_speed();
+}
 
 void wf_gemm_own_start(void)
 {
@@ -64,7 +71,7 @@ static bool few(const struct wf_gemm *g)
 static bool in_rows(const struct product *p, double cost, bool serial)
 {
     const int64_t panels = gemm_up(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
-    int64_t items = gemm_least((int64_t)(cost / item_ns) + 1, threads == 1 ? 1 : ROWS_ITEMS * threads);
+    int64_t items = gemm_least((int64_t)(cost / item_ns()) + 1, threads == 1 ? 1 : ROWS_ITEMS * threads);
     if (p->g.b_rs != 1 && items > 1) /* long runs of its rows, and as many for each thread */
         items = gemm_up(gemm_least(items, gemm_up(p->g.n, LINES_COLUMNS)), threads) * threads;
     struct rows_work w = {p, gemm_least(panels, items)};
@@ -129,15 +136,34 @@ static bool pack_item(void *ctx, int64_t item)
     return true;
 }
 
+/* What lies below this k-block of a part in the next chunk of B, or beside it, as the same thread packs it then where columns are shared
+ * out. Memory is free while a chunk is multiplied. The items of one range of columns fetch a share each, this is the i-th. */
+static struct gemm_piece next_chunk(const struct parts *w, const struct part *part, int64_t i, int64_t k0)
+{
+    const struct wf_gemm *g = &w->p->g;
+    const bool below = w->k1 < g->k;
+    const int64_t p = k0 - w->k0 + (below ? w->k1 : 0), j = part->n0 + (below ? 0 : w->n1 - w->n0);
+    const int64_t k = gemm_most(0, gemm_least(length_of(w, k0), g->k - p)), n = gemm_most(0, gemm_least(part->n1 - part->n0, g->n - j));
+    const wf_real *b = g->b + p * g->b_rs + j * g->b_cs;
+    struct gemm_piece all = gemm_piece_of(b, n, g->b_cs, k, g->b_rs);
+    const int64_t from = gemm_cut(all.runs, w->down, i);
+    return (struct gemm_piece){all.at + from * all.stride, all.lines, all.stride, gemm_cut(all.runs, w->down, i + 1) - from};
+}
+
 /* After a block comes the next of k, or the first of the next rows, with the same columns. */
 static void fetch_next(const struct parts *w, const struct part *part, int64_t k0, bool a_here, struct gemm_block *b)
 {
     const struct wf_gemm *g = &w->p->g;
+    const int64_t after = k0 + w->p->k_block < w->k1 ? k0 + w->p->k_block : w->k0, k = length_of(w, after);
+    const int64_t row = after > k0 ? part->m0 : part->m1, rows = gemm_least(part->m1 - part->m0, g->m - row);
+    const wf_real *a = g->a + row * g->a_rs + after * g->a_cs;
+    if (a_here && rows > 0)
+        b->next_a = a;
+    else if (rows > 0)
+        b->next[1] = gemm_piece_of(a, rows, g->a_rs, k, g->a_cs);
     const int nr = gemm_isa()->nr;
-    const int64_t after = k0 + w->p->k_block < w->k1 ? k0 + w->p->k_block : w->k0, row = after > k0 ? part->m0 : part->m1;
-    b->next[0] = (struct gemm_span){panel_of(w, after, part->n0), gemm_up(part->n1 - part->n0, nr) * nr * length_of(w, after)};
-    if (a_here && row < g->m)
-        b->next_a = g->a + row * g->a_rs + after * g->a_cs;
+    const int64_t tile = k * CACHE_LINE / (int64_t)sizeof(wf_real); /* elements that one tile fetches, a line for each of k */
+    b->next[2] = gemm_piece(panel_of(w, after, part->n0), tile, tile, gemm_up(gemm_up(part->n1 - part->n0, nr) * nr * k, tile));
 }
 
 static bool shared_item(void *ctx, int64_t item)
@@ -159,6 +185,7 @@ static bool shared_item(void *ctx, int64_t item)
         b.b_step = nr;
         b.b_panel = b.k * nr;
         b.b_padded = true;
+        b.next[0] = next_chunk(w, &part, item % w->down, k0);
         fetch_next(w, &part, k0, a_here, &b);
         isa->block(&b);
     }
@@ -186,7 +213,7 @@ static bool in_parts(const struct product *p, double cost, bool serial)
     const struct wf_gemm *g = &p->g;
     const int nr = gemm_isa()->nr;
     const int64_t threads = serial ? 1 : wf_threads();
-    const int64_t wanted = cost / item_ns < MOST_ITEMS ? gemm_most(1, (int64_t)(cost / item_ns)) : MOST_ITEMS;
+    const int64_t wanted = cost < MOST_ITEMS * item_ns() ? gemm_most(1, (int64_t)(cost / item_ns())) : MOST_ITEMS;
     struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
     if (g->m <= ITEM_ROWS) {
         w.down = 1;
@@ -250,7 +277,7 @@ bool wf_gemm_own(const struct wf_gemm *given, bool serial)
         return wf_gemm_in_slices(&p, cost, serial);
     if (few(g))
         return in_rows(&p, cost, serial);
-    if (cost < 2 * item_ns && flops < large_flops)
+    if (cost < 2 * item_ns() && flops < large_flops)
         return wf_gemm_part(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
     return in_parts(&p, cost, serial);
 }

@@ -9,6 +9,7 @@ enum {
     ROW_CLASH = 4096,    /* bytes between rows that fall on the same lines of the first-level cache */
     IN_PLACE_ROW = 1024, /* bytes of a row of B that is not packed */
     AHEAD = 256,         /* columns that are packed together where they are contiguous */
+    FAR_B = 1 << 16,     /* elements of B that a near cache does not hold, so that fetching pays */
 };
 
 struct gemm_block wf_gemm_block_of(const struct product *p, const struct part *part, int64_t k0, int64_t k1)
@@ -87,7 +88,7 @@ bool wf_gemm_part(const struct product *p, const struct part *part)
     const struct gemm_isa *isa = gemm_isa();
     const int nr = isa->nr;
     const int64_t m = part->m1 - part->m0, n = part->n1 - part->n0, kb = gemm_least(p->k_block, g->k);
-    const bool a_here = wf_gemm_rows_in_place(g, n), b_here = wf_gemm_columns_in_place(g, m);
+    const bool a_here = wf_gemm_rows_in_place(g, n), b_here = wf_gemm_columns_in_place(g, m), far = g->n * g->k >= FAR_B;
     wf_real small[SMALL_PACK] __attribute__((aligned(64)));
     wf_real *room_a = NULL, *room_b = small;
     /* Packed ahead of the tiles: all columns if that is little, else one panel at a time, of contiguous columns as many as make a good run
@@ -98,16 +99,16 @@ bool wf_gemm_part(const struct product *p, const struct part *part)
     if (!b_here && ahead * kb > SMALL_PACK && !(room_b = wf_scratch(WF_SCRATCH_GEMM, (size_t)(ahead * kb) * sizeof(wf_real))))
         return false;
     for (int64_t k0 = part->k0; k0 < part->k1; k0 += kb) {
+        const int64_t k_more = gemm_least(kb, g->k + p->more - gemm_least(k0 + kb, part->k1)); /* of the next block */
         struct gemm_block b = wf_gemm_block_of(p, part, k0, gemm_least(k0 + kb, part->k1));
         const wf_real *from = g->b + k0 * g->b_rs + part->n0 * g->b_cs;
         if (!a_here)
             wf_gemm_pack_rows(&b, room_a);
         if (b_here) {
-            const int64_t k = gemm_least(kb, g->k + p->more - k0 - b.k); /* of the next block */
-            if (k > 0 && g->b_rs == n)
-                b.next[0] = (struct gemm_span){from + b.k * g->b_rs, k * n};
-            if (k > 0 && !a_here && g->a_cs == m)
-                b.next[1] = (struct gemm_span){g->a + part->m0 + (k0 + b.k) * g->a_cs, k * m};
+            if (far)
+                b.next[0] = gemm_piece_of(from + b.k * g->b_rs, n, g->b_cs, k_more, g->b_rs);
+            if (!a_here)
+                b.next[1] = gemm_piece_of(g->a + part->m0 * g->a_rs + (k0 + b.k) * g->a_cs, m, g->a_rs, k_more, g->a_cs);
             b.b = from;
             b.b_step = g->b_rs;
             b.b_panel = nr;
@@ -120,6 +121,13 @@ bool wf_gemm_part(const struct product *p, const struct part *part)
         b.b_padded = true;
         for (int64_t j = 0; j < n; j += ahead) {
             b.n = gemm_least(ahead, n - j);
+            const int64_t left = n - j - ahead;
+            if (far && left > 0)
+                b.next[0] = gemm_piece_of(from + (j + ahead) * g->b_cs, gemm_least(ahead, left), g->b_cs, b.k, g->b_rs);
+            else if (far && k_more > 0)
+                b.next[0] = gemm_piece_of(from + b.k * g->b_rs, gemm_least(ahead, n), g->b_cs, k_more, g->b_rs);
+            else if (far) /* of the part beside this one, which the same thread may take next */
+                b.next[0] = gemm_piece_of(g->b + part->n1 * g->b_cs, gemm_least(ahead, g->n - part->n1), g->b_cs, kb, g->b_rs);
             wf_gemm_pack_columns(g, b.n, b.k, from + j * g->b_cs, room_b);
             isa->block(&b);
             b.c += ahead * b.c_cs;

@@ -51,7 +51,7 @@ V_INLINE void load_square(const wf_real *b, int64_t b_cs, int64_t steps, int64_t
     v_transpose(x);
 }
 
-/* Rows of A that are read by broadcasts. Two bases and four distances: a pointer for each row would not stay in a register. */
+/* Rows of A that are read by broadcasts: row_distance. */
 struct row_of {
     const char *a, *a7;
     int64_t r1, r3, r5;
@@ -68,10 +68,7 @@ V_INLINE struct row_of rows_from(const wf_real *a, int64_t a_rs)
 /* The element `at` of row r, in all lanes. */
 V_INLINE vr row_of(const struct row_of *b, const int r, int64_t at)
 {
-    const int q = r % 7;
-    const int64_t r1 = b->r1;
-    const int64_t offset = q == 0 ? 0 : q == 1 ? r1 : q == 2 ? 2 * r1 : q == 3 ? b->r3 : q == 4 ? 4 * r1 : q == 5 ? b->r5 : 2 * b->r3;
-    return v_set(((const wf_real *)((r < 7 ? b->a : b->a7) + offset))[at]);
+    return v_set(((const wf_real *)((r < 7 ? b->a : b->a7) + row_distance(r, b->r1, b->r3, b->r5)))[at]);
 }
 
 /* `unit`: a_cs is 1, known to the compiler. */
