@@ -18,7 +18,7 @@ static void describe(const wf_call *c, char *text, size_t size)
         const wf_tensor *x = state->node->in[i];
         char shape[96] = "none";
         if (x) {
-            wf_shape s = wf_array_shape(&x->a);
+            wf_shape s = array_shape(&x->a);
             wf_shape_text(&s, shape, sizeof shape);
         }
         used += (size_t)snprintf(text + used, size - used, "%s%s%s%s", i ? ", " : "", x ? wf_name_of(x) : "", x ? " " : "", shape);
@@ -41,14 +41,14 @@ wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...)
 
 wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape)
 {
-    return wf_array_contiguous(NULL, dtype, shape);
+    return array_contiguous(NULL, dtype, shape);
 }
 
 wf_array wf_call_like(const wf_call *c, const wf_array *a)
 {
     (void)c;
-    wf_shape shape = wf_array_shape(a);
-    return wf_array_contiguous(NULL, WF_REAL, &shape);
+    wf_shape shape = array_shape(a);
+    return array_contiguous(NULL, WF_REAL, &shape);
 }
 
 void *wf_tape_memory(wf_tape *tape, size_t bytes)
@@ -62,7 +62,7 @@ void *wf_tape_memory(wf_tape *tape, size_t bytes)
 wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
 {
     struct call_state *state = c->internal;
-    wf_array a = wf_array_contiguous(NULL, dtype, shape);
+    wf_array a = array_contiguous(NULL, dtype, shape);
     size_t bytes;
     if (!wf_shape_bytes(dtype, shape, &bytes)) {
         wf_call_fail(c, WF_ERR_SHAPE, "a temporary array is invalid or too large: make the operands smaller");
@@ -79,9 +79,9 @@ wf_array wf_call_temp(wf_call *c, wf_dtype dtype, const wf_shape *shape)
 
 wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
 {
-    if (wf_array_is_contiguous(a))
+    if (array_is_contiguous(a))
         return *a;
-    wf_shape shape = wf_array_shape(a);
+    wf_shape shape = array_shape(a);
     wf_array contiguous = wf_call_temp(c, a->dtype, &shape);
     if (contiguous.data)
         wf_array_copy(&contiguous, a);
@@ -133,7 +133,7 @@ static wf_status check_finite(wf_call *c)
         if (at < 0)
             continue;
         char shape[96];
-        wf_shape s = wf_array_shape(&c->out[j]);
+        wf_shape s = array_shape(&c->out[j]);
         return wf_call_fail(c, WF_ERR_NUMERIC, "result %s has the value %g at element %lld", wf_shape_text(&s, shape, sizeof shape),
                             (double)((const wf_real *)c->out[j].data)[at], (long long)at);
     }
@@ -186,7 +186,7 @@ bool node_record(wf_tape *tape, const struct node *n)
 /* A buffer for what the op's shape function described; false: the tape has the error. */
 static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
 {
-    wf_shape shape = wf_array_shape(a);
+    wf_shape shape = array_shape(a);
     size_t bytes;
     if (!wf_shape_bytes(a->dtype, &shape, &bytes)) {
         char text[160];
@@ -201,8 +201,8 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
     *buffer = pool_take(c->tape, bytes);
     if (!*buffer)
         return false;
-    if (!wf_array_is_contiguous(a)) /* the shape function set dims, but no strides */
-        *a = wf_array_contiguous(NULL, a->dtype, &shape);
+    if (!array_is_contiguous(a)) /* the shape function set dims, but no strides */
+        *a = array_contiguous(NULL, a->dtype, &shape);
     a->data = (*buffer)->data;
     return true;
 }
@@ -224,7 +224,7 @@ static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inp
 static bool view_inside(wf_tensor *x, const wf_array *view)
 {
     const wf_array *whole = &value_root(x)->a;
-    wf_shape shape = wf_array_shape(view);
+    wf_shape shape = array_shape(view);
     uintptr_t first, end, view_first, view_end;
     size_t bytes;
     if (view->dtype != whole->dtype || !wf_shape_bytes(view->dtype, &shape, &bytes))

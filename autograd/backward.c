@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_backward, and what it has in common with wf_gradients. */
+#include <weft/internal/shape.h>
+
 #include "engine.h"
 
 static bool gradient_fits(wf_tape *tape, const char *call, const wf_tensor *x, const wf_tensor *gradient)
 {
     if (!tape_accepts(tape, call, gradient))
         return false;
-    wf_shape have = wf_array_shape(&gradient->a), want = wf_array_shape(&x->a);
+    wf_shape have = array_shape(&gradient->a), want = array_shape(&x->a);
     if (gradient->a.dtype == WF_REAL && wf_shape_equal(&have, &want))
         return true;
     char text[2][96];
@@ -76,8 +78,8 @@ void backward_run(wf_call *c, wf_tensor *x, const struct wf_backward_options *o)
     wf_tape *tape = c->tape;
     struct node *last = tape->last;
     wf_real one = 1;
-    wf_shape shape = wf_array_shape(&x->a);
-    wf_array scalar = wf_array_contiguous(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
+    wf_shape shape = array_shape(&x->a);
+    wf_array scalar = array_contiguous(&one, WF_REAL, &(wf_shape){0}), ones = wf_array_expand(&scalar, &shape);
     wf_keep(x);
     if (o->gradient)
         wf_keep(o->gradient);

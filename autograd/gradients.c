@@ -8,6 +8,7 @@
 #include <weft/compute.h>
 #include <weft/internal/kernels.h>
 #include <weft/internal/ops_all.h>
+#include <weft/internal/shape.h>
 
 #include "engine.h"
 #include "ops/common.h"
@@ -45,8 +46,8 @@ static wf_array gradient_layout(const wf_tensor *x)
 {
     if (!x->apart)
         return x->a;
-    wf_shape shape = wf_array_shape(&x->a);
-    return wf_array_contiguous(NULL, WF_REAL, &shape);
+    wf_shape shape = array_shape(&x->a);
+    return array_contiguous(NULL, WF_REAL, &shape);
 }
 
 static void set_gradient(wf_tensor *x, wf_array layout, void *data)
@@ -174,7 +175,7 @@ wf_array wf_grad_new(wf_call *c, int input)
 {
     if ((input < 0 || input >= c->inputs) && !is_needed(c, input)) /* of an operand that needs none: its shape serves for others */
         return (wf_array){.data = NULL};
-    wf_shape shape = wf_array_shape(&c->in[input]);
+    wf_shape shape = array_shape(&c->in[input]);
     return wf_call_temp(c, WF_REAL, &shape);
 }
 
@@ -218,7 +219,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
     if (!g->data || c->tape->error.code != WF_OK || !is_needed(c, input))
         return;
     wf_tensor *x = state->node->in[input];
-    wf_shape have = wf_array_shape(g), want = wf_array_shape(&x->a);
+    wf_shape have = array_shape(g), want = array_shape(&x->a);
     const bool same = wf_shape_equal(&have, &want);
     if (g->dtype != WF_REAL || (!same && !broadcasts_to(&want, &have))) {
         char given[96], needed[96];

@@ -14,12 +14,6 @@ static const struct {
     [WF_I32] = {4, "I32"},         [WF_U32] = {4, "U32"}, [WF_I64] = {8, "I64"}, [WF_U64] = {8, "U64"},   [WF_BOOL] = {1, "BOOL"},
 };
 
-#define SIX(x)                                                                                                                             \
-    {                                                                                                                                      \
-        x[0], x[1], x[2], x[3], x[4], x[5]                                                                                                 \
-    }
-#define ARRAY(data, dtype, ndim, dim, stride) ((wf_array){data, dtype, ndim, SIX(dim), SIX(stride)})
-
 size_t wf_dtype_size(wf_dtype dtype)
 {
     return (unsigned)dtype < WF_DTYPE_COUNT ? dtypes[dtype].size : 0;
@@ -102,25 +96,14 @@ char *wf_shape_text(const wf_shape *shape, char *text, size_t size)
     return text;
 }
 
-/* This function and its like build their result in one expression. From a variable gcc copies the whole once more, and reads it back in
- * larger pieces than it was written in, which waits until the stores have reached the cache: tens of nanoseconds an op. */
 wf_array wf_array_contiguous(void *data, wf_dtype dtype, const wf_shape *shape)
 {
-    const int n = shape->ndim;
-    if (n < 0 || n > WF_MAX_DIMS)
-        return (wf_array){.dtype = dtype, .ndim = -1};
-    int64_t dim[WF_MAX_DIMS] = {0}, stride[WF_MAX_DIMS] = {0}, step = 1;
-    for (int d = n - 1; d >= 0; d--) {
-        dim[d] = shape->dim[d];
-        stride[d] = step;
-        (void)__builtin_mul_overflow(step, dim[d] > 0 ? dim[d] : 1, &step); /* of a shape that is refused later */
-    }
-    return ARRAY(data, dtype, n, dim, stride);
+    return array_contiguous(data, dtype, shape);
 }
 
 wf_shape wf_array_shape(const wf_array *a)
 {
-    return (wf_shape){a->ndim, SIX(a->dim)};
+    return array_shape(a);
 }
 
 int64_t wf_array_count(const wf_array *a)
@@ -133,16 +116,7 @@ int64_t wf_array_count(const wf_array *a)
 
 bool wf_array_is_contiguous(const wf_array *a)
 {
-    int64_t step = 1;
-    bool contiguous = true;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (a->dim[d] == 0)
-            return true;
-        if (a->dim[d] != 1 && a->stride[d] != step)
-            contiguous = false;
-        step *= a->dim[d];
-    }
-    return contiguous;
+    return array_is_contiguous(a);
 }
 
 bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end)
@@ -229,5 +203,5 @@ wf_array wf_array_expand(const wf_array *a, const wf_shape *shape)
         dim[d] = shape->dim[d];
         stride[d] = d >= added && a->dim[d - added] == dim[d] ? a->stride[d - added] : 0;
     }
-    return ARRAY(a->data, a->dtype, shape->ndim, dim, stride);
+    return ARRAY_OF(a->data, a->dtype, shape->ndim, dim, stride);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/shape.h>
 
 enum {
     PIECE = 8192, /* elements of a block: some microseconds, and it stays in L1 and L2 */
@@ -129,13 +130,13 @@ static bool is_like(const wf_array *a, const wf_array *out)
     bool same = a->ndim == out->ndim;
     for (int d = 0; same && d < out->ndim; d++)
         same = a->dim[d] == out->dim[d];
-    return same && wf_array_is_contiguous(a);
+    return same && array_is_contiguous(a);
 }
 
 /* Merges dimensions where all operands allow it. */
 static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
 {
-    wf_shape shape = wf_array_shape(out);
+    wf_shape shape = array_shape(out);
     wf_array in[WF_MAP_INPUTS];
     for (int k = 0; k < m->inputs; k++)
         in[k] = wf_array_expand(x[k], &shape);
@@ -198,14 +199,14 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
 /* Whether x can be read with the shape of out. */
 static bool fits(const wf_array *x, const wf_array *out)
 {
-    wf_shape from = wf_array_shape(x), to = wf_array_shape(out), both;
+    wf_shape from = array_shape(x), to = array_shape(out), both;
     return wf_shape_broadcast(&from, &to, &both) && wf_shape_equal(&both, &to);
 }
 
 /* The checks of a map and the map; real: all must be WF_REAL. */
 static wf_status run_checked(struct map *m, bool real, int inputs, const wf_array *const in[], const wf_array *out, double cost)
 {
-    if ((!m->any && !m->typed) || inputs < 1 || inputs > WF_MAP_INPUTS || (real && out->dtype != WF_REAL) || !wf_array_is_contiguous(out))
+    if ((!m->any && !m->typed) || inputs < 1 || inputs > WF_MAP_INPUTS || (real && out->dtype != WF_REAL) || !array_is_contiguous(out))
         return WF_ERR_ARGUMENT;
     for (int k = 0; k < inputs; k++) {
         if (real && in[k]->dtype != WF_REAL)
