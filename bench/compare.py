@@ -13,6 +13,8 @@ First both compute a loss from the same weights on the same batch, which must ag
 (written-out attention, sdpa, fused optimizer, torch.compile) is tried, with memory kept mapped and huge pages.
 The variant with the fastest step, and a second one if it is within a tenth, alternate with Weft, each round in new processes.
 The result is the median of the rounds' medians of the fastest variant. torch_models.py has the PyTorch models.
+A mark beside it, for models that no cache holds: the time of a step's products at 88 % of the peak, which good products reach,
+and of 28 bytes a parameter (what Adam reads and writes) at the rate of reading memory.
 Both with AVX2 alone: WEFT_ISA=avx2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 ONEDNN_MAX_CPU_ISA=AVX2 ./bench/compare CASE...
 """
 import argparse, datetime, json, os, pathlib, re, statistics, subprocess, sys, tempfile
@@ -28,16 +30,18 @@ ap = argparse.ArgumentParser(prog='compare', usage='./bench/compare [options] CA
                              formatter_class=argparse.RawDescriptionHelpFormatter)
 ap.add_argument('case', nargs='+')
 ap.add_argument('--threads', type=int, default=2)
-ap.add_argument('--seconds', type=float, default=4, help='measuring time of each process (4)')
-ap.add_argument('--rounds', type=int, default=5)
+ap.add_argument('--seconds', type=float, help='measuring time of each process (4; 1 with --quick)')
+ap.add_argument('--rounds', type=int, help='rounds of processes (5; 2 with --quick)')
 ap.add_argument('--dropout', type=float, default=0.0)
 ap.add_argument('--quick', action='store_true', help='two rounds of one second, without torch.compile: a rough estimate')
 ap.add_argument('--json', action='store_true', help='print one JSON object per case')
 ap.add_argument('--save', action='store_true', help='keep the results in bench/results/, from which bench/table makes the table of README.md')
 ap.add_argument('--build', default=str(ROOT / 'build'), help='build folder (build); created if it is missing')
 A = ap.parse_args()
-if A.quick:
-    A.seconds, A.rounds = 1, 2
+A.seconds = (1 if A.quick else 4) if A.seconds is None else A.seconds
+A.rounds = (2 if A.quick else 5) if A.rounds is None else A.rounds
+if A.rounds < 1 or A.seconds <= 0:
+    fail('--rounds is at least 1, and --seconds more than 0')
 BENCH = pathlib.Path(A.build) / 'bench'
 WEFT = pathlib.Path(A.build) / 'cli' / 'weft'
 TUNED = dict(os.environ, OMP_NUM_THREADS=str(A.threads), MALLOC_MMAP_MAX_='0', MALLOC_TRIM_THRESHOLD_='68719476736',
@@ -75,14 +79,16 @@ def variants(case):
     return list(dict.fromkeys(all))
 
 name_of = lambda v: ' '.join(o[2:] for o in v) or 'as it is'
-peaks = {}
+peaks, memory = {}, 0.0
 
 def processor():
-    """Its maker, "intel" or "amd", and its name with what tells it from others of that name."""
+    """How the file of its results begins: its maker, and of AMD's, whose vectors differ, the generation; and its name with what tells it
+    from others of that name."""
     text = pathlib.Path('/proc/cpuinfo').read_text()
     of = lambda key: (re.search(f'^{key}\\s*: (.*)$', text, re.M) or [0, 'unknown'])[1]
     caches = sorted(pathlib.Path('/sys/devices/system/cpu/cpu0/cache').glob('index[23]/size'))
-    maker = {'GenuineIntel': 'intel', 'AuthenticAMD': 'amd'}.get(of('vendor_id'), 'other')
+    maker = {'GenuineIntel': 'intel', 'AuthenticAMD': {'25': 'amd-zen4' if 'avx512f' in of('flags') else 'amd-zen3',
+                                                                    '26': 'amd-zen5'}.get(of('cpu family'), 'amd')}.get(of('vendor_id'), 'other')
     return maker, f'{of("model name")} (family {of("cpu family")}, model {of("model")}; caches of {" and ".join(path.read_text().strip() for path in caches) or "unknown size"})'
 
 def save(result):
@@ -95,6 +101,7 @@ def save(result):
     path.write_text('\n'.join(sorted(kept, key=lambda line: (json.loads(line)['case'], json.loads(line)['dropout']))) + '\n')
 
 def compare(case):
+    global memory
     with tempfile.TemporaryDirectory() as folder:
         path = f'{folder}/parity.safetensors'
         same = CHECKED.get(case, case)
@@ -119,7 +126,9 @@ def compare(case):
     for i in range(A.rounds):
         rounds.append({'weft': weft(case, A.seconds)} | {v: torch(case, v, A.seconds) for v in finalists})
         isa = rounds[-1]['weft']['isa']  # neighbours take away from the peak too: the best that was seen
-        peaks[isa] = max(peaks.get(isa, 0), json.loads(call(BENCH / 'peak', '-t', A.threads, '-i', isa))['gflops'])
+        reached = json.loads(call(BENCH / 'peak', '-m', '-t', A.threads, '-i', isa))
+        peaks[isa] = max(peaks.get(isa, 0), reached['gflops'])
+        memory = max(memory, reached['read_gb_s'])
         say(f'  round {i + 1}: Weft {rounds[-1]["weft"]["ms"]:.3f} ms' + ''.join(f', {name_of(v)} {rounds[-1][v]["ms"]:.3f} ms' for v in finalists))
     median = lambda who, key: statistics.median(r[who][key] for r in rounds)
     best = min(finalists, key=lambda v: median(v, 'ms'))
@@ -135,8 +144,14 @@ def compare(case):
                        'peak_rss_mib': median(who, 'rss')}
         say(f'  {"Weft" if key == "weft" else "PyTorch, " + name_of(best):<32} {ms:10.3f} ms  {result[key]["tokens_per_second"]:10.0f} tokens/s  '
             f'{result[key]["gflops"]:7.1f} GFLOP/s ({100 * result[key]["peak_share"]:.0f} % of {peak:.0f})  {result[key]["peak_rss_mib"]:6.0f} MiB')
+    if not case.startswith('generate-'):
+        result['read_gb_s'] = memory
+        result['mark_ms'] = w['gflop'] / (0.88 * peak) * 1e3 + 28 * w['parameters'] / memory / 1e6
+        say(f'  88 % of the peak, and 28 bytes a parameter at {memory:.1f} GB/s: {result["mark_ms"]:.3f} ms; '
+            f'Weft takes {result["weft"]["ms"] / result["mark_ms"]:.2f} times as long')
     least = {key: min(r[who]['least'] for r in rounds) for key, who in (('weft', 'weft'), ('torch', best))}
     result['ratio_of_least'] = least['torch'] / least['weft']
+    result['weft']['least'], result['torch']['least'] = least['weft'], least['torch']
     say(f'  Weft is {result["ratio"]:.2f} times as fast (rounds {min(ratios):.2f} to {max(ratios):.2f}); '
         f'best steps: {least["weft"]:.3f} and {least["torch"]:.3f} ms, {result["ratio_of_least"]:.2f}')
     load = os.getloadavg()[0]

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The rate of multiply-adds in float that the processor reaches in registers: what 100 % means in ./bench/compare.
+/* The rate of multiply-adds in float that the processor reaches in registers, what 100 % means in ./bench/compare; and of reading memory.
  *
- *   peak [-t threads] [-i avx512|avx2|base]        prints GFLOP/s, the best of seven samples: turbo and neighbours only take away */
+ *   peak [-t threads] [-i avx512|avx2|base] [-m]
+ *
+ * prints GFLOP/s, and with -m GB/s of reading 576 MB: the best of seven samples, since turbo and neighbours only take away. */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,8 @@
 #include <weft/internal/testing.h>
 #include <weft/runtime.h>
 
-enum { SAMPLES = 7, CHAINS = 12 };
+enum { SAMPLES = 7, CHAINS = 12, LANES = 16 };
+static const size_t far = (size_t)576 << 20; /* more than the caches hold */
 
 /* Twelve chains hide a latency of four cycles at two and three instructions a cycle. */
 #define TWELVE(F) F(x0) F(x1) F(x2) F(x3) F(x4) F(x5) F(x6) F(x7) F(x8) F(x9) F(xa) F(xb)
@@ -49,16 +52,56 @@ __attribute__((noinline)) static float loop_base(long n)
     LOOP(v4, FMA128)
 }
 
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+/* Reads elements begin .. end - 1 of x, a multiple of 4 LANES. */
+__attribute__((noinline)) static float sum_of(const float *x, size_t begin, size_t end)
+{
+    lanes sum[4] = {{0}};
+    for (size_t i = begin; i < end; i += 4 * LANES)
+        for (int j = 0; j < 4; j++)
+            sum[j] += *(const lanes *)(x + i + j * LANES);
+    sum[0] += sum[1] + sum[2] + sum[3];
+    return sum[0][0];
+}
+
+/* GB/s, each thread its own part, which it touched first; 0 without memory. */
+static double reading(int threads)
+{
+    float *x = aligned_alloc(1 << 21, far);
+    const size_t part = far / sizeof *x / (size_t)threads / (4 * LANES) * (4 * LANES);
+    double best = 0;
+    for (int s = -1; x && s < SAMPLES; s++) {
+        float sum = 0;
+        double start = omp_get_wtime();
+#pragma omp parallel num_threads(threads) reduction(+ : sum)
+        {
+            const size_t begin = part * (size_t)omp_get_thread_num();
+            if (s < 0)
+                memset(x + begin, 0, part * sizeof *x);
+            else
+                sum += sum_of(x, begin, begin + part);
+        }
+        double rate = 1e-9 * (double)(part * sizeof *x) * threads / (omp_get_wtime() - start);
+        if (s >= 0 && sum == 0)
+            best = rate > best ? rate : best;
+    }
+    free(x);
+    return best;
+}
+
 int main(int argc, char **argv)
 {
     wf_error error = {0};
     const char *isa = NULL;
     int threads = 0, letter, width = 4;
-    while ((letter = getopt(argc, argv, "t:i:")) != -1) {
+    bool memory = false;
+    while ((letter = getopt(argc, argv, "t:i:m")) != -1) {
         if (letter == 't')
             threads = atoi(optarg);
         else if (letter == 'i')
             isa = optarg;
+        else if (letter == 'm')
+            memory = true;
         else
             return 2;
     }
@@ -87,6 +130,14 @@ int main(int argc, char **argv)
     }
     if (sum != sum)
         return 1;
-    printf("{\"isa\":\"%s\",\"threads\":%d,\"gflops\":%.1f}\n", isa, threads, best);
+    const double rate = memory ? reading(threads) : 0;
+    if (memory && rate == 0) {
+        fprintf(stderr, "peak: 576 MB of memory could not be read\n");
+        return 1;
+    }
+    printf("{\"isa\":\"%s\",\"threads\":%d,\"gflops\":%.1f", isa, threads, best);
+    if (memory)
+        printf(",\"read_gb_s\":%.1f", rate);
+    printf("}\n");
     return 0;
 }

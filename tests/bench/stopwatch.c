@@ -106,9 +106,8 @@ START_TEST(other_sizes)
         {"char-rms", " lr=3", "--set  lr=3: unknown key \" lr\": did you mean lr?"},
         {"char-rms", "layers=2 lr=3", "--set layers=2 lr=3: layers: \"2 lr=3\" is not an integer"},
         {"seq2seq-tiny", "batch=4",
-         "--set batch=4: batch changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); the pairs of a "
-         "step "
-         "are those of the case"},
+         "--set batch=4: batch changes nothing here: a training step takes the keys of seq2seq (weft models seq2seq-tiny); "
+         "the pairs of a step are those of the case"},
         {"char-rms", "d_model=33", "d_model (33) must be a multiple of heads (4)"},
         {"char-rms", "batch=0", "--set batch=0: batch: 0 is out of range: 1 to 1048576"},
         {"char-rms", "vocab_size=0", "vocab_size must be 1 at least: ids are drawn from it"},
