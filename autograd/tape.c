@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
 #include <weft/random.h>
 
 #include "engine.h"
@@ -91,6 +92,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
                      tape->checkpoints > 0 ? "wf_checkpoint, by its function" : "wf_backward, from a ready function");
         return;
     }
+    wf_scratch_get_ready();
     tape_reads_no_more(tape);
     tape->generation++;
     tape->poison.generation = tape->generation;

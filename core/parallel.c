@@ -106,8 +106,9 @@ __attribute__((destructor)) static void free_main_scratch(void)
 }
 
 /* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
- * would otherwise allocate in a later one: so each gets ready at the start of the next region. What a caller asks for that does
- * the team's blocks alone counts too: later the team does them. */
+ * would otherwise allocate in a later one: so each gets ready at the start of the next region, and a caller, who may hold a block of its
+ * own over a region, at the start of the next pass. What a caller asks for that does the team's blocks alone counts too: later the team
+ * does them. */
 static _Atomic size_t requested[WF_SCRATCH_SLOTS];
 static _Atomic unsigned requested_version;
 
@@ -128,7 +129,7 @@ static void *grow(int slot, size_t size)
     return s->block[slot];
 }
 
-static void get_ready(void)
+void wf_scratch_get_ready(void)
 {
     unsigned version = atomic_load_explicit(&requested_version, memory_order_acquire);
     if (version == scratch.version)
@@ -234,8 +235,8 @@ static void adapt_pause(int64_t begin, double cost, bool alone)
 static void run_member(struct region *r, int thread)
 {
     comes_after(r);
-    if (thread != 0) /* the caller itself may hold a block of its own over the region */
-        get_ready();
+    if (thread != 0) /* the caller may hold a block */
+        wf_scratch_get_ready();
     scratch.worker = thread;
     if (thread < r->shares)
         work(r, thread);

@@ -2,6 +2,9 @@
 /* The tape: gradients that meet, views, errors, memory, marks. */
 #include <math.h>
 
+#include <unistd.h>
+
+#include <weft/compute.h>
 #include <weft/ops.h>
 
 #include "one_tape.h"
@@ -301,7 +304,36 @@ START_TEST(detached_values_stop_gradients)
 }
 END_TEST
 
+/* All blocks but the caller's ask for scratch: it comes late to them. */
+static void ask_unless_caller(void *ctx, int64_t block)
+{
+    (void)block;
+    if (wf_worker() == 0)
+        usleep(2000);
+    else
+        *(_Atomic int *)ctx += wf_scratch(WF_SCRATCH_OP, 3000000) != NULL;
+}
+
+/* Which thread does a block varies from step to step: what the others asked for in one the caller has from the next on. */
+START_TEST(a_caller_that_comes_late_has_its_scratch)
+{
+    _Atomic int given = 0;
+    begin(WF_GRADIENTS);
+    ck_ok(wf_set_threads(2, error));
+    for (int tries = 0; tries < 100 && given == 0; tries++) { /* after a stall the caller works alone */
+        usleep(20000);
+        wf_parallel(4, 1e9, ask_unless_caller, &given);
+    }
+    ck_assert_int_gt(given, 0);
+    wf_tape_reset(tape, WF_GRADIENTS);
+    int64_t count = wf_alloc_count();
+    ck_assert_ptr_nonnull(wf_scratch(WF_SCRATCH_OP, 3000000));
+    ck_assert_int_eq(wf_alloc_count(), count);
+    finish();
+}
+END_TEST
+
 WF_TEST_MAIN("tape", a_tensor_used_twice, diamonds_share_gradients, views_of_views, retained_gradients, values_given_up,
              errors_poison_and_first_wins, stale_and_foreign_tensors, backward_twice_and_without_record, steady_state_allocates_nothing,
              every_allocation_may_fail, rewind_keeps_memory_flat, the_first_bad_tensor_is_named, wrong_precision_is_refused,
-             detached_values_stop_gradients)
+             detached_values_stop_gradients, a_caller_that_comes_late_has_its_scratch)
