@@ -19,12 +19,11 @@ void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff,
 static wf_tensor *activate(enum wf_activation activation, wf_tensor *x)
 {
     switch (activation) {
-    case WF_RELU:
-        return wf_relu(x);
     case WF_GELU:
         return wf_gelu(x);
     case WF_GELU_TANH:
         return wf_gelu_tanh(x);
+    case WF_RELU:
     case WF_SILU:
     case WF_SWIGLU:
         break;
@@ -32,18 +31,21 @@ static wf_tensor *activate(enum wf_activation activation, wf_tensor *x)
     return wf_silu(x);
 }
 
+/* dropout(activation(up)), or with gate, where that is not NULL. up and gate are released. */
+static wf_tensor *hidden_of(const struct wf_ffn *m, wf_tensor *up, wf_tensor *gate)
+{
+    const bool relu = m->activation == WF_RELU; /* one op with its dropout */
+    wf_tensor *h = relu ? wf_relu_dropout(up, m->dropout) : gate ? wf_swiglu(gate, up) : activate(m->activation, up);
+    wf_release(gate);
+    wf_release(up);
+    return relu ? h : end_branch(h, m->dropout, NULL);
+}
+
 wf_tensor *wf_ffn_forward_with(const struct wf_ffn *m, wf_tensor *x, const struct wf_ffn_call *call)
 {
-    wf_tensor *up = wf_linear_forward(&m->up, x), *h; /* [..., d_ff] */
-    if (m->activation == WF_SWIGLU) {
-        wf_tensor *gate = wf_linear_forward(&m->gate, x);
-        h = wf_swiglu(gate, up);
-        wf_release(gate);
-    } else {
-        h = activate(m->activation, up);
-    }
-    wf_release(up);
-    h = end_branch(h, m->dropout, NULL);
+    wf_tensor *up = wf_linear_forward(&m->up, x); /* [..., d_ff] */
+    wf_tensor *gate = m->activation == WF_SWIGLU ? wf_linear_forward(&m->gate, x) : NULL;
+    wf_tensor *h = hidden_of(m, up, gate);
     wf_tensor *y = wf_linear_forward(&m->down, h); /* [..., d] */
     wf_release(h);
     return end_branch(y, m->residual_dropout, call ? call->residual : NULL);

@@ -111,14 +111,10 @@ void wf_dropout_init(wf_scope scope, struct wf_dropout *m, double p)
 
 wf_tensor *end_branch(wf_tensor *y, double dropout, wf_tensor *residual)
 {
-    wf_tensor *z = dropout > 0 ? wf_dropout(y, dropout) : y; /* y itself where no elements are dropped */
-    if (z != y)
+    wf_tensor *end = residual ? wf_dropout_add(y, residual, dropout) : wf_dropout(y, dropout);
+    if (end != y) /* y itself where no elements are dropped */
         wf_release(y);
-    if (!residual)
-        return z;
-    wf_tensor *sum = wf_add(residual, z);
-    wf_release(z);
-    return sum;
+    return end;
 }
 
 wf_tensor *wf_dropout_forward(const struct wf_dropout *m, wf_tensor *x)

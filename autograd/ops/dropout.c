@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
+/* Dropout, alone, with ReLU before it and with the residual's sum after it. Whatever stands around it, a call draws the same numbers. */
 #include "common.h"
 
 struct dropout_attr {
     double p;
 };
 
-static wf_status dropout_shape(wf_call *c)
+static wf_status dropout_valid(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
     if (!(a->p >= 0 && a->p < 1))
         return wf_call_fail(c, WF_ERR_ARGUMENT, "p = %g is not in 0 <= p < 1", a->p);
-    return wf_same_shape(c);
+    c->out[0] = wf_call_like(c, &c->in[0]);
+    return WF_OK;
 }
 
+static wf_status dropout_shape(wf_call *c)
+{
+    return wf_same_shape(c) == WF_OK ? dropout_valid(c) : WF_ERR_ARGUMENT;
+}
+
+/* Rows, and what is done to them while they are in the first-level cache. */
 struct dropout {
     const wf_call *c;
-    const wf_array *x; /* [rows, d] */
+    const wf_array *x, *residual; /* [rows, d]; residual: added to what is left, or NULL */
+    bool relu;                    /* of x, before */
     wf_real *y;
     uint64_t first; /* row of the global batch that row 0 is */
     uint32_t threshold;
@@ -26,40 +35,66 @@ static void dropout_body(void *ctx, int64_t begin, int64_t end)
 {
     const struct dropout *s = ctx;
     int64_t d = s->x->dim[1];
-    for (int64_t row = begin; row < end; row++)
-        wf_kernel->dropout(d, s->c->seed, s->c->step, s->c->dropout_call, s->first + (uint64_t)row, s->threshold, s->scale,
-                           (const wf_real *)s->x->data + row * s->x->stride[0], s->y + row * d);
+    for (int64_t row = begin; row < end; row++) {
+        const wf_real *x = (const wf_real *)s->x->data + row * s->x->stride[0];
+        wf_real *y = s->y + row * d;
+        if (s->relu) {
+            wf_kernel->relu(d, x, y);
+            x = y;
+        }
+        wf_kernel->dropout(d, s->c->seed, s->c->step, s->c->dropout_call, s->first + (uint64_t)row, s->threshold, s->scale, x, y);
+        if (s->residual)
+            wf_kernel->add(d, (const wf_real *)s->residual->data + row * s->residual->stride[0], 1, y, 1, y);
+    }
+}
+
+static uint32_t threshold_of(const wf_call *c)
+{
+    return wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
+}
+
+/* Divided by the probability that the threshold stands for, so that the mean is kept exactly. */
+static wf_real scale_of(const wf_call *c)
+{
+    return (wf_real)(65536.0 / (65536.0 - threshold_of(c)));
 }
 
 /* first_row counts items of dimension 0; a row here is what the last dimension holds. */
-static wf_status drop(wf_call *c, const wf_array *from, const wf_array *to)
+static wf_status drop(wf_call *c, const wf_array *from, const wf_array *residual, bool relu, const wf_array *to)
 {
-    wf_array x = wf_rows_of(c, from);
-    if (!x.data)
+    wf_array x = wf_rows_of(c, from), r = residual ? wf_rows_of(c, residual) : (wf_array){0};
+    if (!x.data || (residual && !r.data))
         return WF_ERR_MEMORY;
     int64_t rows = x.dim[0], d = x.dim[1];
     if (rows * d == 0)
         return WF_OK;
-    uint32_t threshold = wf_dropout_threshold(((const struct dropout_attr *)c->attr)->p);
     uint64_t per_item = from->ndim > 1 ? (uint64_t)(rows / from->dim[0]) : 1;
-    /* Divided by the probability that the threshold stands for, so that the mean is kept exactly. */
-    struct dropout s = {c, &x, to->data, c->first_row * per_item, threshold, (wf_real)(65536.0 / (65536.0 - threshold))};
-    wf_parallel_ranges(rows, wf_block_rows(d), (double)rows * (10 + 0.2 * (double)d), dropout_body, &s);
+    struct dropout s = {.c = c,
+                        .x = &x,
+                        .residual = residual ? &r : NULL,
+                        .relu = relu,
+                        .y = to->data,
+                        .first = c->first_row * per_item,
+                        .threshold = threshold_of(c),
+                        .scale = scale_of(c)};
+    wf_parallel_ranges(rows, wf_block_rows(d), (double)rows * (10 + (relu || residual ? 0.25 : 0.2) * (double)d), dropout_body, &s);
     return WF_OK;
 }
 
 static wf_status dropout_forward(wf_call *c)
 {
-    return drop(c, &c->in[0], &c->out[0]);
+    return drop(c, &c->in[0], NULL, false, &c->out[0]);
 }
 
 /* y = x mask / (1 - p), so dx = dy mask / (1 - p): the same numbers are drawn again. */
 static wf_status dropout_backward(wf_call *c)
 {
+    if (!c->need[0])
+        return WF_OK;
     wf_array dx = wf_grad_new(c, 0);
     if (!dx.data)
         return WF_ERR_MEMORY;
-    wf_status status = drop(c, &c->dout[0], &dx);
+    wf_status status = drop(c, &c->dout[0], NULL, false, &dx);
     if (status == WF_OK)
         wf_grad_give(c, 0, &dx);
     return status;
@@ -77,11 +112,105 @@ const wf_op wf_op_dropout = {.name = "dropout",
                                                {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
                                                {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
+/* Whether nothing is dropped. */
+static bool keeps_all(const wf_tensor *x, double p)
+{
+    const wf_tape *tape = wf_tape_of(x);
+    return x && p >= 0 && p < 1 && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN);
+}
+
 wf_tensor *wf_dropout(wf_tensor *x, double p)
 {
-    wf_tape *tape = wf_tape_of(x);
-    bool valid = p >= 0 && p < 1;
-    if (x && valid && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN))
-        return x;
-    return wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
+    return keeps_all(x, p) ? x : wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
+}
+
+/* --- with the sum after it ------------------------------------------------------------------------------------------- */
+
+static wf_status dropout_add_shape(wf_call *c)
+{
+    if (wf_want_reals(c, 2) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    const wf_shape x = wf_array_shape(&c->in[0]), residual = wf_array_shape(&c->in[1]);
+    if (!wf_shape_equal(&x, &residual))
+        return wf_call_fail(c, WF_ERR_SHAPE, "x and residual must have one shape");
+    return dropout_valid(c);
+}
+
+static wf_status dropout_add_forward(wf_call *c)
+{
+    return drop(c, &c->in[0], &c->in[1], false, &c->out[0]);
+}
+
+/* y = r + dropout(x): dr = dy, shared and not copied; dx as dropout's. */
+static wf_status dropout_add_backward(wf_call *c)
+{
+    const wf_status status = dropout_backward(c);
+    if (status == WF_OK && c->need[1])
+        wf_grad_give(c, 1, &c->dout[0]);
+    return status;
+}
+
+const wf_op wf_op_dropout_add = {.name = "dropout_add",
+                                 .attr_size = sizeof(struct dropout_attr),
+                                 .random = true,
+                                 .reads = WF_READS_NOTHING,
+                                 .shape = dropout_add_shape,
+                                 .forward = dropout_add_forward,
+                                 .backward = dropout_add_backward,
+                                 .cases = WF_CASES({"half", {{3, 5}, {3, 5}}, P(0.5)}, {"tenth", {{2, 3, 17}, {2, 3, 17}}, P(0.1)},
+                                                   {"zero", {{3, 5}, {3, 5}}, P(0)}, {"vector", {{33}, {33}}, P(0.3)},
+                                                   {"scalar", {{-2}, {-2}}, P(0.2)}, {"empty", {{-1, 4}, {-1, 4}}, P(0.5)},
+                                                   {"odd", {{7, 131}, {7, 131}}, P(0.9)})};
+
+wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p)
+{
+    const wf_shape from = wf_shape_of(x), to = wf_shape_of(residual);
+    if (x && residual && !keeps_all(x, p) && wf_shape_equal(&from, &to))
+        return wf_apply(&wf_op_dropout_add, &(struct dropout_attr){p}, 2, (wf_tensor *[]){x, residual});
+    wf_tensor *y = wf_dropout(x, p), *sum = wf_add(residual, y);
+    if (y != x)
+        wf_release(y);
+    return sum;
+}
+
+/* --- with ReLU before it --------------------------------------------------------------------------------------------- */
+
+static wf_status relu_dropout_forward(wf_call *c)
+{
+    return drop(c, &c->in[0], NULL, true, &c->out[0]);
+}
+
+static void relu_dropout_slope(const void *scale, int64_t n, const wf_real *const in[], wf_real *dx)
+{
+    wf_kernel->relu_grad(n, in[0], in[1], dx);
+    wf_kernel->affine(n, *(const wf_real *)scale, 0, dx, dx);
+}
+
+/* y > 0 where x > 0 and x was kept, and there y = x / (1 - p): nothing is drawn again, and x need not be kept. */
+static wf_status relu_dropout_backward(wf_call *c)
+{
+    const wf_real scale = scale_of(c);
+    wf_array dx = wf_grad_new(c, 0);
+    wf_status status = wf_map(relu_dropout_slope, &scale, 2, (const wf_array *const[]){&c->out[0], &c->dout[0]}, &dx, 0.13);
+    if (status == WF_OK)
+        wf_grad_give(c, 0, &dx);
+    return status;
+}
+
+#define DROPS(x) {WF_FILL_APART}, P(x)
+const wf_op wf_op_relu_dropout = {.name = "relu_dropout",
+                                  .attr_size = sizeof(struct dropout_attr),
+                                  .random = true,
+                                  .reads = WF_READS_OUTPUT(0),
+                                  .shape = dropout_shape,
+                                  .forward = relu_dropout_forward,
+                                  .backward = relu_dropout_backward,
+                                  .cases =
+                                      WF_CASES({"half", {{3, 5}}, DROPS(0.5)}, {"tenth", {{2, 3, 17}}, DROPS(0.1)},
+                                               {"zero", {{3, 5}}, DROPS(0)}, {"vector", {{33}}, DROPS(0.3)}, {"scalar", {{-2}}, DROPS(0.2)},
+                                               {"empty", {{-1, 4}}, DROPS(0.5)}, {"odd", {{7, 131}}, DROPS(0.9)})};
+
+wf_tensor *wf_relu_dropout(wf_tensor *x, double p)
+{
+    return keeps_all(x, p) ? wf_relu(x) : wf_apply(&wf_op_relu_dropout, &(struct dropout_attr){p}, 1, &x);
 }

@@ -342,7 +342,9 @@ static wf_tensor *any_op(void)
         return below(2) ? wf_layer_norm(a, below(9) ? NULL : b, below(9) ? NULL : c, any_number(1e-5))
                         : wf_rms_norm(a, below(9) ? NULL : b, any_number(1e-5));
     case 20:
-        return wf_dropout(a, any_number(0.3));
+        return below(2)   ? wf_dropout(a, any_number(0.3))
+               : below(2) ? wf_relu_dropout(a, any_number(0.3))
+                          : wf_dropout_add(a, b, any_number(0.3));
     case 21:
     case 22:
         return any_attention(a, b, c);

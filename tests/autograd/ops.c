@@ -383,6 +383,54 @@ START_TEST(dropout_keeps_its_word)
 }
 END_TEST
 
+/* The ops that do more than drop give the bits of two ops, forward and backward, of views too; out of training they are those. */
+static wf_tensor *fused_or_not(wf_tensor *x, wf_tensor *r, bool relu, bool fused)
+{
+    if (fused)
+        return relu ? wf_relu_dropout(x, 0.3) : wf_dropout_add(x, r, 0.3);
+    return relu ? wf_dropout(wf_relu(x), 0.3) : wf_add(r, wf_dropout(x, 0.3));
+}
+
+START_TEST(dropout_fused_is_two_ops)
+{
+    enum { N = 6 * 9 * 40 };
+    static const wf_mode modes[] = {WF_TRAIN, WF_GRADIENTS, WF_INFER};
+    static wf_real y[2][N], dx[2][N], dr[2][N];
+    for (int i = 0; i < 3; i++)
+        for (int relu = 0; relu < 2; relu++)
+            for (int view = 0; view < 2; view++) {
+                for (int fused = 0; fused < 2; fused++) {
+                    wf_tape *t = tape_in(modes[i]);
+                    wf_tensor *x = normal(t, 3, view ? WF_SHAPE(9, 6, 40) : WF_SHAPE(6, 9, 40)), *r = normal(t, 4, WF_SHAPE(6, 9, 40));
+                    wf_tensor *z = fused_or_not(view ? wf_transpose(x, 0, 1) : x, r, relu, fused);
+                    ck_assert(wf_read(z, y[fused], N) == WF_OK);
+                    if (modes[i] != WF_INFER) {
+                        ck_assert(wf_backward(wf_sum(wf_square(z))) == WF_OK);
+                        wf_real *g = gradient_of(x), *h = relu ? NULL : gradient_of(r);
+                        memcpy(dx[fused], g, sizeof dx[0]);
+                        if (h)
+                            memcpy(dr[fused], h, sizeof dr[0]);
+                        free(g);
+                        free(h);
+                    }
+                    wf_tape_free(t);
+                }
+                for (int k = 0; k < N; k++)
+                    ck_assert(y[0][k] == y[1][k] && dx[0][k] == dx[1][k] && dr[0][k] == dr[1][k]);
+            }
+    wf_tape *t = tape_in(WF_TRAIN);
+    wf_tensor *x = normal(t, 1, WF_SHAPE(4, 5)), *row = normal(t, 1, WF_SHAPE(5)), *sum = wf_dropout_add(x, row, 0.5);
+    ck_assert(!wf_is_poison(sum) && wf_dim(sum, 0) == 4 && wf_dim(sum, 1) == 5);
+    expect_error(wf_dropout_add(x, normal(t, 1, WF_SHAPE(3)), 0.5), WF_ERR_SHAPE, "add");
+    wf_tape_reset(t, WF_TRAIN);
+    expect_error(wf_relu_dropout(normal(t, 1, WF_SHAPE(3)), 1), WF_ERR_ARGUMENT, "p = 1");
+    wf_tape_reset(t, WF_TRAIN);
+    x = normal(t, 1, WF_SHAPE(3));
+    expect_error(wf_dropout_add(x, x, -1), WF_ERR_ARGUMENT, "p = -1");
+    wf_tape_free(t);
+}
+END_TEST
+
 WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, swiglu_is_silu_and_a_product, views_reach_the_right_elements,
              many_parts_are_joined, sums_and_means, matmul_broadcasts_and_takes_views, linear_adds_its_bias, embedding_gathers_and_scatters,
-             softmax_of_rows, norms_of_rows, dropout_keeps_its_word)
+             softmax_of_rows, norms_of_rows, dropout_keeps_its_word, dropout_fused_is_two_ops)

@@ -73,7 +73,8 @@ static wf_tensor *function(struct graph *g)
         return wf_constant_over(0.5, wf_add_constant(wf_square(x), 0.7));
     default:
         graph_magnitudes(g, x, &least, &most);
-        return wf_relu(least > 1e-3 ? x : positive(x));
+        x = least > 1e-3 ? x : positive(x);
+        return below(g, 2) ? wf_relu(x) : wf_relu_dropout(x, 0.1 * (double)(1 + below(g, 5)));
     }
 }
 
@@ -367,7 +368,9 @@ static wf_tensor *element_losses(struct graph *g)
 
 static wf_tensor *dropout(struct graph *g)
 {
-    return wf_dropout(graph_any(g), 0.1 * (double)(1 + below(g, 5)));
+    wf_tensor *x = graph_any(g);
+    const double p = 0.1 * (double)(1 + below(g, 5));
+    return below(g, 2) ? wf_dropout(x, p) : wf_dropout_add(x, beside(g, x), p);
 }
 
 static wf_tensor *detach(struct graph *g)

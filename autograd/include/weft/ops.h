@@ -187,6 +187,10 @@ WF_API wf_tensor *wf_cosine_similarity(wf_tensor *a, wf_tensor *b, double eps);
  * itself. The mask depends on (seed, step and pass: wf_tape_options, number of the call in this pass, global row, offset in the row),
  * where a row is what x's last dimension holds. 0 <= p < 1. */
 WF_API wf_tensor *wf_dropout(wf_tensor *x, double p);
+/* residual + dropout(x, p), and dropout(relu(x), p): the bits of the two ops in one pass, and one tensor less. Operands of other
+ * shapes broadcast as in wf_add, in two passes. */
+WF_API wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p);
+WF_API wf_tensor *wf_relu_dropout(wf_tensor *x, double p);
 
 /* --- noise --------------------------------------------------------------------------------------------------------- */
 /* Random numbers as constants of the tape, in every mode; a VAE's sample: wf_add(mean, wf_mul(deviation, wf_normal(tape, &shape, 0, 1))).
