@@ -15,7 +15,7 @@
 
 struct work {
     const struct wf_attention *a;
-    int64_t pe, pf;                  /* e and f in whole registers */
+    int64_t pe, pf;                  /* key_columns of e and of f */
     int64_t keys;                    /* that any query attends to */
     int64_t packed, cleared;         /* keys so far that are packed; and, of this piece, that have gradients */
     int64_t written, high;           /* and gradients that are written: of this piece, and of some piece */
@@ -123,10 +123,16 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
         multiply_slopes(keys * QUERIES, w->slope, w->ds);
     fetch_some(fetch, FETCHED);
     if (a->dv)
-        cut_rows(dout_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
+        cut_rows(dout_nonfinite        ? masked_rows_add
+                 : w->pf == HALF_LANES ? half_rows_add
+                                       : product_rows_add,
+                 a, q0, rows, k0, keys, w->pf, w->s, w->dout, w->dv + k0 * w->pf);
     fetch_some(fetch, FETCHED);
     if (a->dk)
-        cut_rows(q_nonfinite ? masked_rows_add : product_rows_add, a, q0, rows, k0, keys, w->pe, w->ds, w->q, w->dk + k0 * w->pe);
+        cut_rows(q_nonfinite           ? masked_rows_add
+                 : w->pe == HALF_LANES ? half_rows_add
+                                       : product_rows_add,
+                 a, q0, rows, k0, keys, w->pe, w->ds, w->q, w->dk + k0 * w->pe);
     fetch_some(fetch, FETCHED);
     if (a->dq)
         cut_columns(k_nonfinite ? masked_columns_add : product_columns_add, cut, keys, qv, a->e, w->k + k0 * a->e, w->ds, w->dqt);
@@ -234,7 +240,7 @@ void WF_KERNEL(attention_add_keys)(int64_t rows, int64_t columns, wf_real scale,
     for (int64_t i = 0; i < rows; i++, from += from_step, to += to_step)
         for (int64_t j = 0; j < columns; j += V_LANES) {
             /* v_fma: this function is inlined above too, and both must round alike. */
-            const vr x = v_load(from + j), times = v_set(scale);
+            const vr x = v_load_at_most(from + j, columns - j), times = v_set(scale);
             v_store_at_most(to + j, add ? v_fma(x, times, v_load_at_most(to + j, columns - j)) : x * times, columns - j);
         }
 }
@@ -297,8 +303,8 @@ void WF_KERNEL(attention_backward)(const struct wf_attention *a, const struct wf
 {
     struct work w = {.a = a};
     int64_t keys = wf_attention_end(a, part->begin, part->end - part->begin), tiles = (keys + KEYS - 1) / KEYS;
-    w.pe = (a->e + V_LANES - 1) / V_LANES * V_LANES;
-    w.pf = (a->f + V_LANES - 1) / V_LANES * V_LANES;
+    w.pe = key_columns(a->e);
+    w.pf = key_columns(a->f);
     w.k_nonfinite = (bool *)take(&scratch, tiles + 1);
     w.v_nonfinite = w.k_nonfinite + tiles;
     w.k = take(&scratch, keys * a->e);

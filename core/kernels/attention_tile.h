@@ -142,14 +142,60 @@ static __attribute__((noinline, unused)) void masked_columns_add(int64_t rows, i
 static __attribute__((noinline, unused)) void masked_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
                                                               const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
 {
+    (void)width; /* rows of c lie end to end, half a register perhaps */
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < width * V_LANES; j += V_LANES) {
-            vr sum = v_load(c + i * c_step + j);
+        for (int64_t j = 0; j < c_step; j += V_LANES) {
+            vr sum = v_load_at_most(c + i * c_step + j, c_step - j);
             for (int64_t p = 0; p < depth; p++)
                 if (a[i * a_step + p] != 0)
-                    sum = v_fma(v_set(a[i * a_step + p]), v_load(b + p * b_step + j), sum);
-            v_store(c + i * c_step + j, sum);
+                    sum = v_fma(v_set(a[i * a_step + p]), v_load_at_most(b + p * b_step + j, c_step - j), sum);
+            v_store_at_most(c + i * c_step + j, sum, c_step - j);
         }
+}
+
+/* Gradients of keys have their columns in the lanes. Narrow heads fill half a register of AVX-512, whose half is as fast on processors that
+ * take two cycles for the whole: twice the rows a cycle. */
+#if defined(WF_ISA_AVX512)
+typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
+typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));
+enum { HALF_LANES = V_LANES / 2 };
+
+/* c[rows][HALF_LANES] += a[rows][QUERIES] b[depth][HALF_LANES]: the sums of product_rows_add, bit for bit. */
+V_INLINE void half_block(const int rows, int64_t depth, const wf_real *restrict a, const wf_real *restrict b, wf_real *restrict c)
+{
+    v_half sum[BLOCK_ROWS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+        sum[i] = *(const v_half_memory *)(c + i * HALF_LANES);
+    for (int64_t p = 0; p < depth; p++, b += HALF_LANES) {
+        const v_half right = *(const v_half_memory *)b;
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++)
+            sum[i] = V_PASTE(_mm256, fmadd, V_SUFFIX)(a[i * QUERIES + p] - (v_half){0}, right, sum[i]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+        *(v_half_memory *)(c + i * HALF_LANES) = sum[i];
+}
+
+static __attribute__((noinline, unused)) void half_rows_add(int64_t rows, int64_t width, int64_t depth, const wf_real *a, int64_t a_step,
+                                                            const wf_real *b, int64_t b_step, wf_real *c, int64_t c_step)
+{
+    (void)width, (void)a_step, (void)b_step, (void)c_step;
+    for (; rows >= BLOCK_ROWS; rows -= BLOCK_ROWS, a += BLOCK_ROWS * QUERIES, c += BLOCK_ROWS * HALF_LANES)
+        half_block(BLOCK_ROWS, depth, a, b, c);
+    for (; rows > 0; rows--, a += QUERIES, c += HALF_LANES)
+        half_block(1, depth, a, b, c);
+}
+#else
+enum { HALF_LANES = 0 };
+#define half_rows_add product_rows_add
+#endif
+
+/* Columns of a row of such gradients. */
+V_INLINE int64_t key_columns(int64_t n)
+{
+    return n <= HALF_LANES ? HALF_LANES : (n + V_LANES - 1) / V_LANES * V_LANES;
 }
 
 /* Where causality or a window cuts a tile, keys [0, low) are seen by its first HALF_QUERIES queries alone, and [high, keys) by the others
