@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Matrix products. Views cost no copies: products take any strides. */
 #include <weft/compute.h>
+#include <weft/internal/gemm.h>
+#include <weft/internal/shape.h>
 
 #include "common.h"
 
@@ -163,34 +165,90 @@ static wf_status linear_forward(wf_call *c)
     return wf_product(c, &x, &wt, &y, false, bias, c->rows_alone);
 }
 
+/* out (+)= scale a b of matrices. */
+static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_array *out, double scale, bool add)
+{
+    return (struct wf_gemm){.m = out->dim[0],
+                            .n = out->dim[1],
+                            .k = a->dim[1],
+                            .alpha = (wf_real)scale,
+                            .beta = add,
+                            .a = a->data,
+                            .a_rs = a->stride[0],
+                            .a_cs = a->stride[1],
+                            .b = b->data,
+                            .b_rs = b->stride[0],
+                            .b_cs = b->stride[1],
+                            .c = out->data,
+                            .c_rs = out->stride[0],
+                            .c_cs = out->stride[1]};
+}
+
+/* Whether a and b are not two views of the same numbers. */
+static bool far_apart(const wf_array *a, const wf_array *b)
+{
+    uintptr_t a_first, a_end, b_first, b_end;
+    return wf_array_span(a, &a_first, &a_end) && wf_array_span(b, &b_first, &b_end) && (a_end <= b_first || b_end <= a_first);
+}
+
+/* out (+)= scale a b */
+static wf_status give_product(wf_call *c, int input, const wf_array *a, const wf_array *b, double scale)
+{
+    bool add;
+    wf_array g = wf_grad_into(c, input, &add);
+    if (!a->data || !b->data || !g.data)
+        return WF_ERR_MEMORY;
+    g = as_rows(&g);
+    return product_with(c, a, b, &g, &(struct wf_matmul_options){.scale = scale, .add = add});
+}
+
+/* Both products, in one region where the rows of dX lie at one distance. False, with nothing done, where X and W may be one tensor: then
+ * the first product fills its gradient before the second is asked for. */
+static bool give_both(wf_call *c, const wf_array *given, const wf_array *dy, double scale, wf_status *status)
+{
+    const wf_array *w = &c->in[1];
+    if (!c->need[0] || !c->need[1] || wf_array_count(&c->in[0]) == 0 || w->dim[0] == 0 || !far_apart(&c->in[0], w))
+        return false;
+    bool add[2];
+    const wf_array x = wf_matrix_of(c, &c->in[0]), g = wf_grad_into(c, 0, &add[0]), dw = wf_grad_into(c, 1, &add[1]);
+    const wf_array dx = as_rows(&g), dyt = wf_swap_last(dy);
+    wf_array rows;
+    *status = WF_ERR_MEMORY;
+    if (!x.data || !dx.data || !dw.data)
+        return true;
+    if (wf_array_reshape(&dx, &(wf_shape){2, {dy->dim[0], w->dim[1]}}, &rows)) {
+        *status = wf_gemm_two((const struct wf_gemm[]){gemm_of(dy, w, &rows, scale, add[0]), gemm_of(&dyt, &x, &dw, scale, add[1])});
+        if (*status != WF_OK)
+            *status = wf_call_fail(c, *status, "no memory for packing: use fewer threads or a smaller batch");
+        return true;
+    }
+    *status = product_with(c, given, w, &dx, &(struct wf_matmul_options){.scale = scale, .add = add[0]});
+    if (*status == WF_OK)
+        *status = product_with(c, &dyt, &x, &dw, &(struct wf_matmul_options){.scale = scale, .add = add[1]});
+    return true;
+}
+
 /* Y = X W^T + b over the rows i of X: dX = dY W, dW = sum_i dy_i x_i^T = dY^T X, db = sum_i dy_i. Products and sums are
  * added straight to what the gradients hold. */
 wf_status wf_linear_gradients(wf_call *c, const wf_array *dout, double scale)
 {
-    wf_array dy = as_rows(dout);
-    bool add;
-    if (c->need[0]) {
-        wf_array g = wf_grad_into(c, 0, &add);
-        if (!g.data)
-            return WF_ERR_MEMORY;
-        g = as_rows(&g);
-        if (product_with(c, &dy, &c->in[1], &g, &(struct wf_matmul_options){.scale = scale, .add = add}) != WF_OK)
-            return WF_ERR_MEMORY;
-    }
-    dy = wf_matrix_of(c, &dy);
+    const wf_array given = as_rows(dout), dy = wf_matrix_of(c, &given);
+    wf_status status = WF_OK;
     if (!dy.data)
         return WF_ERR_MEMORY;
-    if (c->need[1]) {
-        wf_array x = wf_matrix_of(c, &c->in[0]);
-        wf_array dw = wf_grad_into(c, 1, &add), dyt = wf_swap_last(&dy);
-        if (!x.data || !dw.data || product_with(c, &dyt, &x, &dw, &(struct wf_matmul_options){.scale = scale, .add = add}) != WF_OK)
-            return WF_ERR_MEMORY;
+    if (!give_both(c, &given, &dy, scale, &status)) {
+        if (c->need[0])
+            status = give_product(c, 0, &given, &c->in[1], scale);
+        if (c->need[1] && status == WF_OK) {
+            const wf_array x = wf_matrix_of(c, &c->in[0]), dyt = wf_swap_last(&dy);
+            status = give_product(c, 1, &dyt, &x, scale);
+        }
     }
-    if (c->need[2]) {
-        dy = wf_rows_of(c, &dy);
-        return dy.data ? wf_give_column_sums(c, 2, &dy, scale) : WF_ERR_MEMORY;
+    if (c->need[2] && status == WF_OK) {
+        const wf_array rows = wf_rows_of(c, &dy);
+        return rows.data ? wf_give_column_sums(c, 2, &rows, scale) : WF_ERR_MEMORY;
     }
-    return WF_OK;
+    return status;
 }
 
 static wf_status linear_backward(wf_call *c)

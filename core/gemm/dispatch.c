@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/gemm.h>
 
 #include "parts.h"
 
@@ -21,14 +22,22 @@ static bool blis_is_better(const struct wf_gemm *g)
     return g->m >= 384 && g->n >= 384 && g->k >= 512 && g->a_rs == 1 && g->a_cs > 1 && strcmp(wf_kernel->isa, "avx2") == 0;
 }
 
+static bool is_nothing(const struct wf_gemm *g)
+{
+    return g->m <= 0 || g->n <= 0 || g->k <= 0 || g->alpha == 0;
+}
+
 /* BLIS never under the row rule: it promises nothing about the bits of a row in batches of different sizes. */
+static bool for_blis(const struct wf_gemm *g)
+{
+    return wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g);
+}
+
 static bool product(const struct wf_gemm *g, bool serial)
 {
-    if (g->m <= 0 || g->n <= 0)
-        return true;
-    if (g->k <= 0 || g->alpha == 0)
+    if (is_nothing(g))
         wf_gemm_no_sum(g);
-    else if (wf_gemm_chosen != GEMM_OWN && !g->rows_alone && (wf_gemm_chosen == GEMM_BLIS || blis_is_better(g)) && wf_blis_can(g))
+    else if (for_blis(g))
         wf_blis_gemm(g, serial);
     else
         return wf_gemm_own(g, serial);
@@ -43,6 +52,14 @@ static wf_status status_of(bool done)
 wf_status wf_gemm(const struct wf_gemm *g)
 {
     return status_of(product(g, false));
+}
+
+wf_status wf_gemm_two(const struct wf_gemm g[2])
+{
+    bool own = true;
+    for (int i = 0; i < 2; i++)
+        own = own && !is_nothing(&g[i]) && !for_blis(&g[i]);
+    return status_of(own ? wf_gemm_own_two(g) : product(&g[0], false) && product(&g[1], false));
 }
 
 struct batched {

@@ -68,15 +68,13 @@ static bool few(const struct wf_gemm *g)
     return g->m <= gemm_isa()->few && g->n > 1 && (g->b_rs == 1 ? g->m == 1 || g->a_cs == 1 : g->m > 1 && g->b_cs == 1 && g->c_cs == 1);
 }
 
-static bool in_rows(const struct product *p, double cost, bool serial)
+static struct rows_work in_rows(const struct product *p, double cost, bool serial)
 {
     const int64_t panels = gemm_up(p->g.n, gemm_isa()->nr), threads = serial ? 1 : wf_threads();
     int64_t items = gemm_least((int64_t)(cost / item_ns()) + 1, threads == 1 ? 1 : ROWS_ITEMS * threads);
     if (p->g.b_rs != 1 && items > 1) /* long runs of its rows, and as many for each thread */
         items = gemm_up(gemm_least(items, gemm_up(p->g.n, LINES_COLUMNS)), threads) * threads;
-    struct rows_work w = {p, gemm_least(panels, items)};
-    struct phases phases = {.count = 1, .items = {w.items}, .run = {rows_item}, .ctx = &w};
-    return wf_gemm_phases(&phases, cost, threads == 1 || w.items == 1);
+    return (struct rows_work){p, gemm_least(panels, items)};
 }
 
 /* ---- Some rows, or nothing to pack: parts with nothing shared between them. */
@@ -208,24 +206,18 @@ static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64
         w->down++;
 }
 
-static bool in_parts(const struct product *p, double cost, bool serial)
+/* Items that a product of this cost is cut into, at most. */
+static int64_t items_for(double cost)
+{
+    return cost < MOST_ITEMS * item_ns() ? gemm_most(1, (int64_t)(cost / item_ns())) : MOST_ITEMS;
+}
+
+static bool in_chunks(const struct product *p, double cost, bool serial)
 {
     const struct wf_gemm *g = &p->g;
     const int nr = gemm_isa()->nr;
-    const int64_t threads = serial ? 1 : wf_threads();
-    const int64_t wanted = cost < MOST_ITEMS * item_ns() ? gemm_most(1, (int64_t)(cost / item_ns())) : MOST_ITEMS;
-    struct parts w = {.p = p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k};
-    if (g->m <= ITEM_ROWS) {
-        w.down = 1;
-        w.across = gemm_most(1, gemm_least(gemm_up(g->n, nr), wanted));
-        struct phases phases = {.count = 1, .items = {w.across}, .run = {alone_item}, .ctx = &w};
-        return wf_gemm_phases(&phases, cost, serial);
-    }
-    if (wf_gemm_columns_in_place(g, g->m)) {
-        share_out(&w, gemm_up(g->n, nr), wanted, threads);
-        struct phases phases = {.count = 1, .items = {w.down * w.across}, .run = {alone_item}, .ctx = &w};
-        return wf_gemm_phases(&phases, cost, serial);
-    }
+    const int64_t threads = serial ? 1 : wf_threads(), wanted = items_for(cost);
+    struct parts w = {.p = p};
     const bool whole =
         gemm_up(g->n, nr) * nr * g->k <= threads * (thread_chunk + thread_chunk / 2); /* a little more costs less than a cut */
     const int64_t room = threads * thread_chunk * (whole ? 2 : 1), columns = gemm_least(gemm_up(g->n, nr) * nr, threads * CHUNK_N);
@@ -244,7 +236,7 @@ static bool in_parts(const struct product *p, double cost, bool serial)
             struct phases phases = {.count = 2,
                                     .items = {w.pack_across * gemm_up(w.k1 - w.k0, p->k_block), w.down * w.across},
                                     .run = {pack_item, shared_item},
-                                    .ctx = &w};
+                                    .ctx = {&w, &w}};
             const double share = (double)(w.k1 - w.k0) / (double)g->k * (double)(w.n1 - w.n0) / (double)g->n;
             if (!wf_gemm_phases(&phases, cost * share, serial))
                 return false;
@@ -253,6 +245,7 @@ static bool in_parts(const struct product *p, double cost, bool serial)
     return true;
 }
 
+/* ---- Which way a product goes. */
 /* Nanoseconds on one core: where rows are few, what B takes from memory counts more than the arithmetic. */
 static double cost_of(const struct wf_gemm *g, double flops)
 {
@@ -260,26 +253,112 @@ static double cost_of(const struct wf_gemm *g, double flops)
     return flops / flops_per_ns + (m * k + k * n + m * n) / elements_per_ns;
 }
 
-bool wf_gemm_own(const struct wf_gemm *given, bool serial)
+enum way {
+    AT_ONCE,   /* one part, on the calling thread */
+    IN_ROWS,   /* few rows */
+    IN_PARTS,  /* that share nothing */
+    IN_CHUNKS, /* of B, packed */
+    IN_SLICES  /* of k */
+};
+
+/* A product, the way it goes, and, as far as that is one phase, its items. It stays where it was made. */
+struct plan {
+    struct product p;
+    double cost;
+    enum way way;
+    int64_t items;
+    bool (*run)(void *ctx, int64_t item);
+    void *ctx;
+    struct rows_work rows;
+    struct parts parts;
+};
+
+static bool all_item(void *ctx, int64_t item)
 {
-    struct product p = {.g = *given, .bias_n = given->bias, .k_block = gemm_k_block(given->k)};
-    struct wf_gemm *g = &p.g;
+    const struct product *p = ctx;
+    (void)item;
+    return wf_gemm_part(p, &(struct part){0, p->g.m, 0, p->g.n, 0, p->g.k});
+}
+
+static enum way way_of(const struct product *p, double flops, double cost)
+{
+    const struct wf_gemm *g = &p->g;
+    if (flops >= large_flops && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_slices_pay(g))
+        return IN_SLICES;
+    if (few(g))
+        return IN_ROWS;
+    if (cost < 2 * item_ns() && flops < large_flops)
+        return AT_ONCE;
+    return g->m <= ITEM_ROWS || wf_gemm_columns_in_place(g, g->m) ? IN_PARTS : IN_CHUNKS;
+}
+
+static void set_items(struct plan *w, int64_t items, bool (*run)(void *ctx, int64_t item), void *ctx)
+{
+    w->items = items;
+    w->run = run;
+    w->ctx = ctx;
+}
+
+static void make_plan(struct plan *w, const struct wf_gemm *given, bool serial)
+{
+    w->p = (struct product){.g = *given, .bias_n = given->bias, .k_block = gemm_k_block(given->k)};
+    struct wf_gemm *g = &w->p.g;
     /* The transposed product has the same bits: multiplication commutes. */
     if ((g->c_cs != 1 && g->c_rs == 1 && g->n > 1) || (g->n == 1 && g->m > 1)) {
         *g = (struct wf_gemm){given->n, given->m,    given->k,    given->alpha, given->beta, given->b,    given->b_cs, given->b_rs,
                               given->a, given->a_cs, given->a_rs, given->c,     given->c_cs, given->c_rs, NULL,        given->rows_alone};
-        p.bias_m = given->bias;
-        p.bias_n = NULL;
+        w->p.bias_m = given->bias;
+        w->p.bias_n = NULL;
     }
     const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
-    const double cost = cost_of(g, flops);
-    if (flops >= large_flops && !(g->m == 1 && g->n > 1 && g->b_rs == 1) && wf_gemm_slices_pay(g))
-        return wf_gemm_in_slices(&p, cost, serial);
-    if (few(g))
-        return in_rows(&p, cost, serial);
-    if (cost < 2 * item_ns() && flops < large_flops)
-        return wf_gemm_part(&p, &(struct part){0, g->m, 0, g->n, 0, g->k});
-    return in_parts(&p, cost, serial);
+    w->cost = cost_of(g, flops);
+    w->way = way_of(&w->p, flops, w->cost);
+    w->items = 0;
+    if (w->way == AT_ONCE) {
+        set_items(w, 1, all_item, &w->p);
+    } else if (w->way == IN_ROWS) {
+        w->rows = in_rows(&w->p, w->cost, serial);
+        set_items(w, w->rows.items, rows_item, &w->rows);
+    } else if (w->way == IN_PARTS) {
+        const int64_t panels = gemm_up(g->n, gemm_isa()->nr), wanted = items_for(w->cost);
+        w->parts = (struct parts){.p = &w->p, .n0 = 0, .n1 = g->n, .k0 = 0, .k1 = g->k, .down = 1};
+        w->parts.across = gemm_most(1, gemm_least(panels, wanted));
+        if (g->m > ITEM_ROWS)
+            share_out(&w->parts, panels, wanted, serial ? 1 : wf_threads());
+        set_items(w, w->parts.down * w->parts.across, alone_item, &w->parts);
+    }
+}
+
+static bool run_plan(const struct plan *w, bool serial)
+{
+    if (w->way == IN_SLICES)
+        return wf_gemm_in_slices(&w->p, w->cost, serial);
+    if (w->way == IN_CHUNKS)
+        return in_chunks(&w->p, w->cost, serial);
+    if (w->items == 1)
+        return w->run(w->ctx, 0);
+    struct phases phases = {.count = 1, .items = {w->items}, .run = {w->run}, .ctx = {w->ctx}};
+    return wf_gemm_phases(&phases, w->cost, serial);
+}
+
+bool wf_gemm_own(const struct wf_gemm *g, bool serial)
+{
+    struct plan w;
+    make_plan(&w, g, serial);
+    return run_plan(&w, serial);
+}
+
+bool wf_gemm_own_two(const struct wf_gemm g[2])
+{
+    struct plan w[2];
+    for (int i = 0; i < 2; i++)
+        make_plan(&w[i], &g[i], false);
+    const double cost = w[0].cost + w[1].cost;
+    if (w[0].items == 0 || w[1].items == 0 || (w[0].items == 1 && w[1].items == 1 && cost < 2 * item_ns()))
+        return run_plan(&w[0], false) && run_plan(&w[1], false);
+    struct phases phases = {
+        .count = 2, .apart = true, .items = {w[0].items, w[1].items}, .run = {w[0].run, w[1].run}, .ctx = {w[0].ctx, w[1].ctx}};
+    return wf_gemm_phases(&phases, cost, false);
 }
 
 void wf_gemm_no_sum(const struct wf_gemm *g)

@@ -26,6 +26,9 @@ void wf_blis_gemm(const struct wf_gemm *g, bool serial);
 void wf_gemm_own_start(void);
 /* The product with our own kernels; `serial`: without a parallel region, the same bits. m, n, k > 0. False without memory. */
 bool wf_gemm_own(const struct wf_gemm *g, bool serial) WF_CHECKED;
+/* Two products, in one region where none of them has parts that wait for others. The second neither reads nor writes what the first writes,
+ * nor the other way round. The bits are those of wf_gemm_own. */
+bool wf_gemm_own_two(const struct wf_gemm g[2]) WF_CHECKED;
 /* C = beta C + bias. */
 void wf_gemm_no_sum(const struct wf_gemm *g);
 

@@ -32,13 +32,13 @@ static void member(void *ctx, int64_t thread)
     struct team *t = ctx;
     for (int phase = 0; phase < t->work->count; phase++) {
         int at = (int)thread, left = t->shares;
-        if (phase > 0)
+        if (phase > 0 && !t->work->apart)
             wait_for_first(t);
         for (int64_t item; (item = wf_shares_take(t->share[phase], t->shares, &at, &left)) >= 0;) {
             /* After a failure items are still counted: somebody may wait for those of the first phase. */
-            if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->work->run[phase](t->work->ctx, item))
+            if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->work->run[phase](t->work->ctx[phase], item))
                 atomic_store_explicit(&t->failed, true, memory_order_relaxed);
-            if (phase == 0 && t->work->count > 1)
+            if (phase == 0 && t->work->count > 1 && !t->work->apart)
                 atomic_fetch_add_explicit(&t->done, 1, memory_order_release);
         }
     }
@@ -49,7 +49,7 @@ bool wf_gemm_phases(const struct phases *w, double cost, bool serial)
     if (serial) {
         for (int phase = 0; phase < w->count; phase++)
             for (int64_t item = 0; item < w->items[phase]; item++)
-                if (!w->run[phase](w->ctx, item))
+                if (!w->run[phase](w->ctx[phase], item))
                     return false;
         return true;
     }

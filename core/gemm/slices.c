@@ -64,6 +64,6 @@ bool wf_gemm_in_slices(const struct product *p, double cost, bool serial)
     w.partial = wf_scratch(WF_SCRATCH_PACK_B, (size_t)(w.slices * g->m * g->n) * sizeof(wf_real));
     if (!w.partial)
         return false;
-    struct phases phases = {.count = 2, .items = {w.slices, w.adds}, .run = {slice_item, add_item}, .ctx = &w};
+    struct phases phases = {.count = 2, .items = {w.slices, w.adds}, .run = {slice_item, add_item}, .ctx = {&w, &w}};
     return wf_gemm_phases(&phases, cost, serial);
 }

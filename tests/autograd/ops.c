@@ -268,6 +268,38 @@ START_TEST(linear_adds_its_bias)
 }
 END_TEST
 
+/* x and the weight as views of one tensor, which overlap or do not, and x as a view whose rows lie at several distances: the gradient is
+ * that of the product. 64 and 320 rows: with parts, and with what is packed for all. */
+static wf_tensor *view_of_it(wf_tensor *w, int which, int64_t n)
+{
+    wf_tensor *upper = wf_slice(w, 0, 0, n), *left = wf_slice(wf_slice(w, 0, n, n), 1, 2, n);
+    return which == 0   ? wf_slice(upper, 1, 0, n)                     /* the weight itself */
+           : which == 1 ? wf_transpose(wf_slice(upper, 1, 0, n), 0, 1) /* over it */
+           : which == 2 ? wf_slice(wf_slice(w, 0, 1, n), 1, 0, n)      /* but for a row */
+           : which == 3 ? left                                         /* beside it */
+                        : wf_transpose(wf_reshape(wf_transpose(left, 0, 1), 4, n / 4, n), 0, 1);
+}
+
+START_TEST(linear_of_views_of_its_weight)
+{
+    for (int64_t n = 64; n <= 320; n += 256)
+        for (int which = 0; which < 5; which++) {
+            wf_real *g[2];
+            for (int i = 0; i < 2; i++) {
+                wf_tape *t = tape_in(WF_GRADIENTS);
+                wf_tensor *w = normal(t, 1, WF_SHAPE(2 * n, n + 3)), *weight = wf_slice(wf_slice(w, 0, 0, n), 1, 0, n);
+                wf_tensor *x = view_of_it(w, which, n), *y = i ? wf_matmul(x, wf_transpose(weight, 0, 1)) : wf_linear(x, weight, NULL);
+                ck_assert(wf_backward(wf_sum(wf_square(y))) == WF_OK);
+                g[i] = gradient_of(w);
+                wf_tape_free(t);
+            }
+            same_numbers("a view of the weight", g[0], g[1], 2 * n * (n + 3), loose * 10);
+            free(g[0]);
+            free(g[1]);
+        }
+}
+END_TEST
+
 START_TEST(embedding_gathers_and_scatters)
 {
     wf_tape *t = tape_in(WF_GRADIENTS);
@@ -432,5 +464,5 @@ START_TEST(dropout_fused_is_two_ops)
 END_TEST
 
 WF_TEST_MAIN("ops", arithmetic_broadcasts, functions_of_an_element, swiglu_is_silu_and_a_product, views_reach_the_right_elements,
-             many_parts_are_joined, sums_and_means, matmul_broadcasts_and_takes_views, linear_adds_its_bias, embedding_gathers_and_scatters,
-             softmax_of_rows, norms_of_rows, dropout_keeps_its_word, dropout_fused_is_two_ops)
+             many_parts_are_joined, sums_and_means, matmul_broadcasts_and_takes_views, linear_adds_its_bias, linear_of_views_of_its_weight,
+             embedding_gathers_and_scatters, softmax_of_rows, norms_of_rows, dropout_keeps_its_word, dropout_fused_is_two_ops)

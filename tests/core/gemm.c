@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <weft/compute.h>
+#include <weft/internal/gemm.h>
 
 /* ck_assert_msg writes to a file each time; this only where it fails. */
 #define expect(condition, ...)                                                                                                             \
@@ -423,6 +424,43 @@ START_TEST(batches)
 }
 END_TEST
 
+/* ---- Two at once: the bits of one after the other, whichever way each goes. */
+START_TEST(two_at_once)
+{
+    static const int64_t side[] = {0, 1, 3, 12, 20, 64, 113, 130, 300};
+    const int64_t count = sizeof side / sizeof *side;
+    ck_ok(wf_init(error, .threads = 2));
+    FOR_EACH_ISA(isa)
+    {
+        ck_ok(wf_isa_use(isa, error));
+        for (int t = 0; t < (sanitized() ? 60 : 300); t++) {
+            struct wf_gemm g[2];
+            wf_real *a[2], *b[2], *c[2], *want[2];
+            ck_ok(wf_gemm_use(modes[t % 3], error));
+            ck_ok(wf_set_threads(1 + t / 3 % 3, error));
+            for (int i = 0; i < 2; i++) {
+                const int64_t m = side[below(count)], n = side[below(count)], k = below(8) ? side[below(count)] : 2000;
+                const bool ta = below(2), tb = below(2);
+                a[i] = numbers(m * k + 1), b[i] = numbers(k * n + 1), c[i] = numbers(m * n + 1), want[i] = numbers(m * n + 1);
+                memcpy(want[i], c[i], (size_t)(m * n + 1) * sizeof *c[i]);
+                g[i] = (struct wf_gemm){m,          n,          k,    number(),   (wf_real)below(2), a[i],
+                                        ta ? 1 : k, ta ? m : 1, b[i], tb ? 1 : n, tb ? k : 1,        want[i],
+                                        n,          1,          NULL, false};
+                multiply(&g[i]);
+                g[i].c = c[i];
+            }
+            expect(wf_gemm_two(g) == WF_OK, "no memory");
+            for (int i = 0; i < 2; i++) {
+                expect(memcmp(c[i], want[i], (size_t)(g[i].m * g[i].n + 1) * sizeof *c[i]) == 0,
+                       "%s: m %lld n %lld k %lld beside %lld %lld %lld", isa, (long long)g[i].m, (long long)g[i].n, (long long)g[i].k,
+                       (long long)g[1 - i].m, (long long)g[1 - i].n, (long long)g[1 - i].k);
+                free(a[i]), free(b[i]), free(c[i]), free(want[i]);
+            }
+        }
+    }
+}
+END_TEST
+
 /* Other threads may read the environment while the library starts: neither its list nor a variable is another afterwards. */
 START_TEST(environment_stays)
 {
@@ -481,4 +519,4 @@ END_TEST
 
 /* blis_settings comes first: where all tests run in one process, the library must not be up yet. */
 WF_TEST_MAIN("gemm", blis_settings, environment_stays, all_edges, strides_and_scales, not_finite, threads_do_not_matter,
-             rows_alone_and_together, batches)
+             rows_alone_and_together, batches, two_at_once)
