@@ -20,7 +20,7 @@ enum {
     ITEM_TILES = 2,
     ROWS_ITEMS = 16,     /* for each thread, of few rows, */
     LINES_COLUMNS = 256, /* and their columns, where B is read along its rows */
-    MOST_PANELS = 16,    /* of an item: those of a k-block stay in the second-level cache */
+    MOST_RUN = 2048,     /* bytes of a row of B in an item: those of a k-block stay in the second-level cache */
 };
 static const double large_flops = 1.5e6; /* of a product that is always cut, its k too; fixes the order of sums */
 /* What a product reaches on one core with a peak of 230 GFLOP/s: arithmetic, and operands read and written. */
@@ -194,12 +194,13 @@ static bool shared_item(void *ctx, int64_t item)
  * second-level cache, for all of its items. Some items for each thread even out what others take from the processors. */
 static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64_t threads)
 {
+    const int64_t most_panels = MOST_RUN / (gemm_isa()->nr * (int64_t)sizeof(wf_real));
     const int64_t tiles = gemm_up(w->p->g.m, gemm_isa()->mr), wanted = threads == 1 ? 1 : gemm_least(most_items, ITEMS * threads);
     const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_rows_in_place(&w->p->g, w->p->g.n); /* each would pack all of A */
     int64_t columns = tall || most_items < threads ? 1 : threads;
     while (columns > 1 && (panels < columns * ITEM_PANELS || threads % columns != 0))
         columns--;
-    w->across = columns * gemm_up(panels, columns * MOST_PANELS);
+    w->across = columns * gemm_up(panels, columns * most_panels);
     w->down = gemm_most(gemm_up(w->p->g.m, ITEM_ROWS), gemm_least(gemm_up(wanted, w->across), tiles / ITEM_TILES));
     const int64_t most_down = gemm_most(w->down, tiles / ITEM_TILES);
     while (w->down * w->across % threads != 0 && w->down * w->across < EVEN_ITEMS * threads && w->down < most_down)
