@@ -234,7 +234,7 @@ static void train_shared(const char *out, int64_t cancel_at, bool resume)
 START_TEST(optimizers_share_a_loss)
 {
     train_shared(in_folder("straight"), 0, false);
-    train_shared(in_folder("broken"), 4000, false);
+    train_shared(in_folder("broken"), 2000, false);
     train_shared(in_folder("broken"), 0, true);
     assert_same_runs(in_folder("straight"), in_folder("broken"));
 }
