@@ -19,11 +19,12 @@ void wf_ffn_init_with(wf_scope scope, struct wf_ffn *m, int64_t d, int64_t d_ff,
 static wf_tensor *activate(enum wf_activation activation, wf_tensor *x)
 {
     switch (activation) {
+    case WF_RELU:
+        return wf_relu(x);
     case WF_GELU:
         return wf_gelu(x);
     case WF_GELU_TANH:
         return wf_gelu_tanh(x);
-    case WF_RELU:
     case WF_SILU:
     case WF_SWIGLU:
         break;

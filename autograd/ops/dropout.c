@@ -6,7 +6,8 @@ struct dropout_attr {
     double p;
 };
 
-static wf_status dropout_valid(wf_call *c)
+/* A result of x's shape, if p is a probability. */
+static wf_status shape_of_x(wf_call *c)
 {
     const struct dropout_attr *a = c->attr;
     if (!(a->p >= 0 && a->p < 1))
@@ -17,7 +18,7 @@ static wf_status dropout_valid(wf_call *c)
 
 static wf_status dropout_shape(wf_call *c)
 {
-    return wf_same_shape(c) == WF_OK ? dropout_valid(c) : WF_ERR_ARGUMENT;
+    return wf_want(c, 0, WF_REAL) == WF_OK ? shape_of_x(c) : WF_ERR_ARGUMENT;
 }
 
 /* Rows, and what is done to them while they are in the first-level cache. */
@@ -112,16 +113,16 @@ const wf_op wf_op_dropout = {.name = "dropout",
                                                {"vector", {{33}}, P(0.3)}, {"scalar", {{-2}}, P(0.2)}, {"one column", {{9, 1}}, P(0.5)},
                                                {"empty", {{-1, 4}}, P(0.5)}, {"odd", {{7, 131}}, P(0.9)})};
 
-/* Whether nothing is dropped. */
-static bool keeps_all(const wf_tensor *x, double p)
+/* Whether nothing is dropped on the tape that an op with these operands is recorded on. */
+static bool keeps_all(int count, wf_tensor *const x[], double p)
 {
-    const wf_tape *tape = wf_tape_of(x);
-    return x && p >= 0 && p < 1 && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN);
+    const wf_tape *tape = wf_tape_of_operands(count, x);
+    return x[0] && p >= 0 && p < 1 && tape && (p == 0 || wf_tape_mode(tape) != WF_TRAIN);
 }
 
 wf_tensor *wf_dropout(wf_tensor *x, double p)
 {
-    return keeps_all(x, p) ? x : wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
+    return keeps_all(1, &x, p) ? x : wf_apply(&wf_op_dropout, &(struct dropout_attr){p}, 1, &x);
 }
 
 /* --- with the sum after it ------------------------------------------------------------------------------------------- */
@@ -133,7 +134,7 @@ static wf_status dropout_add_shape(wf_call *c)
     const wf_shape x = wf_array_shape(&c->in[0]), residual = wf_array_shape(&c->in[1]);
     if (!wf_shape_equal(&x, &residual))
         return wf_call_fail(c, WF_ERR_SHAPE, "x and residual must have one shape");
-    return dropout_valid(c);
+    return shape_of_x(c);
 }
 
 static wf_status dropout_add_forward(wf_call *c)
@@ -165,7 +166,9 @@ const wf_op wf_op_dropout_add = {.name = "dropout_add",
 wf_tensor *wf_dropout_add(wf_tensor *x, wf_tensor *residual, double p)
 {
     const wf_shape from = wf_shape_of(x), to = wf_shape_of(residual);
-    if (x && residual && !keeps_all(x, p) && wf_shape_equal(&from, &to))
+    if (keeps_all(2, (wf_tensor *[]){x, residual}, p))
+        return wf_add(residual, x);
+    if (x && residual && wf_shape_equal(&from, &to))
         return wf_apply(&wf_op_dropout_add, &(struct dropout_attr){p}, 2, (wf_tensor *[]){x, residual});
     wf_tensor *y = wf_dropout(x, p), *sum = wf_add(residual, y);
     if (y != x)
@@ -183,7 +186,7 @@ static wf_status relu_dropout_forward(wf_call *c)
 static void relu_dropout_slope(const void *scale, int64_t n, const wf_real *const in[], wf_real *dx)
 {
     wf_kernel->relu_grad(n, in[0], in[1], dx);
-    wf_kernel->affine(n, *(const wf_real *)scale, 0, dx, dx);
+    wf_kernel->mul(n, dx, 1, scale, 0, dx);
 }
 
 /* y > 0 where x > 0 and x was kept, and there y = x / (1 - p): nothing is drawn again, and x need not be kept. */
@@ -212,5 +215,5 @@ const wf_op wf_op_relu_dropout = {.name = "relu_dropout",
 
 wf_tensor *wf_relu_dropout(wf_tensor *x, double p)
 {
-    return keeps_all(x, p) ? wf_relu(x) : wf_apply(&wf_op_relu_dropout, &(struct dropout_attr){p}, 1, &x);
+    return keeps_all(1, &x, p) ? wf_relu(x) : wf_apply(&wf_op_relu_dropout, &(struct dropout_attr){p}, 1, &x);
 }

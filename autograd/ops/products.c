@@ -184,7 +184,7 @@ static struct wf_gemm gemm_of(const wf_array *a, const wf_array *b, const wf_arr
                             .c_cs = out->stride[1]};
 }
 
-/* Whether a and b are not two views of the same numbers. */
+/* Whether a and b share no memory. Columns of one matrix count as near. */
 static bool far_apart(const wf_array *a, const wf_array *b)
 {
     uintptr_t a_first, a_end, b_first, b_end;

@@ -18,15 +18,16 @@ enum {
     EVEN_ITEMS = 16, /* where they are fewer for each than this, as many for each */
     ITEM_PANELS = 4, /* panels of a thread, and tiles of rows of an item, at least */
     ITEM_TILES = 2,
-    ROWS_ITEMS = 16,     /* for each thread, of few rows, */
-    LINES_COLUMNS = 256, /* and their columns, where B is read along its rows */
-    MOST_RUN = 2048,     /* bytes of a row of B in an item: those of a k-block stay in the second-level cache */
+    ROWS_ITEMS = 16,                       /* for each thread, of few rows, */
+    LINES_COLUMNS = 256,                   /* and their columns, where B is read along its rows */
+    ITEM_COLUMNS = 2048 / sizeof(wf_real), /* of an item, at most */
 };
 static const double large_flops = 1.5e6; /* of a product that is always cut, its k too; fixes the order of sums */
 /* What a product reaches on one core with a peak of 230 GFLOP/s: arithmetic, and operands read and written. */
 static const double flops_per_ns = 150, elements_per_ns = 6;
 
-/* Elements of B that are packed together for each thread: half of what its second-level cache holds. */
+/* Elements of B that are packed together for each thread, and of an item in a k-block, at most: half of what its second-level cache
+ * holds. */
 static int64_t thread_chunk = 1 << 18;
 
 /* The cost of an item, at least: on a slower core it takes as long, and is less. */
@@ -194,7 +195,7 @@ static bool shared_item(void *ctx, int64_t item)
  * second-level cache, for all of its items. Some items for each thread even out what others take from the processors. */
 static void share_out(struct parts *w, int64_t panels, int64_t most_items, int64_t threads)
 {
-    const int64_t most_panels = MOST_RUN / (gemm_isa()->nr * (int64_t)sizeof(wf_real));
+    const int64_t most_panels = gemm_most(1, gemm_least(ITEM_COLUMNS, thread_chunk / GEMM_K) / gemm_isa()->nr);
     const int64_t tiles = gemm_up(w->p->g.m, gemm_isa()->mr), wanted = threads == 1 ? 1 : gemm_least(most_items, ITEMS * threads);
     const bool tall = w->p->g.m >= 2 * w->p->g.n && !wf_gemm_rows_in_place(&w->p->g, w->p->g.n); /* each would pack all of A */
     int64_t columns = tall || most_items < threads ? 1 : threads;
@@ -267,7 +268,7 @@ struct plan {
     struct product p;
     double cost;
     enum way way;
-    int64_t items;
+    int64_t items; /* 0: more than one phase */
     bool (*run)(void *ctx, int64_t item);
     void *ctx;
     struct rows_work rows;

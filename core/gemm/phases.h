@@ -4,10 +4,9 @@
 
 #include <weft/base.h>
 
-/* Work in one region: the items of the first phase, then those of the second, which wait until the first is done unless both are apart, as
- * two products with nothing between them. Each thread begins with
- * its share of either phase's items, in order, and then helps the others: what it packed in the first is in its own cache for the second
- * where shares of both are the same part of the product. */
+/* Work in one region: the items of the first phase, then those of the second, which wait until the first is done unless they are apart,
+ * which is to say independent. Each thread begins with its share of either phase's items, in order, and then helps the others: what it
+ * packed in the first is in its own cache for the second where shares of both are the same part of the product. */
 struct phases {
     int count;
     bool apart;

@@ -153,8 +153,8 @@ static __attribute__((noinline, unused)) void masked_rows_add(int64_t rows, int6
         }
 }
 
-/* Gradients of keys have their columns in the lanes. Narrow heads fill half a register of AVX-512, whose half is as fast on processors that
- * take two cycles for the whole: twice the rows a cycle. */
+/* Gradients of keys have their columns in the lanes. Narrow heads fill half a register of AVX-512: a multiply-add of half a
+ * register takes one cycle on processors that need two for a whole one. */
 #if defined(WF_ISA_AVX512)
 typedef wf_real v_half __attribute__((vector_size(V_BYTES / 2)));
 typedef wf_real v_half_memory __attribute__((vector_size(V_BYTES / 2), aligned(sizeof(wf_real)), may_alias));

@@ -50,9 +50,9 @@ struct wf_tape_options {
  * `step` last changed. So they differ in each pass of a loop that gives no step, and in each part of a batch. With `exact` that number is
  * 0, as it is in the first pass of a step: for a pass that is to be repeated (gradient checks, a resumed training) or a batch whose masks
  * shall not depend on how it is cut; then step, and first_row of the parts, must be given. */
-/* Clears the record and the error, and starts a pass. All tensors of the tape become stale: an op, a read or a backward refuses them by
- * name. Release builds (NDEBUG) see that until the next reset, then another tensor may have the struct; debug builds see it for 15
- * resets. */
+/* Clears the record and the error, and starts a pass; wf_scratch of this thread holds nothing then. All tensors of the tape become stale:
+ * an op, a read or a backward refuses them by name. Release builds (NDEBUG) see that until the next reset, then another tensor may have the
+ * struct; debug builds see it for 15 resets. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})

@@ -32,9 +32,9 @@ WF_API void wf_parallel_ranges(int64_t n, int64_t grain, double cost, void (*bod
 WF_API int wf_worker(void);
 
 /* Scratch memory of the calling thread: at least `bytes`, 64-byte aligned. It stays the thread's, so that no step allocates, and holds
- * anything until the thread asks for the same slot again; ask in the body that uses it. NULL without memory, or for another slot. The
- * slots are independent; Weft's functions, products too, use other slots. All ops share these two: nothing lasts from one call of an op to
- * the next. */
+ * anything until the thread asks for the same slot again or resets a tape; ask in the body that uses it. NULL without memory, or for
+ * another slot. The slots are independent; Weft's functions, products too, use other slots. All ops share these two: nothing lasts from one
+ * call of an op to the next. */
 enum { WF_SCRATCH_OP, WF_SCRATCH_OP_2, WF_SCRATCH_PUBLIC_SLOTS };
 WF_API void *wf_scratch(int slot, size_t bytes);
 
@@ -196,7 +196,7 @@ struct wf_kernels {
     /* One row of dropout: element j is kept when its 16 random bits are >= threshold (= round(p 65536)), then multiplied by scale. The
      * same bits for forward and backward, from Philox: counter = (j / 8, low and high word of row, call), key = the low and
      * high word of mix(mix(seed + c) ^ step), mix splitmix64's finaliser, c = 0x9e3779b97f4a7c15. Element j takes bits 16 (j % 2) and up
-     * of word j % 8 / 2. wf_call has seed, step, first_row and dropout_call. */
+     * of word j % 8 / 2. wf_call has seed, step, first_row and dropout_call. y may alias x. */
     void (*dropout)(int64_t d, uint64_t seed, uint64_t step, uint32_t call, uint64_t row, uint32_t threshold, wf_real scale,
                     const wf_real *x, wf_real *y);
 };

@@ -9,7 +9,7 @@
 enum { WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, WF_SCRATCH_PACK_B, WF_SCRATCH_GEMM, WF_SCRATCH_SUM, WF_SCRATCH_TEST, WF_SCRATCH_SLOTS };
 
 /* Gives the calling thread what any thread of a wf_parallel has asked for until now, with its pages, so that it does not allocate later.
- * The thread's own blocks of scratch end. Where memory is missing, wf_scratch says so later. For the start of a pass. */
+ * What its slots held is lost. Where memory is missing, wf_scratch says so later. For the start of a pass. */
 void wf_scratch_get_ready(void);
 
 #endif
