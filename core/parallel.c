@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <omp.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <time.h>
 
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 #include <weft/internal/shares.h>
 #include <weft/internal/testing.h>
-#include <weft/memory.h>
 #include <weft/runtime.h>
 
-/* ThreadSanitizer does not see libgomp's barriers: it is told that the threads of a region begin after what their caller did, and end
- * before what it does next. The function with the region itself reads what libgomp hands over, unseen. */
-#if defined __SANITIZE_THREAD__
-void __tsan_acquire(void *at);
-void __tsan_release(void *at);
-#define comes_after(at) __tsan_acquire(at)
-#define comes_before(at) __tsan_release(at)
-#define HANDED_OVER __attribute__((noinline, no_sanitize("thread")))
-#else
-#define comes_after(at) ((void)(at))
-#define comes_before(at) ((void)(at))
-#define HANDED_OVER
-#endif
+#include "hold.h"
+#include "races.h"
 
 /* A region costs about 0.5 microseconds while its threads wait in a spin, and 30 to 70 when the system has to wake them,
  * as with more threads than processors: libgomp, which counts them, then waits in the kernel almost at once. On a slower core
@@ -38,6 +24,14 @@ static _Atomic double speed = 1;
 static void set_cutoff(void)
 {
     atomic_store(&cutoff, (int)(atomic_load(&speed) * (atomic_load(&threads) > wf_processors() ? CUTOFF_CROWDED : CUTOFF)));
+}
+
+/* Against 0.5 microseconds of libgomp's; measured at 0.12. But what one thread has written is in its caches and not in the other's,
+ * so that smaller pieces than half as large are no faster. */
+double wf_region_price(void)
+{
+    const struct hold *held = hold_mine();
+    return held && hold_spins(held) ? 0.5 : 1;
 }
 
 double wf_core_speed(void)
@@ -67,111 +61,36 @@ void wf_parallel_start(int count)
     }
 }
 
-/* Scratch: thread-local, freed by the destructor of a key when its thread ends. */
-struct scratch {
-    void *block[WF_SCRATCH_SLOTS];
-    size_t size[WF_SCRATCH_SLOTS];
-    unsigned version;      /* of `requested`, that this thread has grown its blocks to */
-    unsigned team_version; /* the same, of this thread's team */
+/* Of the calling thread. */
+struct state {
+    unsigned team_version; /* of wf_scratch_version, that its team has seen */
     int worker;            /* wf_worker() */
-    bool registered;
-    bool serial; /* runs all blocks of a region itself while its threads are kept waiting */
+    bool serial;           /* runs all blocks of a region itself while its threads are kept waiting */
 };
 
-static _Thread_local struct scratch scratch;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool have_key;
+static _Thread_local struct state state;
 
-static void free_scratch(void *p)
+bool wf_parallel_inside(void)
 {
-    struct scratch *s = p;
-    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
-        wf_free(s->block[i]);
-        s->block[i] = NULL;
-        s->size[i] = 0;
-    }
-    s->registered = false;
+    return state.serial || (omp_in_parallel() && !hold_mine());
 }
 
-static void make_key(void)
+static void drop(void *ctx, int thread)
 {
-    have_key = pthread_key_create(&key, free_scratch) == 0;
-}
-
-/* The program's first thread ends without running destructors of keys. */
-__attribute__((destructor)) static void free_main_scratch(void)
-{
-    free_scratch(&scratch);
-}
-
-/* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps
- * would otherwise allocate in a later one: so each gets ready at the start of the next region, and a caller, who may hold a block of its
- * own over a region, at the start of the next pass. What a caller asks for that does the team's blocks alone counts too: later the team
- * does them. */
-static _Atomic size_t requested[WF_SCRATCH_SLOTS];
-static _Atomic unsigned requested_version;
-
-static void *grow(int slot, size_t size)
-{
-    struct scratch *s = &scratch;
-    size_t others = atomic_load_explicit(&requested[slot], memory_order_relaxed);
-    size = others > size ? others : size;
-    if (!s->registered) {
-        pthread_once(&once, make_key);
-        if (!have_key || pthread_setspecific(key, s) != 0)
-            return NULL;
-        s->registered = true;
-    }
-    wf_free(s->block[slot]);
-    s->block[slot] = wf_alloc(size);
-    s->size[slot] = s->block[slot] ? size : 0;
-    return s->block[slot];
-}
-
-void wf_scratch_get_ready(void)
-{
-    unsigned version = atomic_load_explicit(&requested_version, memory_order_acquire);
-    if (version == scratch.version)
-        return;
-    scratch.version = version;
-    for (int i = 0; i < WF_SCRATCH_SLOTS; i++) {
-        size_t size = atomic_load_explicit(&requested[i], memory_order_relaxed);
-        if (size > scratch.size[i] && grow(i, size))
-            memset(scratch.block[i], 0, size); /* the pages too */
-    }
-}
-
-void *wf_scratch(int slot, size_t bytes)
-{
-    if (slot < 0 || slot >= WF_SCRATCH_SLOTS)
-        return NULL;
-    struct scratch *s = &scratch;
-    bool here = bytes <= s->size[slot] && s->block[slot];
-    size_t known = atomic_load_explicit(&requested[slot], memory_order_relaxed);
-    if (here && bytes <= known)
-        return s->block[slot];
-    /* Steps of a power of two: growing needs come to rest after a few calls. */
-    size_t size = 4096;
-    while (size < bytes) {
-        if (size > (size_t)PTRDIFF_MAX / 2)
-            return NULL;
-        size *= 2;
-    }
-    if (size > known && (s->serial || omp_in_parallel())) {
-        while (size > known && !atomic_compare_exchange_weak(&requested[slot], &known, size))
-            ;
-        atomic_fetch_add_explicit(&requested_version, 1, memory_order_release);
-    }
-    return here ? s->block[slot] : grow(slot, size);
+    (void)ctx, (void)thread;
+    wf_scratch_free();
 }
 
 void wf_scratch_drop(void)
 {
-    for (int i = 0; i < WF_SCRATCH_SLOTS; i++)
-        atomic_store(&requested[i], 0);
+    wf_scratch_forget();
+    struct hold *held = hold_mine();
+    if (held) {
+        hold_run(held, drop, NULL);
+        return;
+    }
 #pragma omp parallel num_threads(wf_parallel_threads())
-    free_scratch(&scratch);
+    drop(NULL, 0);
 }
 
 struct region {
@@ -232,15 +151,21 @@ static void adapt_pause(int64_t begin, double cost, bool alone)
     }
 }
 
-static void run_member(struct region *r, int thread)
+static void run_member(void *region, int thread)
 {
-    comes_after(r);
+    struct region *r = region;
     if (thread != 0) /* the caller may hold a block */
         wf_scratch_get_ready();
-    scratch.worker = thread;
+    state.worker = thread;
     if (thread < r->shares)
         work(r, thread);
-    scratch.worker = 0;
+    state.worker = 0;
+}
+
+static void run_team_member(struct region *r, int thread)
+{
+    comes_after(r);
+    run_member(r, thread);
     comes_before(r);
 }
 
@@ -248,40 +173,45 @@ static void run_member(struct region *r, int thread)
 HANDED_OVER static void run_team(struct region *r, int count)
 {
 #pragma omp parallel num_threads(count)
-    run_member(r, omp_get_thread_num());
+    run_team_member(r, omp_get_thread_num());
 }
 
 void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx)
 {
     int count = wf_parallel_threads();
     bool alone =
-        blocks < 2 || count < 2 || cost < atomic_load_explicit(&cutoff, memory_order_relaxed) || omp_in_parallel() || scratch.serial;
+        blocks < 2 || count < 2 || cost < wf_region_price() * atomic_load_explicit(&cutoff, memory_order_relaxed) || wf_parallel_inside();
     int64_t begin = alone ? 0 : clock_now();
-    unsigned version = atomic_load_explicit(&requested_version, memory_order_acquire);
+    unsigned version = wf_scratch_version();
     bool paused =
-        !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed) && version == scratch.team_version;
+        !alone && cost < LARGE && begin < atomic_load_explicit(&alone_until, memory_order_relaxed) && version == state.team_version;
     if (alone || paused) {
-        scratch.serial |= paused;
+        state.serial |= paused;
         for (int64_t block = 0; block < blocks; block++)
             body(ctx, block);
-        scratch.serial &= !paused;
+        state.serial &= !paused;
         if (paused)
             adapt_pause(begin, cost, true);
         return;
     }
-    scratch.team_version = version;
+    state.team_version = version;
     struct wf_share share[WF_MAX_THREADS];
     struct region r = {body, ctx, share, blocks < count ? (int)blocks : count};
     wf_shares_divide(share, r.shares, blocks);
-    comes_before(&r);
-    run_team(&r, count);
-    comes_after(&r);
+    struct hold *held = hold_mine();
+    if (held) {
+        hold_run(held, run_member, &r);
+    } else {
+        comes_before(&r);
+        run_team(&r, count);
+        comes_after(&r);
+    }
     adapt_pause(begin, cost, false);
 }
 
 int wf_worker(void)
 {
-    return scratch.worker;
+    return state.worker;
 }
 
 struct ranges {

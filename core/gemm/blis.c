@@ -5,7 +5,6 @@
  * came after it. So its architecture is set here, from the instruction set in use, through the environment, before its
  * first call: the library exports no other way. It takes a number there: a name reads as 0 (skx), and a number that it lacks ends
  * the process; the number that belongs to a name differs between versions. */
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #include <weft/internal/runtime.h>
 #include <weft/runtime.h>
 
-#include "parts.h"
+#include "product.h"
 
 static char name[64] = "BLIS";
 
@@ -101,12 +100,13 @@ static wf_status check_setting(const char *value, wf_error *error)
 }
 #endif
 
-static void multiply(const struct wf_gemm *g, wf_real beta, int threads)
+/* On the calling thread. */
+static void multiply(const struct wf_gemm *g, wf_real beta)
 {
-    /* Its small-matrix path chooses by the number of threads and gives other bits. */
+    /* Its small-matrix path chooses by the shape of the part and gives other bits. */
     rntm_t how;
     bli_rntm_init(&how);
-    bli_rntm_set_num_threads(threads, &how);
+    bli_rntm_set_num_threads(1, &how);
     bli_rntm_disable_l3_sup(&how);
     wf_real alpha = g->alpha;
 #ifdef WF_DOUBLE
@@ -116,14 +116,6 @@ static void multiply(const struct wf_gemm *g, wf_real beta, int threads)
 #endif
         BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, g->m, g->n, g->k, &alpha, (wf_real *)g->a, g->a_rs, g->a_cs, (wf_real *)g->b, g->b_rs,
         g->b_cs, &beta, g->c, g->c_rs, g->c_cs, NULL, &how);
-}
-
-/* More threads than processors make its barriers crawl; on small products they cost more than they bring. */
-static int threads_for(const struct wf_gemm *g)
-{
-    if ((double)g->m * (double)g->n * (double)g->k < 2e6)
-        return 1;
-    return wf_threads() < wf_processors() ? wf_threads() : wf_processors();
 }
 
 wf_status wf_blis_start(const char *isa, wf_error *error)
@@ -146,11 +138,11 @@ wf_status wf_blis_start(const char *isa, wf_error *error)
     bli_init();
 #endif
     snprintf(name, sizeof name, "BLIS %s (%s)", bli_info_get_version_str(), bli_arch_string(bli_arch_query_id()));
-    /* Its packing buffers, and libgomp's team, are allocated at the first large product. */
+    /* Its packing buffers are allocated at the first product. */
     enum { N = 144 };
     static wf_real a[N * N], c[N * N];
     const struct wf_gemm g = {N, N, N, 1, 0, a, N, 1, a, N, 1, c, N, 1, NULL, false};
-    multiply(&g, 0, threads_for(&g));
+    wf_blis_gemm(&g, false);
     return WF_OK;
 }
 
@@ -164,24 +156,42 @@ bool wf_blis_can(const struct wf_gemm *g)
     return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
-static void put_bias(void *ctx, int64_t begin, int64_t end)
+/* A product in parts, each by BLIS on one thread: its own threads would be a region within ours where a team is held. Each sum is one
+ * element's, so that the bits are those of the whole. */
+struct parts {
+    const struct wf_gemm *g;
+    int64_t count;
+    bool rows; /* the parts are rows of C; else columns */
+};
+
+enum { PART = 96 }; /* rows or columns: a multiple of what BLIS's kernels compute at once */
+
+static void part_of(void *ctx, int64_t i)
 {
-    struct wf_gemm part = *(const struct wf_gemm *)ctx;
-    part.c += begin * part.c_rs;
-    part.m = end - begin;
-    wf_gemm_no_sum(&part);
+    const struct parts *w = ctx;
+    struct wf_gemm g = *w->g;
+    int64_t *size = w->rows ? &g.m : &g.n;
+    const int64_t pieces = gemm_up(*size, PART), begin = gemm_cut(pieces, w->count, i) * PART,
+                  end = gemm_least(gemm_cut(pieces, w->count, i + 1) * PART, *size);
+    *size = end - begin;
+    g.c += begin * (w->rows ? g.c_rs : g.c_cs);
+    if (w->rows)
+        g.a += begin * g.a_rs;
+    else
+        g.b += begin * g.b_cs;
+    if (g.bias && !w->rows)
+        g.bias += begin;
+    if (g.bias)
+        wf_gemm_no_sum(&g);
+    multiply(&g, g.bias ? 1 : g.beta);
 }
 
 void wf_blis_gemm(const struct wf_gemm *g, bool serial)
 {
-    wf_real beta = g->beta;
-    serial = serial || omp_in_parallel();
-    if (g->bias) {
-        if (serial)
-            wf_gemm_no_sum(g);
-        else
-            wf_parallel_ranges(g->m, 16, 0.5 * (double)g->m * (double)g->n, put_bias, (void *)g);
-        beta = 1;
-    }
-    multiply(g, beta, serial ? 1 : threads_for(g));
+    const double flops = 2. * (double)g->m * (double)g->n * (double)g->k;
+    struct parts w = {g, 1, g->m > g->n};
+    const int64_t most = gemm_up(w.rows ? g->m : g->n, PART), wanted = wf_threads();
+    if (!serial && flops >= 4e6) /* each packs for itself */
+        w.count = most < wanted ? most : wanted;
+    wf_parallel(w.count, flops / 60, part_of, &w);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <sched.h>
 #include <stdatomic.h>
 
 #include <weft/compute.h>
 #include <weft/internal/shares.h>
+#include <weft/internal/wait.h>
 #include <weft/runtime.h>
 
 #include "phases.h"
@@ -18,13 +18,8 @@ struct team {
 
 static void wait_for_first(struct team *t)
 {
-    for (int spins = 0; atomic_load_explicit(&t->done, memory_order_acquire) < t->work->items[0]; spins++) {
-        if (spins > 2000)
-            sched_yield();
-#if defined __x86_64__
-        __builtin_ia32_pause();
-#endif
-    }
+    for (int spins = 0; atomic_load_explicit(&t->done, memory_order_acquire) < t->work->items[0]; spins++)
+        wf_wait(spins);
 }
 
 static void member(void *ctx, int64_t thread)

@@ -11,5 +11,10 @@ enum { WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, WF_SCRATCH_PACK_B, WF_SCRATC
 /* Gives the calling thread what any thread of a wf_parallel has asked for until now, with its pages, so that it does not allocate later.
  * What its slots held is lost. Where memory is missing, wf_scratch says so later. For the start of a pass. */
 void wf_scratch_get_ready(void);
+/* Raised when a thread of a region has asked for more than any before. */
+unsigned wf_scratch_version(void);
+/* For wf_scratch_drop: forgets what was asked for, and frees what the calling thread has. */
+void wf_scratch_forget(void);
+void wf_scratch_free(void);
 
 #endif
