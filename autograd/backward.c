@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wf_backward, and what it has in common with wf_gradients. */
 #include <weft/internal/shape.h>
+#include <weft/runtime.h>
 
 #include "engine.h"
 
@@ -115,6 +116,22 @@ static void mark_broken(wf_tape *tape)
     }
 }
 
+struct pass {
+    wf_tensor *x;
+    const struct wf_backward_options *o;
+};
+
+static void run_pass(void *ctx)
+{
+    const struct pass *p = ctx;
+    struct node node = {.op = NULL};
+    struct call_state state = {.node = &node};
+    wf_call c = {.tape = p->x->tape, .internal = &state};
+    struct earlier *earlier = gradients_set_aside(p->x->tape);
+    backward_run(&c, p->x, p->o);
+    gradients_add_earlier(&c, earlier);
+}
+
 wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *options)
 {
     static const struct wf_backward_options none;
@@ -125,15 +142,9 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
             lost(WF_ERR_STATE, "wf_backward", x);
         return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
     }
-    struct node node = {.op = NULL};
-    struct call_state state = {.node = &node};
-    wf_call c = {.tape = tape, .internal = &state};
-    x = backward_operand(tape, "wf_backward", x);
-    if (backward_valid(tape, "wf_backward", x, o)) {
-        struct earlier *earlier = gradients_set_aside(tape);
-        backward_run(&c, x, o);
-        gradients_add_earlier(&c, earlier);
-    }
+    struct pass pass = {backward_operand(tape, "wf_backward", x), o};
+    if (backward_valid(tape, "wf_backward", pass.x, o))
+        wf_hold_threads(run_pass, &pass);
     if (tape->error.code != WF_OK)
         mark_broken(tape);
     return tape->error.code;

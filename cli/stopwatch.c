@@ -35,6 +35,8 @@ struct bench {
     struct wf_pairs pairs; /* of the five above */
     uint64_t step;
     double loss;
+    wf_status status; /* of a step */
+    wf_error error;
     double *sample; /* ms, sorted at the end */
     int64_t samples, room;
 };
@@ -66,13 +68,27 @@ static wf_tensor *loss_of(struct bench *b)
     return wf_loss_terms_end(&terms, cross_entropy_of(b), &term);
 }
 
-static wf_status train_once(struct bench *b, wf_error *error)
+static wf_status try_step(struct bench *b, wf_error *error)
 {
     wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
     wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return wf_tape_status(b->tape, error);
     return wf_optimizer_step(&b->optimizer, error);
+}
+
+static void step(void *ctx)
+{
+    struct bench *b = ctx;
+    b->status = try_step(b, &b->error);
+}
+
+static wf_status train_once(struct bench *b, wf_error *error)
+{
+    wf_hold_threads(step, b);
+    if (b->status != WF_OK)
+        *error = b->error;
+    return b->status;
 }
 
 static wf_status generate_once(struct bench *b, wf_error *error)

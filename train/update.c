@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include <weft/internal/kernels.h>
+#include <weft/runtime.h>
 
 #include "loop.h"
 
@@ -277,8 +278,9 @@ static wf_status gather(struct fit *f, int turn)
     return exchange_end(f);
 }
 
-static wf_status run_turns(struct fit *f)
+static void run_turns(void *ctx)
 {
+    struct fit *f = ctx;
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
@@ -288,7 +290,6 @@ static wf_status run_turns(struct fit *f)
         if (!check_losses(f, turn))
             step(f, turn);
     }
-    return f->error->code;
 }
 
 wf_status fit_update(struct fit *f)
@@ -302,7 +303,8 @@ wf_status fit_update(struct fit *f)
     for (int k = 0; k < f->o.registries; k++) /* one that has got gradients since */
         if (slices_make(f, k, f->o.registry[k].registry))
             together_lost(f);
-    wf_status status = run_turns(f);
+    wf_hold_threads(run_turns, f);
+    const wf_status status = f->error->code;
     f->committed = false;
     for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */
         f->loss[i] = loss[i];
