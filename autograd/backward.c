@@ -116,19 +116,13 @@ static void mark_broken(wf_tape *tape)
     }
 }
 
-struct pass {
-    wf_tensor *x;
-    const struct wf_backward_options *o;
-};
-
-static void run_pass(void *ctx)
+static void run_pass(wf_tensor *x, const struct wf_backward_options *o)
 {
-    const struct pass *p = ctx;
     struct node node = {.op = NULL};
     struct call_state state = {.node = &node};
-    wf_call c = {.tape = p->x->tape, .internal = &state};
-    struct earlier *earlier = gradients_set_aside(p->x->tape);
-    backward_run(&c, p->x, p->o);
+    wf_call c = {.tape = x->tape, .internal = &state};
+    struct earlier *earlier = gradients_set_aside(x->tape);
+    backward_run(&c, x, o);
     gradients_add_earlier(&c, earlier);
 }
 
@@ -142,9 +136,9 @@ wf_status wf_backward_with(wf_tensor *x, const struct wf_backward_options *optio
             lost(WF_ERR_STATE, "wf_backward", x);
         return x ? WF_ERR_STATE : WF_ERR_ARGUMENT;
     }
-    struct pass pass = {backward_operand(tape, "wf_backward", x), o};
-    if (backward_valid(tape, "wf_backward", pass.x, o))
-        wf_hold_threads(run_pass, &pass);
+    wf_tensor *operand = backward_operand(tape, "wf_backward", x);
+    if (backward_valid(tape, "wf_backward", operand, o))
+        run_pass(operand, o);
     if (tape->error.code != WF_OK)
         mark_broken(tape);
     return tape->error.code;

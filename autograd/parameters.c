@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/internal/fork.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/parameter.h>
 
@@ -51,6 +52,7 @@ void wf_parameter_update(wf_tensor *x, const struct wf_parameter_info *info)
  * many others. */
 enum { KEPT = 4096, STRUCTS_PER_CHUNK = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+WF_FREE_AFTER_FORK(lock)
 static struct parameter *oldest, *newest; /* linked by x.base */
 static int64_t waiting, fresh_left;
 static struct parameter *fresh;
@@ -150,7 +152,7 @@ bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter)
             return true;
     const enum reading begun = threads_begin_reading(tape, use);
     if (begun == READING_NO_MEMORY)
-        tape_out_of_memory(tape);
+        tape_out_of_memory(tape, (size_t)(tape->readings + 1) * sizeof(void *));
     else if (begun == READING_REFUSED)
         wf_tape_fail(tape, WF_ERR_STATE, "%s: the values of the parameter '%s' are being replaced: start the pass after that", call,
                      wf_name_of(parameter));

@@ -2,6 +2,7 @@
 /* Tapes and threads: the tape that a thread used last, and which passes read a registry's values while others want to replace them. */
 #include <pthread.h>
 
+#include <weft/internal/fork.h>
 #include <weft/internal/grow.h>
 #include <weft/internal/parameter.h>
 
@@ -12,6 +13,7 @@ wf_tensor lost_poison = {.kind = TENSOR_POISON, .a = {.dtype = WF_REAL, .ndim = 
 /* Parameters carry no tape. Ops on parameters alone run on the tape that their thread used last, so that they read like all others. Another
  * thread may have freed that tape, and a new one may lie in its place: hence the list and the serial numbers. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+WF_FREE_AFTER_FORK(lock)
 static wf_tape *all;
 static uint64_t serials;
 static _Thread_local struct {
@@ -36,6 +38,14 @@ static void thread_ended(void *number)
 static void make_key(void)
 {
     ending_is_told = pthread_key_create(&ending, thread_ended) == 0;
+}
+
+/* Threads that end after dlclose must not call thread_ended. */
+__attribute__((destructor)) static void at_unload(void)
+{
+    if (ending_is_told)
+        pthread_key_delete(ending);
+    ending_is_told = false;
 }
 
 static uint64_t this_thread(void)

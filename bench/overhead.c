@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* What an op costs beside its arithmetic: a chain of additions of 16 numbers, forward and backward, on one thread.
+/* What an op costs beside its arithmetic: a chain of additions of 16 numbers, forward and backward, on one thread; and what it costs to
+ * divide work: an empty job on all threads.
  *
- *   overhead        prints nanoseconds an addition: least and median of 200 passes of 1,000 additions */
+ *   overhead        prints nanoseconds an addition, and a job: least and median of 200 passes of 1,000 */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <weft/compute.h>
 #include <weft/ops.h>
 #include <weft/runtime.h>
 
 #include "measure.h"
 
 enum { CHAIN = 1000, WIDTH = 16, PASSES = 200 };
+
+static void nothing(void *ctx, int64_t block)
+{
+    (void)ctx, (void)block;
+}
+
+static void time_jobs(int threads)
+{
+    double ns[PASSES];
+    for (int pass = -3; pass < PASSES; pass++) {
+        double begin = seconds();
+        for (int i = 0; i < CHAIN; i++)
+            wf_parallel(threads, 1e9, nothing, NULL);
+        if (pass >= 0)
+            ns[pass] = (seconds() - begin) * 1e9 / CHAIN;
+    }
+    qsort(ns, PASSES, sizeof *ns, ascending);
+    printf("%.0f ns a job on %d threads (median %.0f)\n", ns[0], threads, ns[PASSES / 2]);
+}
 
 int main(void)
 {
@@ -41,5 +62,7 @@ int main(void)
     qsort(ns, PASSES, sizeof *ns, ascending);
     printf("%.0f ns an addition (median %.0f), %.0f KiB of tape\n", ns[0], ns[PASSES / 2], wf_tape_stats(tape).peak / 1024.0);
     wf_tape_free(tape);
+    if (wf_set_threads(wf_processors(), &error) == WF_OK && wf_processors() > 1)
+        time_jobs(wf_processors());
     return 0;
 }

@@ -35,8 +35,6 @@ struct bench {
     struct wf_pairs pairs; /* of the five above */
     uint64_t step;
     double loss;
-    wf_status status; /* of a step */
-    wf_error error;
     double *sample; /* ms, sorted at the end */
     int64_t samples, room;
 };
@@ -68,27 +66,13 @@ static wf_tensor *loss_of(struct bench *b)
     return wf_loss_terms_end(&terms, cross_entropy_of(b), &term);
 }
 
-static wf_status try_step(struct bench *b, wf_error *error)
+static wf_status train_once(struct bench *b, wf_error *error)
 {
     wf_tape_reset(b->tape, WF_TRAIN, .seed = b->options->seed, .step = b->step++);
     wf_tensor *loss = loss_of(b);
     if (wf_backward(loss) != WF_OK || wf_item(loss, &b->loss) != WF_OK)
         return wf_tape_status(b->tape, error);
     return wf_optimizer_step(&b->optimizer, error);
-}
-
-static void step(void *ctx)
-{
-    struct bench *b = ctx;
-    b->status = try_step(b, &b->error);
-}
-
-static wf_status train_once(struct bench *b, wf_error *error)
-{
-    wf_hold_threads(step, b);
-    if (b->status != WF_OK)
-        *error = b->error;
-    return b->status;
 }
 
 static wf_status generate_once(struct bench *b, wf_error *error)
@@ -244,12 +228,16 @@ static void peak_reset(void)
 
 static void report(struct bench *b, struct wf_bench_result *r)
 {
+    double sum = 0;
+    for (int64_t i = 0; i < b->samples; i++)
+        sum += b->sample[i];
     qsort(b->sample, (size_t)b->samples, sizeof *b->sample, compare);
     *r = (struct wf_bench_result){.name = b->c.name,
                                   .parameters = wf_registry_parameters(wf_model_registry(b->model)),
                                   .tokens = tokens(b),
                                   .steps = b->samples,
                                   .ms = b->sample[b->samples / 2],
+                                  .ms_mean = sum / (double)b->samples,
                                   .ms_min = b->sample[0],
                                   .ms_max = b->sample[b->samples - 1],
                                   .gflop = operations(b),
@@ -287,11 +275,12 @@ wf_status wf_bench_run(const char *name, const struct wf_bench_options *options,
 char *wf_bench_json(const struct wf_bench_result *r, char *text, size_t size)
 {
     locale_t before = locale_c_enter();
-    snprintf(text, size,
-             "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
-             "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"steps\":%lld,\"tokens_per_second\":%.1f,\"loss\":%.6f}",
-             r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
-             r->isa, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
+    snprintf(
+        text, size,
+        "{\"case\":\"%s\",\"parameters\":%lld,\"tokens\":%lld,\"ms\":%.4f,\"ms_min\":%.4f,\"ms_max\":%.4f,\"gflops\":%.2f,"
+        "\"peak_rss_mib\":%.1f,\"threads\":%d,\"isa\":\"%s\",\"ms_mean\":%.4f,\"steps\":%lld,\"tokens_per_second\":%.1f,\"loss\":%.6f}",
+        r->name, (long long)r->parameters, (long long)r->tokens, r->ms, r->ms_min, r->ms_max, r->gflops, r->peak_rss_mib, r->threads,
+        r->isa, r->ms_mean, (long long)r->steps, (double)r->tokens / (r->ms * 1e-3), r->loss);
     locale_c_leave(before);
     return text;
 }

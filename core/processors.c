@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How many processors this process may use: what the affinity mask allows, cut by the quota of its cgroup (v1 or v2). */
+/* How many processors this process may use: what the affinity mask (or OMP_PROC_BIND with OMP_PLACES) allows, cut by the quota of its
+ * cgroup (v1 or v2). */
 #include <errno.h>
 #include <limits.h>
+#include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,8 @@ int wf_cgroup_processors(const char *root)
 
 static int affinity_processors(void)
 {
+    if (omp_get_proc_bind() != omp_proc_bind_false) /* the runtime may have bound the calling thread to one place of several */
+        return omp_get_num_procs();
     /* The mask of the kernel may be larger than cpu_set_t. */
     for (int size = 1024; size <= 1 << 20; size *= 2) {
         cpu_set_t *set = CPU_ALLOC(size);

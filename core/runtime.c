@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #endif
 
+#include <weft/internal/fork.h>
 #include <weft/internal/runtime.h>
 #include <weft/internal/shares.h>
 #include <weft/internal/testing.h>
@@ -17,6 +18,7 @@
 enum { MAX_PER_PROCESSOR = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+WF_FREE_AFTER_FORK(lock)
 static _Atomic bool up;
 static _Atomic int processors;
 
@@ -74,6 +76,8 @@ wf_status wf_set_threads(int threads, wf_error *error)
     if (threads < 1 || threads > most)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%d threads is out of range, 1 to %d (4 per processor, at most %d)", threads, most,
                             WF_MAX_THREADS);
+    if (wf_parallel_running())
+        return wf_error_set(error, WF_ERR_STATE, "the number of threads can't change inside a body of wf_parallel: set it outside");
     wf_parallel_start(threads);
     return WF_OK;
 }

@@ -36,10 +36,13 @@ static void make_key(void)
     have_key = pthread_key_create(&key, free_scratch) == 0;
 }
 
-/* The program's first thread ends without running destructors of keys. */
-__attribute__((destructor)) static void free_main_scratch(void)
+/* At the end of the process, whose first thread runs no destructors of keys, or of dlclose: threads that end later must not call one. */
+__attribute__((destructor)) static void at_unload(void)
 {
     free_scratch(&scratch);
+    if (have_key)
+        pthread_key_delete(key);
+    have_key = false;
 }
 
 /* What any thread of a region has asked for, by slot. A thread that came too late for a block of some kind in the first steps

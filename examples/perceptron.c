@@ -49,42 +49,27 @@ static wf_tensor *perceptron_forward(const struct perceptron *m, wf_tensor *x) /
     return wf_linear_forward(&m->out, x);
 }
 
-struct training {
-    const struct perceptron *m;
-    const struct spiral *data;
-    wf_tape *tape;
-    struct wf_optimizer adam;
-    int64_t step;
-    wf_status status;
-    wf_error *error;
-};
-
 /* Errors of ops stay on the tape: wf_backward and wf_item report them. */
-static void train_step(void *ctx)
-{
-    struct training *t = ctx;
-    const int64_t first = t->step * BATCH % POINTS;
-    double value;
-    wf_tape_reset(t->tape, WF_TRAIN);
-    wf_tensor *x = wf_input(t->tape, t->data->point[first], WF_SHAPE(BATCH, 2), false);
-    wf_tensor *loss = wf_cross_entropy(perceptron_forward(t->m, x), wf_ids_of(t->tape, &t->data->label[first], WF_SHAPE(BATCH)));
-    if (wf_item(loss, &value) != WF_OK || wf_backward(loss) != WF_OK)
-        t->status = wf_tape_status(t->tape, t->error);
-    else
-        t->status = wf_adamw_step(&t->adam, t->error);
-    if (t->step % 200 == 0)
-        printf("step %4lld: loss %.4f\n", (long long)t->step, value);
-}
-
 static wf_status train(const struct perceptron *m, wf_registry *registry, const struct spiral *data, wf_tape *tape, int64_t steps,
                        wf_error *error)
 {
-    struct training t = {m, data, tape, .error = error};
-    t.status = wf_adamw_init(&t.adam, registry, error, .lr = 3e-3);
-    for (; t.step < steps && t.status == WF_OK; t.step++)
-        wf_hold_threads(train_step, &t); /* the step as a function: its ops are small, and cost less while the threads wait for them */
-    wf_optimizer_free(&t.adam);
-    return t.status;
+    struct wf_optimizer adam;
+    wf_status status = wf_adamw_init(&adam, registry, error, .lr = 3e-3);
+    for (int64_t step = 0; step < steps && status == WF_OK; step++) {
+        int64_t first = step * BATCH % POINTS;
+        double value;
+        wf_tape_reset(tape, WF_TRAIN);
+        wf_tensor *x = wf_input(tape, data->point[first], WF_SHAPE(BATCH, 2), false);
+        wf_tensor *loss = wf_cross_entropy(perceptron_forward(m, x), wf_ids_of(tape, &data->label[first], WF_SHAPE(BATCH)));
+        if (wf_item(loss, &value) != WF_OK || wf_backward(loss) != WF_OK)
+            status = wf_tape_status(tape, error);
+        else
+            status = wf_adamw_step(&adam, error);
+        if (step % 200 == 0)
+            printf("step %4lld: loss %.4f\n", (long long)step, value);
+    }
+    wf_optimizer_free(&adam);
+    return status;
 }
 
 static wf_status measure(const struct perceptron *m, const struct spiral *data, wf_tape *tape, double *accuracy, wf_error *error)

@@ -194,7 +194,7 @@ static wf_status next_logits(struct search *s, int64_t rows, int32_t step, int64
                        s->prompt_length + step - 1, out, error);
 }
 
-static wf_status run_batch(struct search *s, int64_t count, wf_error *error)
+wf_status search_batch(struct search *s, int64_t count, wf_error *error)
 {
     wf_tape *tape = s->tape;
     wf_status status = begin(s, count, error);
@@ -222,24 +222,4 @@ static wf_status run_batch(struct search *s, int64_t count, wf_error *error)
             return status;
     }
     return WF_OK;
-}
-
-struct batch {
-    struct search *s;
-    int64_t count;
-    wf_status status;
-    wf_error *error;
-};
-
-static void hold_batch(void *ctx)
-{
-    struct batch *b = ctx;
-    b->status = run_batch(b->s, b->count, b->error);
-}
-
-wf_status search_batch(struct search *s, int64_t count, wf_error *error)
-{
-    struct batch b = {s, count, WF_OK, error};
-    wf_hold_threads(hold_batch, &b);
-    return b.status;
 }

@@ -58,27 +58,14 @@ wf_status take_logits(const char *from, const wf_tape *tape, wf_tensor *logits, 
     return WF_OK;
 }
 
-struct forward {
-    const struct wf_next *model;
-    wf_tensor *ids;
-    struct wf_cache *cache;
-    wf_tensor *logits;
-};
-
-static void run_forward(void *ctx)
-{
-    struct forward *f = ctx;
-    f->logits = f->model->next(f->model->ctx, f->ids, f->cache);
-}
-
 /* Draws the id that follows the window. */
 static wf_status next_id(const struct wf_next *model, wf_tape *tape, struct window *w, struct wf_cache *cache,
                          const struct wf_sampler *sampler, int64_t position, int32_t *id, wf_error *error)
 {
     wf_array logits;
-    struct forward f = {model, wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached), cache, NULL};
-    wf_hold_threads(run_forward, &f);
-    wf_status status = take_logits("next", tape, f.logits, 1, model->vocab_size, cache, w->count, &logits, error);
+    wf_tensor *ids = wf_ids(tape, w->ids + w->cached, 1, w->count - w->cached);
+    wf_status status =
+        take_logits("next", tape, model->next(model->ctx, ids, cache), 1, model->vocab_size, cache, w->count, &logits, error);
     return status == WF_OK ? wf_sample(sampler, logits.data, model->vocab_size, (uint64_t)position, w->order, id, error) : status;
 }
 

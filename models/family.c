@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/fork.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
 
@@ -15,6 +16,7 @@
 static const struct wf_family *registered[WF_FAMILIES_MOST];
 static atomic_int registered_count;
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+WF_FREE_AFTER_FORK(registering)
 
 const struct wf_family *wf_family_at(int index)
 {

@@ -278,9 +278,8 @@ static wf_status gather(struct fit *f, int turn)
     return exchange_end(f);
 }
 
-static void run_turns(void *ctx)
+static void run_turns(struct fit *f)
 {
-    struct fit *f = ctx;
     for (int i = 0; i < f->reports; i++)
         f->report[i] = 0;
     f->losses = 0;
@@ -303,7 +302,7 @@ wf_status fit_update(struct fit *f)
     for (int k = 0; k < f->o.registries; k++) /* one that has got gradients since */
         if (slices_make(f, k, f->o.registry[k].registry))
             together_lost(f);
-    wf_hold_threads(run_turns, f);
+    run_turns(f);
     const wf_status status = f->error->code;
     f->committed = false;
     for (int i = 0; status != WF_OK && i < f->turns; i++) /* the state has that of the last whole update */

@@ -156,8 +156,8 @@ bool wf_blis_can(const struct wf_gemm *g)
     return contiguous(g->m, g->k, g->a_rs, g->a_cs) && contiguous(g->k, g->n, g->b_rs, g->b_cs) && contiguous(g->m, g->n, g->c_rs, g->c_cs);
 }
 
-/* A product in parts, each by BLIS on one thread: its own threads would be a region within ours where a team is held. Each sum is one
- * element's, so that the bits are those of the whole. */
+/* A product in parts, each by BLIS on one thread: the library's threads compute them. Each sum is one element's, so that the bits
+ * are those of the whole. */
 struct parts {
     const struct wf_gemm *g;
     int64_t count;

@@ -30,10 +30,10 @@ static const double flops_per_ns = 150, elements_per_ns = 6;
  * holds. */
 static int64_t thread_chunk = 1 << 18;
 
-/* The cost of an item, at least: on a slower core it takes as long, and is less. Where dividing is cheap, items are smaller. */
+/* The cost of an item, at least: on a slower core it takes as long, and is less. */
 static double item_ns(void)
 {
-    return 8000 * wf_core_speed() * wf_region_price();
+    return 4000 * wf_core_speed();
 }
 
 void wf_gemm_own_start(void)

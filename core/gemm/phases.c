@@ -12,15 +12,9 @@ struct team {
     const struct phases *work;
     int shares;
     struct wf_share share[2][WF_MAX_THREADS];
-    _Alignas(64) _Atomic int64_t done; /* items of the first phase */
+    _Alignas(64) struct wf_countdown first; /* items of the first phase */
     _Atomic bool failed;
 };
-
-static void wait_for_first(struct team *t)
-{
-    for (int spins = 0; atomic_load_explicit(&t->done, memory_order_acquire) < t->work->items[0]; spins++)
-        wf_wait(spins);
-}
 
 static void member(void *ctx, int64_t thread)
 {
@@ -28,13 +22,13 @@ static void member(void *ctx, int64_t thread)
     for (int phase = 0; phase < t->work->count; phase++) {
         int at = (int)thread, left = t->shares;
         if (phase > 0 && !t->work->apart)
-            wait_for_first(t);
+            wf_countdown_wait(&t->first);
         for (int64_t item; (item = wf_shares_take(t->share[phase], t->shares, &at, &left)) >= 0;) {
             /* After a failure items are still counted: somebody may wait for those of the first phase. */
             if (!atomic_load_explicit(&t->failed, memory_order_relaxed) && !t->work->run[phase](t->work->ctx[phase], item))
                 atomic_store_explicit(&t->failed, true, memory_order_relaxed);
             if (phase == 0 && t->work->count > 1 && !t->work->apart)
-                atomic_fetch_add_explicit(&t->done, 1, memory_order_release);
+                wf_countdown_add(&t->first, -1);
         }
     }
 }
@@ -53,7 +47,7 @@ bool wf_gemm_phases(const struct phases *w, double cost, bool serial)
     t.shares = wf_threads();
     for (int phase = 0; phase < w->count; phase++)
         wf_shares_divide(t.share[phase], t.shares, w->items[phase]);
-    atomic_init(&t.done, 0);
+    t.first = (struct wf_countdown){.left = (uint32_t)w->items[0]};
     atomic_init(&t.failed, false);
     wf_parallel(t.shares, cost, member, &t);
     return !atomic_load_explicit(&t.failed, memory_order_relaxed);

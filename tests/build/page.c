@@ -28,8 +28,8 @@ static void block_init(wf_scope s, struct block *b, const struct gpt_config *c)
 
 static wf_tensor *block_forward(const struct block *b, wf_tensor *x, struct wf_kv *cache)
 {
-    x = wf_add(x, wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = cache));
-    return wf_add(x, wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x)));
+    x = wf_mha_forward(&b->attn, wf_rms_norm_forward(&b->norm1, x), .causal = true, .cache = cache, .residual = x);
+    return wf_ffn_forward(&b->ffn, wf_rms_norm_forward(&b->norm2, x), .residual = x);
 }
 /* end of page */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A body of wf_parallel that counts what it is called for. */
+/* A body of wf_parallel that counts what it is called for; and the threads of the process. */
 #ifndef WEFT_TEST_BLOCKS_H
 #define WEFT_TEST_BLOCKS_H
 
@@ -32,6 +32,19 @@ static inline void ck_once(const struct tally *t, int64_t blocks)
 {
     for (int64_t i = 0; i < BLOCKS; i++)
         ck_assert_int_eq(t->seen[i], i < blocks);
+}
+
+static inline int threads_of_process(void)
+{
+    int count = 0;
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "Threads: %d", &count) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return count;
 }
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "blocks.h"
 
-#include <omp.h>
-
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
 
@@ -63,12 +61,12 @@ START_TEST(cutoff_of_slow_cores)
         return; /* crowded: another cutoff */
     struct tally t = {.owner = pthread_self(), .sleepy = true};
     wf_core_speed_set(1);
-    wf_parallel(40, 3000, note, &t);
+    wf_parallel(40, 1500, note, &t);
     ck_assert_int_eq(t.foreign, 0);
-    for (int tries = 0; tries < 50 && t.foreign == 0; tries++) { /* after a stall the caller works alone */
+    for (int tries = 0; tries < 50 && t.foreign == 0; tries++) { /* a worker may come late */
         usleep(20000);
         wf_core_speed_set(0.5);
-        wf_parallel(40, 3000, note, &t);
+        wf_parallel(40, 1500, note, &t);
     }
     ck_assert_int_gt(t.foreign, 0);
     wf_core_speed_set(1);
@@ -77,63 +75,29 @@ START_TEST(cutoff_of_slow_cores)
 }
 END_TEST
 
-static void late(void *ctx, int64_t block)
-{
-    (void)ctx, (void)block;
-    usleep(20000);
-}
-
-/* A region that lasts far longer than its cost makes the next ones stay with the caller, for some milliseconds. */
-START_TEST(after_a_stall)
-{
-    ck_ok(wf_set_threads(2, error));
-    struct tally t = {.owner = pthread_self(), .foreign = 1};
-    for (int tries = 0; tries < 50 && t.foreign > 0; tries++) { /* the machine may take these milliseconds away */
-        t = (struct tally){.owner = pthread_self(), .sleepy = true};
-        wf_parallel(2, 100000, late, NULL);
-        wf_parallel(40, 100000, note, &t);
-        ck_once(&t, 40);
-    }
-    ck_assert_int_eq(t.foreign, 0);
-    for (int tries = 0; tries < 50 && t.foreign == 0; tries++) {
-        usleep(20000);
-        wf_parallel(40, 100000, note, &t);
-    }
-    ck_assert_int_gt(t.foreign, 0);
-}
-END_TEST
-
 static void ask(void *ctx, int64_t block)
 {
-    char *room = wf_scratch(WF_SCRATCH_TEST, 100000);
+    char *room = wf_scratch(WF_SCRATCH_TEST, *(size_t *)ctx);
     (void)block;
     ck_assert_ptr_nonnull(room);
-    room[99999] = 1;
-    usleep(1000);
-    *(_Atomic int *)ctx += !omp_get_thread_num();
+    room[*(size_t *)ctx - 1] = 1;
+    usleep(100);
 }
 
-/* What a caller asked for while it worked alone the others have too, before they take its blocks from it again. */
-START_TEST(scratch_after_a_stall)
+/* What one thread has asked for all have from the next job on, those that came late until then too; what wf_scratch_drop frees is
+ * there again in the next. */
+START_TEST(scratch)
 {
-    _Atomic int own = 0, before = 0;
-    ck_ok(wf_set_threads(2, error));
-    for (int i = 0; i < 6; i++) { /* each stall makes the pause twice as long: 256 ms in the end */
-        usleep(4000 << i);
-        wf_parallel(2, 100000, late, NULL);
+    ck_ok(wf_set_threads(4, error));
+    for (size_t size = 10000; size < 1000000; size *= 2) {
+        int64_t count = 0;
+        for (int i = 0; i < 20; i++) {
+            wf_parallel(i == 0 ? 2 : 4, 1e9, ask, &size);
+            count = i == 1 ? wf_alloc_count() : count;
+        }
+        ck_assert_int_eq(wf_alloc_count(), count);
+        wf_scratch_drop();
     }
-    wf_parallel(2, 100000, ask, &own); /* alone */
-    wf_parallel(2, 100000, ask, &own); /* the others get ready */
-    int64_t count = wf_alloc_count();
-    for (int tries = 0; tries < 100; tries++) {
-        before = own;
-        wf_parallel(2, 100000, ask, &own);
-        if (own - before < 2)
-            break;
-        usleep(20000);
-    }
-    ck_assert_int_lt(own - before, 2);
-    ck_assert_int_eq(wf_alloc_count(), count);
 }
 END_TEST
 
@@ -185,4 +149,4 @@ START_TEST(user_threads)
 }
 END_TEST
 
-WF_TEST_MAIN("parallel", each_block_once, cutoff, cutoff_of_slow_cores, after_a_stall, scratch_after_a_stall, nested, user_threads)
+WF_TEST_MAIN("parallel", each_block_once, cutoff, cutoff_of_slow_cores, scratch, nested, user_threads)

@@ -13,6 +13,7 @@ START_TEST(trains)
     ck_ok(wf_fit(&vit_task, &o, &result, error));
     ck_assert(result.step == 60 && result.loss == s->last_loss && result.best > 0.9 && result.value[1] == s->accuracy);
     ck_assert(s->last_loss < 0.4 * s->first_loss);
+    ck_assert_int_eq(s->openmp, openmp_threads());
     ck_assert(s->count[WF_EVENT_START] == 1 && s->count[WF_EVENT_STEP] == 60 && s->count[WF_EVENT_VALID] == 6);
     ck_assert_int_eq(s->count[WF_EVENT_SAVE], 9); /* 7, 14, ..., 56, the end */
     ck_assert_str_eq(s->end, "trained to the end");

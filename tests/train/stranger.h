@@ -36,6 +36,7 @@ struct study {
     int64_t cancel_at, asked, kill_at, bad_at;
     bool bad_gradient;
     /* what it saw */
+    int openmp; /* threads in `loss` */
     int count[WF_EVENT_SAMPLE + 1];
     int64_t first_step, last_step, bests;
     double first_loss, last_loss, last_lr, accuracy;
@@ -101,9 +102,22 @@ static inline wf_tensor *images_of(const struct study *s, wf_tape *tape, const i
     return wf_input(tape, image[0], &(wf_shape){2, {rows, PIXELS}}, false);
 }
 
+/* How many threads a region of the program's own OpenMP gets. */
+static inline int openmp_threads(void)
+{
+    int threads = 0;
+#if !defined __SANITIZE_THREAD__ /* does not see libgomp's barriers */
+#pragma omp parallel num_threads(3) reduction(+ : threads)
+    threads++;
+#endif
+    return threads;
+}
+
 static inline wf_tensor *loss_of(void *ctx, struct wf_fit_part *p)
 {
     struct study *s = ctx;
+    if (p->step == 3)
+        s->openmp = openmp_threads();
     wf_tensor *labels;
     int64_t first = BATCH * p->part / p->parts, rows = BATCH * (p->part + 1) / p->parts - first;
     if (s->kill_at > 0 && p->step + 1 == s->kill_at)

@@ -18,11 +18,11 @@ WF_BEGIN_DECLS
 /* --- parallel ranges ------------------------------------------------------------------------------------------------
  *
  * Calls body(ctx, block) for block = 0 .. blocks-1, each once, in any order, on any thread, and returns after the last. `cost`:
- * nanoseconds that all blocks take together on one core with a peak of 230 GFLOP/s (AVX-512), roughly. Below the cutoff (5,000; 60,000
- * with more threads than processors; half of that on cores with half of this peak or less, which is to say without AVX-512 or on Zen 4; and
- * half again while the caller holds the threads, weft/runtime.h) the caller runs them all, since waking threads costs more. Within a body,
- * and within a parallel region of OpenMP, the caller runs them all too: regions are never nested. A body must not write where another block
- * reads or writes. */
+ * nanoseconds that all blocks take together on one core with a peak of 230 GFLOP/s (AVX-512), roughly. Below the cutoff (2,500; 60,000
+ * with more threads than processors; half of that on cores with half of this peak or less: without AVX-512, or Zen 4) the caller runs them
+ * all, since dividing costs more. It does so too within a body, within a parallel region of OpenMP, and while another thread of the program
+ * has the library's threads. A body must not write where another block reads or writes, returns normally (no longjmp), and neither forks
+ * nor calls wf_set_threads. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
 /* The same for ranges: cuts 0 .. n-1 into pieces of `grain` >= 1 elements, which must be a function of shapes only. Pieces of 10 to 50
  * microseconds balance well. Nothing happens for n <= 0. */

@@ -90,8 +90,7 @@ struct wf_task {
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
     /* The forward of one part of that batch -> the loss [], divided by part->weight, so that the parts' losses add up to the batch's:
      * wf_cross_entropy(..., .normalizer = part->weight). NULL: an empty part; not all of a batch that has a weight. May be called again for
-     * a part, and gives the same then. The threads are held meanwhile (weft/runtime.h): a region of OpenMP in it runs on one thread,
-     * wf_parallel on all.
+     * a part, and gives the same then.
      *
      * wf_fit has reset the tape with the seed and the step, so that dropout is the same after a resume. Each part draws other masks; with
      * wf_tape_first_row(part->tape, ROW), the number of the part's first row in the batch, parts have the masks of the whole batch. */

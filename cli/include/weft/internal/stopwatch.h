@@ -50,6 +50,7 @@ struct wf_bench_result {
     int64_t parameters, tokens; /* of the model; of a step (of pairs: both sides), or generated */
     int64_t steps;              /* measured, after two that were not */
     double ms, ms_min, ms_max;  /* of a step, or of generating all tokens: median, least, most */
+    double ms_mean;             /* beside other programs more than the median says */
     double gflop;               /* counted operations, 10^9, of a step: 6 x matrix parameters x tokens + 12 B T^2 d each attention; of
                                    pairs of different lengths those that are done, not what padding would add */
     double gflops;              /* gflop a second, at the median */
@@ -62,7 +63,7 @@ struct wf_bench_result {
 wf_status wf_bench_run(const char *name, const struct wf_bench_options *options, struct wf_bench_result *result,
                        wf_error *error) WF_CHECKED;
 /* A result as one line of JSON, an object without a newline: the keys case, parameters, tokens, ms, ms_min, ms_max, gflops,
- * peak_rss_mib, threads, isa, and steps, tokens_per_second, loss. Returns text; 512 bytes hold any. The same in every locale. */
+ * peak_rss_mib, threads, isa, and ms_mean, steps, tokens_per_second, loss. Returns text; 512 bytes hold any. The same in every locale. */
 char *wf_bench_json(const struct wf_bench_result *result, char *text, size_t size);
 
 WF_END_DECLS

@@ -27,13 +27,12 @@ int wf_parallel_threads(void);
 double wf_core_speed(void);
 /* Sets it; before the threads are started or while no other thread computes. (parallel.c) */
 void wf_core_speed_set(double speed);
-/* What it costs the calling thread to divide work now: 1, or less where it holds the team. Who computes may follow it, results never.
- * (parallel.c) */
-double wf_region_price(void);
 /* Whether the calling thread runs blocks of a wf_parallel, or is within a region of OpenMP of the caller's: then it divides nothing.
  * (parallel.c) */
 bool wf_parallel_inside(void);
-/* Sets them and starts them on the calling thread's behalf. (parallel.c) */
+/* Whether the calling thread is within a body of wf_parallel. (parallel.c) */
+bool wf_parallel_running(void);
+/* Sets them and starts the workers, after the job that runs on them. (parallel.c) */
 void wf_parallel_start(int threads);
 
 #endif

@@ -18,7 +18,4 @@ void wf_scratch_drop(void);
 wf_status wf_isa_use(const char *isa, wf_error *error) WF_CHECKED;
 wf_status wf_gemm_use(const char *mode, wf_error *error) WF_CHECKED;
 
-/* Whether a parallel region that took far too long keeps the team out of the next ones (the default). For bench/neighbours. */
-void wf_stalls_heed(bool heed);
-
 #endif
