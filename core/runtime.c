@@ -202,6 +202,8 @@ static wf_status init(int threads, bool again, wf_error *error)
 {
     if (threads == 0)
         threads = wf_processors() < WF_MAX_THREADS ? wf_processors() : WF_MAX_THREADS;
+    if (again && wf_parallel_running()) /* before the lock, for which another thread may wait until this body ends */
+        return wf_set_threads(threads, error);
     pthread_mutex_lock(&lock);
     wf_status status = !atomic_load(&up) ? start(threads, error) : again ? wf_set_threads(threads, error) : WF_OK;
     pthread_mutex_unlock(&lock);

@@ -4,8 +4,8 @@
  * those who were admitted. So a worker that wakes up late, because another program has its processor, holds nobody up, and reads nothing of
  * a job that is over.
  *
- * The threads are POSIX threads, not OpenMP's, which outlive every region: they can't be joined before the library is unloaded, a child
- * of fork() waits for ever at their barrier, and libgomp ends the process if the system refuses a thread. OpenMP's places are kept to. */
+ * POSIX threads rather than OpenMP's: libgomp's threads can't be joined before dlclose, a child of fork() hangs at their barrier, and
+ * libgomp ends the process if the system refuses a thread. OMP_PROC_BIND and OMP_PLACES place these too. */
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <weft/internal/runtime.h>
+#include <weft/internal/scratch.h>
 #include <weft/internal/shares.h>
 #include <weft/internal/wait.h>
 #include <weft/runtime.h>
@@ -51,8 +52,8 @@ static uint32_t number_of(uint32_t ticket)
     return ticket & ~(uint32_t)ADMITTED;
 }
 
-/* Waits for a job of another number than the last one, `seen`. A worker counts itself as asleep before it looks for the last time, and a
- * job is posted before the caller counts the sleepers: one sees the other. */
+/* Waits for a job of another number than the last one, `seen`. The worker increments `asleep`, then reads the ticket; the caller writes the
+ * ticket, then reads `asleep`. Both are seq_cst, so at least one sees the other's write and no wake-up is lost. */
 static uint32_t next_ticket(uint32_t seen)
 {
     if (team.crowded || !wf_spin_until(&team.ticket, ~(uint32_t)ADMITTED, false, seen)) {
@@ -79,7 +80,7 @@ static bool admitted(uint32_t *ticket)
  */
 static void offer_processor(int64_t *since)
 {
-    enum { OFFER_NS = 100000 };
+    enum { OFFER_NS = 200000 };
     if (wf_nanoseconds() - *since < OFFER_NS)
         return;
     sched_yield();
@@ -90,6 +91,7 @@ static void *worker(void *index)
 {
     int64_t since = 0;
     inside = true;
+    wf_scratch_get_ready(); /* of what other teams have asked for */
     for (uint32_t ticket = 0;;) {
         if (number_of(atomic_load_explicit(&team.ticket, memory_order_relaxed)) == number_of(ticket))
             offer_processor(&since);
@@ -118,10 +120,31 @@ static void post(int admissions, team_job *job, void *ctx)
         wf_futex_wake(&team.ticket, admissions - spinning);
 }
 
+static void every_worker(team_job *job, void *ctx)
+{
+    post(team.workers, job, ctx);
+    if (wf_countdown_add(&team.out, team.workers) > 0)
+        wf_countdown_wait(&team.out);
+}
+
+static void nothing(void *ctx, int worker)
+{
+    (void)ctx, (void)worker;
+}
+
+/* Job numbers come again after 2^22 jobs, and a worker may have slept through all: a job for every worker would not wake it. So none sleeps
+ * through more than 2^20. */
+static void renew_numbers(void)
+{
+    if ((atomic_load_explicit(&team.ticket, memory_order_relaxed) / NUMBER + 1) % (1 << 20) == 0)
+        every_worker(nothing, NULL);
+}
+
 void team_run(int helpers, team_job *job, void *ctx)
 {
     helpers = helpers < team.workers ? helpers : team.workers;
     inside = true;
+    renew_numbers();
     post(helpers, job, ctx);
     job(ctx, 0);
     const uint32_t closed = number_of(atomic_load_explicit(&team.ticket, memory_order_relaxed));
@@ -129,13 +152,6 @@ void team_run(int helpers, team_job *job, void *ctx)
     if (came > 0 && wf_countdown_add(&team.out, came) > 0)
         wf_countdown_wait(&team.out);
     inside = false;
-}
-
-static void every_worker(team_job *job, void *ctx)
-{
-    post(team.workers, job, ctx);
-    if (wf_countdown_add(&team.out, team.workers) > 0)
-        wf_countdown_wait(&team.out);
 }
 
 void team_run_all(team_job *job, void *ctx)
@@ -173,19 +189,23 @@ static bool start_worker(int index)
     if (pthread_attr_init(&attr) != 0)
         return false;
     place(&attr, index);
-    const bool started = pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0;
+    const bool started = pthread_create(&team.thread[index], &attr, worker, (void *)(intptr_t)index) == 0 ||
+                         pthread_create(&team.thread[index], NULL, worker, (void *)(intptr_t)index) == 0; /* a place may be gone */
     pthread_attr_destroy(&attr);
     return started;
 }
 
-/* Signals are for the program's own threads. */
+/* Signals that others send are for the program's own threads; those of a thread's own faults are handled where they arise. */
 static void start(void)
 {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
     sigset_t all, before;
     team.tried = true;
     team.crowded = team.wanted >= wf_processors();
     atomic_store(&team.ticket, 0);
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (team.workers < team.wanted && start_worker(team.workers + 1))
         team.workers++;
@@ -218,14 +238,15 @@ void team_give_back(void)
     pthread_mutex_unlock(&taken);
 }
 
-void team_restart(int workers)
+void team_restart(int workers, void (*changed)(int workers))
 {
     pthread_mutex_lock(&taken);
-    if (!team.tried || workers != team.wanted) {
+    if (!team.tried || workers != team.workers) {
         end();
         team.wanted = workers;
         start();
     }
+    changed(workers);
     pthread_mutex_unlock(&taken);
 }
 

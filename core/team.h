@@ -17,8 +17,9 @@ void team_run(int helpers, team_job *job, void *ctx);
 /* The same on every worker, once each: the caller waits for all. */
 void team_run_all(team_job *job, void *ctx);
 
-/* Ends the team and starts one of `workers` threads, after the job that runs. Fewer are there if the system refuses threads. */
-void team_restart(int workers);
+/* Ends the team and starts one of `workers` threads, after the job that runs; calls changed(workers) before another job can begin. Fewer
+ * are there if the system refuses threads. */
+void team_restart(int workers, void (*changed)(int workers));
 /* Whether the calling thread runs a job, as the caller or as a worker. */
 bool team_inside(void);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -40,7 +41,9 @@ bool wf_spin_until(const _Atomic uint32_t *at, uint32_t mask, bool equal, uint32
 
 void wf_futex_wait(const _Atomic uint32_t *at, uint32_t value)
 {
+    const int error = errno; /* a program may look at it after a call that waited */
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    errno = error;
 }
 
 void wf_futex_wake(const _Atomic uint32_t *at, int count)
@@ -48,7 +51,8 @@ void wf_futex_wake(const _Atomic uint32_t *at, int count)
     syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* A waiter counts itself before it looks for the last time, and work is counted before the sleepers are: one sees the other. */
+/* The waiter increments `sleepers`, then reads `left`; who ends work decrements `left`, then reads `sleepers`. Both are seq_cst, so at
+ * least one sees the other's write and no wake-up is lost. */
 uint32_t wf_countdown_add(struct wf_countdown *c, int change)
 {
     const uint32_t left = atomic_fetch_add(&c->left, (uint32_t)change) + (uint32_t)change;

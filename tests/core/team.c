@@ -214,7 +214,10 @@ static void set_inside(void *ctx, int64_t block)
 {
     wf_error error = {0};
     (void)block;
-    if (wf_set_threads(2, &error) == WF_ERR_STATE && strstr(error.message, "inside a body of wf_parallel"))
+    if (wf_set_threads(2, &error) != WF_ERR_STATE || !strstr(error.message, "inside a body of wf_parallel"))
+        return;
+    error = (wf_error){0};
+    if (wf_init(&error, .threads = 2) == WF_ERR_STATE && strstr(error.message, "inside a body of wf_parallel"))
         ++*(_Atomic int *)ctx;
 }
 

@@ -22,7 +22,7 @@ WF_BEGIN_DECLS
  * with more threads than processors; half of that on cores with half of this peak or less: without AVX-512, or Zen 4) the caller runs them
  * all, since dividing costs more. It does so too within a body, within a parallel region of OpenMP, and while another thread of the program
  * has the library's threads. A body must not write where another block reads or writes, returns normally (no longjmp), and neither forks
- * nor calls wf_set_threads. */
+ * nor calls wf_set_threads or wf_init. */
 WF_API void wf_parallel(int64_t blocks, double cost, void (*body)(void *ctx, int64_t block), void *ctx);
 /* The same for ranges: cuts 0 .. n-1 into pieces of `grain` >= 1 elements, which must be a function of shapes only. Pieces of 10 to 50
  * microseconds balance well. Nothing happens for n <= 0. */

@@ -21,14 +21,14 @@ WF_API wf_status wf_init_with(const struct wf_init_options *options, wf_error *e
 #define wf_init(error, ...) wf_init_with(&(struct wf_init_options){__VA_ARGS__}, error)
 #endif
 
-WF_API int wf_threads(void); /* number in use, the calling thread among them */
+WF_API int wf_threads(void); /* that work is divided among, the calling thread one of them */
 /* The library has one team of threads, for whichever thread of the program calls it: between jobs they sleep, after at most 50 microseconds
- * of waiting in a spin. Signals stay with the program's own threads. A child of fork() starts a team when it needs one; dlclose ends it.
- * Where the system refuses a thread, the others do its work. OMP_PROC_BIND and OMP_PLACES place the threads; a program's own OpenMP has its
- * own.
+ * of waiting in a spin. Signals that others send stay with the program's own threads. A child of fork() starts a team when it needs one;
+ * dlclose ends it. Where the system refuses a thread, the others do its work. OMP_PROC_BIND and OMP_PLACES place the threads; a program's
+ * own OpenMP has its own.
  *
- * Waits for the job that runs. WF_ERR_ARGUMENT: outside 1 .. 4 times the processors, or above 256; WF_ERR_STATE: called from a body of
- * wf_parallel. */
+ * Waits for the job that runs. WF_ERR_ARGUMENT: outside 1 .. 4 times the processors, or above 256; WF_ERR_STATE: called, as wf_init too,
+ * from a body of a wf_parallel that was divided. */
 WF_API wf_status wf_set_threads(int threads, wf_error *error) WF_CHECKED;
 WF_API int wf_processors(void);   /* number that affinity and cgroup allow */
 WF_API const char *wf_isa(void);  /* "avx512", "avx2" or "base": in use */
