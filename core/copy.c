@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weft/compute.h>
+#include <weft/internal/shape.h>
 
 #include "transpose.h"
 
@@ -208,4 +209,41 @@ void wf_array_copy(const wf_array *dst, const wf_array *src)
     int64_t together = c.strips > 1 ? 1 : BLOCK_BYTES / (rows * row) + 1;
     wf_parallel_ranges(planes * c.strips, together, (double)planes * (double)rows * (double)row * (contiguous ? 0.05 : 0.15), copy_strips,
                        &c);
+}
+
+/* Copies the tail of the first index, then whole indices at once, then the head of the last index. */
+void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to)
+{
+    wf_array rest = *a;
+    const int64_t size = (int64_t)wf_dtype_size(a->dtype);
+    if (n <= 0)
+        return;
+    if (a->ndim <= 1) {
+        wf_array part = a->ndim == 1 ? wf_array_slice(*a, 0, from, n) : *a;
+        wf_shape shape = wf_array_shape(&part);
+        wf_array target = wf_array_contiguous(to, a->dtype, &shape);
+        wf_array_copy(&target, &part);
+        return;
+    }
+    rest.ndim--;
+    for (int d = 0; d < rest.ndim; d++) {
+        rest.dim[d] = a->dim[d + 1];
+        rest.stride[d] = a->stride[d + 1];
+    }
+    const int64_t inner = wf_array_count(&rest);
+    for (int64_t done = 0, now; done < n; done += now) {
+        const int64_t index = (from + done) / inner, start = (from + done) % inner, left = n - done;
+        char *place = (char *)to + done * size;
+        if (start == 0 && left >= inner) {
+            wf_array whole = wf_array_slice(*a, 0, index, left / inner);
+            wf_shape shape = wf_array_shape(&whole);
+            wf_array target = wf_array_contiguous(place, a->dtype, &shape);
+            wf_array_copy(&target, &whole);
+            now = left / inner * inner;
+        } else {
+            now = left < inner - start ? left : inner - start;
+            rest.data = (char *)a->data + index * a->stride[0] * size;
+            wf_array_copy_range(&rest, start, now, place);
+        }
+    }
 }

@@ -163,6 +163,23 @@ static void merge(struct map *m, const wf_array *const x[], const wf_array *out)
     }
 }
 
+/* A large input that lies across out, as a transpose does: copied to out first, in squares, it is then mapped in place. Gathered row by
+ * row it would read a cache line for each element. -1: none, or out is an input already. */
+static int lies_across(const struct map *m, const wf_array *const x[], const wf_array *out)
+{
+    const int64_t count = wf_array_count(out);
+    int found = -1;
+    if (count <= PIECE || !m->gathers)
+        return -1;
+    for (int k = 0; k < m->inputs; k++) {
+        if (m->in[k] == out->data)
+            return -1;
+        if (m->stride[k][0] > 1 && wf_array_count(x[k]) == count && x[k]->dtype == out->dtype)
+            found = k;
+    }
+    return found;
+}
+
 static void run(struct map *m, int inputs, const wf_array *const x[], const wf_array *out, double cost)
 {
     int64_t count = wf_array_count(out);
@@ -186,6 +203,18 @@ static void run(struct map *m, int inputs, const wf_array *const x[], const wf_a
     }
     for (int k = 0; k < m->inputs; k++)
         m->gathers |= m->stride[k][0] != 1 && !(m->broadcasts && m->stride[k][0] == 0);
+    const int across = flat ? -1 : lies_across(m, x, out);
+    if (across >= 0) {
+        const wf_shape shape = array_shape(out);
+        const wf_array from = wf_array_expand(x[across], &shape), *in[WF_MAP_INPUTS] = {NULL};
+        for (int k = 0; k < inputs; k++)
+            in[k] = k == across ? out : x[k];
+        wf_array_copy(out, &from);
+        m->ndim = 0;
+        m->gathers = false;
+        run(m, inputs, in, out, cost);
+        return;
+    }
     if (flat && count <= PIECE) { /* a block: no need to divide it */
         call_kernel(m, count, m->in, (const int[]){1, 1}, m->out);
         return;

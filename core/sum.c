@@ -7,15 +7,22 @@
  *            end to end are taken side by side
  *   others   element by element, in double
  *
- * What is added to one element of dst is cut into blocks by its number of elements; the blocks' sums are added up in order. */
+ * What is added to one element of dst is cut into blocks by its number of elements; the blocks' sums are added up in order.
+ *
+ * wf_array_sum_in_order counts elements in their logical order instead, as those of a contiguous copy, and copies a block when it is added
+ * up, while it lies in the caches. */
+#include <stdatomic.h>
+
 #include <weft/internal/kernels.h>
 #include <weft/internal/scratch.h>
+#include <weft/internal/shape.h>
 
 enum {
     ROWS = 64, /* of a block, or more by powers of two, so that there are not many blocks, up to */
     MOST_ROWS = 1024,
-    COLUMNS = 1024,  /* of a piece of a row */
-    ELEMENTS = 16384 /* of a block of runs; that a thread takes at a time, at least */
+    COLUMNS = 1024,   /* of a piece of a row, */
+    FEW_COLUMNS = 64, /* where they are copied: a block of rows then fits the second-level cache */
+    ELEMENTS = 16384  /* of a block of runs; that a thread takes at a time, at least */
 };
 
 struct dim {
@@ -31,6 +38,9 @@ struct dims {
 struct sum {
     wf_real *dst;
     const wf_real *src;
+    const wf_array *view; /* where elements are copied: src is NULL, and offsets are places in the logical order of the view */
+    wf_array planes;      /* the view as [places, terms, inner] where it is that, and its strides allow it; else data NULL */
+    int64_t columns;      /* of a piece of a row, at most */
     double scale;
     bool add;
     struct dims kept, summed; /* without the row or the run */
@@ -38,6 +48,7 @@ struct sum {
     int64_t places, terms;    /* products of the sizes of kept and of summed */
     int64_t block, blocks;    /* terms of a block, blocks of a place; where a run is cut, pieces > 1 of a term are the blocks */
     int64_t pieces;           /* of a row or of a run */
+    _Atomic bool no_memory;   /* for a copy */
     void *partial;            /* [places][blocks][row] of wf_real, or [places][blocks] of double; NULL: one block, written to dst */
 };
 
@@ -72,6 +83,25 @@ static void next_place(const struct dims *dims, struct place *p)
     }
 }
 
+/* How many runs of a view are copied at a time: a row of a transpose alone would read a cache line for each element. */
+static int64_t runs_at_once(const struct sum *s)
+{
+    enum { MOST = 64, COPIED = 1 << 18 };
+    const int64_t fit = s->view && s->terms == 1 && s->inner.n <= ELEMENTS ? COPIED / s->inner.n : 1;
+    return fit > MOST ? MOST : fit;
+}
+
+/* Elements at .. at + n - 1 of src, side by side. NULL: no memory. */
+static const wf_real *elements(const struct sum *s, int64_t at, int64_t n)
+{
+    if (!s->view)
+        return s->src + at;
+    wf_real *copy = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)n * sizeof *copy);
+    if (copy)
+        wf_array_copy_range(s->view, at, n, copy);
+    return copy;
+}
+
 /* The sum of a place, written or added to dst. */
 static void put(const struct sum *s, wf_real *dst, double sum)
 {
@@ -100,10 +130,27 @@ static int64_t piece_length(int64_t all, int64_t piece, int64_t length)
     return all - piece * length < length ? all - piece * length : length;
 }
 
+/* Rows of a view's block, copied end to end. */
+static const wf_real *copy_rows(const struct sum *s, int64_t place, int64_t first, int64_t rows, int64_t at, int64_t columns,
+                                const int64_t *offset)
+{
+    wf_real *copy = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)(rows * columns) * sizeof *copy);
+    if (copy && s->planes.data) {
+        const wf_array plane = wf_array_slice(wf_array_slice(s->planes, 0, place, 1), 1, first, rows),
+                       box = wf_array_slice(plane, 2, at % s->inner.n, columns),
+                       to = wf_array_contiguous(copy, WF_REAL, &(wf_shape){3, {1, rows, columns}});
+        wf_array_copy(&to, &box);
+    } else if (copy) {
+        for (int64_t i = 0; i < rows; i++)
+            wf_array_copy_range(s->view, at + offset[i], columns, copy + i * columns);
+    }
+    return copy;
+}
+
 static void column_block(void *ctx, int64_t begin, int64_t end)
 {
-    const struct sum *s = ctx;
-    int64_t offset[MOST_ROWS], known = -1, rows = 0;
+    struct sum *s = ctx;
+    int64_t offset[MOST_ROWS], end_to_end[MOST_ROWS], known = -1, rows = 0;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t piece = unit % s->pieces, at = unit / s->pieces, block = at % s->blocks;
         if (block != known) {
@@ -113,13 +160,25 @@ static void column_block(void *ctx, int64_t begin, int64_t end)
                 offset[i] = term.from;
             known = block;
         }
-        const int64_t column = piece * COLUMNS, columns = piece_length(s->inner.n, piece, COLUMNS);
+        const int64_t column = piece * s->columns, columns = piece_length(s->inner.n, piece, s->columns), *where = offset;
         const struct place p = place_at(&s->kept, at / s->blocks);
-        const wf_real *x = s->src + p.from + column;
+        const wf_real *x;
+        if (!s->view) {
+            x = s->src + p.from + column;
+        } else {
+            x = copy_rows(s, at / s->blocks, block * s->block, rows, p.from + column, columns, offset);
+            for (int64_t i = 0; i < rows; i++)
+                end_to_end[i] = i * columns;
+            where = end_to_end;
+            if (!x) {
+                atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+                return;
+            }
+        }
         if (s->partial)
-            wf_kernel->internal->sum_rows_at(rows, columns, x, offset, false, (wf_real *)s->partial + at * s->inner.n + column);
+            wf_kernel->internal->sum_rows_at(rows, columns, x, where, false, (wf_real *)s->partial + at * s->inner.n + column);
         else
-            add_rows(s, rows, columns, x, 0, offset, s->dst + p.to + column);
+            add_rows(s, rows, columns, x, 0, where, s->dst + p.to + column);
     }
 }
 
@@ -127,17 +186,17 @@ static void combine_columns(void *ctx, int64_t begin, int64_t end)
 {
     const struct sum *s = ctx;
     for (int64_t unit = begin; unit < end; unit++) {
-        const int64_t column = unit % s->pieces * COLUMNS, d = s->inner.n;
+        const int64_t column = unit % s->pieces * s->columns, d = s->inner.n;
         const wf_real *x = (const wf_real *)s->partial + unit / s->pieces * s->blocks * d + column;
-        add_rows(s, s->blocks, piece_length(d, unit % s->pieces, COLUMNS), x, d, NULL,
+        add_rows(s, s->blocks, piece_length(d, unit % s->pieces, s->columns), x, d, NULL,
                  s->dst + place_at(&s->kept, unit / s->pieces).to + column);
     }
 }
 
 static wf_status sum_columns(struct sum *s)
 {
-    const int64_t d = s->inner.n, width = d < COLUMNS ? d : COLUMNS;
-    s->pieces = (d - 1) / COLUMNS + 1;
+    const int64_t d = s->inner.n, width = d < s->columns ? d : s->columns;
+    s->pieces = (d - 1) / s->columns + 1;
     s->block = ROWS;
     while (s->terms / s->block > 256 && s->block < MOST_ROWS)
         s->block *= 2;
@@ -146,7 +205,7 @@ static wf_status sum_columns(struct sum *s)
     s->blocks = (s->terms - 1) / s->block + 1;
     if (s->blocks > 1 && !(s->partial = wf_scratch(WF_SCRATCH_SUM, (size_t)(s->places * s->blocks * d) * sizeof(wf_real))))
         return WF_ERR_MEMORY;
-    const double cost = 0.05 * (double)s->places * (double)d;
+    const double cost = (s->view ? 0.3 : 0.05) * (double)s->places * (double)d;
     wf_parallel_ranges(s->places * s->blocks * s->pieces, ELEMENTS / (s->block * width + 1) + 1, cost * (double)s->terms, column_block, s);
     if (s->partial)
         wf_parallel_ranges(s->places * s->pieces, ELEMENTS / (s->blocks * width + 1) + 1, cost * (double)s->blocks, combine_columns, s);
@@ -173,18 +232,31 @@ static double run_sum(const struct sum *s, const wf_real *x, int64_t n)
 
 static void run_block(void *ctx, int64_t begin, int64_t end)
 {
-    const struct sum *s = ctx;
+    struct sum *s = ctx;
     struct place p = place_at(&s->kept, begin / s->blocks);
-    for (int64_t unit = begin, block = begin % s->blocks; unit < end; unit++) {
+    const int64_t together = runs_at_once(s);
+    for (int64_t unit = begin; together > 1 && unit < end; unit += together) {
+        const int64_t runs = end - unit < together ? end - unit : together;
+        const wf_real *x = elements(s, p.from, runs * s->inner.n); /* one after the other in the logical order */
+        if (!x) {
+            atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+            return;
+        }
+        for (int64_t i = 0; i < runs; i++, next_place(&s->kept, &p))
+            put(s, s->dst + p.to, run_sum(s, x + i * s->inner.n, s->inner.n));
+    }
+    for (int64_t unit = begin, block = begin % s->blocks; together == 1 && unit < end; unit++) {
         double sum = 0;
-        if (s->pieces > 1) {
-            const int64_t piece = block % s->pieces;
-            const wf_real *x = s->src + p.from + place_at(&s->summed, block / s->pieces).from + piece * ELEMENTS * s->inner.from;
-            sum = run_sum(s, x, piece_length(s->inner.n, piece, ELEMENTS));
-        } else {
-            struct place term = place_at(&s->summed, block * s->block);
-            for (int64_t i = piece_length(s->terms, block, s->block); i > 0; i--, next_place(&s->summed, &term))
-                sum += run_sum(s, s->src + p.from + term.from, s->inner.n);
+        const bool cut = s->pieces > 1; /* a run, into blocks; else blocks are of runs */
+        const int64_t piece = cut ? block % s->pieces : 0, n = cut ? piece_length(s->inner.n, piece, ELEMENTS) : s->inner.n;
+        struct place term = place_at(&s->summed, cut ? block / s->pieces : block * s->block);
+        for (int64_t i = cut ? 1 : piece_length(s->terms, block, s->block); i > 0; i--, next_place(&s->summed, &term)) {
+            const wf_real *x = elements(s, p.from + term.from + piece * ELEMENTS * s->inner.from, n);
+            if (!x) {
+                atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+                return;
+            }
+            sum += run_sum(s, x, n);
         }
         if (s->partial)
             ((double *)s->partial)[unit] = sum;
@@ -202,12 +274,17 @@ enum { SHORT = 32, AT_ONCE = 256 };
 /* Runs of at most SHORT elements that lie end to end, one for each place. One alone is added up alike: a row's bits are its elements'. */
 static void short_runs(void *ctx, int64_t begin, int64_t end)
 {
-    const struct sum *s = ctx;
+    struct sum *s = ctx;
     struct place p = place_at(&s->kept, begin);
     double sum[AT_ONCE];
     for (int64_t unit = begin; unit < end;) {
         const int64_t count = end - unit < AT_ONCE ? end - unit : AT_ONCE;
-        wf_kernel->internal->sum_each_row(count, s->inner.n, s->src + p.from, sum);
+        const wf_real *x = elements(s, p.from, count * s->inner.n);
+        if (!x) {
+            atomic_store_explicit(&s->no_memory, true, memory_order_relaxed);
+            return;
+        }
+        wf_kernel->internal->sum_each_row(count, s->inner.n, x, sum);
         for (int64_t i = 0; i < count; i++, next_place(&s->kept, &p))
             put(s, s->dst + p.to, sum[i]);
         unit += count;
@@ -224,7 +301,7 @@ static wf_status sum_runs(struct sum *s)
 {
     const int64_t n = s->inner.n;
     if (end_to_end(s)) {
-        wf_parallel_ranges(s->places, ELEMENTS / (n + 1) + 1, (0.1 * (double)n + 1) * (double)s->places, short_runs, s);
+        wf_parallel_ranges(s->places, ELEMENTS / (n + 1) + 1, (s->view ? 3 : 1) * (0.1 * (double)n + 1) * (double)s->places, short_runs, s);
         return WF_OK;
     }
     s->pieces = (n - 1) / ELEMENTS + 1;
@@ -233,8 +310,9 @@ static wf_status sum_runs(struct sum *s)
     if (s->blocks > 1 && !(s->partial = wf_scratch(WF_SCRATCH_SUM, (size_t)(s->places * s->blocks) * sizeof(double))))
         return WF_ERR_MEMORY;
     const int64_t terms = s->block < s->terms ? s->block : s->terms, length = terms * (n < ELEMENTS ? n : ELEMENTS);
-    const double cost = (s->inner.from == 1 ? 0.05 : 1) * (double)s->places * (double)s->terms * (double)n;
-    wf_parallel_ranges(s->places * s->blocks, ELEMENTS / (length + 1) + 1, cost, run_block, s);
+    const double cost = (s->view ? 0.5 : s->inner.from == 1 ? 0.05 : 1) * (double)s->places * (double)s->terms * (double)n;
+    const int64_t grain = ELEMENTS / (length + 1) + 1, together = runs_at_once(s);
+    wf_parallel_ranges(s->places * s->blocks, grain > together ? grain : together, cost, run_block, s);
     struct place p = place_at(&s->kept, 0);
     for (int64_t i = 0; s->partial && i < s->places; i++, next_place(&s->kept, &p)) {
         const double *partial = (const double *)s->partial + i * s->blocks;
@@ -301,29 +379,57 @@ static wf_status nothing(const wf_array *dst, bool add)
     return WF_OK;
 }
 
-wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add)
+static void set_inner(struct sum *s, const struct dims *all, bool columns)
 {
+    int inner = columns ? 0 : -1;
+    for (int k = 0; inner < 0 && k < all->count; k++)
+        if (all->d[k].to == 0)
+            inner = k;
+    for (int k = 0; k < all->count; k++)
+        if (k == inner)
+            s->inner = all->d[k];
+        else if (all->d[k].to == 0)
+            append(&s->summed, &s->terms, all->d[k]);
+        else
+            append(&s->kept, &s->places, all->d[k]);
+}
+
+/* `order`: src, or an array of its shape whose strides say in which order elements are added up. */
+static wf_status sum_by(struct sum *s, const wf_array *dst, const wf_array *src, const wf_array *order)
+{
+    struct dims all = {0};
     if (dst->dtype != WF_REAL || src->dtype != WF_REAL)
         return WF_ERR_ARGUMENT;
-    struct sum s = {.dst = dst->data, .src = src->data, .scale = scale, .add = add, .places = 1, .terms = 1, .inner = {1, 1, 0}};
-    struct dims all = {0};
-    if (!arrange(dst, src, &all))
+    if (!arrange(dst, order, &all))
         return WF_ERR_SHAPE;
     if (wf_array_count(dst) == 0)
         return WF_OK;
     if (wf_array_count(src) == 0)
-        return nothing(dst, add);
+        return nothing(dst, s->add);
     const bool columns = all.count > 0 && all.d[0].from == 1 && all.d[0].to == 1;
-    int inner = columns ? 0 : -1;
-    for (int k = 0; inner < 0 && k < all.count; k++)
-        if (all.d[k].to == 0)
-            inner = k;
-    for (int k = 0; k < all.count; k++)
-        if (k == inner)
-            s.inner = all.d[k];
-        else if (all.d[k].to == 0)
-            append(&s.summed, &s.terms, all.d[k]);
-        else
-            append(&s.kept, &s.places, all.d[k]);
-    return columns ? sum_columns(&s) : sum_runs(&s);
+    set_inner(s, &all, columns);
+    if (s->view && !columns && s->inner.from != 1 && s->inner.n > 1) /* dst is not row-major */
+        return WF_ERR_ARGUMENT;
+    const bool middle = s->summed.count <= 1 && (s->kept.count == 0 || (s->kept.count == 1 && s->kept.d[0].from == s->terms * s->inner.n));
+    if (s->view && middle && !wf_array_reshape(src, &(wf_shape){3, {s->places, s->terms, s->inner.n}}, &s->planes))
+        s->planes.data = NULL;
+    wf_status status = columns ? sum_columns(s) : sum_runs(s);
+    return status == WF_OK && atomic_load(&s->no_memory) ? WF_ERR_MEMORY : status;
+}
+
+wf_status wf_array_sum(const wf_array *dst, const wf_array *src, double scale, bool add)
+{
+    struct sum s = {
+        .dst = dst->data, .src = src->data, .scale = scale, .add = add, .places = 1, .terms = 1, .inner = {1, 1, 0}, .columns = COLUMNS};
+    return sum_by(&s, dst, src, src);
+}
+
+wf_status wf_array_sum_in_order(const wf_array *dst, const wf_array *src, double scale)
+{
+    if (wf_array_is_contiguous(src))
+        return wf_array_sum(dst, src, scale, false);
+    struct sum s = {.dst = dst->data, .view = src, .scale = scale, .places = 1, .terms = 1, .inner = {1, 1, 0}, .columns = FEW_COLUMNS};
+    const wf_shape shape = wf_array_shape(src);
+    const wf_array order = wf_array_contiguous(NULL, WF_REAL, &shape);
+    return sum_by(&s, dst, src, &order);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include <weft/compute.h>
+#include <weft/internal/shape.h>
 
 static const double epsilon = sizeof(wf_real) == 4 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
 static const int team[] = {1, 2, 5};
@@ -43,6 +44,7 @@ static const struct pattern {
     {"leading of a transposed array", 2, {1000, 1000}, {1, 1000}, {1, 0}, 1},
     {"trailing of a transposed array", 2, {1000, 1000}, {1000, 1}, {1, 0}, 1},
     {"kept dimensions exchanged", 3, {100, 100, 100}, {1, 100, 100}, {0, 2, 1}, 1},
+    {"mixed, with gaps", 4, {50, 10, 100, 10}, {1, 10, 1, 10}, {0, 1, 2, 3}, 2},
     {"with gaps", 2, {1000, 500}, {1, 500}, {0, 1}, 2},
     {"with gaps, trailing", 2, {1000, 500}, {1000, 1}, {0, 1}, 2},
     {"one number everywhere", 2, {1000, 1000}, {1, 1000}, {0, 1}, 0},
@@ -187,6 +189,38 @@ START_TEST(without_memory)
 }
 END_TEST
 
+/* Whatever the strides: the bits of a copy's sum, on any threads, or no memory. */
+START_TEST(in_logical_order)
+{
+    wf_real *copy = malloc(sizeof *copy * MANY);
+    start(1);
+    for (int i = 0; i < PATTERNS; i++) {
+        const struct pattern *p = &patterns[i];
+        const wf_array src = source(p), dst = target(p);
+        const wf_shape shape = wf_array_shape(&src);
+        const wf_array row_major = wf_array_contiguous(copy, WF_REAL, &shape);
+        const size_t bytes = (size_t)wf_array_count(&dst) * sizeof *result;
+        start(1);
+        wf_array_copy(&row_major, &src);
+        ck_assert_int_eq(wf_array_sum(&dst, &row_major, 0.7, false), WF_OK);
+        memcpy(first, result, bytes);
+        for (int k = 0; k < (int)(sizeof team / sizeof *team); k++) {
+            start(team[k]);
+            memset(result, 0, bytes);
+            ck_assert_int_eq(wf_array_sum_in_order(&dst, &src, 0.7), WF_OK);
+            ck_assert_msg(memcmp(first, result, bytes) == 0, "%s: other bits", p->what);
+        }
+        start(1);
+        wf_scratch_drop();
+        wf_alloc_fail_after(0);
+        const wf_status status = wf_array_sum_in_order(&dst, &src, 0.7);
+        wf_alloc_fail_after(-1);
+        ck_assert(status == WF_ERR_MEMORY || memcmp(first, result, bytes) == 0);
+    }
+    free(copy);
+}
+END_TEST
+
 START_TEST(edges)
 {
     wf_real y[12];
@@ -213,4 +247,4 @@ START_TEST(edges)
 }
 END_TEST
 
-WF_TEST_MAIN("sums", every_pattern_is_exact_and_has_one_result, scaled_and_added, without_memory, edges)
+WF_TEST_MAIN("sums", every_pattern_is_exact_and_has_one_result, in_logical_order, scaled_and_added, without_memory, edges)

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Slots of wf_scratch that are not for ops (weft/compute.h): packed rows and columns of products, some panels of a product, partial sums,
- * tests. */
+ * elements of a view that is added up, tests. */
 #ifndef WEFT_INTERNAL_SCRATCH_H
 #define WEFT_INTERNAL_SCRATCH_H
 
 #include <weft/compute.h>
 
-enum { WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS, WF_SCRATCH_PACK_B, WF_SCRATCH_GEMM, WF_SCRATCH_SUM, WF_SCRATCH_TEST, WF_SCRATCH_SLOTS };
+enum {
+    WF_SCRATCH_PACK_A = WF_SCRATCH_PUBLIC_SLOTS,
+    WF_SCRATCH_PACK_B,
+    WF_SCRATCH_GEMM,
+    WF_SCRATCH_SUM,
+    WF_SCRATCH_ELEMENTS,
+    WF_SCRATCH_TEST,
+    WF_SCRATCH_SLOTS
+};
 
 /* Gives the calling thread what any thread of a wf_parallel has asked for until now, with its pages, so that it does not allocate later.
  * What its slots held is lost. Where memory is missing, wf_scratch says so later. For the start of a pass. */

@@ -4,6 +4,7 @@
 #define WEFT_INTERNAL_SHAPE_H
 
 #include <weft/array.h>
+#include <weft/error.h>
 
 /* Bytes of a contiguous array of this dtype and shape. False where the dtype, the number of dimensions or a size is invalid, or the sizes
  * are too large; a size of 0 counts as 1 there, so that no product of some of the sizes overflows. */
@@ -11,6 +12,11 @@ bool wf_shape_bytes(wf_dtype dtype, const wf_shape *shape, size_t *bytes);
 
 /* First and one past the last address that elements of `a` have, which has at least one. False where an address overflows. */
 bool wf_array_span(const wf_array *a, uintptr_t *first, uintptr_t *end);
+
+/* Copies elements from .. from + n - 1 of a, in its logical order, end to end. (copy.c) */
+void wf_array_copy_range(const wf_array *a, int64_t from, int64_t n, void *to);
+/* wf_array_sum of a contiguous copy of src: its bits, whatever the strides of src, without the copy. dst is row-major. (sum.c) */
+wf_status wf_array_sum_in_order(const wf_array *dst, const wf_array *src, double scale) WF_CHECKED;
 
 /* wf_array_contiguous, wf_array_shape and wf_array_is_contiguous for the path of every op: calls between files were a tenth of a small one.
  *
