@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fused attention: its forward, its cases and its constructor; attention_backward.c has the backward. The numeric part is in
- * core/kernels/attention_*.c; what is kept for backward is one number a query and head. */
+ * core/kernels/attention_*.c; what is kept for backward is two numbers for each query and head. */
 #include <string.h>
 
 #include "attention_plan.h"
@@ -21,7 +21,7 @@ static void forward_block(void *ctx, int64_t block)
     int64_t end = a.queries - begin < p->chunk ? a.queries : begin + p->chunk;
     if (begin >= end)
         return;
-    if (a.queries <= FEW && !a.log_sum && !a.weights && !a.threshold) {
+    if (a.queries <= FEW && !a.top && !a.weights && !a.threshold) {
         wf_kernel->internal->attention_rows(&a, begin, end);
         return;
     }
@@ -61,7 +61,7 @@ static wf_status attention_forward(wf_call *c)
 #define ONE_FOR_ALL_KEYS .constant = {[BIAS] = true}
 #define I32(...) (const int32_t[]){__VA_ARGS__}
 const wf_op wf_op_attention = {
-    .name = "attention", .attr_size = sizeof(struct attention_attr), .random = true,
+    .name = "attention", .operands = "q k v mask bias", .attr_size = sizeof(struct attention_attr), .random = true,
     .reads = WF_READS_INPUT(Q) | WF_READS_INPUT(K) | WF_READS_INPUT(V) | WF_READS_INPUT(MASK) | WF_READS_INPUT(BIAS) | WF_READS_OUTPUT(0),
     .shape = wf_attention_shape, .forward = attention_forward, .backward = wf_attention_backward,
     .cases = WF_CASES(

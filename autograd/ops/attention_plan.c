@@ -41,7 +41,7 @@ static struct wf_attention common_of(const struct attention_plan *p)
         .e = p->e,
         .f = p->f,
         .heads = p->share,
-        .log_sum_head = p->queries,
+        .per_head = p->queries,
         .scale = scale,
         .cap = (wf_real)a->softcap,
         .threshold = threshold,
@@ -118,8 +118,11 @@ struct wf_attention wf_attention_problem(const struct attention_plan *p, int64_t
     x.dq_add = p->add[Q];
     x.dk_add = p->add[K];
     x.dv_add = p->add[V];
-    if (c->grad)
-        x.log_sum = (wf_real *)c->saved[0].data + (packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries);
+    if (c->grad) {
+        const int64_t place = packed ? h * p->queries + t.first : (i * p->heads + h) * p->queries;
+        x.top = (wf_real *)c->saved[0].data + place;
+        x.inverse = (wf_real *)c->saved[1].data + place;
+    }
     /* Query t is at position at + t of the keys. */
     const int64_t at = a->starts ? a->starts[i] : x.all_keys - x.queries, window = a->window < WF_ATTENTION_ALL / 2 ? a->window : 0;
     x.first_limit = a->causal ? at + 1 : window > 0 ? at + window : WF_ATTENTION_ALL;

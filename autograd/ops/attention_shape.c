@@ -93,9 +93,9 @@ wf_status wf_attention_shape(wf_call *c)
             c->out[1] = wf_call_shape(WF_REAL, &full);
     }
     wf_shape out = wf_array_shape(q),
-             log_sums = packed ? (wf_shape){2, {a->heads, q->dim[0]}} : (wf_shape){3, {q->dim[0], a->heads, q->dim[1]}};
+             each = packed ? (wf_shape){2, {a->heads, q->dim[0]}} : (wf_shape){3, {q->dim[0], a->heads, q->dim[1]}};
     out.dim[last] = v->dim[last] / a->kv_heads * a->heads;
     c->out[0] = wf_call_shape(WF_REAL, &out);
-    c->saved[0] = wf_call_shape(WF_REAL, &log_sums);
+    c->saved[0] = c->saved[1] = wf_call_shape(WF_REAL, &each);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Gradients of attention, tile by tile, from the log sums L that forward saved. With scores S = scale Q K^T, weights
- * P = e^(S - L), dropout multipliers M, P' = P M, O = P' V and g = dO:
+/* Gradients of attention, tile by tile, from the greatest scores m and the sums l that forward saved. With scores S =
+ * scale Q K^T, weights P = e^(S - m) / l, dropout multipliers M, P' = P M, O = P' V and g = dO:
  *
  *   dV = P'^T g      dP = (g V^T) M      dS = P (dP - D), D = rowsum(P dP) = rowsum(g O)
  *   dQ = scale dS K  dK = scale dS^T Q
@@ -30,14 +30,14 @@ struct work {
 };
 
 /* From S and dP: s becomes P', ds becomes dS, for keys begin .. end - 1 and registers first .. last - 1. */
-V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end, const vr log_sum[QV],
-                           const vr d[QV], const int first, const int last)
+V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool guarded, int64_t begin, int64_t end, const vr top[QV],
+                           const vr inverse[QV], const vr d[QV], const int first, const int last)
 {
     for (int64_t i = begin; i < end; i++)
 #pragma GCC unroll 16
         for (int j = first; j < last; j++) {
             vr *s = (vr *)(w->s + i * QUERIES) + j, *ds = (vr *)(w->ds + i * QUERIES) + j;
-            vr p = v_exp2_low(*s - log_sum[j]), dp = *ds;
+            vr p = v_exp2_low(*s - top[j]) * inverse[j], dp = *ds;
             if (some)
                 p = v_select(((const vi *)(w->allow + i * QUERIES))[j], p, v_set(0));
             if (dropped) {
@@ -52,16 +52,16 @@ V_INLINE void weights_part(const struct work *w, bool some, bool dropped, bool g
         }
 }
 
-V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, struct cut cut, int64_t keys, const vr log_sum[QV],
-                           const vr d[QV], const int qv)
+V_INLINE void weights_tile(const struct work *w, bool some, bool dropped, bool guarded, struct cut cut, int64_t keys, const vr top[QV],
+                           const vr inverse[QV], const vr d[QV], const int qv)
 {
     if (!some) {
-        weights_part(w, false, dropped, guarded, 0, keys, log_sum, d, 0, qv);
+        weights_part(w, false, dropped, guarded, 0, keys, top, inverse, d, 0, qv);
         return;
     }
-    weights_part(w, true, dropped, guarded, 0, cut.low, log_sum, d, 0, qv / 2);
-    weights_part(w, true, dropped, guarded, cut.low, cut.high, log_sum, d, 0, qv);
-    weights_part(w, true, dropped, guarded, cut.high, keys, log_sum, d, qv / 2, qv);
+    weights_part(w, true, dropped, guarded, 0, cut.low, top, inverse, d, 0, qv / 2);
+    weights_part(w, true, dropped, guarded, cut.low, cut.high, top, inverse, d, 0, qv);
+    weights_part(w, true, dropped, guarded, cut.high, keys, top, inverse, d, qv / 2, qv);
 }
 
 /* From capped scores: slope = dS' / dS. */
@@ -86,7 +86,7 @@ static void multiply_slopes(int64_t n, const wf_real *slope, wf_real *ds)
 enum { FETCHED = 20 }; /* rows at a time: a window of 128 keys takes 15 turns */
 
 V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, int64_t q0, int64_t rows, int64_t k0, int64_t keys,
-                       bool q_nonfinite, bool dout_nonfinite, const vr log_sum[QV], const vr d[QV], const int qv)
+                       bool q_nonfinite, bool dout_nonfinite, const vr top[QV], const vr inverse[QV], const vr d[QV], const int qv)
 {
     const struct wf_attention *a = w->a;
     enum allowed which = attention_allowed(a, head, q0, rows, k0, keys, w->allow);
@@ -109,13 +109,13 @@ V_INLINE void key_tile(const struct work *w, struct fetch *fetch, int64_t head, 
     if (a->threshold) {
         attention_dropout(a, head, q0, rows, k0, keys, w->drop);
         if (some || nonfinite)
-            weights_tile(w, some, true, true, cut, keys, log_sum, d, qv);
+            weights_tile(w, some, true, true, cut, keys, top, inverse, d, qv);
         else
-            weights_tile(w, false, true, false, cut, keys, log_sum, d, qv);
+            weights_tile(w, false, true, false, cut, keys, top, inverse, d, qv);
     } else if (some || nonfinite) {
-        weights_tile(w, some, false, true, cut, keys, log_sum, d, qv);
+        weights_tile(w, some, false, true, cut, keys, top, inverse, d, qv);
     } else {
-        weights_tile(w, false, false, false, cut, keys, log_sum, d, qv);
+        weights_tile(w, false, false, false, cut, keys, top, inverse, d, qv);
     }
     if (a->dbias)
         attention_bias_grad(a, head, q0, rows, k0, keys, w->ds);
@@ -208,12 +208,13 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     bool dout_nonfinite = !pack_rows(rows, a->f, dout, a->dout_step, w->dout, w->pf);
     (void)pack_queries(rows, a->e, w->q, w->pe, a->scale * V_LOG2_E, w->qt);
     (void)pack_queries(rows, a->f, w->dout, w->pf, 1, w->doutt);
-    vr log_sum[QV], d[QV];
+    vr top[QV], inverse[QV], d[QV];
     for (int j = 0; j < qv; j++) {
-        log_sum[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
-        d[j] = v_set(0);
+        top[j] = v_set(V_INF); /* lanes without a query have weights of 0 */
+        inverse[j] = d[j] = v_set(0);
     }
-    memcpy(log_sum, a->log_sum + head * a->log_sum_head + q0, (size_t)rows * sizeof(wf_real));
+    memcpy(top, a->top + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));
+    memcpy(inverse, a->inverse + head * a->per_head + q0, (size_t)rows * sizeof(wf_real));
     for (int j = 0; j * V_LANES < rows; j++)
         d[j] = row_products(rows - j * V_LANES, a->f, w->dout + j * V_LANES * w->pf, w->pf, out + j * V_LANES * a->out_step, a->out_step);
     for (int64_t i = 0; a->dq && i < a->e; i++)
@@ -223,7 +224,7 @@ V_INLINE void query_tile(const struct work *w, int64_t head, int64_t q0, int64_t
     int64_t limit = wf_attention_end(a, q0, rows);
     for (int64_t k0 = wf_attention_begin(a, q0), keys; k0 < limit; k0 += keys) {
         keys = tile_keys(k0, limit);
-        key_tile(w, &fetch, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, log_sum, d, qv);
+        key_tile(w, &fetch, head, q0, rows, k0, keys, q_nonfinite, dout_nonfinite, top, inverse, d, qv);
     }
     if (a->dq) {
         for (int64_t i = 0; i < a->e; i++)

@@ -181,18 +181,19 @@ V_INLINE void forward_tile(const struct tile *t, int64_t head, int64_t q0, int64
                     t->v + (k0 - t->first) * a->f, t->s, t->ot);
         fetch_some(&fetch, FETCHED);
     }
-    vr inverse[QV], log_sum[QV];
+    vr inverse[QV], top[QV];
     for (int j = 0; j < qv; j++) {
         vi none = (vi)(l[j] == 0);
         inverse[j] = v_select(none, v_set(0), 1 / l[j]);
+        top[j] = v_select(none, v_set(V_INF), m[j]);
         m[j] = v_select(none, v_set(0), m[j]);
-        if (a->log_sum)
-            log_sum[j] = v_select(none, v_set(V_INF), v_fma(v_log(l[j]), v_set(V_LOG2_E), m[j]));
     }
     multiply_rows(a->f, t->ot, (const wf_real *)inverse, 0, qv);
     unpack_queries(rows, a->f, t->ot, a->out + head * a->f + q0 * a->out_step, a->out_step, false);
-    if (a->log_sum)
-        memcpy(a->log_sum + head * a->log_sum_head + q0, log_sum, (size_t)rows * sizeof(wf_real));
+    if (a->top) {
+        memcpy(a->top + head * a->per_head + q0, top, (size_t)rows * sizeof(wf_real));
+        memcpy(a->inverse + head * a->per_head + q0, inverse, (size_t)rows * sizeof(wf_real));
+    }
     if (a->weights)
         write_weights(t, head, q0, rows, limit, m, inverse, qv);
 }

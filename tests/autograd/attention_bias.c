@@ -195,4 +195,41 @@ START_TEST(refused)
 }
 END_TEST
 
-WF_TEST_MAIN("attention_bias", masks, few_queries, gradients, refused)
+/* The weights of a query are 1 together, and so the gradients of all values are those of the results, also where all scores are huge:
+ * a row that is masked by adding -1e9. */
+START_TEST(huge_scores)
+{
+    static const double huge[] = {-1e9, 1e9, -3e30};
+    wf_real *bias = malloc(sizeof *bias * T * S);
+    wf_tape *t = new_tape();
+    for (int i = 0; i < 3 * (int)(sizeof huge / sizeof *huge); i++) {
+        if (!wf_isa_supported(isas[i % 3]))
+            continue;
+        ck_ok(wf_isa_use(isas[i % 3], error));
+        for (int64_t j = 0; j < T * S; j++)
+            bias[j] = (wf_real)huge[i / 3];
+        struct result r = run(t, (struct wf_attention_options){0}, bias, WF_SHAPE(T, S), NULL, false);
+        wf_real *dy = value_of(normal(t, 4, WF_SHAPE(B, T, H * F)));
+        for (int64_t b = 0; b < B; b++)
+            for (int64_t column = 0; column < G * F; column++) {
+                double given_back = 0, wanted = 0, size = 0;
+                for (int64_t k = 0; k < S; k++)
+                    given_back += (double)r.part[4][(b * S + k) * G * F + column];
+                for (int64_t q = 0; q < T; q++)
+                    for (int64_t h = column / F * (H / G); h < (column / F + 1) * (H / G); h++) {
+                        const double g = (double)dy[(b * T + q) * H * F + h * F + column % F];
+                        wanted += g;
+                        size += fabs(g);
+                    }
+                ck_assert_msg(fabs(given_back - wanted) < 1e-4 * size, "%s, scores %g: %g, not %g", isas[i % 3], huge[i / 3], given_back,
+                              wanted);
+            }
+        free(dy);
+        same_and_free(r, (struct result){0}, "");
+    }
+    wf_tape_free(t);
+    free(bias);
+}
+END_TEST
+
+WF_TEST_MAIN("attention_bias", huge_scores, masks, few_queries, gradients, refused)

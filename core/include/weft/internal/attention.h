@@ -26,10 +26,11 @@ struct wf_attention {
     int64_t q_step, k_step, v_step; /* from row to row, elements */
     wf_real *out;
     int64_t out_step;
-    /* Forward: written unless NULL; backward: read. Base-2 logarithm of the sum of 2^(score log2 e), +inf for a row that
-     * may attend to nothing. [heads][log_sum_head] */
-    wf_real *log_sum;
-    int64_t log_sum_head;
+    /* Forward: written unless NULL; backward: read. The greatest score of a query, times log2 e, and 1 over the sum of 2^(score log2 e -
+     * top); +inf and 0 for a row that may attend to nothing. Two numbers: in a logarithm of the sum the number of keys is lost where scores
+     * are huge. [heads][per_head] each */
+    wf_real *top, *inverse;
+    int64_t per_head;
     wf_real scale;
     wf_real cap;         /* 0: none; scores are cap tanh(score / cap) before masks */
     int64_t first_limit; /* query t sees keys s < first_limit + t (causal, window); WF_ATTENTION_ALL without that */
