@@ -13,7 +13,7 @@
 static void describe(const wf_call *c, char *text, size_t size)
 {
     const struct call_state *state = c->internal;
-    size_t used = (size_t)snprintf(text, size, "%s(", c->op->name);
+    size_t used = (size_t)snprintf(text, size, "%s(", op_name(c->op, c->attr));
     for (int i = 0; i < c->inputs && used + 1 < size; i++) {
         const wf_tensor *x = state->node->in[i];
         char shape[96] = "none";
@@ -55,7 +55,7 @@ void *wf_tape_memory(wf_tape *tape, size_t bytes)
 {
     void *p = wf_arena_get(tape->arena, bytes);
     if (!p)
-        tape_out_of_memory(tape);
+        tape_out_of_memory(tape, bytes);
     return p;
 }
 
@@ -91,6 +91,7 @@ wf_array wf_call_contiguous(wf_call *c, const wf_array *a)
 /* What the op's functions are given, but for outputs and saved arrays. */
 void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state *state)
 {
+    tape->doing = op_name(node->op, node->attr);
     state->node = node;
     state->temps = NULL;
     c->op = node->op;
@@ -104,7 +105,7 @@ void call_begin(wf_call *c, wf_tape *tape, struct node *node, struct call_state 
     c->first_row = node->first_row;
     c->dropout_call = node->dropout_call;
     for (int i = 0; i < WF_MAX_INPUTS; i++) {
-        c->need[i] = node->need >> i & 1;
+        c->need[i] = i < node->inputs && node_needs(node, i);
         if (i < node->inputs && node->in[i]) {
             c->in[i] = node->in[i]->a;
         } else {
@@ -121,6 +122,7 @@ void call_finish(wf_call *c)
         next = b->next;
         pool_release(c->tape, b);
     }
+    c->tape->doing = NULL;
 }
 
 /* Looks for NaN and infinities in the results; the first becomes the tape's error. */
@@ -158,16 +160,16 @@ bool node_record(wf_tape *tape, const struct node *n)
     tape->last = node;
     tape->nodes++;
     node->event = ++tape->events;
-    unsigned reads = values_read(n->op);
+    const unsigned reads = values_read(n->op);
     wf_tensor *cut = NULL;
     for (int i = 0; i < n->inputs; i++) {
         wf_tensor *x = n->in[i];
         if (!x)
             continue;
         x->recorded = true;
-        if (reads & WF_READS_INPUT(i))
+        if (reads_input(n->op, i))
             value_root(x)->readers++;
-        if (n->need >> i & 1) {
+        if (node_needs(n, i)) {
             wf_tensor *root = uses_root(x);
             root->uses++;
             cut = root->cut ? root->cut : cut;
@@ -208,11 +210,18 @@ static bool allocate(wf_call *c, wf_array *a, struct buffer **buffer)
 }
 
 /* What is checked before anything of a call is used; the tape has the error otherwise. */
-static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, int outputs)
+static bool call_valid(wf_tape *tape, const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs)
 {
-    if (inputs < 0 || inputs > WF_MAX_INPUTS || outputs < 1 || outputs > WF_MAX_OUTPUTS)
+    if (op->many && inputs < 0)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the number of operands is %d", op->name, inputs);
+    else if (op->many && op->backward && values_read(op) & ((1u << WF_MAX_INPUTS) - 1))
+        wf_tape_fail(tape, WF_ERR_ARGUMENT,
+                     "%s: an op with .many reads no operand in its backward: set .reads to WF_READS_NOTHING or to results", op->name);
+    else if (inputs < 0 || (inputs > WF_MAX_INPUTS && !op->many) || outputs < 1 || outputs > WF_MAX_OUTPUTS)
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: an op has 0 to %d operands and 1 to %d results, not %d and %d", op->name, WF_MAX_INPUTS,
                      WF_MAX_OUTPUTS, inputs, outputs);
+    else if (inputs > 0 && !given)
+        wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the array of %d operands is NULL", op->name, inputs);
     else if (!op->shape || (!op->forward && !op->view) || (op->view && inputs < 1))
         wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the op's descriptor lacks .shape or .forward, or the operand of .view", op->name);
     else if (op->attr_size > 0 && !attr)
@@ -242,6 +251,53 @@ static void clear(wf_array *a, int count)
     }
 }
 
+const wf_array *wf_call_in(const wf_call *c, int input)
+{
+    const struct call_state *state = c->internal;
+    const wf_tensor *x = input >= 0 && input < c->inputs ? state->node->in[input] : NULL;
+    return x ? &x->a : NULL;
+}
+
+bool wf_call_needs(const wf_call *c, int input)
+{
+    const struct call_state *state = c->internal;
+    if (input < 0 || input >= c->inputs)
+        return false;
+    return input < WF_MAX_INPUTS ? c->need[input] : node_needs(state->node, input) && node_needs_now(c->tape, state->node->in[input]);
+}
+
+/* The operands as the record has them: leaves in place of parameters. False: the tape has the error. */
+static bool resolve(wf_tape *tape, struct node *node, wf_tensor *const given[])
+{
+    for (int i = 0; i < node->inputs; i++) {
+        wf_tensor *x = node->in[i] = given[i];
+        if (!x)
+            continue;
+        if (!tape_accepts(tape, op_name(node->op, node->attr), x) || x->kind == TENSOR_POISON)
+            return false;
+        /* In a checkpoint also what needs no gradient is recorded. */
+        if (x->kind == TENSOR_PARAMETER && (tape_records(tape) || tape->checkpoints > 0) && !(x = node->in[i] = tape_leaf(tape, x)))
+            return false;
+        if (tape_records(tape) && node->op->backward && x->needs_grad)
+            node->need |= node->inputs <= WF_MAX_INPUTS ? 1u << i : 1;
+    }
+    return true;
+}
+
+/* All results are empty, so forward is skipped: of [2^40, 0] it would loop over 2^40 empty rows. Ops with ids still run, because forward
+ * checks the ids. */
+static bool computes_nothing(const wf_call *c)
+{
+    bool nothing = true;
+    for (int j = 0; j < c->outputs && nothing; j++)
+        nothing = wf_array_count(&c->out[j]) == 0;
+    for (int i = 0; i < WF_MAX_SAVED && nothing && c->grad; i++)
+        nothing = c->saved[i].ndim < 0 || wf_array_count(&c->saved[i]) == 0;
+    for (int i = 0; i < c->inputs && i < WF_MAX_INPUTS && nothing; i++)
+        nothing = !wf_has(c, i) || c->in[i].dtype == WF_REAL;
+    return nothing;
+}
+
 void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *const given[], int outputs, wf_tensor *out[])
 {
     wf_tape *tape = wf_tape_of_operands(inputs, given);
@@ -250,13 +306,14 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         for (int i = 0; given && i < inputs; i++)
             named = named ? named : given[i];
         if (!named || named->kind != TENSOR_POISON) /* that has its message */
-            lost(WF_ERR_STATE, op->name, named);
+            lost(WF_ERR_STATE, op_name(op, attr), named);
     }
     for (int j = 0; j < outputs; j++)
         out[j] = tape ? &tape->poison : &lost_poison;
-    if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, outputs))
+    if (!tape || tape->error.code != WF_OK || !tape_goes_on(tape) || !call_valid(tape, op, attr, inputs, given, outputs))
         return;
-    wf_tensor *in[WF_MAX_INPUTS], *made[WF_MAX_OUTPUTS];
+    wf_tensor *few[WF_MAX_INPUTS], *made[WF_MAX_OUTPUTS];
+    wf_tensor **in = inputs <= WF_MAX_INPUTS ? few : wf_tape_memory(tape, (size_t)inputs * sizeof *in);
     struct saved saved[WF_MAX_SAVED];
     struct node node = {.op = op,
                         .attr = op->attr_size > 0 ? attr : NULL,
@@ -266,16 +323,8 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
                         .inputs = inputs,
                         .outputs = outputs,
                         .first_row = tape->options.first_row};
-    for (int i = 0; i < inputs; i++) {
-        in[i] = given[i];
-        if (!in[i])
-            continue;
-        if (!tape_accepts(tape, op->name, in[i]) || in[i]->kind == TENSOR_POISON)
-            return;
-        if (in[i]->kind == TENSOR_PARAMETER && tape_records(tape) && !(in[i] = tape_leaf(tape, in[i])))
-            return;
-        node.need |= (unsigned)(tape_records(tape) && op->backward && in[i]->needs_grad) << i;
-    }
+    if (!in || !resolve(tape, &node, given))
+        return;
     if (op->random)
         node.dropout_call = tape->dropout_calls++;
     wf_call c;
@@ -301,7 +350,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
         if (!made[j] || (!op->view && !allocate(&c, &c.out[j], &made[j]->buffer)))
             return;
         made[j]->a = c.out[j];
-        made[j]->made_by = op->name;
+        made[j]->made_by = op_name(op, attr);
         made[j]->base = op->view ? in[0] : NULL;
         made[j]->apart = op->view && c.grad;
     }
@@ -314,7 +363,7 @@ void wf_apply_multi(const wf_op *op, const void *attr, int inputs, wf_tensor *co
             return;
         saved[i].array = c.saved[i];
     }
-    wf_status status = op->view ? WF_OK : op->forward(&c);
+    wf_status status = op->view || computes_nothing(&c) ? WF_OK : op->forward(&c);
     call_finish(&c);
     if (status == WF_OK && tape->error.code == WF_OK && tape->check_finite && !op->view)
         status = check_finite(&c);

@@ -54,9 +54,8 @@ static void gather(struct gathering *g, wf_tensor *operand, bool read, bool need
 static void gather_all(struct gathering *g, const struct node *last)
 {
     for (const struct node *node = last; node; node = node->previous) {
-        const unsigned reads = values_read(node->op);
         for (int i = 0; i < node->inputs; i++)
-            gather(g, node->in[i], reads & WF_READS_INPUT(i), node->need >> i & 1);
+            gather(g, node->in[i], reads_input(node->op, i), node_needs(node, i));
         const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
         for (int64_t i = 0; k && i < k->operands; i++)
             gather(g, k->operand[i].x, true, k->operand[i].need);

@@ -38,7 +38,7 @@ enum tensor_kind { TENSOR_INNER, TENSOR_INPUT, TENSOR_LEAF /* of a parameter */,
 struct wf_tensor {
     wf_array a;
     wf_tape *tape;       /* NULL: a parameter */
-    uint32_t generation; /* the tape's reset number when it was made */
+    uint64_t generation; /* the tape's reset number when it was made; 0: of no pass */
     uint8_t kind;
     bool needs_grad, keep, retain;
     bool wanted;                    /* wf_gradients was asked for its gradient, and is running */
@@ -87,7 +87,7 @@ struct node {
     wf_tensor **in, **out;
     struct saved *saved;
     int inputs, outputs, saves;
-    unsigned need; /* bit i: input i needs a gradient */
+    unsigned need; /* bit i: input i needs a gradient; of more than WF_MAX_INPUTS: not 0 if any does. See node_needs */
     uint32_t dropout_call;
     uint64_t first_row; /* as it was in the forward */
     uint64_t event;     /* the tape's number of events then */
@@ -95,9 +95,11 @@ struct node {
 };
 
 /* Tensors' structs are kept apart from other memory, and sets of them take turns, so that a tensor of an earlier pass is still a tensor
- * when a caller uses it, and the mistake can be reported. Debug builds also leave up to DROPPED structs alone that a rewind dropped. */
+ * when a caller uses it, and the mistake can be reported: up to 15 resets later, and until DROPPED structs that rewinds dropped were left
+ * alone. 16 sets of some 300 bytes a tensor cost memory, and no time that could be measured; leaving 768 structs alone made generation 3 %
+ * slower, 128 did not. */
 #ifdef NDEBUG
-enum { TENSOR_SETS = 2, DROPPED = 0, TENSORS_PER_CHUNK = 256 };
+enum { TENSOR_SETS = 16, DROPPED = 128, TENSORS_PER_CHUNK = 256 };
 #else
 enum { TENSOR_SETS = 16, DROPPED = 768, TENSORS_PER_CHUNK = 1024 };
 #endif
@@ -110,7 +112,7 @@ struct tensor_set {
 struct leaf_slot {
     const wf_tensor *parameter;
     wf_tensor *leaf;
-    uint32_t generation;
+    uint64_t generation;
 };
 
 struct wf_tape {
@@ -120,12 +122,13 @@ struct wf_tape {
     wf_arena *arena;
     struct pool pool;
     struct tensor_set set[TENSOR_SETS], leaves; /* leaves survive a rewind */
-    uint32_t generation;
+    uint64_t generation;                        /* number of resets */
     wf_mode mode;
     struct wf_tape_options options;   /* of this pass; the seed is that of seed_of_pass */
     uint64_t trained_step, trainings; /* resets in WF_TRAIN since the step became this one */
     wf_error error;
     wf_tensor poison;
+    const char *doing; /* the op whose forward or backward runs; may be NULL */
     struct node *last;
     int64_t nodes;
     uint64_t events; /* records and backwards of this pass: without one since a mark nothing needs what was made since */
@@ -193,6 +196,22 @@ static inline unsigned values_read(const wf_op *op)
     return op->reads ? op->reads : ~WF_READS_NOTHING;
 }
 
+/* For messages. */
+static inline const char *op_name(const wf_op *op, const void *attr)
+{
+    return op->name_of && attr ? op->name_of(attr) : op->name;
+}
+
+static inline bool reads_input(const wf_op *op, int i)
+{
+    return i < WF_MAX_INPUTS && values_read(op) & WF_READS_INPUT(i); /* with .many none is read */
+}
+
+static inline bool node_needs(const struct node *n, int i)
+{
+    return n->inputs <= WF_MAX_INPUTS ? n->need >> i & 1 : n->need && n->in[i] && n->in[i]->needs_grad;
+}
+
 static inline struct tensor_set *tensors_of_pass(const wf_tape *tape)
 {
     return (struct tensor_set *)&tape->set[tape->generation % TENSOR_SETS];
@@ -227,8 +246,8 @@ bool tape_reads(wf_tape *tape, const char *call, const wf_tensor *parameter);
 bool tape_registry_freed(const wf_tape *tape); /* one whose parameters this pass has read */
 
 /* tape.c */
-wf_tensor *tape_out_of_memory(wf_tape *tape);
-bool tape_goes_on(wf_tape *tape); /* false: an error is on it, or it was cancelled just now */
+wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes); /* that were asked for */
+bool tape_goes_on(wf_tape *tape);                           /* false: an error is on it, or it was cancelled just now */
 
 /* pool.c */
 struct buffer *pool_take(wf_tape *tape, size_t bytes); /* refs 1; NULL: the tape has the error */
@@ -272,7 +291,8 @@ wf_real *slab_gradient(const struct wf_parameter_info *info); /* contiguous; NUL
 void records_give_up(wf_tape *tape, struct node *last); /* the values of results that no backward reads */
 /* Runs their backwards; without retain the records are used up. On an error it ends, and the tape has it. */
 void records_walk(wf_tape *tape, struct node *last, bool retain);
-void records_mark_path(wf_tape *tape, struct node *last); /* sets `path` of what depends on a tensor that has it */
+bool node_needs_now(const wf_tape *tape, wf_tensor *operand); /* in wf_gradients: the operand is on a path from a chosen tensor */
+void records_mark_path(wf_tape *tape, struct node *last);     /* sets `path` of what depends on a tensor that has it */
 
 /* backward.c */
 /* Whether a backward from x is allowed now; the tape has the error otherwise, with the name of the call. */

@@ -104,6 +104,13 @@ static bool is_in_slab(const wf_call *c, const wf_tensor *x)
     return x->kind == TENSOR_LEAF && !c->tape->choosing;
 }
 
+/* Whether x shows each element of its owner once: a transpose, a permutation, another shape. A view that shows elements more than once
+ * holds its gradient apart, so the number of elements tells. */
+static bool shows_all(const wf_tensor *x, const wf_tensor *owner)
+{
+    return wf_array_count(&x->a) == wf_array_count(&owner->a);
+}
+
 /* The place for x's gradient: see wf_grad_into. */
 static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 {
@@ -117,14 +124,14 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
         if (!base)
             return target;
         *accumulate = *valid;
-        if (!*accumulate && owner != x) {
+        if (!*accumulate && !shows_all(x, owner)) {
             memset(base, 0, (size_t)wf_array_count(&owner->a) * sizeof(wf_real));
             *accumulate = true;
         }
         *valid = true;
     } else {
-        *accumulate = owner->has_grad || owner != x || (owner->base && !owner->apart);
-        if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, owner != x)))
+        *accumulate = owner->has_grad || !shows_all(x, owner) || (owner->base && !owner->apart);
+        if (!(owner->has_grad ? make_own(c, owner) : allocate(c, owner, !shows_all(x, owner))))
             return target;
         if (owner == x)
             return gradient_of(x);
@@ -137,7 +144,7 @@ static wf_array gradient_target(wf_call *c, wf_tensor *x, bool *accumulate)
 /* Whether a backward may give a gradient to this operand; the tape has the error otherwise. */
 static bool is_needed(wf_call *c, int input)
 {
-    if (input >= 0 && input < c->inputs && c->need[input])
+    if (wf_call_needs(c, input))
         return true;
     wf_call_fail(c, WF_ERR_ARGUMENT, "the backward gives a gradient to operand %d, which needs none: it must ask c->need first", input + 1);
     return false;
@@ -155,7 +162,7 @@ wf_array wf_grad_into(wf_call *c, int input, bool *accumulate)
 bool wf_grad_fills(wf_call *c, int count)
 {
     struct call_state *state = c->internal;
-    if (count < 1 || count > c->inputs)
+    if (count < 1 || count > c->inputs || count > WF_MAX_INPUTS)
         return false;
     wf_tensor *owner = gradient_root(state->node->in[0]);
     int64_t elements = 0;
@@ -173,9 +180,10 @@ bool wf_grad_fills(wf_call *c, int count)
 
 wf_array wf_grad_new(wf_call *c, int input)
 {
-    if ((input < 0 || input >= c->inputs) && !is_needed(c, input)) /* of an operand that needs none: its shape serves for others */
+    const wf_array *x = wf_call_in(c, input);
+    if (!x && !is_needed(c, input)) /* of an operand that needs none: its shape serves for others */
         return (wf_array){.data = NULL};
-    wf_shape shape = array_shape(&c->in[input]);
+    wf_shape shape = array_shape(x);
     return wf_call_temp(c, WF_REAL, &shape);
 }
 
@@ -232,7 +240,7 @@ void wf_grad_give(wf_call *c, int input, const wf_array *g)
         if (sum.data && wf_array_sum(&sum, g, 1, false) == WF_OK)
             wf_grad_give(c, input, &sum);
         else
-            tape_out_of_memory(c->tape);
+            wf_call_fail(c, WF_ERR_MEMORY, "no memory for the sum over broadcast dimensions");
         return;
     }
     wf_tensor *root = gradient_root(x);

@@ -31,7 +31,7 @@ static void *next_struct(wf_tape *tape, struct tensor_set *set, int sets, struct
         const int64_t chunks = set->chunks + 1;
         for (int i = 0; i < sets; i++)
             if (all[i].chunks < chunks && !add_chunk(&all[i], size)) {
-                tape_out_of_memory(tape);
+                tape_out_of_memory(tape, TENSORS_PER_CHUNK * size);
                 return NULL;
             }
     }
@@ -61,6 +61,12 @@ wf_tensor *tape_tensor(const wf_tape *tape, int64_t number)
 int wf_stale_resets(void)
 {
     return TENSOR_SETS - 1;
+}
+
+void wf_stale_skip(wf_tape *tape, uint64_t resets)
+{
+    tape->generation = resets;
+    wf_tape_reset(tape, tape->mode);
 }
 
 void tape_drop_tensors(wf_tape *tape, int64_t live)
@@ -147,7 +153,7 @@ bool tape_parameters_changed(const wf_tape *tape)
 wf_tensor *tape_leaf(wf_tape *tape, wf_tensor *parameter)
 {
     if (2 * tape->leaves.used >= tape->slot_count && !slots_grow(tape)) {
-        tape_out_of_memory(tape);
+        tape_out_of_memory(tape, 2 * (size_t)(tape->slot_count + 32) * sizeof *tape->slots);
         return NULL;
     }
     struct leaf_slot *slot = find_slot(tape, tape->slots, tape->slot_count, parameter);

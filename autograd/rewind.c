@@ -60,7 +60,7 @@ wf_tensor *wf_tape_rewind(wf_tape *tape, wf_tape_mark mark, wf_tensor *keep)
     if (!keep || lasting)
         wf_arena_rewind(tape->arena, to);
     else if (!(kept.a.data = wf_arena_rewind_with(tape->arena, to, kept.a.data, bytes)))
-        return tape_out_of_memory(tape);
+        return tape_out_of_memory(tape, bytes);
     tape_drop_tensors(tape, (int64_t)mark.word[3]);
     if (!keep || lasting)
         return keep;

@@ -3,6 +3,7 @@
  * in one order, so the bits do not depend on threads. */
 #include <weft/compute.h>
 #include <weft/internal/kernels.h>
+#include <weft/internal/scratch.h>
 
 #include "engine.h"
 
@@ -58,6 +59,82 @@ static void add_rows(void *ctx, int64_t begin, int64_t end)
     }
 }
 
+/* ---- other orders in memory: src is copied in squares into the order of dst, and added there ----------------------------- */
+
+enum { TILE_ROWS = 32, TILE_COLUMNS = 512 };
+
+/* Dimensions in the order of dst's strides, the last one contiguous in dst; row: the dimension in which src is contiguous, or the last but
+ * one if there is none. */
+struct tiles {
+    wf_array dst, src;
+    int row;
+    int64_t rows, columns; /* tiles along `row` and along the last dimension */
+};
+
+static void swap_dims(struct tiles *t, int a, int b)
+{
+    t->dst = wf_array_transpose(t->dst, a, b);
+    t->src = wf_array_transpose(t->src, a, b);
+}
+
+/* False: dst has no contiguous dimension, or src is contiguous there too. */
+static bool arrange(struct tiles *t)
+{
+    const int last = t->dst.ndim - 1;
+    int inner = -1;
+    for (int d = 0; d <= last; d++)
+        if (t->dst.dim[d] > 1 && t->dst.stride[d] == 1)
+            inner = d;
+    if (inner < 0 || t->src.stride[inner] == 1 || last < 1)
+        return false;
+    swap_dims(t, inner, last);
+    t->row = last - 1;
+    for (int d = 0; d < last; d++)
+        if (t->src.dim[d] > 1 && t->src.stride[d] == 1)
+            t->row = d;
+    t->rows = (t->dst.dim[t->row] - 1) / TILE_ROWS + 1;
+    t->columns = (t->dst.dim[last] - 1) / TILE_COLUMNS + 1;
+    return true;
+}
+
+static int64_t rest_of(int64_t all, int64_t tile, int64_t size)
+{
+    return all - tile * size < size ? all - tile * size : size;
+}
+
+/* The rectangle of rows and columns of an array that tile i is. */
+static wf_array tile_of(const struct tiles *t, wf_array a, int64_t i)
+{
+    const int last = a.ndim - 1;
+    const int64_t column = i % t->columns, row = i / t->columns % t->rows;
+    int64_t index = i / t->columns / t->rows;
+    a = wf_array_slice(a, last, column * TILE_COLUMNS, rest_of(a.dim[last], column, TILE_COLUMNS));
+    a = wf_array_slice(a, t->row, row * TILE_ROWS, rest_of(a.dim[t->row], row, TILE_ROWS));
+    for (int d = last - 1; d >= 0; d--)
+        if (d != t->row) {
+            const int64_t n = a.dim[d];
+            a = wf_array_slice(a, d, index % n, 1);
+            index /= n;
+        }
+    return (wf_array){a.data, a.dtype, 2, {a.dim[t->row], a.dim[last]}, {a.stride[t->row], a.stride[last]}};
+}
+
+static void add_tile(void *ctx, int64_t i)
+{
+    struct tiles *t = ctx;
+    const wf_array dst = tile_of(t, t->dst, i), src = tile_of(t, t->src, i);
+    wf_real *copy = wf_scratch(WF_SCRATCH_ELEMENTS, (size_t)(TILE_ROWS * TILE_COLUMNS) * sizeof *copy);
+    for (int64_t r = 0; !copy && r < dst.dim[0]; r++)
+        add_row((wf_real *)dst.data + r * dst.stride[0], dst.stride[1], (const wf_real *)src.data + r * src.stride[0], src.stride[1],
+                dst.dim[1]);
+    if (!copy)
+        return;
+    const wf_array square = wf_array_contiguous(copy, WF_REAL, &(wf_shape){2, {dst.dim[0], dst.dim[1]}});
+    wf_array_copy(&square, &src);
+    for (int64_t r = 0; r < dst.dim[0]; r++)
+        wf_kernel->axpy(dst.dim[1], 1, copy + r * dst.dim[1], (wf_real *)dst.data + r * dst.stride[0]);
+}
+
 void strided_add(const wf_array *dst, const wf_array *src)
 {
     int64_t count = wf_array_count(dst);
@@ -70,6 +147,12 @@ void strided_add(const wf_array *dst, const wf_array *src)
             return;
         }
         wf_parallel_ranges(count, FLAT_BLOCK, 0.15 * count, add_flat, &f);
+        return;
+    }
+    struct tiles t = {.dst = *dst, .src = *src};
+    if (arrange(&t)) {
+        const int64_t tiles = count / t.dst.dim[t.row] / t.dst.dim[dst->ndim - 1] * t.rows * t.columns;
+        wf_parallel(tiles, 0.4 * (double)count, add_tile, &t);
         return;
     }
     struct rows w = {dst, src, dst->dim[dst->ndim - 1]};

@@ -105,6 +105,7 @@ void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_option
     if (mode == WF_TRAIN)
         tape->options.seed = seed_of_pass(tape, &tape->options);
     wf_error_clear(&tape->error);
+    tape->doing = NULL;
     tape->last = NULL;
     tape->nodes = 0;
     tape->events = 0;
@@ -173,10 +174,13 @@ wf_tensor *wf_tape_fail(wf_tape *tape, wf_status code, const char *format, ...)
     return tape ? &tape->poison : &lost_poison;
 }
 
-wf_tensor *tape_out_of_memory(wf_tape *tape)
+wf_tensor *tape_out_of_memory(wf_tape *tape, size_t bytes)
 {
-    return wf_tape_fail(tape, WF_ERR_MEMORY, "no memory on the tape, which holds %.1f MiB: use a smaller batch or context",
-                        wf_arena_stats(tape->arena).reserved / 1048576.0);
+    const bool small = bytes < 1 << 20;
+    return wf_tape_fail(tape, WF_ERR_MEMORY,
+                        "%s%sno memory for %.1f %s beside the %.1f MiB that the tape holds: use a smaller batch or context",
+                        tape->doing ? tape->doing : "", tape->doing ? ": " : "", (double)bytes / (small ? 1024 : 1048576),
+                        small ? "KiB" : "MiB", (double)wf_arena_stats(tape->arena).reserved / 1048576);
 }
 
 struct wf_tape_stats wf_tape_stats(const wf_tape *tape)

@@ -42,7 +42,7 @@ static void node_done(wf_tape *tape, const struct node *node)
         pool_release(tape, node->saved[i].buffer);
     for (int i = 0; i < node->inputs; i++)
         if (node->in[i])
-            operand_done(tape, node->in[i], reads & WF_READS_INPUT(i), node->need >> i & 1);
+            operand_done(tape, node->in[i], reads_input(node->op, i), node_needs(node, i));
     if (node->op == &op_checkpoint) {
         const struct checkpoint *k = node->attr;
         for (int64_t i = 0; i < k->operands; i++)
@@ -61,14 +61,20 @@ static bool is_on_path(const wf_tape *tape, wf_tensor *x)
     return gradient_root(x)->path == tape->path;
 }
 
-/* The operands whose gradients are computed now; in wf_gradients those on a path from a chosen tensor. */
+bool node_needs_now(const wf_tape *tape, wf_tensor *operand)
+{
+    return !tape->choosing || is_on_path(tape, operand);
+}
+
+/* The operands whose gradients are computed now; in wf_gradients those on a path from a chosen tensor. A mask as in node.need. */
 static unsigned needed_now(const wf_tape *tape, const struct node *node)
 {
     if (!tape->choosing)
         return node->need;
     unsigned need = 0;
     for (int i = 0; i < node->inputs; i++)
-        need |= (unsigned)(node->need >> i & 1 && is_on_path(tape, node->in[i])) << i;
+        if (node_needs(node, i) && node_needs_now(tape, node->in[i]))
+            need |= node->inputs <= WF_MAX_INPUTS ? 1u << i : 1;
     const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
     for (int64_t i = 0; k && i < k->operands && !need; i++)
         need = k->operand[i].need && is_on_path(tape, k->operand[i].x);
@@ -84,10 +90,9 @@ static bool has_changed(const struct node *node, wf_tensor *x)
 
 static wf_status fail_changed(wf_call *c, const struct node *node)
 {
-    const unsigned reads = values_read(node->op);
     const wf_tensor *changed = NULL;
     for (int i = 0; i < node->inputs; i++)
-        if (node->in[i] && reads & WF_READS_INPUT(i) && has_changed(node, node->in[i]))
+        if (node->in[i] && reads_input(node->op, i) && has_changed(node, node->in[i]))
             changed = node->in[i];
     const struct checkpoint *k = node->op == &op_checkpoint ? node->attr : NULL;
     for (int64_t i = 0; k && i < k->operands; i++)
@@ -101,6 +106,27 @@ static wf_status fail_changed(wf_call *c, const struct node *node)
                         wf_name_of(changed));
 }
 
+/* Whether the gradients of the results, and all that are needed, have no elements. */
+static bool computes_nothing(const wf_call *c)
+{
+    bool nothing = true;
+    for (int j = 0; j < c->outputs && nothing; j++)
+        nothing = !c->dout[j].data || wf_array_count(&c->dout[j]) == 0;
+    for (int i = 0; i < c->inputs && nothing; i++)
+        nothing = !wf_call_needs(c, i) || wf_array_count(wf_call_in(c, i)) == 0;
+    return nothing && c->op != &op_checkpoint;
+}
+
+static wf_status give_nothing(wf_call *c)
+{
+    for (int i = 0; i < c->inputs; i++)
+        if (wf_call_needs(c, i)) {
+            const wf_array g = wf_grad_new(c, i);
+            wf_grad_give(c, i, &g);
+        }
+    return c->tape->error.code;
+}
+
 static wf_status node_backward(wf_tape *tape, struct node *node)
 {
     struct call_state state;
@@ -111,8 +137,8 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     call_begin(&c, tape, node, &state);
     c.grad = true;
     c.rows_alone = false;
-    for (int i = 0; i < node->inputs && tape->choosing; i++)
-        c.need[i] = need >> i & 1;
+    for (int i = 0; i < node->inputs && i < WF_MAX_INPUTS && tape->choosing; i++)
+        c.need[i] = node_needs(node, i) && node_needs_now(tape, node->in[i]);
     for (int i = 0; i < WF_MAX_SAVED; i++)
         if (i < node->saves) {
             c.saved[i] = node->saved[i].array;
@@ -131,7 +157,7 @@ static wf_status node_backward(wf_tape *tape, struct node *node)
     }
     wf_status status = any && tape->changed ? fail_changed(&c, node) : WF_OK;
     if (any && status == WF_OK)
-        status = node->op->backward(&c);
+        status = computes_nothing(&c) ? give_nothing(&c) : node->op->backward(&c);
     call_finish(&c);
     if (status == WF_OK)
         status = tape->error.code;

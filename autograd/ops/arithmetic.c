@@ -26,6 +26,7 @@ static wf_array temp_like_out(wf_call *c)
         return WF_OK;                                                                                                                      \
     }                                                                                                                                      \
     const wf_op wf_op_##op = {.name = #op,                                                                                                 \
+                              .operands = "a b",                                                                                           \
                               .shape = wf_broadcast_shape,                                                                                 \
                               .forward = op##_forward,                                                                                     \
                               .backward = op##_backward,                                                                                   \
@@ -125,7 +126,14 @@ BINARY(wf_kernel->internal, minimum, wf_minimum, 0.1, WF_FILL_APART, .reads = WF
 /* affine: y = s x + t, so dx = s dy. */
 struct affine {
     double scale, shift;
+    const char *name; /* of the function that was called */
 };
+
+static const char *affine_name(const void *attr)
+{
+    const struct affine *a = attr;
+    return a->name;
+}
 
 static wf_status affine_forward(wf_call *c)
 {
@@ -147,8 +155,9 @@ static wf_status affine_backward(wf_call *c)
     return WF_OK;
 }
 
-#define AFFINE(s, t) ATTR(struct affine, s, t)
+#define AFFINE(s, t) ATTR(struct affine, s, t, "affine")
 const wf_op wf_op_affine = {.name = "affine",
+                            .name_of = affine_name,
                             .attr_size = sizeof(struct affine),
                             .reads = WF_READS_NOTHING,
                             .shape = wf_same_shape,
@@ -158,29 +167,34 @@ const wf_op wf_op_affine = {.name = "affine",
                                               {"zero", {{2, 3}}, AFFINE(0, 1)}, {"scalar", {{-2}}, AFFINE(3, -1)},
                                               {"empty", {{2, -1}}, AFFINE(3, -1)}, {"odd", {{13, 17}}, AFFINE(-1, 0)})};
 
+static wf_tensor *affine(wf_tensor *x, double scale, double shift, const char *name)
+{
+    return wf_apply(&wf_op_affine, &(struct affine){scale, shift, name}, 1, &x);
+}
+
 wf_tensor *wf_affine(wf_tensor *x, double scale, double shift)
 {
-    return wf_apply(&wf_op_affine, &(struct affine){scale, shift}, 1, &x);
+    return affine(x, scale, shift, "affine");
 }
 
 wf_tensor *wf_scale(wf_tensor *x, double scale)
 {
-    return wf_affine(x, scale, 0);
+    return affine(x, scale, 0, "scale");
 }
 
 wf_tensor *wf_neg(wf_tensor *x)
 {
-    return wf_affine(x, -1, 0);
+    return affine(x, -1, 0, "neg");
 }
 
 wf_tensor *wf_add_constant(wf_tensor *x, double c)
 {
-    return wf_affine(x, 1, c);
+    return affine(x, 1, c, "add_constant");
 }
 
 wf_tensor *wf_constant_minus(double c, wf_tensor *x)
 {
-    return wf_affine(x, -1, c);
+    return affine(x, -1, c, "constant_minus");
 }
 
 /* div_constant: y = x / c, so dx = dy / c. A product with 1 / c would round twice. */

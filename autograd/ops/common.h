@@ -17,7 +17,8 @@
 
 /* --- checks --------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless operand i is there and of the dtype; unless operands 0 .. n-1 are real. */
+/* Fails unless operand i is there; unless it is and has the dtype; unless operands 0 .. n-1 are real. */
+wf_status wf_want_there(wf_call *c, int i);
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype);
 wf_status wf_want_reals(wf_call *c, int n);
 /* Fails unless operand i is a real vector [d] (a gain or a bias), or absent. */
@@ -26,6 +27,8 @@ wf_status wf_want_vector(wf_call *c, int i, const char *what, int64_t d);
 wf_status wf_same_shape(wf_call *c);
 /* dim of operand i, which may count from the end, as a place from the front; -1, with the error set, where it does not exist. */
 int wf_want_dim(wf_call *c, int i, int dim);
+/* What dimensions an operand has, for a message that one does not exist. Returns text, or a constant. */
+const char *wf_dims_text(int ndim, char *text, size_t size);
 /* Another: two real operands, and a result of the shape that they broadcast to. */
 wf_status wf_broadcast_shape(wf_call *c);
 /* Contiguous ids must lie in 0 .. limit-1, or be *ignore when that is not NULL; *counted (may be NULL) is the number

@@ -20,8 +20,8 @@ static wf_status broadcast_into(wf_call *c, wf_dtype dtype, const wf_array *cons
 static wf_status want_same_dtype(wf_call *c, int i, int j)
 {
     for (int k = i; k <= j; k++)
-        if (!wf_has(c, k))
-            return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is NULL", k + 1);
+        if (wf_want_there(c, k) != WF_OK)
+            return WF_ERR_ARGUMENT;
     if (c->in[i].dtype != c->in[j].dtype)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "operands %d and %d have dtypes %s and %s, but one dtype is required", i + 1, j + 1,
                             wf_dtype_name(c->in[i].dtype), wf_dtype_name(c->in[j].dtype));
@@ -105,6 +105,7 @@ static wf_status compare(wf_call *c, wf_map_any_kernel *reals, wf_map_any_kernel
     }                                                                                                                                      \
     const wf_op wf_op_##id = {                                                                                                             \
         .name = #id,                                                                                                                       \
+        .operands = "a b",                                                                                                                 \
         .constant = true,                                                                                                                  \
         .attr_size = sizeof(struct number),                                                                                                \
         .shape = id##_shape,                                                                                                               \
@@ -186,8 +187,10 @@ static wf_status not_forward(wf_call *c)
 #define LOGIC_CASES                                                                                                                        \
     WF_CASES({"one shape", {{3, 5}, {3, 5}}, BOOLS}, {"row", {{4, 5}, {5}}, BOOLS}, {"outer", {{4, 1}, {1, 5}}, BOOLS},                    \
              {"scalars", {{-2}, {-2}}, BOOLS}, {"empty", {{-1, 3}, {3}}, BOOLS}, {"long", {{3, 701}, {701}}, BOOLS})
-const wf_op wf_op_and = {.name = "and", .constant = true, .shape = logic_shape, .forward = and_forward, .cases = LOGIC_CASES};
-const wf_op wf_op_or = {.name = "or", .constant = true, .shape = logic_shape, .forward = or_forward, .cases = LOGIC_CASES};
+const wf_op wf_op_and = {
+    .name = "and", .operands = "a b", .constant = true, .shape = logic_shape, .forward = and_forward, .cases = LOGIC_CASES};
+const wf_op wf_op_or = {
+    .name = "or", .operands = "a b", .constant = true, .shape = logic_shape, .forward = or_forward, .cases = LOGIC_CASES};
 const wf_op wf_op_not = {
     .name = "not",
     .constant = true,
@@ -260,6 +263,7 @@ static wf_status where_backward(wf_call *c)
         WF_FILL_BOOLS                                                                                                                      \
     }
 const wf_op wf_op_where = {.name = "where",
+                           .operands = "condition a b",
                            .reads = WF_READS_INPUT(0),
                            .shape = where_shape,
                            .forward = where_forward,
@@ -276,10 +280,18 @@ wf_tensor *wf_where(wf_tensor *condition, wf_tensor *a, wf_tensor *b)
     return wf_apply(&wf_op_where, NULL, 3, (wf_tensor *[]){condition, a, b});
 }
 
+/* The same op under the name that the caller wrote. */
+static const wf_op masked_fill = {.name = "masked_fill",
+                                  .operands = "mask value x",
+                                  .reads = WF_READS_INPUT(0),
+                                  .shape = where_shape,
+                                  .forward = where_forward,
+                                  .backward = where_backward};
+
 wf_tensor *wf_masked_fill(wf_tensor *x, wf_tensor *mask, double value)
 {
     wf_tape *tape = wf_tape_of_operands(2, (wf_tensor *[]){x, mask});
-    return wf_where(mask, tape ? wf_full(tape, &(wf_shape){0}, value) : x, x);
+    return wf_apply(&masked_fill, NULL, 3, (wf_tensor *[]){mask, tape ? wf_full(tape, &(wf_shape){0}, value) : x, x});
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------------------------- */

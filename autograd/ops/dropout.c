@@ -152,6 +152,7 @@ static wf_status dropout_add_backward(wf_call *c)
 }
 
 const wf_op wf_op_dropout_add = {.name = "dropout_add",
+                                 .operands = "x residual",
                                  .attr_size = sizeof(struct dropout_attr),
                                  .random = true,
                                  .reads = WF_READS_NOTHING,

@@ -189,7 +189,8 @@ static struct kind squared(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->mse, {k->mse_slope, k->mse_slope_target}};
 }
-ELEMENT_LOSS(mse, squared, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
+ELEMENT_LOSS(mse, squared, .operands = "x target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+             .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
 wf_tensor *wf_mse(wf_tensor *x, wf_tensor *target, enum wf_reduction reduction)
 {
@@ -237,6 +238,7 @@ static wf_status bce_backward(wf_call *c)
 #define WEIGHTED(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
 const wf_op wf_op_bce_with_logits = {
     .name = "bce_with_logits",
+    .operands = "logits targets",
     .attr_size = sizeof(struct loss_attr),
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1) | WF_READS_INPUT(2),
     .shape = loss_shape,
@@ -268,7 +270,7 @@ static struct kind divergence(const wf_call *c)
 }
 #define PROBABILITIES(...) .fill = {WF_FILL_UNIT, WF_FILL_UNIT}, HOW(__VA_ARGS__)
 #define LOGARITHMS(how) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL}, HOW(how, true)
-ELEMENT_LOSS(kl_div, divergence, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+ELEMENT_LOSS(kl_div, divergence, .operands = "log_q target", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
              .cases = WF_CASES({"mean", {{3, 5}, {3, 5}}, PROBABILITIES(WF_REDUCE_MEAN)},
                                {"sum", {{2, 3, 4}, {2, 3, 4}}, PROBABILITIES(WF_REDUCE_SUM)},
                                {"each", {{3, 7}, {3, 7}}, PROBABILITIES(WF_REDUCE_NONE)},
@@ -293,7 +295,8 @@ static struct kind from_standard(const wf_call *c)
     const struct wf_internal_kernels *k = wf_kernel->internal;
     return (struct kind){k->kl_normal, {k->kl_normal_slope, k->kl_normal_slope_variance}};
 }
-ELEMENT_LOSS(kl_normal, from_standard, .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
+ELEMENT_LOSS(kl_normal, from_standard, .operands = "mean log_variance", .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
+             .cases = LOSS_CASES(WF_FILL_NORMAL, WF_FILL_NORMAL))
 
 wf_tensor *wf_kl_normal(wf_tensor *mean, wf_tensor *log_variance, enum wf_reduction reduction)
 {

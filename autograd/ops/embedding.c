@@ -44,6 +44,7 @@ static wf_status embedding_backward(wf_call *c)
 
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_embedding = {.name = "embedding",
+                               .operands = "weight ids",
                                .reads = WF_READS_INPUT(1),
                                .shape = embedding_shape,
                                .forward = embedding_forward,

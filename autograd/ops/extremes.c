@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common.h"
+#include "sort.h"
 
 /* [outer, n, inner]: n elements of a dimension, `inner` apart. */
 struct planes {
@@ -267,21 +268,7 @@ static wf_status top_k_shape(wf_call *c)
     return WF_OK;
 }
 
-struct item {
-    wf_real value;
-    int32_t id;
-};
-
-/* NaN before numbers, the greater before the smaller, the first of equals. */
-static bool comes_before(struct item a, struct item b)
-{
-    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    if (a_nan != b_nan)
-        return a_nan;
-    return a.value == b.value || a_nan ? a.id < b.id : a.value > b.value;
-}
-
-/* A heap whose root is the last in that order. */
+/* A heap whose root is the last in order. */
 static void sift_down(struct item *heap, int64_t n, int64_t at)
 {
     struct item moved = heap[at];
@@ -295,7 +282,7 @@ static void sift_down(struct item *heap, int64_t n, int64_t at)
     heap[at] = moved;
 }
 
-enum { FEW = 16 };
+enum { FEW = 16, LONG = 1024, PART = 8 /* of a long row, from which on sorting all of it is faster */ };
 
 /* The first k <= FEW of the elements, kept in order. */
 static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
@@ -317,9 +304,18 @@ static void few_of_row(int64_t n, const wf_real *x, int64_t k, struct item *top)
     }
 }
 
-/* The first k of the elements in heap[0 .. k-1], in order. */
+static bool sorts_all(int64_t n, int64_t k)
+{
+    return n >= LONG && k > n / PART;
+}
+
+/* The first k of the elements in heap[0 .. k-1], in order; with sorts_all there is room for 2 n. */
 static void top_of_row(int64_t n, const wf_real *x, int64_t k, struct item *heap)
 {
+    if (sorts_all(n, k)) {
+        sort_row(n, x, heap, heap + n);
+        return;
+    }
     if (k <= FEW) {
         few_of_row(n, x, k, heap);
         return;
@@ -360,7 +356,7 @@ static void top_body(void *ctx, int64_t begin, int64_t end)
         wf_kernel->internal->top_rows(end - begin, n, t->x + begin * n, k, t->y + begin * k, t->id ? t->id + begin * k : NULL);
         return;
     }
-    struct item *heap = wf_scratch(WF_SCRATCH_OP, (size_t)k * sizeof *heap);
+    struct item *heap = wf_scratch(WF_SCRATCH_OP, (size_t)(sorts_all(n, k) ? 2 * n : k) * sizeof *heap);
     wf_real *line = inner > 1 ? wf_scratch(WF_SCRATCH_OP_2, (size_t)n * sizeof *line) : NULL;
     if (!heap || (inner > 1 && !line)) {
         __atomic_store_n(t->no_memory, true, __ATOMIC_RELAXED);

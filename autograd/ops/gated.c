@@ -37,6 +37,7 @@ static wf_status swiglu_backward(wf_call *c)
 }
 
 const wf_op wf_op_swiglu = {.name = "swiglu",
+                            .operands = "gate up",
                             .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
                             .shape = swiglu_shape,
                             .forward = swiglu_forward,

@@ -165,6 +165,7 @@ static wf_status gather_backward(wf_call *c)
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_gather = {
     .name = "gather",
+    .operands = "x ids",
     .attr_size = sizeof(struct along),
     .reads = WF_READS_INPUT(1),
     .shape = gather_shape,
@@ -227,6 +228,7 @@ static wf_status scatter_backward(wf_call *c)
 
 #define IDS_AND_SOURCE(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS, WF_FILL_NORMAL}, .limit = {0, n, 0}
 const wf_op wf_op_scatter_add = {.name = "scatter_add",
+                                 .operands = "x ids source",
                                  .attr_size = sizeof(struct along),
                                  .reads = WF_READS_INPUT(1),
                                  .shape = scatter_shape,

@@ -182,6 +182,7 @@ static wf_status select_backward(wf_call *c)
 #define IDS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_index_select = {
     .name = "index_select",
+    .operands = "x ids",
     .attr_size = sizeof(struct along),
     .reads = WF_READS_INPUT(1),
     .shape = select_shape,
@@ -248,6 +249,7 @@ static wf_status index_add_backward(wf_call *c)
 #define IDS_AND_SOURCE(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS, WF_FILL_NORMAL}, .limit = {0, n, 0}
 const wf_op wf_op_index_add = {
     .name = "index_add",
+    .operands = "x ids source",
     .attr_size = sizeof(struct along),
     .reads = WF_READS_INPUT(1),
     .shape = index_add_shape,

@@ -1,116 +1,168 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors joined into one: along a dimension, or along a new one. */
+/* Tensors joined into one: along a dimension (concat), or along a new one (stack). */
 #include "common.h"
 
-/* concat: y holds the parts one after the other along dim, so each part's gradient is its slice of dy. */
-struct concat {
+/* y holds the parts one after the other along dim, so each part's gradient is its slice of dy. In a stack each has one index of dim. */
+struct join {
     int dim;
+    bool stack;
 };
 
-static wf_status concat_shape(wf_call *c)
+/* The dimension of the result. */
+static wf_status find_dim(wf_call *c, int *dim)
 {
-    const struct concat *attr = c->attr;
+    const struct join *attr = c->attr;
+    const int ndim = wf_call_in(c, 0)->ndim + attr->stack;
+    *dim = attr->dim;
+    if (wf_find_dim(dim, ndim))
+        return WF_OK;
+    char have[64];
+    if (attr->stack)
+        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist: the result has %d, which count from 0 or from -%d", attr->dim,
+                            ndim, ndim);
+    return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist: %s%s", attr->dim, wf_dims_text(ndim, have, sizeof have),
+                        ndim == 0 ? "; wf_stack joins scalars" : "");
+}
+
+static wf_status join_shape(wf_call *c)
+{
+    const bool stack = ((const struct join *)c->attr)->stack;
+    int dim;
+    if (c->inputs == 0)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "there are no parts to join");
     for (int i = 0; i < c->inputs; i++)
-        if (!wf_has(c, i))
+        if (!wf_call_in(c, i))
             return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d is NULL", i + 1);
-    wf_shape shape = wf_array_shape(&c->in[0]);
-    int dim = attr->dim;
-    if (!wf_find_dim(&dim, shape.ndim))
-        return wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", attr->dim);
-    for (int i = 1; i < c->inputs; i++) {
-        const wf_array *part = &c->in[i];
-        if (part->dtype != c->in[0].dtype)
+    if (find_dim(c, &dim) != WF_OK)
+        return WF_ERR_SHAPE;
+    const wf_array *first = wf_call_in(c, 0);
+    int64_t length = 0;
+    for (int i = 0; i < c->inputs; i++) {
+        const wf_array *part = wf_call_in(c, i);
+        if (part->dtype != first->dtype)
             return wf_call_fail(c, WF_ERR_ARGUMENT, "part %d has dtype %s, but the first has %s", i + 1, wf_dtype_name(part->dtype),
-                                wf_dtype_name(c->in[0].dtype));
-        bool fits = part->ndim == shape.ndim;
-        for (int d = 0; fits && d < shape.ndim; d++)
-            fits = d == dim || part->dim[d] == shape.dim[d];
+                                wf_dtype_name(first->dtype));
+        bool fits = part->ndim == first->ndim;
+        for (int d = 0; fits && d < part->ndim; d++)
+            fits = (d == dim && !stack) || part->dim[d] == first->dim[d];
+        if (!fits && stack)
+            return wf_call_fail(c, WF_ERR_SHAPE, "part %d has another shape than the first", i + 1);
         if (!fits)
-            return wf_call_fail(c, WF_ERR_SHAPE, "the shapes of the parts may differ in dimension %d only", attr->dim);
-        if (__builtin_add_overflow(shape.dim[dim], part->dim[dim], &shape.dim[dim]))
+            return wf_call_fail(c, WF_ERR_SHAPE, "the shapes of the parts may differ in dimension %d only: see part %d",
+                                ((const struct join *)c->attr)->dim, i + 1);
+        if (__builtin_add_overflow(length, stack ? 1 : part->dim[dim], &length))
             return wf_call_fail(c, WF_ERR_SHAPE, "the result would be too large");
     }
-    c->out[0] = wf_call_shape(c->in[0].dtype, &shape);
+    wf_shape shape = {.ndim = first->ndim + stack};
+    if (shape.ndim > WF_MAX_DIMS)
+        return wf_call_fail(c, WF_ERR_SHAPE, "the result would have %d dimensions; %d are possible", shape.ndim, WF_MAX_DIMS);
+    for (int d = 0; d < shape.ndim; d++)
+        shape.dim[d] = d == dim ? length : first->dim[stack && d > dim ? d - 1 : d];
+    c->out[0] = wf_call_shape(first->dtype, &shape);
     return WF_OK;
 }
 
-/* The place of part i in the whole. */
-static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t *start)
+/* Where part i, which begins at `start` of dim, lies in the whole; in the shape of the part. */
+static wf_array place(const wf_call *c, const wf_array *whole, int dim, int i, int64_t start)
 {
-    wf_array a = wf_array_slice(*whole, dim, *start, c->in[i].dim[dim]);
-    *start += c->in[i].dim[dim];
+    const bool stack = ((const struct join *)c->attr)->stack;
+    wf_array a = wf_array_slice(*whole, dim, start, stack ? 1 : wf_call_in(c, i)->dim[dim]);
+    for (int d = dim; stack && d < a.ndim - 1; d++) {
+        a.dim[d] = a.dim[d + 1];
+        a.stride[d] = a.stride[d + 1];
+    }
+    a.ndim -= stack;
     return a;
 }
 
-static wf_status concat_forward(wf_call *c)
+static int64_t length_of(const wf_call *c, int dim, int i)
 {
-    int dim = ((const struct concat *)c->attr)->dim;
-    wf_find_dim(&dim, c->out[0].ndim);
-    int64_t start = 0;
-    for (int i = 0; i < c->inputs; i++) {
-        wf_array to = place(c, &c->out[0], dim, i, &start);
-        if (wf_array_count(&to) > 0)
-            wf_array_copy(&to, &c->in[i]);
-    }
+    return ((const struct join *)c->attr)->stack ? 1 : wf_call_in(c, i)->dim[dim];
+}
+
+/* Many parts: each is copied by one thread. start[i]: the index along dim at which part i begins. */
+struct copies {
+    const wf_call *c;
+    int dim;
+    const int64_t *start;
+};
+
+static void copy_part(void *ctx, int64_t i)
+{
+    const struct copies *k = ctx;
+    const wf_array to = place(k->c, &k->c->out[0], k->dim, (int)i, k->start[i]);
+    if (wf_array_count(&to) > 0)
+        wf_array_copy(&to, wf_call_in(k->c, (int)i));
+}
+
+static wf_status join_forward(wf_call *c)
+{
+    enum { MANY = 16 }; /* fewer are copied one after the other, each by all threads */
+    struct copies k = {.c = c};
+    if (find_dim(c, &k.dim) != WF_OK)
+        return WF_ERR_SHAPE;
+    wf_array starts = wf_call_temp(c, WF_I32, &(wf_shape){1, {2 * (int64_t)c->inputs}}); /* as many numbers of 64 bits */
+    int64_t *start = starts.data;
+    if (!start)
+        return WF_ERR_MEMORY;
+    k.start = start;
+    for (int i = 0; i < c->inputs; i++)
+        start[i] = i == 0 ? 0 : start[i - 1] + length_of(c, k.dim, i - 1);
+    if (c->inputs >= MANY)
+        wf_parallel(c->inputs, 0.2 * (double)wf_array_count(&c->out[0]) + 50.0 * c->inputs, copy_part, &k);
+    for (int i = 0; c->inputs < MANY && i < c->inputs; i++)
+        copy_part(&k, i);
     return WF_OK;
 }
 
-static wf_status concat_backward(wf_call *c)
+static wf_status join_backward(wf_call *c)
 {
-    int dim = ((const struct concat *)c->attr)->dim;
-    wf_find_dim(&dim, c->out[0].ndim);
+    int dim;
+    if (find_dim(c, &dim) != WF_OK)
+        return WF_ERR_SHAPE;
     int64_t start = 0;
     for (int i = 0; i < c->inputs; i++) {
-        wf_array part = place(c, &c->dout[0], dim, i, &start);
-        if (c->need[i])
+        const wf_array part = place(c, &c->dout[0], dim, i, start);
+        if (wf_call_needs(c, i))
             wf_grad_give(c, i, &part);
+        start += length_of(c, dim, i);
     }
     return WF_OK;
 }
 
-#define ALONG(d) ATTR(struct concat, d)
+#define ALONG(d) ATTR(struct join, d, false)
 const wf_op wf_op_concat = {
     .name = "concat",
-    .attr_size = sizeof(struct concat),
+    .attr_size = sizeof(struct join),
     .reads = WF_READS_NOTHING,
-    .shape = concat_shape,
-    .forward = concat_forward,
-    .backward = concat_backward,
+    .many = true,
+    .shape = join_shape,
+    .forward = join_forward,
+    .backward = join_backward,
     .cases = WF_CASES({"rows", {{2, 5}, {3, 5}}, ALONG(0)}, {"columns", {{3, 2}, {3, 1}, {3, 4}}, ALONG(-1)},
                       {"middle", {{2, 3, 5}, {2, 1, 5}}, ALONG(1)}, {"one part", {{3, 5}}, ALONG(0)}, {"vectors", {{1}, {7}}, ALONG(0)},
                       {"an empty part", {{2, -1}, {2, 3}}, ALONG(1)}, {"an empty part behind", {{2, 3}, {2, -1}}, ALONG(1)},
                       {"empty", {{-1, 2}, {-1, 3}}, ALONG(1)},
                       {"eight", {{1, 2}, {2, 2}, {1, 2}, {1, 2}, {3, 2}, {1, 2}, {1, 2}, {1, 2}}, ALONG(-2), .inputs = 8})};
 
+#define AT(d) ATTR(struct join, d, true)
+const wf_op wf_op_stack = {.name = "stack",
+                           .attr_size = sizeof(struct join),
+                           .reads = WF_READS_NOTHING,
+                           .many = true,
+                           .shape = join_shape,
+                           .forward = join_forward,
+                           .backward = join_backward,
+                           .cases = WF_CASES({"rows", {{2, 5}, {2, 5}, {2, 5}}, AT(0)}, {"between", {{3, 2}, {3, 2}}, AT(1)},
+                                             {"behind", {{2, 3}, {2, 3}}, AT(-1)}, {"one part", {{3, 5}}, AT(-3)},
+                                             {"scalars", {{-2}, {-2}, {-2}}, AT(0)}, {"empty", {{2, -1}, {2, -1}}, AT(1)})};
+
 wf_tensor *wf_concat(wf_tensor *const parts[], int n, int dim)
 {
-    const struct concat attr = {dim};
-    if (n <= WF_MAX_INPUTS)
-        return wf_apply(&wf_op_concat, &attr, n, parts);
-    /* More than an op takes: in groups, about equal. */
-    wf_tensor *group[WF_MAX_INPUTS];
-    for (int g = 0; g < WF_MAX_INPUTS; g++) {
-        int from = (int)((int64_t)n * g / WF_MAX_INPUTS), to = (int)((int64_t)n * (g + 1) / WF_MAX_INPUTS);
-        group[g] = to - from == 1 ? parts[from] : wf_concat(parts + from, to - from, dim);
-    }
-    return wf_apply(&wf_op_concat, &attr, WF_MAX_INPUTS, group);
+    return wf_apply(&wf_op_concat, &(struct join){dim, false}, n, parts);
 }
 
-/* Each part gets the new dimension with size 1: a view, so that only the concat has a record. */
 wf_tensor *wf_stack(wf_tensor *const parts[], int n, int dim)
 {
-    enum { SOME = 16 };
-    wf_tensor *with_dim[SOME];
-    if (n <= 0)
-        return wf_concat(parts, n, dim);
-    int d = dim < 0 ? dim + wf_ndim(parts[0]) + 1 : dim; /* of a NULL part the concat says so */
-    wf_tensor *all = NULL;
-    for (int from = 0; from < n; from += SOME) {
-        int count = n - from < SOME ? n - from : SOME;
-        for (int i = 0; i < count; i++)
-            with_dim[i] = parts[from + i] ? wf_unsqueeze(parts[from + i], d) : NULL;
-        wf_tensor *group = wf_concat(with_dim, count, d);
-        all = all ? wf_concat((wf_tensor *[]){all, group}, 2, d) : group;
-    }
-    return all;
+    return wf_apply(&wf_op_stack, &(struct join){dim, true}, n, parts);
 }

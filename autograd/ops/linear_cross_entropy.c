@@ -181,6 +181,7 @@ static wf_status fused_backward(wf_call *c)
 #define NO_BIAS(n) .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT, WF_FILL_IDS}, .limit = {0, 0, 0, n}, .inputs = 4
 const wf_op wf_op_linear_cross_entropy = {
     .name = "linear_cross_entropy",
+    .operands = "x weight bias targets",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1), /* where the gradient of all logits is kept */
@@ -250,6 +251,7 @@ static wf_status fused_rows_backward(wf_call *c)
 #define EACH(...) LOSS_HOW(.reduction = WF_REDUCE_NONE, __VA_ARGS__)
 const wf_op wf_op_linear_cross_entropy_rows = {
     .name = "linear_cross_entropy",
+    .operands = "x weight bias targets",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1) | WF_READS_INPUT(2) | WF_READS_INPUT(3),

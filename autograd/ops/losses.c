@@ -183,6 +183,14 @@ static void copy_weights(wf_tape *tape, const char *op, const wf_tensor *weight,
     if (!copy.data)
         return;
     wf_array_copy(&copy, &view);
+    for (int64_t i = 0; i < view.dim[0]; i++) {
+        const double w = (double)((const wf_real *)copy.data)[i];
+        if (!(w >= 0 && w <= 1.7976931348623157e308)) {
+            wf_tape_fail(tape, WF_ERR_ARGUMENT, "%s: the class weights '%s' have %g at [%lld]: a weight is finite and not negative", op,
+                         wf_name_of(weight), w, (long long)i);
+            return;
+        }
+    }
     attr->weight = copy.data;
     attr->classes = view.dim[0];
     attr->weights = wf_kernel->sum(view.dim[0], copy.data);
@@ -267,6 +275,7 @@ static wf_status cross_entropy_backward(wf_call *c)
 #define TARGETS(n) .fill = {WF_FILL_NORMAL, WF_FILL_IDS}, .limit = {0, n}
 const wf_op wf_op_cross_entropy = {
     .name = "cross_entropy",
+    .operands = "logits targets",
     .attr_size = sizeof(struct loss_attr),
     .outputs = 2,
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),

@@ -131,6 +131,7 @@ static wf_status norm_backward(wf_call *c)
 #define ABSENT(g, b) .inputs = 3, .fill = {WF_FILL_NORMAL, g, b}
 const wf_op wf_op_layer_norm = {
     .name = "layer_norm",
+    .operands = "x gain bias",
     .attr_size = sizeof(struct norm_attr),
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = norm_shape,
@@ -152,6 +153,7 @@ wf_tensor *wf_layer_norm(wf_tensor *x, wf_tensor *gain, wf_tensor *bias, double 
 /* rms_norm, a row: r = 1 / sqrt(mean(x^2) + eps), xhat = x r, y = xhat gain. dgain = sum of dy xhat over the rows; with
  * h = dy gain and dr/dx_j = -r^2 xhat_j / D: dx = r (h - xhat mean(h xhat)). */
 const wf_op wf_op_rms_norm = {.name = "rms_norm",
+                              .operands = "x gain",
                               .attr_size = sizeof(struct norm_attr),
                               .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
                               .shape = norm_shape,

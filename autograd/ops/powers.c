@@ -130,6 +130,7 @@ static wf_status pow_backward(wf_call *c)
     }
 const wf_op wf_op_pow = {
     .name = "pow",
+    .operands = "a b",
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1) | WF_READS_OUTPUT(0),
     .shape = wf_broadcast_shape,
     .forward = pow_forward,

@@ -108,6 +108,7 @@ static wf_status matmul_backward(wf_call *c)
 
 const wf_op wf_op_matmul = {
     .name = "matmul",
+    .operands = "a b",
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = matmul_shape,
     .forward = matmul_forward,
@@ -259,6 +260,7 @@ static wf_status linear_backward(wf_call *c)
 #define NO_BIAS .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_linear = {
     .name = "linear",
+    .operands = "x weight bias",
     .reads = WF_READS_INPUT(0) | WF_READS_INPUT(1),
     .shape = linear_shape,
     .forward = linear_forward,

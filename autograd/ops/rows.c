@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/internal/shape.h>
 
 #include "common.h"
 
+wf_status wf_want_there(wf_call *c, int i)
+{
+    if (wf_has(c, i))
+        return WF_OK;
+    const char *name = c->op->operands ? c->op->operands : "";
+    for (int k = 0; k < i && *name; k++) {
+        name += strcspn(name, " ");
+        name += *name == ' ';
+    }
+    return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is NULL: %s%.*s is required", i + 1, *name ? "" : "it", (int)strcspn(name, " "),
+                        name);
+}
+
 wf_status wf_want(wf_call *c, int i, wf_dtype dtype)
 {
-    if (!wf_has(c, i))
-        return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d is NULL", i + 1);
+    if (wf_want_there(c, i) != WF_OK)
+        return WF_ERR_ARGUMENT;
     if (c->in[i].dtype != dtype)
         return wf_call_fail(c, WF_ERR_ARGUMENT, "operand %d has dtype %s, but %s is required", i + 1, wf_dtype_name(c->in[i].dtype),
                             wf_dtype_name(dtype));
@@ -39,12 +53,21 @@ wf_status wf_same_shape(wf_call *c)
     return status;
 }
 
+const char *wf_dims_text(int ndim, char *text, size_t size)
+{
+    if (ndim == 0)
+        return "the operand is a scalar";
+    snprintf(text, size, "the operand has %d, which count from 0 or from -%d", ndim, ndim);
+    return text;
+}
+
 int wf_want_dim(wf_call *c, int i, int dim)
 {
     int n = c->in[i].ndim, d = dim < 0 ? dim + n : dim;
     if (d >= 0 && d < n)
         return d;
-    wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist", dim);
+    char have[64];
+    wf_call_fail(c, WF_ERR_SHAPE, "dimension %d does not exist: %s", dim, wf_dims_text(n, have, sizeof have));
     return -1;
 }
 
@@ -228,6 +251,9 @@ wf_status wf_check_ids(wf_call *c, const wf_array *ids, const char *what, int64_
     while ((uint32_t)id[i] < bound || (ignore && id[i] == *ignore))
         i++;
     char text[160];
+    if (limit <= 0)
+        return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d, but there is nothing to choose from: the size is 0", what,
+                            wf_index_text(ids, i, text, sizeof text), id[i]);
     return wf_call_fail(c, WF_ERR_ARGUMENT, "%s%s = %d is not in 0 .. %lld", what, wf_index_text(ids, i, text, sizeof text), id[i],
                         (long long)limit - 1);
 }

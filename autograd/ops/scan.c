@@ -36,9 +36,13 @@ static struct place place_of(const struct around *s, int64_t block)
     return (struct place){plane * s->n * s->d + first, plane * s->d + first, s->d - first < COLUMNS ? s->d - first : COLUMNS};
 }
 
-/* ctx begins with a struct around. Blocks of rows are a multiple of what the kernels take together. */
-static void run(const struct around *s, double cost, void (*rows)(void *, int64_t, int64_t), void (*columns)(void *, int64_t), void *ctx)
+/* ctx begins with a struct around. Blocks of rows are a multiple of what the kernels take together. With n = 0 there is nothing
+ * to compute, except the gradients of initial states (`states`). */
+static void run(const struct around *s, bool states, double cost, void (*rows)(void *, int64_t, int64_t), void (*columns)(void *, int64_t),
+                void *ctx)
 {
+    if (s->n == 0 && !states)
+        return;
     cost *= (double)s->planes * (double)s->n * (double)s->d;
     if (s->d == 1)
         wf_parallel_ranges(s->planes, (wf_block_rows(s->n) + 3) / 4 * 4, 2 * cost, rows, ctx);
@@ -81,7 +85,7 @@ static wf_status cumsum_of(wf_call *c, const wf_array *from, bool reverse, wf_re
     if (!x.data || !to)
         return WF_ERR_MEMORY;
     struct cumsum k = {around_of(c), x.data, to, reverse};
-    run(&k.s, 0.25, cumsum_rows, cumsum_columns, &k);
+    run(&k.s, false, 0.25, cumsum_rows, cumsum_columns, &k);
     return WF_OK;
 }
 
@@ -188,7 +192,7 @@ static wf_status scan_forward(wf_call *c)
     struct scan k = {.s = around_of(c), .a = a.data, .b = b.data, .h = c->out[0].data};
     if (!a.data || !b.data || !wf_vector_of(c, INITIAL, &k.initial))
         return WF_ERR_MEMORY;
-    run(&k.s, 0.3, scan_rows, scan_columns, &k);
+    run(&k.s, false, 0.3, scan_rows, scan_columns, &k);
     return WF_OK;
 }
 
@@ -207,7 +211,7 @@ static wf_status scan_backward(wf_call *c)
         if (!d[i].data)
             return WF_ERR_MEMORY;
     }
-    run(&k.s, 0.5, scan_rows, scan_columns, &k);
+    run(&k.s, k.d[INITIAL] != NULL, 0.5, scan_rows, scan_columns, &k);
     for (int i = 0; i < 3; i++)
         if (c->need[i])
             wf_grad_give(c, i, &d[i]);
@@ -217,6 +221,7 @@ static wf_status scan_backward(wf_call *c)
 #define NO_STATE .inputs = 3, .fill = {WF_FILL_NORMAL, WF_FILL_NORMAL, WF_FILL_ABSENT}
 const wf_op wf_op_scan = {
     .name = "scan",
+    .operands = "a b initial",
     .attr_size = sizeof(struct along),
     .reads = WF_READS_INPUT(A) | WF_READS_INPUT(INITIAL) | WF_READS_OUTPUT(0),
     .shape = scan_shape,

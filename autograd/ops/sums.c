@@ -1,45 +1,60 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums and means over a dimension. */
+/* Sums and means over a dimension, or over all elements. */
 #include "common.h"
+
+#include <weft/internal/shape.h>
 
 struct sum_attr {
     int dim;
-    bool keep, mean;
+    bool keep, mean, all; /* all: over all elements -> [] */
 };
 
-static int dim_of(wf_call *c)
+static const char *name_of(const void *attr)
 {
-    return wf_want_dim(c, 0, ((const struct sum_attr *)c->attr)->dim);
+    const struct sum_attr *a = attr;
+    return a->all ? a->mean ? "mean" : "sum" : a->mean ? "mean_dim" : "sum_dim";
 }
 
 static wf_status sum_shape(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
-    return wf_reduced_shape(c, a->dim, a->keep);
+    if (!a->all)
+        return wf_reduced_shape(c, a->dim, a->keep);
+    if (wf_want(c, 0, WF_REAL) != WF_OK)
+        return WF_ERR_ARGUMENT;
+    c->out[0] = wf_call_shape(WF_REAL, &(wf_shape){0});
+    return WF_OK;
 }
 
+/* How many elements are added up for each of the result. */
+static int64_t terms_of(wf_call *c)
+{
+    const struct sum_attr *a = c->attr;
+    return a->all ? wf_array_count(&c->in[0]) : c->in[0].dim[wf_want_dim(c, 0, a->dim)];
+}
+
+/* Elements are added up in the order in which they lie in memory. Where a row's bits may not depend on the other rows, they may not depend
+ * on the strides either, which the number of rows may change: the order is then that of the elements' places in the tensor. */
 static wf_status sum_forward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
-    int dim = dim_of(c);
-    wf_shape shape = {3, {1, c->in[0].dim[dim], 1}};
-    for (int d = 0; d < c->in[0].ndim; d++)
-        if (d != dim)
-            shape.dim[d < dim ? 0 : 2] *= c->in[0].dim[d];
-    wf_array in = wf_call_contiguous(c, &c->in[0]); /* the order of additions follows strides: it must not depend on the view */
-    if (!in.data)
-        return WF_ERR_MEMORY;
-    wf_array x = wf_array_contiguous(in.data, WF_REAL, &shape);
-    shape.dim[1] = 1;
-    wf_array y = wf_array_contiguous(c->out[0].data, WF_REAL, &shape);
-    return wf_sum_into(c, &y, &x, a->mean && x.dim[1] > 0 ? 1.0 / (double)x.dim[1] : 1, false);
+    const int64_t terms = terms_of(c);
+    wf_array y = c->out[0];
+    if (!a->all) {
+        const wf_shape kept = wf_shape_without(&c->in[0], wf_want_dim(c, 0, a->dim), true);
+        y = wf_array_contiguous(y.data, WF_REAL, &kept);
+    }
+    const double scale = a->mean && terms > 0 ? 1.0 / (double)terms : 1;
+    const wf_status status =
+        c->rows_alone && !a->all ? wf_array_sum_in_order(&y, &c->in[0], scale) : wf_array_sum(&y, &c->in[0], scale, false);
+    return status == WF_OK ? status : wf_call_fail(c, status, "no memory for partial sums");
 }
 
 /* y = s sum_i x_i with s = 1 or 1/n: every x_i gets s dy. The gradient is given as a view that repeats it. */
 static wf_status sum_backward(wf_call *c)
 {
     const struct sum_attr *a = c->attr;
-    int dim = dim_of(c);
+    const int dim = a->all ? -1 : wf_want_dim(c, 0, a->dim);
     wf_array dy = c->dout[0];
     if (wf_array_count(&c->in[0]) == 0) {
         wf_array none = wf_grad_new(c, 0);
@@ -51,14 +66,14 @@ static wf_status sum_backward(wf_call *c)
         wf_array scaled = wf_call_temp(c, WF_REAL, &shape);
         if (!scaled.data)
             return WF_ERR_MEMORY;
-        wf_map_affine(1.0 / (double)c->in[0].dim[dim], 0, &dy, &scaled);
+        wf_map_affine(1.0 / (double)terms_of(c), 0, &dy, &scaled);
         dy = scaled;
     }
     wf_array g = dy;
     g.ndim = c->in[0].ndim;
     for (int d = 0, from = 0; d < g.ndim; d++) {
         g.dim[d] = c->in[0].dim[d];
-        g.stride[d] = d == dim ? 0 : dy.stride[from];
+        g.stride[d] = a->all || d == dim ? 0 : dy.stride[from];
         from += d != dim || a->keep;
     }
     wf_grad_give(c, 0, &g);
@@ -68,6 +83,7 @@ static wf_status sum_backward(wf_call *c)
 #define OVER(...) ATTR(struct sum_attr, __VA_ARGS__)
 const wf_op wf_op_sum_dim = {
     .name = "sum_dim",
+    .name_of = name_of,
     .attr_size = sizeof(struct sum_attr),
     .reads = WF_READS_NOTHING,
     .shape = sum_shape,
@@ -79,24 +95,27 @@ const wf_op wf_op_sum_dim = {
                       {"vector", {{7}}, OVER(0, false, false)}, {"vector, kept", {{7}}, OVER(0, true, true)},
                       {"over nothing", {{3, -1}}, OVER(1, false, false)}, {"mean of nothing", {{3, -1, 2}}, OVER(1, false, true)},
                       {"empty result", {{-1, 3}}, OVER(1, false, false)}, {"many rows", {{300, 3}}, OVER(0, false, true)},
-                      {"planes of many rows", {{2, 150, 2}}, OVER(1, true, false)}, {"long", {{1, 20000}}, OVER(1, false, false)})};
+                      {"planes of many rows", {{2, 150, 2}}, OVER(1, true, false)}, {"long", {{1, 20000}}, OVER(1, false, false)},
+                      {"all", {{3, 5}}, OVER(.all = true)}, {"mean of all", {{2, 3, 2}}, OVER(.all = true, .mean = true)},
+                      {"all of a scalar", {{-2}}, OVER(.all = true)}, {"all of nothing", {{3, -1}}, OVER(.all = true, .mean = true)},
+                      {"all of many", {{150, 130}}, OVER(.all = true)})};
 
 wf_tensor *wf_sum_dim(wf_tensor *x, int dim, bool keep)
 {
-    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){dim, keep, false}, 1, &x);
+    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){.dim = dim, .keep = keep}, 1, &x);
 }
 
 wf_tensor *wf_mean_dim(wf_tensor *x, int dim, bool keep)
 {
-    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){dim, keep, true}, 1, &x);
+    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){.dim = dim, .keep = keep, .mean = true}, 1, &x);
 }
 
 wf_tensor *wf_sum(wf_tensor *x)
 {
-    return wf_sum_dim(wf_reshape(x, -1), 0, false);
+    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){.all = true}, 1, &x);
 }
 
 wf_tensor *wf_mean(wf_tensor *x)
 {
-    return wf_mean_dim(wf_reshape(x, -1), 0, false);
+    return wf_apply(&wf_op_sum_dim, &(struct sum_attr){.all = true, .mean = true}, 1, &x);
 }

@@ -23,6 +23,12 @@ static wf_tensor *view_fail(const char *op, wf_tensor *x, const char *format, ..
                         wf_shape_text(&s, shape, sizeof shape), text);
 }
 
+static wf_tensor *no_dim(const char *op, wf_tensor *x, int dim)
+{
+    char have[64];
+    return view_fail(op, x, "dimension %d does not exist: %s", dim, wf_dims_text(wf_ndim(x), have, sizeof have));
+}
+
 /* x, or a copy of it if its gradient has no places for views. */
 static wf_tensor *with_places(wf_tensor *x)
 {
@@ -136,7 +142,7 @@ wf_tensor *wf_select(wf_tensor *x, int dim, int64_t index)
         return result;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
-        return view_fail("select", x, "dimension %d does not exist", dim);
+        return no_dim("select", x, dim);
     int64_t at = index < 0 ? index + a.dim[d] : index;
     if (at < 0 || at >= a.dim[d])
         return view_fail("select", x, "index %lld is outside dimension %d, which has size %lld", (long long)index, dim,
@@ -180,7 +186,7 @@ wf_tensor *wf_squeeze(wf_tensor *x, int dim)
         return result;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
-        return view_fail("squeeze", x, "dimension %d does not exist", dim);
+        return no_dim("squeeze", x, dim);
     if (a.dim[d] != 1)
         return view_fail("squeeze", x, "dimension %d has size %lld, not 1", dim, (long long)a.dim[d]);
     a.ndim--;
@@ -220,7 +226,7 @@ static wf_tensor *slice(const char *op, wf_tensor *x, int dim, int64_t start, in
         return result;
     int d = dim;
     if (!wf_find_dim(&d, a.ndim))
-        return view_fail(op, x, "dimension %d does not exist", dim);
+        return no_dim(op, x, dim);
     int64_t from = start < 0 ? start + a.dim[d] : start;
     if (from < 0 || length < 0 || from > a.dim[d] || length > a.dim[d] - from)
         return view_fail(op, x, "length %lld from start %lld is outside dimension %d, which has size %lld", (long long)length,
@@ -244,7 +250,7 @@ void wf_split(wf_tensor *x, int dim, int n, wf_tensor *parts[])
     if (wf_is_poison(x))
         bad = x ? x : view_fail("split", x, "the operand is NULL");
     else if (!wf_find_dim(&d, ndim))
-        bad = view_fail("split", x, "dimension %d does not exist", dim);
+        bad = no_dim("split", x, dim);
     else if (n < 1 || wf_dim(x, d) % n != 0)
         bad = view_fail("split", x, "dimension %d of size %lld cannot be divided into %d equal parts", dim, (long long)wf_dim(x, d), n);
     int64_t length = bad ? 0 : wf_dim(x, d) / n;

@@ -207,7 +207,7 @@ START_TEST(records_that_are_used_up)
     wf_keep(wf_name(n.loss[1], "distance"));
     ck_assert_int_eq(wf_backward(n.loss[0]), WF_OK);
     wf_tensor *sum = wf_add(wf_sum(wf_mul(w, w)), wf_reshape(wf_scale(n.loss[1], 2), 1));
-    refused(wf_backward(wf_scale(sum, 2)), WF_ERR_STATE, "'affine' depends on 'distance', whose record an earlier wf_backward used up");
+    refused(wf_backward(wf_scale(sum, 2)), WF_ERR_STATE, "'scale' depends on 'distance', whose record an earlier wf_backward used up");
     begin(WF_TRAIN);
     n = net();
     wf_keep(n.trunk);
@@ -287,7 +287,7 @@ START_TEST(a_gradient_that_does_not_fit)
     int32_t ids[2] = {0};
     begin(WF_TRAIN);
     refused(wf_backward(wf_sum(w), .gradient = wf_input(tape, g, WF_SHAPE(6), false)), WF_ERR_SHAPE,
-            " [6], but 'sum_dim' has shape []: give one real number for each");
+            " [6], but 'sum' has shape []: give one real number for each");
     begin(WF_TRAIN);
     refused(wf_backward(wf_slice(gain, 0, 0, 2), .gradient = wf_ids_of(tape, ids, WF_SHAPE(2))), WF_ERR_SHAPE, ".gradient is I32 [2]");
     wf_tape *other = wf_tape_new(NULL);

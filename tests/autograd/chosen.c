@@ -320,12 +320,12 @@ START_TEST(refusals)
     ck_assert(!wf_registry_grads(registry)->broken);
     begin(WF_TRAIN);
     y = wf_sum(wf_mul(v, frozen));
-    refused(wf_gradients(y, 2, ((wf_tensor *[]){v, unused}), g), WF_ERR_STATE, "'sum_dim' does not depend on 'unused'");
+    refused(wf_gradients(y, 2, ((wf_tensor *[]){v, unused}), g), WF_ERR_STATE, "'sum' does not depend on 'unused'");
     ck_assert(wf_is_poison(g[0]) && wf_is_poison(g[1]));
     begin(WF_TRAIN);
     other = wf_sum(w);
     y = wf_sum(wf_mul(v, frozen));
-    refused(wf_gradients(y, 2, ((wf_tensor *[]){v, w}), g), WF_ERR_STATE, "'sum_dim' does not depend on 'w'");
+    refused(wf_gradients(y, 2, ((wf_tensor *[]){v, w}), g), WF_ERR_STATE, "'sum' does not depend on 'w'");
     begin(WF_TRAIN);
     x = wf_input(tape, values, WF_SHAPE(D), false);
     y = wf_sum(wf_mul(v, x));

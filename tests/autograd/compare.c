@@ -76,7 +76,7 @@ START_TEST(errors)
     static const char *const words[] = {"lt(left [2,3], input [4]): the shapes do not broadcast",
                                         "eq(left [2,3], ids [2,2]): operands 1 and 2 have dtypes",
                                         "lt(bools [3], bools [3]): operand 1 has dtype BOOL",
-                                        "eq(left [2,3], none): operand 2 is NULL",
+                                        "eq(left [2,3], none): operand 2 is NULL: b is required",
                                         "and(left [2,3], bools [3]): operand 1 has dtype",
                                         "not(ids [2,2]): operand 1 has dtype I32",
                                         "where(left [2,3], left [2,3], left [2,3]): operand 1 has dtype",
@@ -84,8 +84,9 @@ START_TEST(errors)
                                         "where(bools [3], left [2,3], input [4]): the shapes do not broadcast",
                                         "mul(left [2,3], bools [3]): operand 2 has dtype BOOL",
                                         "eq(bools [3]): operand 1 has dtype BOOL",
-                                        "wf_backward: 'sum_dim' does not depend on a tensor that needs a gradient",
-                                        "where(bools [3], none, left [2,3]): operand 2 is NULL"};
+                                        "wf_backward: 'sum' does not depend on a tensor that needs a gradient",
+                                        "where(bools [3], none, left [2,3]): operand 2 is NULL: a is required",
+                                        "masked_fill(left [2,3], full [], left [2,3]): operand 1 has dtype"};
     wf_tape *t = tape_in(WF_GRADIENTS);
     for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
         wf_tape_reset(t, WF_GRADIENTS);
@@ -131,6 +132,9 @@ START_TEST(errors)
             continue;
         case 12:
             y = wf_where(yes, NULL, a);
+            break;
+        case 13:
+            y = wf_masked_fill(a, a, 0);
             break;
         }
         expect_error(y, i == 0 || i == 8 ? WF_ERR_SHAPE : WF_ERR_ARGUMENT, words[i]);

@@ -35,6 +35,30 @@ START_TEST(results_whose_size_overflows)
 }
 END_TEST
 
+/* Rows without elements, of which there may be any number: nothing is gone through. */
+START_TEST(rows_of_nothing)
+{
+    const int64_t n = (int64_t)1 << 40;
+    for (int i = 0; i < 9; i++) {
+        begin(WF_GRADIENTS);
+        wf_tensor *x = wf_input(tape, NULL, WF_SHAPE(n, 0), true);
+        wf_tensor *y = i == 0   ? wf_cumsum(x, 1)
+                       : i == 1 ? wf_softmax(x)
+                       : i == 2 ? wf_log_softmax(x, -1)
+                       : i == 3 ? wf_dropout(x, 0.5)
+                       : i == 4 ? wf_scan(x, x, NULL, 1)
+                       : i == 5 ? wf_contiguous(wf_transpose(x, 0, 1))
+                       : i == 6 ? wf_concat((wf_tensor *[]){x, x}, 2, 1)
+                       : i == 7 ? wf_stack((wf_tensor *[]){x, x}, 2, 1)
+                                : wf_exp(x);
+        alarm(30);
+        ck_assert_msg(wf_backward(wf_sum(y)) == WF_OK, "%d: %s", i, wf_tape_error(tape)->message);
+        alarm(0);
+    }
+    finish();
+}
+END_TEST
+
 /* --- data that come in --------------------------------------------------------------------------------------------- */
 
 START_TEST(arrays_that_are_none)
@@ -228,5 +252,5 @@ START_TEST(modes)
 }
 END_TEST
 
-WF_TEST_MAIN("doors", results_whose_size_overflows, arrays_that_are_none, no_data, null_operands, key_lengths_that_do_not_fit,
-             marks_of_elsewhere, modes)
+WF_TEST_MAIN("doors", rows_of_nothing, results_whose_size_overflows, arrays_that_are_none, no_data, null_operands,
+             key_lengths_that_do_not_fit, marks_of_elsewhere, modes)

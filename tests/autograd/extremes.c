@@ -125,41 +125,52 @@ static int by_value(const void *a, const void *b)
     return x[0] > y[0] ? -1 : x[0] < y[0] ? 1 : x[1] < y[1] ? -1 : 1;
 }
 
-START_TEST(top_k_sorts)
-{
-    enum { ROWS = 40, N = 500 };
-    static wf_real x[ROWS * N];
-    static double sorted[N][2];
-    for (int threads = 1; threads <= 5; threads += 2) {
-        ck_ok(wf_init(error, .threads = threads));
-        wf_tape *t = tape_in(WF_INFER);
-        for (int i = 0; i < ROWS * N; i++)
-            x[i] = (wf_real)((i * 7919 + i / 3) % (i < 20 * N ? 37 : 100003));
-        for (int64_t k = 1; k <= N; k += k < 70 ? 23 : 215) {
-            wf_tensor *ids, *top = wf_top_k(given(t, x, WF_SHAPE(ROWS, N)), k, 1, &ids);
-            wf_real *got = value_of(top), *id = value_of(wf_to_real(ids));
-            for (int r = 0; r < ROWS; r++) {
-                for (int i = 0; i < N; i++)
-                    sorted[i][0] = (double)x[r * N + i], sorted[i][1] = i;
-                qsort(sorted, N, sizeof *sorted, by_value);
-                for (int i = 0; i < k; i++)
-                    ck_assert(got[r * k + i] == (wf_real)sorted[i][0] && id[r * k + i] == (wf_real)sorted[i][1]);
-            }
-            free(got);
-            free(id);
-        }
-        wf_tape_free(t);
-    }
-}
-END_TEST
-
-/* Many rows, which are searched side by side: as each row alone, by sorting; ties, infinities and NaN among them. */
 static int nan_first(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return isnan(x[0]) != isnan(y[0]) ? (isnan(x[0]) ? -1 : 1) : isnan(x[0]) ? (x[1] < y[1] ? -1 : 1) : by_value(a, b);
 }
 
+/* Rows of a length at which they are searched, and of one at which all of them is sorted. */
+static void check_top_k(int rows, int n)
+{
+    wf_real *x = malloc(sizeof *x * (size_t)(rows * n));
+    double(*sorted)[2] = malloc(sizeof *sorted * (size_t)n);
+    for (int i = 0; i < rows * n; i++)
+        x[i] = (wf_real)((i * 7919 + i / 3) % (i < rows * n / 2 ? 37 : 100003)) - 18;
+    for (int i = 0; i < rows * n; i += 53)
+        x[i] = i % 4 == 0 ? (wf_real)NAN : i % 4 == 1 ? (wf_real)-INFINITY : i % 4 == 2 ? (wf_real)INFINITY : (wf_real)-0.;
+    wf_tape *t = tape_in(WF_INFER);
+    for (int64_t k = 1; k <= n; k = k == n ? n + 1 : k < 70 ? k + 23 : k + 431 < n ? k + 431 : n) {
+        wf_tensor *ids, *top = wf_top_k(given(t, x, WF_SHAPE(rows, n)), k, 1, &ids);
+        wf_real *got = value_of(top), *id = value_of(wf_to_real(ids));
+        for (int r = 0; r < rows; r++) {
+            for (int i = 0; i < n; i++)
+                sorted[i][0] = (double)x[r * n + i], sorted[i][1] = i;
+            qsort(sorted, (size_t)n, sizeof *sorted, nan_first);
+            for (int i = 0; i < k; i++)
+                ck_assert((got[r * k + i] == (wf_real)sorted[i][0] || (isnan(got[r * k + i]) && isnan(sorted[i][0]))) &&
+                          id[r * k + i] == (wf_real)sorted[i][1]);
+        }
+        free(got);
+        free(id);
+    }
+    wf_tape_free(t);
+    free(x);
+    free(sorted);
+}
+
+START_TEST(top_k_sorts)
+{
+    for (int threads = 1; threads <= 5; threads += 2) {
+        ck_ok(wf_init(error, .threads = threads));
+        check_top_k(40, 500);
+        check_top_k(7, 2100);
+    }
+}
+END_TEST
+
+/* Many rows, which are searched side by side: as each row alone, by sorting; ties, infinities and NaN among them. */
 START_TEST(short_rows)
 {
     enum { ROWS = 61, LONGEST = 70 };

@@ -161,11 +161,12 @@ START_TEST(mistakes_are_named)
         "mse(x [2,3], y [3]): the first two operands must have the same shape",
         "bce_with_logits(x [2,3], x [2,3], none): targets[0,1] = -2 is not in 0 .. 1",
         "bce_with_logits(half [2,3], half [2,3], w [4]): the positive weight does not broadcast",
-        "kl_div(x [2,3], none): operand 2 is NULL",
+        "kl_div(x [2,3], none): operand 2 is NULL: target is required",
         "mse(x [2,3], x [2,3]): the reduction 9 is unknown",
         "the mean over a batch takes at least one dimension",
         "cross_entropy(x [2,3], ids [2]): there are 4 class weights for 3 classes",
         "cross_entropy: the class weights 'x' must be a vector of reals",
+        "cross_entropy: the class weights 'bad' have -1 at [2]: a weight is finite and not negative",
         "cross_entropy(x [2,3], ids [2]): normalizer = 7 is of the mean",
         "cross_entropy(x [2,3], ids [2]): reduction 3: cross-entropy has a mean",
         "linear_cross_entropy(x [2,3], x [2,3], none, ids [2]): targets[1] = 2 is not in 0 .. 1",
@@ -175,7 +176,8 @@ START_TEST(mistakes_are_named)
     for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
         wf_tape_reset(t, WF_GRADIENTS);
         wf_tensor *x = wf_name(given(t, NUMBERS(0, -2, 1, 1, 0, 1), WF_SHAPE(2, 3)), "x"), *y = wf_name(normal(t, 2, WF_SHAPE(3)), "y"),
-                  *w = wf_name(normal(t, 3, WF_SHAPE(4)), "w"), *half = wf_name(wf_affine(x, 0, 0.5), "half"),
+                  *w = wf_name(given(t, NUMBERS(1, 0, 2, 1), WF_SHAPE(4)), "w"),
+                  *minus = wf_name(given(t, NUMBERS(1, 1, -1), WF_SHAPE(3)), "bad"), *half = wf_name(wf_affine(x, 0, 0.5), "half"),
                   *ids = wf_ids_of(t, (int32_t[]){0, 2}, WF_SHAPE(2)), *bad = NULL;
         switch (i) {
         case 0:
@@ -203,15 +205,18 @@ START_TEST(mistakes_are_named)
             bad = wf_cross_entropy(x, ids, .class_weights = x);
             break;
         case 8:
-            bad = wf_cross_entropy(x, ids, .normalizer = 7, .reduction = WF_REDUCE_SUM);
+            bad = wf_cross_entropy(x, ids, .class_weights = minus);
             break;
         case 9:
-            bad = wf_cross_entropy(x, ids, .reduction = WF_REDUCE_BATCH_MEAN);
+            bad = wf_cross_entropy(x, ids, .normalizer = 7, .reduction = WF_REDUCE_SUM);
             break;
         case 10:
-            bad = wf_linear_cross_entropy(x, x, NULL, ids, .reduction = WF_REDUCE_NONE);
+            bad = wf_cross_entropy(x, ids, .reduction = WF_REDUCE_BATCH_MEAN);
             break;
         case 11:
+            bad = wf_linear_cross_entropy(x, x, NULL, ids, .reduction = WF_REDUCE_NONE);
+            break;
+        case 12:
             bad = wf_linear_cross_entropy(x, x, NULL, wf_ids_of(t, (int32_t[]){0, 1}, WF_SHAPE(2)), .class_weights = w);
             break;
         }

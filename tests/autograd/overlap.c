@@ -55,24 +55,32 @@ START_TEST(errors)
                                         "unsqueeze(left [2,3]): no dimension can be put at 4",
                                         "squeeze(left [2,3]): dimension 0 has size 2, not 1",
                                         "flatten(left [2,3]): dimensions 1 to 0 are not a range",
-                                        "concat(unsqueeze [2,1,3], unsqueeze [4,1]): the shapes of the parts",
-                                        "concat(unsqueeze [1,2,3], none): part 2 is NULL"};
+                                        "stack(left [2,3], input [4]): part 2 has another shape than the first",
+                                        "stack(left [2,3], none): part 2 is NULL",
+                                        "stack(left [2,3]): dimension 3 does not exist: the result has 3, which count from 0 or from -3",
+                                        "concat(select []): dimension 0 does not exist: the operand is a scalar; wf_stack joins scalars",
+                                        "concat(): there are no parts to join",
+                                        "stack(): there are no parts to join"};
     wf_tape *t = tape_in(WF_GRADIENTS);
     for (int i = 0; i < (int)(sizeof words / sizeof *words); i++) {
         wf_tape_reset(t, WF_GRADIENTS);
         wf_tensor *a = wf_name(normal(t, 1, WF_SHAPE(2, 3)), "left"), *b = normal(t, 2, WF_SHAPE(4)), *y;
-        y = i == 0   ? wf_permute(a, 0, 0)
-            : i == 1 ? wf_permute(a, 1)
-            : i == 2 ? wf_permute(a, 0, 2)
-            : i == 3 ? wf_permute_to(a, NULL)
-            : i == 4 ? wf_select(a, 1, 3)
-            : i == 5 ? wf_select(a, 2, 0)
-            : i == 6 ? wf_unsqueeze(a, 4)
-            : i == 7 ? wf_squeeze(a, 0)
-            : i == 8 ? wf_flatten(a, 1, 0)
-            : i == 9 ? wf_stack((wf_tensor *[]){a, b}, 2, 1)
-                     : wf_stack((wf_tensor *[]){a, NULL}, 2, 0);
-        expect_error(y, i == 3 || i == 10 ? wf_tape_error(t)->code : WF_ERR_SHAPE, words[i]);
+        y = i == 0    ? wf_permute(a, 0, 0)
+            : i == 1  ? wf_permute(a, 1)
+            : i == 2  ? wf_permute(a, 0, 2)
+            : i == 3  ? wf_permute_to(a, NULL)
+            : i == 4  ? wf_select(a, 1, 3)
+            : i == 5  ? wf_select(a, 2, 0)
+            : i == 6  ? wf_unsqueeze(a, 4)
+            : i == 7  ? wf_squeeze(a, 0)
+            : i == 8  ? wf_flatten(a, 1, 0)
+            : i == 9  ? wf_stack((wf_tensor *[]){a, b}, 2, 1)
+            : i == 10 ? wf_stack((wf_tensor *[]){a, NULL}, 2, 0)
+            : i == 11 ? wf_stack(&a, 1, 3)
+            : i == 12 ? wf_concat((wf_tensor *[]){wf_select(b, 0, 0)}, 1, 0)
+            : i == 13 ? wf_concat(&a, 0, 0)
+                      : wf_stack(&a, 0, 0);
+        expect_error(y, i == 3 || i == 10 || i > 12 ? wf_tape_error(t)->code : WF_ERR_SHAPE, words[i]);
     }
     /* One view that shows an element twice has no place for its gradient. */
     wf_tape_reset(t, WF_GRADIENTS);

@@ -223,6 +223,23 @@ static wf_tensor *concat(struct graph *g)
     return wf_concat(part, n, d - (int)below(g, 2) * ndim);
 }
 
+/* Of up to 12 parts, some of them the same. */
+static wf_tensor *stack(struct graph *g)
+{
+    wf_tensor *a = graph_any(g), *part[12] = {a};
+    int n = 1, want = 1 + (int)below(g, 12);
+    if (wf_ndim(a) == WF_MAX_DIMS || count_of(a) * want > MOST)
+        return NULL;
+    for (; n < want; n++) {
+        wf_tensor *b = graph_any(g);
+        bool fits = wf_ndim(b) == wf_ndim(a);
+        for (int k = 0; fits && k < wf_ndim(a); k++)
+            fits = wf_dim(b, k) == wf_dim(a, k);
+        part[n] = fits ? b : part[below(g, n)];
+    }
+    return wf_stack(part, n, (int)below(g, 2 * (wf_ndim(a) + 1)) - wf_ndim(a) - 1);
+}
+
 static wf_tensor *sums(struct graph *g)
 {
     wf_tensor *x = graph_any(g);
@@ -408,6 +425,7 @@ static const struct {
            {"split", split, 2},
            {"contiguous", contiguous, 1},
            {"concat", concat, 3},
+           {"stack", stack, 2},
            {"sums", sums, 3},
            {"matmul", matmul, 5},
            {"linear", linear, 4},

@@ -172,5 +172,52 @@ START_TEST(threads_get_the_bits_that_one_gets_alone)
 }
 END_TEST
 
-WF_TEST_MAIN("readers", an_initialiser_resets_a_tape, a_tape_is_handed_to_another_thread, a_thread_that_has_ended,
-             threads_get_the_bits_that_one_gets_alone)
+/* --- checkpoints ---------------------------------------------------------------------------------------------------- */
+
+static wf_tensor *parameter_without_gradient(void *ctx, wf_tensor *x)
+{
+    wf_tape *tape = wf_tape_of(x);
+    const bool before = wf_tape_no_grad(tape, true);
+    wf_tensor *factor = wf_exp(ctx);
+    wf_tape_no_grad(tape, before);
+    return wf_mul(x, factor);
+}
+
+static void *differentiate(void *ctx)
+{
+    _Atomic int *wrong = ctx;
+    wf_tape *tape = wf_tape_new(NULL);
+    pthread_barrier_wait(&start);
+    for (int i = 0; i < PASSES; i++) {
+        wf_array gradient;
+        wf_tape_reset(tape, WF_GRADIENTS);
+        wf_tensor *x = wf_input(tape, (wf_real[]){1, 2, 3, 4}, WF_SHAPE(4), true);
+        if (wf_backward(wf_sum(wf_checkpoint(parameter_without_gradient, shared.p, x))) != WF_OK || wf_grad(x, &gradient) != WF_OK ||
+            ((wf_real *)gradient.data)[2] != 1)
+            ++*wrong;
+    }
+    wf_tape_free(tape);
+    return NULL;
+}
+
+/* A record of a checkpoint has the tape's leaf of a parameter, without a gradient too: it writes nothing to what threads share. */
+START_TEST(checkpoints_without_gradient)
+{
+    _Atomic int wrong = 0;
+    pthread_t thread[THREADS];
+    shared.registry = wf_registry_new(NULL);
+    shared.p = wf_parameter(wf_root(shared.registry), "p", WF_SHAPE(4));
+    ck_ok(wf_registry_build(shared.registry, 1, error));
+    ck_ok(wf_parameter_set(shared.p, (wf_real[]){0, 0, 0, 0}, 4, error));
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, differentiate, &wrong), 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    ck_assert_int_eq(wrong, 0);
+    wf_registry_free(shared.registry);
+}
+END_TEST
+
+WF_TEST_MAIN("readers", checkpoints_without_gradient, an_initialiser_resets_a_tape, a_tape_is_handed_to_another_thread,
+             a_thread_that_has_ended, threads_get_the_bits_that_one_gets_alone)

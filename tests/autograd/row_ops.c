@@ -135,11 +135,11 @@ START_TEST(mistakes_are_named)
     wf_tape *t = tape_in(WF_GRADIENTS);
     static const char *const words[] = {"logsumexp(x [2,3]): dimension 2 does not exist",
                                         "log_softmax(x [2,3]): dimension -3 does not exist",
-                                        "cumsum(sum_dim []): dimension 0 does not exist",
+                                        "cumsum(sum []): dimension 0 does not exist: the operand is a scalar",
                                         "scan(x [2,3], y [3], none): a and b must have the same shape",
                                         "scan(x [2,3], x [2,3], y [3]): the initial state must be [2]",
                                         "l2_normalize(x [2,3]): eps = -1",
-                                        "l2_normalize(sum_dim []): the operand is a scalar",
+                                        "l2_normalize(sum []): the operand is a scalar",
                                         "scan(x [2,3], none, none): operand 2 is NULL"};
     for (int i = 0; i < 8; i++) {
         wf_tape_reset(t, WF_GRADIENTS);

@@ -138,8 +138,10 @@ static wf_status run(const struct pass *p, wf_mode mode, wf_real *out, int64_t *
     if (count)
         *count = at;
     if (status != WF_OK)
-        ck_assert_msg(wf_tape_error(tape)->code == status && strstr(wf_tape_error(tape)->message, "no memory"), "%s",
-                      wf_tape_error(tape)->message);
+        /* says of what: the op, or before one how much */
+        ck_assert_msg(wf_tape_error(tape)->code == status &&
+                          (strstr(wf_tape_error(tape)->message, ": no memory") || strstr(wf_tape_error(tape)->message, "iB beside the ")),
+                      "%s", wf_tape_error(tape)->message);
     wf_tape_free(tape);
     return status;
 }

@@ -83,10 +83,15 @@ struct wf_op {
     bool view;      /* the outputs are views of in[0], without a copy and without a forward: `shape` sets also their data and
                        strides. Elements may be repeated (stride 0, windows): dout is contiguous, and backward adds it up */
     wf_status (*shape)(wf_call *c);
-    wf_status (*forward)(wf_call *c);
-    wf_status (*backward)(wf_call *c); /* NULL, with .constant: no gradients (all outputs are constants) */
+    wf_status (*forward)(wf_call *c);  /* not called if the results and what is saved have no elements and no operand is of ids or bools */
+    wf_status (*backward)(wf_call *c); /* not called if no gradient has elements. NULL, with .constant: no gradients (all outputs are
+                                          constants) */
     struct wf_cases cases;
     bool constant; /* its result has no gradient: comparisons, argmax; it has no backward, and wf_check_op checks its values only */
+    const char *(*name_of)(
+        const void *attr); /* where several functions share the op: the name of the one that was called, a literal; NULL: `name` */
+    const char *operands;  /* their names for messages, "x weight bias"; may be NULL */
+    bool many;             /* takes any number of operands, of which backward reads none (WF_READS_NOTHING): see wf_call_in */
 };
 
 /* Applies an op: resolves parameters, checks tapes and staleness, runs shape and forward, records. attr: op->attr_size bytes, which are
@@ -102,9 +107,13 @@ WF_API wf_tensor *wf_apply_view(const char *name, wf_tensor *x, const wf_array *
 /* --- for shape, forward and backward ------------------------------------------------------------------------------- */
 /* Fails the call: the tape's error reads "op(a [2,3], b [4]): message". Returns code. */
 WF_API wf_status wf_call_fail(wf_call *c, wf_status code, const char *format, ...) WF_PRINTF(3, 4);
+/* An op with .many: operand i of c->inputs, NULL if it is absent, and whether it needs a gradient. c->in, c->need and wf_has know the
+ * first WF_MAX_INPUTS only. */
+WF_API const wf_array *wf_call_in(const wf_call *c, int input);
+WF_API bool wf_call_needs(const wf_call *c, int input);
 static inline bool wf_has(const wf_call *c, int input)
 {
-    return input < c->inputs && c->in[input].data != NULL;
+    return input < c->inputs && input < WF_MAX_INPUTS && c->in[input].data != NULL;
 }
 /* In `shape`: an output of this dtype and shape; wf_call_like: WF_REAL with the shape of a. */
 WF_API wf_array wf_call_shape(wf_dtype dtype, const wf_shape *shape);

@@ -51,8 +51,8 @@ struct wf_tape_options {
  * 0, as it is in the first pass of a step: for a pass that is to be repeated (gradient checks, a resumed training) or a batch whose masks
  * shall not depend on how it is cut; then step, and first_row of the parts, must be given. */
 /* Clears the record and the error, and starts a pass; wf_scratch of this thread holds nothing then. All tensors of the tape become stale:
- * an op, a read or a backward refuses them by name. Release builds (NDEBUG) see that until the next reset, then another tensor may have the
- * struct; debug builds see it for 15 resets. */
+ * an op, a read or a backward refuses them by name. That holds for
+ * 15 resets; then another tensor may have the struct. */
 WF_API void wf_tape_reset_with(wf_tape *tape, wf_mode mode, const struct wf_tape_options *options);
 #ifndef __cplusplus
 #define wf_tape_reset(tape, mode, ...) wf_tape_reset_with(tape, mode, &(struct wf_tape_options){__VA_ARGS__})
@@ -91,8 +91,9 @@ WF_API void wf_release(wf_tensor *x);
 
 /* For loops without gradients (generation): drops everything made since the mark. A tensor in `keep` survives, as a constant: its value is
  * moved to the mark and the new tensor is returned, otherwise NULL; it has to be contiguous. Tensors that were dropped, with wf_keep too,
- * are refused by name: in release builds until another tensor takes their struct, and the new one takes the first. Where ops were recorded
- * since the mark, for a backward, it is an error on the tape, and poison is returned: it serves in WF_INFER and under wf_tape_no_grad. */
+ * are refused by name, while rewinds have dropped at most 128 tensors (768 without NDEBUG) since structs were used again. Where ops were
+ * recorded since the mark, for a backward, it is an error on the tape, and poison is returned: it serves in WF_INFER and under
+ * wf_tape_no_grad. */
 typedef struct wf_tape_mark {
     uint64_t word[8];
 } wf_tape_mark;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* A row in order: NaN first, then descending; equal values in order of index. */
+#ifndef WEFT_OPS_SORT_H
+#define WEFT_OPS_SORT_H
+
+#include <weft/base.h>
+
+struct item {
+    wf_real value;
+    int32_t id;
+};
+
+/* Whether a comes before b in that order. */
+static inline bool comes_before(struct item a, struct item b)
+{
+    bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    if (a_nan != b_nan)
+        return a_nan;
+    return a.value == b.value || a_nan ? a.id < b.id : a.value > b.value;
+}
+
+/* All n elements in order, in `to`; `other` has room for n too. (sort.c) */
+void sort_row(int64_t n, const wf_real *x, struct item *to, struct item *other);
+
+#endif
