@@ -10,9 +10,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <weft/internal/runtime.h>
 #include <weft/internal/scratch.h>
