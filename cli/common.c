@@ -15,7 +15,7 @@
 
 #include "display.h"
 
-static volatile sig_atomic_t caught, watched;
+static volatile sig_atomic_t caught, watched, ended = -1; /* ended: the exit code, once the line that says why is out */
 static char name[PROGRAM_SIZE] = "weft";
 
 void set_program(const char *path)
@@ -46,11 +46,13 @@ static bool speaks(void)
 
 int fail(const wf_error *error)
 {
+    int code = error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
+    if (error->code == WF_ERR_CANCELLED && (caught || several()))
+        code = caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
     if (error->message[0] && speaks())
         fprintf(stderr, "%s: %s\n", name, error->message);
-    if (error->code == WF_ERR_CANCELLED && (caught || several()))
-        return caught ? exit_code() : EXIT_SIGNAL + SIGTERM; /* another process was told to stop, and all did */
-    return error->code == WF_ERR_ARGUMENT ? EXIT_USAGE : error->code == WF_ERR_TIME ? EXIT_TIME : EXIT_FAILED;
+    ended = code;
+    return code;
 }
 
 int fail_usage(const char *format, ...)
@@ -179,6 +181,8 @@ static bool of_several;
 
 static void end_now(int signal)
 {
+    if (ended >= 0) /* a launcher ends the processes of a failed job while they leave it */
+        _exit(ended);
     say("interrupted\n");
     _exit(EXIT_SIGNAL + (caught ? caught : signal));
 }

@@ -3,7 +3,8 @@
  *
  *   ANOTHER_VERSION=9.9.9    its version
  *   DISK_ROOM=20000          so many bytes can still be written into files, then the disk is full
- *   TOLD_LATE=1              the launcher tells it to stop when it is over, as it does where another process of a failed job was sooner */
+ *   TOLD_LATE=1              the launcher tells it to stop when it is over, as it does where another process of a failed job was sooner,
+ * and leaving the job takes it a second more, as on a busy machine */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -43,7 +44,9 @@ ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 int main(int argc, char **argv)
 {
     const int code = wf_main(argc, argv);
-    if (getenv("TOLD_LATE"))
+    if (getenv("TOLD_LATE")) {
         raise(SIGTERM);
+        sleep(1);
+    }
     return code;
 }

@@ -104,7 +104,7 @@ for how in $mpis; do
     one_line 2 'the processes differ: rank 0 has instruction-set='
     grep -q ', rank 1 has instruction-set=base; ' err || failed "instruction sets: $(cat err)"
     status=0
-    several $how 2 ./on 1 WEFT_ISA=vax "$weft" train $language --out unlike --steps 2 >out 2>err || status=$?
+    several $how 2 ./on 0 TOLD_LATE=1 ./on 1 WEFT_ISA=vax "$another" train $language --out unlike --steps 2 >out 2>err || status=$?
     one_line 2 'rank 1: '
     [ ! -f unlike/config.json ] && [ ! -f unlike/metrics.jsonl ] || failed "$how: processes that differ have written: $(ls unlike)"
 done
