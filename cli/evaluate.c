@@ -31,7 +31,16 @@ struct evaluation {
     int64_t unknown;         /* among all tokens of the texts */
     bool bits_known, scored; /* bits_known: of language models */
     struct wf_translation_scores scores;
+    struct display display;
+    struct wf_progress progress;
 };
+
+static void show_share(void *evaluation, int64_t done, int64_t total)
+{
+    struct evaluation *e = evaluation;
+    const double share = total > 0 ? (double)done / (double)total : 1;
+    display_show(&e->display, share, false, "evaluating %.0f %%", 100 * share);
+}
 
 static enum wf_model_kind kind_of(const struct evaluation *e)
 {
@@ -44,14 +53,15 @@ static wf_status evaluate_text(struct evaluation *e, wf_error *error)
     const char *data = e->a->data;
     warn_of_unknown(data, text->unknown, text->ids.count);
     if (kind_of(e) == WF_MODEL_ENCODER) {
-        wf_status status = wf_evaluate_masked_on(e->dist, e->run.model, e->run.tokenizer, e->tape, text->ids, 0, &e->mean, error);
+        wf_status status =
+            wf_evaluate_masked_on(e->dist, e->run.model, e->run.tokenizer, e->tape, text->ids, 0, &e->progress, &e->mean, error);
         if (status != WF_OK)
             wf_error_prefix(error, "%s", data);
         return status;
     }
     if (text->ids.count < 2)
         return wf_error_set(error, WF_ERR_FORMAT, "%s: the text has fewer than two tokens: there is nothing to predict", data);
-    wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->mean, error);
+    wf_status status = wf_model_evaluate_on(e->dist, e->run.model, e->tape, text->ids, 0, &e->progress, &e->mean, error);
     /* the first token is given, so the characters that were predicted are fewer by its own */
     double predicted = (double)text->characters * (double)e->mean.tokens / (double)text->ids.count;
     e->bits = e->mean.loss * (double)e->mean.tokens / predicted / M_LN2;
@@ -75,16 +85,13 @@ static wf_status evaluate_pairs(struct evaluation *e, wf_error *error)
         fprintf(stderr, "%s\n", wf_bitext_describe(survey, line, sizeof line));
     warn_of_unknown(file[0], survey->source_unknown, survey->source_tokens);
     warn_of_unknown(file[1], survey->target_unknown, survey->target_tokens);
-    wf_status status = wf_evaluate_pairs_on(e->dist, run->model, e->tape, e->bitext, 0, 0, &e->mean, error);
+    wf_status status = wf_evaluate_pairs_on(e->dist, run->model, e->tape, e->bitext, 0, 0, &e->progress, &e->mean, error);
     if (status != WF_OK || e->a->no_bleu)
         return status;
     warn_of_pieces(run->tokenizer, e->a->on.run);
     struct wf_translator_options o = {.search = {.beam = e->a->beam, .cancelled = interrupted}, .truncate = true};
-    struct display d;
     watch_interrupts(WATCH_BRIEF);
-    display_open(&d);
-    status = wf_evaluate_translation_on(e->dist, run, file[0], file[1], &o, show, &d, &e->scores, error);
-    display_clear(&d);
+    status = wf_evaluate_translation_on(e->dist, run, file[0], file[1], &o, show, &e->display, &e->scores, error);
     e->scored = status == WF_OK;
     report_truncated(e->scores.counts.truncated, e->scores.counts.lines, wf_config_shape(&run->config).context);
     return status;
@@ -145,8 +152,12 @@ static wf_status compute(struct evaluation *e, wf_error *error)
         status = open_in_turn(e->dist, open_text, e, error);
     if (status == WF_OK)
         status = compare(e, error);
-    if (status == WF_OK)
+    if (status == WF_OK) {
+        display_open(&e->display);
+        e->progress = (struct wf_progress){show_share, e};
         status = kind_of(e) == WF_MODEL_PAIRS ? evaluate_pairs(e, error) : evaluate_text(e, error);
+        display_clear(&e->display);
+    }
     if (status == WF_OK && !isfinite(exp(e->mean.loss)))
         status = wf_error_set(error, WF_ERR_NUMERIC, "%s: the loss is %g: the weights are damaged, or the training diverged", e->a->on.run,
                               e->mean.loss);

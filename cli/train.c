@@ -88,17 +88,23 @@ static wf_status configure_further(const struct arguments *a, struct wf_config *
     return status;
 }
 
-/* What the run was made with. */
+/* What the run was made with, and --config on top of it. */
 static wf_status configure_resume(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
 {
-    uint64_t own = 0;
-    wf_status status = wf_train_config(a->out, config, &own, error);
+    wf_status status = wf_train_config(a->out, config, seed, error);
     if (status == WF_OK && a->model && strcmp(config->model, a->model) != 0)
         status = wf_error_set(error, WF_ERR_ARGUMENT, "%s is a run of %s, not of %s: resume it with that model, or choose another --out",
                               a->out, config->model, a->model);
-    if (status == WF_OK && a->seed < 0)
-        *seed = own;
     return status == WF_OK && a->config ? wf_config_load_over(config, a->config, error) : status;
+}
+
+/* Whether a folder holds the state of a run. */
+static bool run_in(const char *folder)
+{
+    char *state = wf_format("%s/state.safetensors", folder);
+    const bool there = state && wf_file_exists(state);
+    wf_free(state);
+    return there;
 }
 
 /* A new run: the model's preset, with the architecture of the weights that it starts from, and --config on top of it. */
@@ -110,36 +116,33 @@ static wf_status configure_new(const struct arguments *a, struct wf_config *conf
     return status == WF_OK && a->config && (a->model || a->from) ? wf_config_load_over(config, a->config, error) : status;
 }
 
-/* A resume starts from what the run was made with; --set comes on top of all. */
-static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, wf_error *error)
+/* --set counts before --config, and that before the state of a run that is resumed; --seed before the seed of either. `texts`: of --config.
+ */
+static wf_status configure(const struct arguments *a, struct wf_config *config, uint64_t *seed, struct wf_train_texts *texts,
+                           wf_error *error)
 {
-    char *state = wf_format("%s/state.safetensors", a->out);
-    wf_status status = state ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
-    *seed = a->seed >= 0 ? (uint64_t)a->seed : 1;
-    if (status == WF_OK && a->resume && wf_file_exists(state))
-        status = configure_resume(a, config, seed, error);
-    else if (status == WF_OK)
-        status = configure_new(a, config, error);
-    if (status == WF_OK)
-        status = configure_further(a, config, error);
-    wf_free(state);
-    return status;
+    const bool resumes = a->resume && run_in(a->out);
+    *seed = 1;
+    wf_status status = resumes ? configure_resume(a, config, seed, error) : configure_new(a, config, error);
+    if (status == WF_OK && a->config && (status = wf_train_texts_load(a->config, texts, error)) == WF_OK && texts->has_seed)
+        *seed = texts->seed;
+    if (a->seed >= 0)
+        *seed = (uint64_t)a->seed;
+    return status == WF_OK ? configure_further(a, config, error) : status;
 }
 
 /* --- progress: a bar on a terminal, plain lines elsewhere ------------------------------------------------------------ */
 
 struct progress {
     struct display display;
-    int64_t first; /* step at the start of this process; -1: not begun */
-    double start;  /* seconds of getting ready, which say nothing about what is left */
-    double loss;   /* running mean; NaN before the first update */
+    bool begun;
+    double loss; /* running mean; NaN before the first update */
     double speed;
 };
 
 static void describe(const struct progress *p, const struct wf_event *e, char *text, size_t size)
 {
     char left[DISPLAY_TIME], loss[32] = "-", speed[32];
-    double done = (double)(e->step - p->first), seconds = e->seconds - p->start;
     if (!isnan(p->loss))
         snprintf(loss, sizeof loss, "%.4f", p->loss);
     if (p->speed < 1e3)
@@ -147,7 +150,7 @@ static void describe(const struct progress *p, const struct wf_event *e, char *t
     else
         snprintf(speed, sizeof speed, p->speed < 1e6 ? "%.1fk" : "%.1fM", p->speed / (p->speed < 1e6 ? 1e3 : 1e6));
     snprintf(text, size, "%lld/%lld  loss %s  %s tok/s  %s left", (long long)e->step, (long long)e->steps, loss, speed,
-             display_time(done > 0 ? seconds / done * (double)(e->steps - e->step) : 0, left));
+             display_time(e->left, left));
 }
 
 static void step(struct progress *p, const struct wf_event *e)
@@ -166,6 +169,21 @@ static void step(struct progress *p, const struct wf_event *e)
         display_show(&p->display, -1, false, "step %s", text);
 }
 
+/* Amid a validation or a save. What is short only flashes up where it is the time for the next line anyway. */
+static void amid(struct progress *p, const struct wf_event *e)
+{
+    char text[DISPLAY_TEXT], share[32] = "", left[DISPLAY_TIME + 16] = "", time[DISPLAY_TIME];
+    if (e->total > 0)
+        snprintf(share, sizeof share, " %.0f %%", 100 * (double)e->done / (double)e->total);
+    if (!isnan(e->left))
+        snprintf(left, sizeof left, "  %s left", display_time(e->left, time));
+    snprintf(text, sizeof text, "%lld/%lld  %s%s%s", (long long)e->step, (long long)e->steps, e->text, share, left);
+    if (p->display.terminal)
+        display_show(&p->display, e->steps > 0 ? (double)e->step / (double)e->steps : 1, e->total == 0 && e->expected > 0.3, "%s", text);
+    else
+        display_show(&p->display, -1, false, "step %s", text);
+}
+
 /* Before the training. */
 static void prepare(struct progress *p, const struct wf_event *e)
 {
@@ -179,8 +197,7 @@ static void begin(struct progress *p, const struct wf_event *e)
 {
     char parameters[WF_NUMBER_SIZE], types[WF_NUMBER_SIZE], tokens[WF_NUMBER_SIZE], valid[WF_NUMBER_SIZE];
     display_clear(&p->display);
-    p->first = e->step;
-    p->start = e->seconds;
+    p->begun = true;
     wf_text_count(e->valid_tokens, valid);
     display_line(&p->display, "%s parameters, vocabulary size %s; %s %stokens to train on, %s%s to validate",
                  wf_text_count(e->parameters, parameters), wf_text_count(e->vocab_size, types), wf_text_count(e->train_tokens, tokens),
@@ -215,6 +232,9 @@ static void show_event(void *progress, const struct wf_event *e)
             display_line(&p->display, "step %lld  validation loss %.4f  BLEU %.2f  chrF %.2f  best %.4f", (long long)e->step, e->loss,
                          e->bleu, e->chrf, e->best);
         break;
+    case WF_EVENT_PROGRESS:
+        amid(p, e);
+        break;
     case WF_EVENT_WARNING:
         display_line(&p->display, "%s: warning: %s", program(), e->text);
         break;
@@ -229,13 +249,65 @@ static void show_event(void *progress, const struct wf_event *e)
 
 /* --- the command --------------------------------------------------------------------------------------------------- */
 
+static wf_status list_of(const struct wf_train_text *text, int64_t count, struct list *list, wf_error *error)
+{
+    list->item = wf_alloc_zero((size_t)count + 1, sizeof *list->item);
+    for (; list->item && list->count < count; list->count++)
+        list->item[list->count] = text[list->count].path;
+    return list->item ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+}
+
+/* The texts that are given, or those of a run's --config. A resume without any takes those of its run: wf_train. */
+static wf_status list_texts(const struct arguments *a, const struct wf_train_texts *texts, struct list *train, struct list *valid,
+                            wf_error *error)
+{
+    const bool recall = !a->train && texts->train_files > 0, also = recall && !a->valid;
+    wf_status status = a->train ? list_parse(a->train, true, train, error) : WF_OK;
+    if (status == WF_OK && a->valid)
+        status = list_parse(a->valid, true, valid, error);
+    if (status == WF_OK && recall)
+        status = wf_train_texts_check(texts, a->config, true, also, error);
+    if (status == WF_OK && recall)
+        status = list_of(texts->train, texts->train_files, train, error);
+    if (status == WF_OK && also)
+        status = list_of(texts->valid, texts->valid_files, valid, error);
+    if (status == WF_OK && train->count == 0 && !(a->resume && run_in(a->out)))
+        status = wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs --train FILE[,FILE]: the text to train on");
+    return status;
+}
+
+/* With --resume the run's folder may stand in the place of the model. */
+static wf_status check_arguments(struct arguments *a, wf_error *error)
+{
+    struct wf_config preset;
+    const bool known = a->model && wf_config_preset(&preset, a->model, NULL) == WF_OK;
+    if (a->model && !a->out && !a->resume && !known && run_in(a->model))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%s is the folder of a run: weft train %s --resume continues it", a->model, a->model);
+    if (a->resume && a->model && !a->out && (run_in(a->model) || !known)) {
+        a->out = a->model;
+        a->model = NULL;
+        if (!run_in(a->out))
+            return wf_error_set(error, WF_ERR_ARGUMENT, "there is no run to resume in %s: it holds no state.safetensors", a->out);
+    }
+    if (!a->out)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "weft train needs --out RUN: the folder for the trained model and its logs");
+    if (!a->model && !a->config && !a->from && !(a->resume && run_in(a->out)))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
+    return WF_OK;
+}
+
 static wf_status train(void *arguments, wf_error *error)
 {
-    const struct arguments *a = arguments;
+    struct arguments *a = arguments;
     struct list train = {0}, valid = {0}, tokenizer = {0};
+    struct wf_train_texts texts = {0};
     char *cache;
     wf_status status = wf_cache_folder(&cache, error);
-    struct progress progress = {.first = -1, .loss = NAN};
+    struct progress progress = {.loss = NAN};
+    wf_dist *dist = status == WF_OK ? open_world(error) : NULL;
+    status = error->code;
+    if (status == WF_OK)
+        status = check_arguments(a, error);
     struct wf_train_options o = {.out = a->out,
                                  .from = a->from,
                                  .cache = cache,
@@ -245,16 +317,10 @@ static wf_status train(void *arguments, wf_error *error)
                                  .event = show_event,
                                  .ctx = &progress,
                                  .cancelled = interrupted};
-    wf_dist *dist = status == WF_OK ? open_world(error) : NULL;
-    status = error->code;
-    if (status == WF_OK && !a->model && !a->config && !a->from)
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "MODEL is missing: weft train MODEL --train FILE --out RUN; weft models lists them");
     if (status == WF_OK)
-        status = configure(a, &o.config, &o.seed, error);
+        status = configure(a, &o.config, &o.seed, &texts, error);
     if (status == WF_OK)
-        status = list_parse(a->train, true, &train, error);
-    if (status == WF_OK && a->valid)
-        status = list_parse(a->valid, true, &valid, error);
+        status = list_texts(a, &texts, &train, &valid, error);
     if (status == WF_OK && a->tokenizer)
         status = list_parse(a->tokenizer, true, &tokenizer, error);
     if (status == WF_OK && tokenizer.count > 2)
@@ -280,8 +346,9 @@ static wf_status train(void *arguments, wf_error *error)
     list_free(&train);
     list_free(&valid);
     list_free(&tokenizer);
+    wf_train_texts_free(&texts);
     wf_free(cache);
-    if ((status == WF_ERR_CANCELLED || status == WF_ERR_TIME) && progress.first >= 0)
+    if ((status == WF_ERR_CANCELLED || status == WF_ERR_TIME) && progress.begun)
         error->message[0] = 0; /* the end was told as it was saved */
     return status;
 }
@@ -290,11 +357,9 @@ int run_train(int argc, char **argv)
 {
     struct arguments a = {.seed = -1};
     const struct option_row options[] = {
-        {"train", "FILE[,FILE]", "training text, UTF-8; for translation: source and target, aligned by line", .text = &a.train,
-         .needed = "the text to train on"},
+        {"train", "FILE[,FILE]", "training text, UTF-8; for translation: source and target, aligned by line", .text = &a.train},
         {"valid", "FILE[,FILE]", "validation text (default: the last tenth of the training text; for translation: none)", .text = &a.valid},
-        {"out", "RUN", "folder for the trained model and its logs", .text = &a.out,
-         .needed = "the folder for the trained model and its logs"},
+        {"out", "RUN", "folder for the trained model and its logs", .text = &a.out},
         {"tokenizer", "FILE[,FILE]",
          "tokenizer.json to use, or one for the source and one for the target (default: trained on the text and saved in RUN)",
          .text = &a.tokenizer},
@@ -302,7 +367,9 @@ int run_train(int argc, char **argv)
          "start from the weights of a run or of a Hugging Face folder with a BERT model, with its architecture and tokenizer and a fresh "
          "optimiser, or of a safetensors file; MODEL can then be omitted",
          .text = &a.from},
-        {"config", "FILE", "settings in JSON: a run's config.json, or your own with some of the keys; MODEL can then be omitted",
+        {"config", "FILE",
+         "settings in JSON: your own with some of the keys, or a run's config.json, which repeats its seed and its texts too; MODEL can "
+         "then be omitted",
          .text = &a.config},
         {"set", "KEY=VALUE", "change a setting of the model, such as lr=5e-4; can be repeated; all settings are listed below",
          .take = take_setting, .to = &a.set, .repeatable = true},
@@ -311,16 +378,19 @@ int run_train(int argc, char **argv)
          "save and end before this time has passed, as a job of a queue must: seconds, MM:SS, H:MM:SS or D-HH:MM:SS; the exit code is then "
          "124, and --resume continues",
          .take = take_time, .to = &a.max_time},
-        {"resume", NULL, "resume the training in RUN; give the same texts; settings are those of the run unless --set changes them",
+        {"resume", NULL,
+         "continue the training in RUN, which may stand in MODEL's place; texts, seed and settings are those of the run unless --train, "
+         "--config or --set give others",
          .flag = &a.resume},
-        {"seed", "N", "random seed of weights, batches, masks and dropout (default 1; with --resume that of the run)", .number = &a.seed,
-         .low = 0, .high = INT64_MAX},
+        {"seed", "N", "random seed of weights, batches, masks and dropout (default 1; with --resume or --config that of the run)",
+         .number = &a.seed, .low = 0, .high = INT64_MAX},
         {"no-overlap", NULL, "under mpirun: exchange gradients and weights only when nothing is computed, to compare",
          .flag = &a.no_overlap},
         THREADS_ROW(&a.threads),
         {0},
     };
-    return run_command(&(struct command_line){"MODEL --train FILE --out RUN", "Trains a model of the zoo (weft models lists them).",
-                                              options, &a.model, .too_many = "weft train takes one model", .more_help = print_settings},
+    return run_command(&(struct command_line){"MODEL --train FILE --out RUN | RUN --resume",
+                                              "Trains a model of the zoo (weft models lists them).", options, &a.model,
+                                              .too_many = "weft train takes one model", .more_help = print_settings},
                        train, &a, argc, argv);
 }

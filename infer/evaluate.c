@@ -23,6 +23,7 @@ static int64_t rows_of(int64_t context)
 struct losses {
     struct wf_share share;
     int64_t batches; /* so far */
+    const struct wf_progress *progress;
 };
 struct batch_loss {
     double plain, smoothed; /* means over the tokens */
@@ -32,6 +33,21 @@ struct batch_loss {
 static bool next_is_mine(struct losses *l)
 {
     return wf_share_mine(&l->share, l->batches++);
+}
+
+static void tell(const struct losses *l, int64_t done, int64_t total)
+{
+    if (l->progress)
+        l->progress->tell(l->progress->ctx, done < total ? done : total, total);
+}
+
+/* Of windows: those that are chosen, or all targets. */
+static void tell_windows(const struct losses *l, const struct wf_windows *w)
+{
+    if (w->spread.chosen > 0)
+        tell(l, w->batch, w->spread.chosen);
+    else
+        tell(l, w->position, w->ids.count - !w->no_targets);
 }
 
 /* After the last batch: the sums over all. */
@@ -60,18 +76,18 @@ wf_status wf_model_evaluate(const wf_model *model, wf_tape *tape, struct wf_id_v
 {
     if (wf_needs(error, "out, model, tape", out, model, tape))
         return WF_ERR_ARGUMENT;
-    return wf_model_evaluate_on(NULL, model, tape, ids, limit, out, error);
+    return wf_model_evaluate_on(NULL, model, tape, ids, limit, NULL, out, error);
 }
 
 wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit,
-                               struct wf_evaluation *out, wf_error *error)
+                               const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error)
 {
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_LANGUAGE)
         return wf_error_set(error, WF_ERR_STATE, "%s is not a language model: see weft/seq2seq.h and weft/encoder.h",
                             wf_model_config(model)->model);
     int64_t context = wf_model_shape_of(model)->context;
-    struct losses losses = {.share.dist = dist};
+    struct losses losses = {.share.dist = dist, .progress = progress};
     struct wf_windows windows;
     wf_status status = wf_windows_init(&windows, ids, context, rows_of(context), error);
     if (status == WF_OK)
@@ -85,6 +101,7 @@ wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *ta
         if (wf_item(wf_model_loss(model, x, y), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);
         wf_share_add(&losses.share, &loss, sizeof loss);
+        tell_windows(&losses, &windows);
     }
     wf_windows_free(&windows);
     return sum_losses(&losses, status, out, error);
@@ -95,17 +112,17 @@ wf_status wf_evaluate_pairs(const wf_model *model, wf_tape *tape, wf_bitext *bit
 {
     if (wf_needs(error, "out, model, tape, bitext", out, model, tape, bitext))
         return WF_ERR_ARGUMENT;
-    return wf_evaluate_pairs_on(NULL, model, tape, bitext, label_smoothing, limit, out, error);
+    return wf_evaluate_pairs_on(NULL, model, tape, bitext, label_smoothing, limit, NULL, out, error);
 }
 
 wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
-                               int64_t limit, struct wf_evaluation *out, wf_error *error)
+                               int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error)
 {
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
     if (wf_model_kind_of(model) != WF_MODEL_PAIRS)
         return wf_error_set(error, WF_ERR_ARGUMENT, "%s is not a translation model: it has no loss on pairs",
                             wf_model_config(model)->model);
-    struct losses losses = {.share.dist = dist};
+    struct losses losses = {.share.dist = dist, .progress = progress};
     wf_pair_batches *batches;
     wf_status status = wf_pair_batches_new(bitext, &(struct wf_pair_batches_options){.tokens = TOKENS, .in_order = true}, &batches, error);
     int64_t count = wf_pair_batches_count(batches), tokens = wf_bitext_survey(bitext)->target_tokens;
@@ -128,6 +145,7 @@ wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *ta
         b.tokens = pairs.target_offsets[pairs.count] - pairs.target_offsets[0];
         b.pairs = pairs.count;
         wf_share_add(&losses.share, &b, sizeof b);
+        tell(&losses, i + 1, spread.chosen);
     }
     wf_pair_batches_free(batches);
     return sum_losses(&losses, status, out, error);
@@ -222,11 +240,11 @@ wf_status wf_evaluate_masked(const wf_model *model, const wf_tokenizer *tokenize
 {
     if (wf_needs(error, "out, model, tokenizer, tape", out, model, tokenizer, tape))
         return WF_ERR_ARGUMENT;
-    return wf_evaluate_masked_on(NULL, model, tokenizer, tape, ids, limit, out, error);
+    return wf_evaluate_masked_on(NULL, model, tokenizer, tape, ids, limit, NULL, out, error);
 }
 
 wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
-                                int64_t limit, struct wf_evaluation *out, wf_error *error)
+                                int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error)
 {
     const struct wf_config *c = wf_model_config(model);
     *out = (struct wf_evaluation){.loss = NAN, .smoothed = NAN};
@@ -236,7 +254,7 @@ wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_t
         return wf_error_set(error, WF_ERR_ARGUMENT, "vocabulary size mismatch: tokenizer %lld, model %lld",
                             (long long)wf_tokenizer_vocab_size(tokenizer), (long long)wf_config_shape(c).vocab_size);
     struct walk w;
-    struct losses losses = {.share.dist = dist};
+    struct losses losses = {.share.dist = dist, .progress = progress};
     wf_status status = walk_begin(&w, c, tokenizer, ids, limit, error);
     const bool begun = status == WF_OK;
     while (status == WF_OK && walk_next(&w)) {
@@ -248,6 +266,7 @@ wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_t
         if (wf_item(wf_encoder_loss(model, x, NULL, w.places, w.targets, w.chosen, 0), &loss.plain) != WF_OK)
             status = wf_tape_status(tape, error);
         wf_share_add(&losses.share, &loss, sizeof loss);
+        tell_windows(&losses, &w.windows);
     }
     if (begun)
         walk_end(&w);

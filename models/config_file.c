@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weft/internal/config_file.h>
 #include <weft/internal/json.h>
 #include <weft/internal/needs.h>
 #include <weft/internal/text.h>
@@ -11,8 +12,8 @@
 #include "keys.h"
 
 enum { LIMIT = 1 << 20 };
-static const char *const head[] = {"weft_version", "model_type", "model", "family"};
-enum { HEAD = sizeof head / sizeof *head };
+static const char *const head[] = {"weft_version", "model_type", "model", "family", "trained_on"};
+enum { HEAD = sizeof head / sizeof *head, NAMES = 4 /* of them are words */ };
 
 /* "model_type" is a name that no library takes for one of its architectures, since the other keys are not theirs. */
 static const char *model_type(const struct wf_config *config, char text[64])
@@ -22,6 +23,11 @@ static const char *model_type(const struct wf_config *config, char text[64])
 }
 
 wf_status wf_config_save(const struct wf_config *config, const char *path, wf_error *error)
+{
+    return wf_config_save_with(config, NULL, path, error);
+}
+
+wf_status wf_config_save_with(const struct wf_config *config, json_t *trained_on, const char *path, wf_error *error)
 {
     if (wf_needs(error, "config, path", config, path))
         return WF_ERR_ARGUMENT;
@@ -33,12 +39,14 @@ wf_status wf_config_save(const struct wf_config *config, const char *path, wf_er
                             wf_config_family(config));
     wf_json_init();
     json_t *object = json_object();
-    const char *values[HEAD] = {wf_version(), model_type(config, text), config->model, config->family->name};
+    const char *values[NAMES] = {wf_version(), model_type(config, text), config->model, config->family->name};
     wf_status status = object ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "%s: no memory for a configuration", path);
-    for (int i = 0; status == WF_OK && i < HEAD; i++)
+    for (int i = 0; status == WF_OK && i < NAMES; i++)
         status = wf_json_set_string(object, head[i], values[i], error);
     for (int i = 0; status == WF_OK && slot_at(config, i, &slot); i++)
         status = key_to_json(slot.key, slot.values, object, error);
+    if (status == WF_OK && trained_on)
+        status = wf_json_set_new(object, head[NAMES], json_incref(trained_on), error);
     if (status == WF_OK)
         status = wf_json_save(path, object, 2, error);
     json_decref(object);

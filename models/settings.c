@@ -47,7 +47,7 @@ static const struct wf_key training[] = {
     NUMBER(label_smoothing, "0", 0, 1, "label smoothing: probability spread over the vocabulary", BELOW),
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     NUMBER(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
-    NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a third of those trained between two validations, 100,000 to 1,000,000"),
+    NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a tenth of those trained between two validations, at most 1,000,000"),
     NUMBER(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
     NUMBER(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
     NUMBER(patience, "0", 0, MANY, "stop after this many validations in a row without improvement; 0: never"),

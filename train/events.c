@@ -38,6 +38,10 @@ void pass_on(void *trainer, const struct wf_fit_event *e)
     struct wf_event event = event_of(t, e->kind, e->text);
     event.tokens_per_second = e->per_second;
     event.seconds = e->seconds;
+    event.left = e->left;
+    event.done = e->done;
+    event.total = e->total;
+    event.expected = e->expected;
     if (t->options->event)
         t->options->event(t->options->ctx, &event);
 }
@@ -51,6 +55,12 @@ bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t 
         t->options->event(t->options->ctx, &e);
     t->fit.limit.cut |= limit_passed(&t->fit);
     return !cancelled(t) && !t->fit.limit.cut;
+}
+
+void validation_tell(void *trainer, int64_t done, int64_t total)
+{
+    struct trainer *t = trainer;
+    pace_report(&t->fit, "validating", done, total);
 }
 
 wf_status report_start(struct trainer *t)

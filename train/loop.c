@@ -145,6 +145,8 @@ static wf_status save(struct fit *f)
 {
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
+    f->pace.saving = true;
+    pace_report(f, "saving", 0, 0);
     slices_settle(f);
     if (together_agree(f)) /* rank 0 may have failed in what it alone does */
         return f->error->code;
@@ -153,6 +155,7 @@ static wf_status save(struct fit *f)
         slices_served(f);
     } else
         slices_serve(f);
+    f->pace.saving = false;
     return limit_measure_save(f, &begin);
 }
 
@@ -182,11 +185,14 @@ static wf_status validate(struct fit *f)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     f->owes_validation = true; /* until it is done: a resume makes up for one that was cancelled */
     f->saved = false;          /* best and stale are part of the state */
+    f->pace.validating = true;
+    pace_report(f, "validating", 0, 0);
     if (!slices_settle(f))
         refuse_bad_weights(f);
     if (together_agree(f)) /* a task of the zoo is measured by all together */
         return f->error->code;
     measure(f);
+    f->pace.validating = false;
     limit_name(f);
     /* What is decided by these numbers is decided by those of rank 0, whatever a program's validate gives elsewhere. */
     if (together_agree(f) || together_from_first(f, f->value, sizeof f->value))
@@ -206,6 +212,7 @@ static wf_status validate(struct fit *f)
         (f->rank == 0 && report_sample(f)))
         return f->error->code;
     limit_measure(&f->limit.validation, &begin);
+    f->pace.validation = seconds_since(&begin);
     return WF_OK;
 }
 
@@ -222,7 +229,9 @@ static wf_status one_step(struct fit *f)
     clock_gettime(CLOCK_MONOTONIC, &begin);
     if (fit_update(f))
         return f->error->code;
-    f->per_second = f->weight / seconds_since(&begin);
+    const double seconds = seconds_since(&begin);
+    f->per_second = f->weight / seconds;
+    pace_update(f, seconds);
     if (report(f, WF_EVENT_STEP, NULL))
         return f->error->code;
     limit_measure(&f->limit.update, &begin);

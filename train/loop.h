@@ -45,6 +45,17 @@ struct limit {
     bool saved, cut;                 /* cut: what was being computed is dropped for the limit */
 };
 
+/* What an update, a validation and a save take, for the time that is left. */
+struct pace {
+    int64_t updates;         /* measured */
+    double update;           /* seconds, their mean */
+    double validation;       /* of the last one; 0: none yet */
+    double validation_share; /* its rows, of those of an update; 0: not known */
+    bool validating, saving;
+    int64_t done, total;
+    double share; /* of what is being done */
+};
+
 struct fit;
 /* How a caller resumes: a program sets .resume, the command has --resume. */
 const char *fit_resume_name(const struct fit *f);
@@ -103,6 +114,7 @@ struct fit {
     struct tree tree;
     struct leaf *leaf; /* [o.leaves] of a turn */
     struct limit limit;
+    struct pace pace;
 
     /* what a resume restores */
     int64_t step;            /* updates done */
@@ -170,6 +182,13 @@ wf_status limit_ended(struct fit *f);                        /* the error of suc
 /* An error where nothing was done: the same limit again would do nothing again. */
 wf_status limit_too_short(struct fit *f);
 
+/* pace.c: how far it is */
+void pace_update(struct fit *f, double seconds);
+double pace_left(const struct fit *f);     /* seconds; NaN before the first update */
+double pace_expected(const struct fit *f); /* seconds, of the validation or the save that goes on; 0: none */
+/* WF_EVENT_PROGRESS: "validating", "saving". */
+wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total);
+
 /* check.c */
 wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, wf_error *error);
 
@@ -223,7 +242,8 @@ wf_status report(struct fit *f, enum wf_event_kind kind, const char *text);
 wf_status report_string(struct fit *f, enum wf_event_kind kind, struct wf_string *text); /* frees it */
 /* A text may have any bytes, such as those of a path: those that are not UTF-8 become \xNN. */
 wf_status report_counts(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts);
-wf_status report_sample(struct fit *f); /* what the model makes now, where the task has samples */
+int64_t parameters_of(const struct fit *f); /* of all registries */
+wf_status report_sample(struct fit *f);     /* what the model makes now, where the task has samples */
 double seconds_since(const struct timespec *start);
 
 #endif

@@ -124,7 +124,7 @@ static wf_status write_events(struct fit *f, const struct wf_fit_event *e)
     return status;
 }
 
-static int64_t parameters_of(const struct fit *f)
+int64_t parameters_of(const struct fit *f)
 {
     int64_t sum = 0;
     for (int i = 0; i < f->o.registries; i++)
@@ -148,9 +148,10 @@ static const char *in_utf8(const char *text, struct wf_string *made)
 
 static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char *text, const struct count *count, int counts)
 {
-    static const char *const names[] = {[WF_EVENT_DATA] = "data",       [WF_EVENT_CHANGE] = "change", [WF_EVENT_START] = "start",
-                                        [WF_EVENT_STEP] = "step",       [WF_EVENT_VALID] = "valid",   [WF_EVENT_SAVE] = "save",
-                                        [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",       [WF_EVENT_SAMPLE] = "sample"};
+    static const char *const names[] = {
+        [WF_EVENT_DATA] = "data",     [WF_EVENT_CHANGE] = "change", [WF_EVENT_START] = "start",     [WF_EVENT_STEP] = "step",
+        [WF_EVENT_VALID] = "valid",   [WF_EVENT_SAVE] = "save",     [WF_EVENT_WARNING] = "warning", [WF_EVENT_END] = "end",
+        [WF_EVENT_SAMPLE] = "sample", [WF_EVENT_PROGRESS] = NULL};
     const struct wf_fit_event e = {.kind = kind,
                                    .step = f->step,
                                    .steps = f->o.steps,
@@ -164,13 +165,17 @@ static wf_status report_event(struct fit *f, enum wf_event_kind kind, const char
                                    .per_second = kind == WF_EVENT_STEP ? f->per_second : 0,
                                    .parameters = parameters_of(f),
                                    .seconds = seconds_since(&f->start),
+                                   .left = pace_left(f),
+                                   .done = kind == WF_EVENT_PROGRESS ? f->pace.done : 0,
+                                   .total = kind == WF_EVENT_PROGRESS ? f->pace.total : 0,
+                                   .expected = kind == WF_EVENT_PROGRESS ? pace_expected(f) : 0,
                                    .text = text,
                                    .number = f->number,
                                    .numbers = numbers_of(f, kind)};
     if (f->o.event)
         f->o.event(f->o.ctx, &e);
     bool quiet = kind == WF_EVENT_STEP && f->step % f->o.log_every != 0 && f->step != 1 && f->step != f->o.steps;
-    if (quiet || kind == WF_EVENT_SAVE || !f->metrics)
+    if (quiet || kind == WF_EVENT_SAVE || kind == WF_EVENT_PROGRESS || !f->metrics)
         return WF_OK;
     wf_status status = write_line(f, &e, names[kind], count, counts);
     return status == WF_OK && f->events ? write_events(f, &e) : status;

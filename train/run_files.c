@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <weft/internal/config_file.h>
 #include <weft/internal/reason.h>
 #include <weft/memory.h>
 
@@ -42,11 +43,35 @@ static wf_status save_pooling(struct trainer *t)
     return hf_embed_save(t->options->out, o, t->error);
 }
 
+static wf_status save_config(struct trainer *t, const char *path)
+{
+    json_t *texts = texts_json(t, t->error);
+    if (texts)
+        (void)!wf_config_save_with(&t->config, texts, path, t->error);
+    json_decref(texts);
+    return t->error->code;
+}
+
+/* As the run has written it. */
+static wf_status save_known(struct trainer *t, const char *path)
+{
+    struct state s;
+    struct wf_config was;
+    json_t *texts = NULL;
+    if (wf_train_config(t->options->out, &was, NULL, t->error) == WF_OK && state_open(&s, t->options->out, t->error) == WF_OK) {
+        texts = texts_of_state(&s, t->error);
+        if (!t->error->code)
+            (void)!wf_config_save_with(&was, texts, path, t->error);
+        state_close(&s);
+    }
+    json_decref(texts);
+    return t->error->code;
+}
+
 wf_status run_files_save(struct trainer *t, bool resuming)
 {
     static const char *const names[] = {"config.json", "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"};
     enum { NAMES = sizeof names / sizeof *names };
-    struct wf_config was;
     char *folder = wf_run_path(t->options->out, NEW_FILES, t->error),
          *config = wf_run_path(t->options->out, NEW_FILES "/config.json", t->error),
          *known = wf_run_path(t->options->out, NEW_FILES "/known.json", t->error);
@@ -56,11 +81,11 @@ wf_status run_files_save(struct trainer *t, bool resuming)
         fine = path && wf_file_remove(path, t->error) == WF_OK;
         wf_free(path);
     }
-    fine = fine && wf_config_save(&t->config, config, t->error) == WF_OK &&
+    fine = fine && save_config(t, config) == WF_OK &&
            wf_tokenizers_save(folder, &t->config, t->tokenizer, t->source_tokenizer, t->error) == WF_OK;
     /* A resume replaces the run's own configuration, not one that was edited. */
     if (fine && resuming)
-        fine = wf_train_config(t->options->out, &was, NULL, t->error) == WF_OK && wf_config_save(&was, known, t->error) == WF_OK;
+        fine = save_known(t, known) == WF_OK;
     for (int i = 0; i < NAMES && fine; i++)
         fine = place(t, folder, names[i], resuming && i == 0 ? known : NULL) == WF_OK;
     if (fine) {

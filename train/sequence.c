@@ -124,10 +124,11 @@ static wf_tensor *loss_language(void *trainer, struct wf_fit_part *p)
 
 static wf_status validate_language(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
-    const struct trainer *t = trainer;
+    struct trainer *t = trainer;
+    const struct wf_progress progress = {validation_tell, t};
     struct wf_evaluation e;
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
-    wf_status status = wf_model_evaluate_on(t->fit.dist, t->model, tape, valid, t->valid_limit, &e, error);
+    wf_status status = wf_model_evaluate_on(t->fit.dist, t->model, tape, valid, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     return status;
 }
@@ -168,6 +169,18 @@ const struct task language_task = {
 
 /* --- encoders ------------------------------------------------------------------------------------------------------ */
 
+/* The validation's masked tokens. Where so few tokens are chosen by default that none of them is masked, more are. */
+static wf_status count_masked(struct trainer *t, struct wf_id_view valid)
+{
+    const bool chosen = t->config.training.valid_tokens < 0 && t->kept_limit < 0;
+    wf_status status = wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error);
+    while (status == WF_OK && t->valid_tokens == 0 && chosen && t->valid_limit < valid.count) {
+        t->valid_limit *= 2;
+        status = wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error);
+    }
+    return status;
+}
+
 /* A text of which the tokenizer knows nothing has nothing to predict. */
 static wf_status open_masked(struct trainer *t, bool resuming)
 {
@@ -184,7 +197,7 @@ static wf_status open_masked(struct trainer *t, bool resuming)
         return wf_error_set(t->error, WF_ERR_MEMORY, "no memory for a batch");
     struct wf_id_view train = s->corpus.train.ids, valid = s->corpus.valid.ids;
     t->train_tokens = wf_masking_ordinary(&s->masking, train);
-    if (wf_masked_count(&t->config, t->tokenizer, valid, t->valid_limit, &t->valid_tokens, t->error))
+    if (count_masked(t, valid))
         return t->error->code;
     if (t->train_tokens == 0)
         return wf_error_set(t->error, WF_ERR_ARGUMENT,
@@ -244,10 +257,11 @@ static wf_tensor *loss_masked(void *trainer, struct wf_fit_part *p)
 
 static wf_status validate_masked(void *trainer, wf_tape *tape, double *value, wf_error *error)
 {
-    const struct trainer *t = trainer;
+    struct trainer *t = trainer;
+    const struct wf_progress progress = {validation_tell, t};
     struct wf_id_view valid = ((struct sequence *)t->data)->corpus.valid.ids;
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_masked_on(t->fit.dist, t->model, t->tokenizer, tape, valid, t->valid_limit, &e, error);
+    wf_status status = wf_evaluate_masked_on(t->fit.dist, t->model, t->tokenizer, tape, valid, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     return status;
 }

@@ -34,6 +34,7 @@ void zoo_put(struct fit *f, wf_safetensors_writer *w)
         if (wf_config_get(&t->config, setting.name, value, sizeof value))
             wf_safetensors_put_metadata(w, key, value);
     }
+    texts_put(t, w);
     put_tokenizer(t, w, "tokenizer", t->tokenizer);
     if (t->source_tokenizer && t->source_tokenizer != t->tokenizer)
         put_tokenizer(t, w, "source_tokenizer", t->source_tokenizer);

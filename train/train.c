@@ -128,17 +128,22 @@ wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_ten
     return all;
 }
 
-/* A validation takes about a third of the time of an update on as many tokens, so that this is about a tenth of the training. */
+/* A tenth of the tokens between two validations. A forward takes about a third of an update's time, so that validations are about 3 % of a
+ * training. */
 void choose_validation(struct trainer *t, int64_t tokens)
 {
-    enum { LEAST = 100000, MOST = 1000000 };
+    enum { MOST = 1000000 };
     const struct wf_training *c = &t->config.training;
-    double third = (double)tokens * (double)(c->valid_every > 0 ? c->valid_every : c->steps) / 3;
+    const int64_t updates = c->valid_every > 0 && c->valid_every < c->steps ? c->valid_every : c->steps;
+    const double tenth = (double)tokens * (double)updates / 10;
     t->valid_limit = t->kept_limit >= 0     ? t->kept_limit
                      : c->valid_tokens >= 0 ? c->valid_tokens
-                     : third < LEAST        ? LEAST
-                     : third > MOST         ? MOST
-                                            : (int64_t)third;
+                     : tenth < 1            ? 1
+                     : tenth > MOST         ? MOST
+                                            : (int64_t)tenth;
+    if (tokens > 0)
+        t->fit.pace.validation_share =
+            (double)(t->valid_limit > 0 && t->valid_limit < t->valid_tokens ? t->valid_limit : t->valid_tokens) / (double)tokens;
     if (t->valid_limit > 0 && t->valid_tokens > t->valid_limit)
         t->valid_tokens = t->valid_limit;
 }
@@ -262,19 +267,20 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_error failure = {0};
     static const struct task *const tasks[] = {
         [WF_MODEL_LANGUAGE] = &language_task, [WF_MODEL_PAIRS] = &translation_task, [WF_MODEL_ENCODER] = &masked_task};
-    struct trainer t = {.options = options,
+    struct trainer t = {.own = *options,
                         .config = options->config,
                         .kept_limit = -1,
                         .owner = {.put = zoo_put, .get = zoo_get, .describe = describe, .identify = zoo_identify, .state_prefix = ""},
                         .error = &failure};
     struct fit *f = &t.fit;
+    t.options = &t.own;
     t.task = tasks[wf_config_kind(&t.config)];
     fit_init(f, &failure);
     f->owner = &t.owner;
     f->o = fit_options(&t);
     if (!together_open(f)) {
         f->asked = t.config.training.accumulate;
-        if (wf_init_default(t.error) == WF_OK && check_options(options, t.error) == WF_OK && options->from)
+        if (wf_init_default(t.error) == WF_OK && texts_recall(&t) == WF_OK && check_options(t.options, t.error) == WF_OK && options->from)
             (void)!origin_apart(options->from, options->out, t.error);
         if (!together_agree(f))
             run(&t);
@@ -294,5 +300,8 @@ wf_status wf_train(const struct wf_train_options *options, struct wf_train_resul
     wf_string_free(&t.differs);
     wf_string_free(&t.fresh);
     origin_free(&t.from);
+    wf_train_texts_free(&t.texts);
+    wf_free(t.train);
+    wf_free(t.valid);
     return failure.code ? wf_error_set(error, failure.code, "%s", failure.message) : WF_OK;
 }

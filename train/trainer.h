@@ -3,6 +3,8 @@
 #ifndef WEFT_TRAIN_TRAINER_H
 #define WEFT_TRAIN_TRAINER_H
 
+#include <jansson.h>
+
 #include <weft/internal/family.h>
 #include <weft/internal/run_folder.h>
 #include <weft/models.h>
@@ -21,8 +23,11 @@ struct origin {
 };
 
 struct trainer {
-    struct fit fit; /* its context is the trainer */
-    const struct wf_train_options *options;
+    struct fit fit;                         /* its context is the trainer */
+    const struct wf_train_options *options; /* &own */
+    struct wf_train_options own;            /* the caller's, with the texts of the state where a resume has none */
+    struct wf_train_texts texts;
+    const char **train, **valid;
     struct wf_config config;
     wf_model *model;
     wf_registry *registry;
@@ -66,6 +71,12 @@ wf_status state_parts(struct trainer *t);
 wf_status zoo_get(struct fit *f, const wf_safetensors *file, const char *path);
 wf_status state_tokenizers(struct trainer *t); /* those of the state; the source's may be missing */
 
+/* texts.c: what a run remembers of its texts, under "trained_on". */
+wf_status texts_recall(struct trainer *t);                      /* into t->own, where a resume has none */
+json_t *texts_json(const struct trainer *t, wf_error *error);   /* NULL with the error */
+void texts_put(struct trainer *t, wf_safetensors_writer *w);    /* into the state */
+json_t *texts_of_state(const struct state *s, wf_error *error); /* NULL: it says nothing; or an error */
+
 /* run_files.c: config.json and the tokenizers, which are first written into a folder of the run's; what stands under their names and
  * differs is set aside. */
 wf_status run_files_save(struct trainer *t, bool resuming);
@@ -94,6 +105,9 @@ wf_status report_start(struct trainer *t);
 wf_status report_data(struct trainer *t, const struct wf_bitext_survey *survey, const char *text);
 /* false: the training was cancelled. */
 bool report_progress(struct trainer *t, const char *text, int64_t done, int64_t total);
+
+/* WF_EVENT_PROGRESS within a validation; for struct wf_progress. */
+void validation_tell(void *trainer, int64_t done, int64_t total);
 
 /* train.c */
 /* The loss of a part with the terms of the family, which it reports. */

@@ -164,6 +164,13 @@ static wf_tensor *loss(void *trainer, struct wf_fit_part *p)
                                     .normalizer = p->weight, .plain = &p->shown));
 }
 
+static bool tell_scores(void *trainer, int64_t done, int64_t total)
+{
+    struct trainer *t = trainer;
+    pace_report(&t->fit, "translating the validation text", done, total);
+    return true; /* the search asks validation_cancelled */
+}
+
 /* By the whole text, as `weft evaluate` does it: all lines, the run's beam width and length penalty. */
 static wf_status measure_scores(struct trainer *t, double *value, wf_error *error)
 {
@@ -171,7 +178,7 @@ static wf_status measure_scores(struct trainer *t, double *value, wf_error *erro
     const struct wf_translator_options o = {.truncate = true, .search = {.cancelled = validation_cancelled, .ctx = t}};
     struct wf_translation_scores scores;
     wf_status status =
-        wf_evaluate_translation_on(t->fit.dist, &run, t->options->valid[0], t->options->valid[1], &o, NULL, NULL, &scores, error);
+        wf_evaluate_translation_on(t->fit.dist, &run, t->options->valid[0], t->options->valid[1], &o, tell_scores, t, &scores, error);
     if (status == WF_OK) {
         value[BLEU] = scores.bleu.score;
         value[CHRF] = scores.chrf.score;
@@ -184,8 +191,9 @@ static wf_status validate(void *trainer, wf_tape *tape, double *value, wf_error 
     struct trainer *t = trainer;
     struct translation *d = t->data;
     double smoothing = t->config.training.label_smoothing;
+    const struct wf_progress progress = {validation_tell, t};
     struct wf_evaluation e;
-    wf_status status = wf_evaluate_pairs_on(t->fit.dist, t->model, tape, d->valid, smoothing, t->valid_limit, &e, error);
+    wf_status status = wf_evaluate_pairs_on(t->fit.dist, t->model, tape, d->valid, smoothing, t->valid_limit, &progress, &e, error);
     value[LOSS] = e.loss;
     if (smoothing > 0)
         value[SMOOTHED] = e.smoothed;

@@ -82,4 +82,43 @@ grep -q '"clip": 1.0' bad/config.json || failed 'what changed is not in config.j
 grep -q 'resuming with\|warning' log && failed "the same settings are told as changes: $(cat log)"
 expect 2 'd_model = 16: a resume cannot change it to 32' "$weft" train char-rms --train "$story" --out bad --resume --set d_model=32
 expect 2 'patience=3' "$weft" train char-rms --train "$story" --out no --set patience=3 --set valid_every=0
+# the run alone: its text, its seed and its settings, from another folder too
+"$weft" train char-rms --train "$story" --out alone --steps 3 --seed 5 --set lr=2e-3 --set valid_tokens=0 2>log || failed "alone: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out together --steps 5 --seed 5 --set lr=2e-3 --set valid_tokens=0 2>log || failed "together: $(tail -1 log)"
+mkdir elsewhere
+(cd elsewhere && "$weft" train ../alone --resume --steps 5 2>log) || failed "the run alone: $(tail -1 elsewhere/log)"
+for f in model state; do cmp alone/$f.safetensors together/$f.safetensors || failed "a resume of the run alone: $f differs"; done
+"$weft" train --out alone --resume --steps 6 2>log || failed "only --out: $(tail -1 log)"
+"$weft" train char-rms --train "$story" --out alone --resume --steps 7 2>log || failed "the long form: $(tail -1 log)"
+# a text that is gone is named, and another place is taken
+cp "$story" mine.txt
+cp "$story" valid.txt
+"$weft" train char-rms --train ./mine.txt --valid valid.txt --out moved --steps 2 2>log || failed "moved: $(tail -1 log)"
+mv mine.txt theirs.txt
+expect 1 "$work/mine.txt, which moved was trained on, is gone: give its new place with --train" "$weft" train moved --resume --steps 3
+"$weft" train moved --resume --steps 3 --train theirs.txt 2>log || failed "another place: $(tail -1 log)"
+"$weft" train moved --resume --steps 4 2>log || failed "the new place was forgotten: $(tail -1 log)"
+grep -qF "\"file\": \"$work/theirs.txt\"" moved/config.json || failed 'config.json does not name the text'
+echo more >>valid.txt
+expect 2 "$work/valid.txt has changed since moved was trained on it: " "$weft" train moved --resume --steps 5
+# a run's config.json repeats the run; --seed and --set count before it
+"$weft" train --config together/config.json --out repeated 2>log || failed "repeated: $(tail -1 log)"
+cmp together/model.safetensors repeated/model.safetensors || failed 'a run that is repeated from its config.json has other weights'
+"$weft" train --config together/config.json --out reseeded --seed 6 2>log || failed "reseeded: $(tail -1 log)"
+cmp -s together/model.safetensors reseeded/model.safetensors && failed '--seed does not count before that of --config'
+"$weft" train --config together/config.json --out other --set lr=1e-3 --steps 2 2>log || failed "other: $(tail -1 log)"
+grep -q '"lr": 0.001,' other/config.json || failed '--set does not count before --config'
+# and --config counts before the state
+echo '{"lr": 0.005}' >lr.json
+"$weft" train other --resume --config lr.json --steps 3 2>log || failed "--config on a resume: $(tail -1 log)"
+grep -q 'resuming with steps 3 instead of 2, lr 0.005 instead of 0.001' log || failed "--config on a resume: $(cat log)"
+"$weft" train other --resume --config lr.json --set lr=0.004 --steps 4 2>log || failed "--set on a resume: $(tail -1 log)"
+grep -q 'lr 0.004 instead of 0.005' log || failed "--set on a resume: $(cat log)"
+expect 2 'was trained with seed 5, the resume asks for 6' "$weft" train other --resume --config reseeded/config.json
+expect 2 'alone is the folder of a run: weft train alone --resume continues it' "$weft" train alone
+expect 2 'there is no run to resume in elsewhere: it holds no state.safetensors' "$weft" train elsewhere --resume
+expect 2 'weft train needs --out RUN' "$weft" train char-rms --resume
+expect 2 'weft train needs --train FILE[,FILE]' "$weft" train char-rms --out fresh
+expect 2 'is a run of char-rms, not of gpt2' "$weft" train gpt2 --out alone --resume
+[ ! -e fresh ] && [ ! -e char-rms ] || failed 'what was refused left a folder'
 finish

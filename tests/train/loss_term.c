@@ -201,6 +201,7 @@ START_TEST(a_validation_has_no_term)
     struct wf_evaluation e;
     struct wf_train_result result;
     struct wf_train_options o = options_of(&families[0], in_folder("run"), &t);
+    o.config.training.valid_tokens = 0;
     ck_ok(wf_train(&o, &result, error));
     ck_ok(wf_run_open(&run, in_folder("run"), NULL, error));
     wf_tape *tape = wf_tape_new(NULL);

@@ -138,6 +138,7 @@ START_TEST(tells_and_evaluates_the_same)
     o.ctx = &counts;
     o.cancelled = NULL;
     set_key(&o.config, "vocab_size", 1000);
+    o.config.training.valid_tokens = 0;
     ck_ok(wf_train(&o, &result, error));
     ck_assert_int_eq(counts.vocab_size, 3 + 2 * KINDS);
     ck_assert_int_eq(counts.warnings, 2);

@@ -37,7 +37,7 @@ struct study {
     bool bad_gradient;
     /* what it saw */
     int openmp; /* threads in `loss` */
-    int count[WF_EVENT_SAMPLE + 1];
+    int count[WF_EVENT_PROGRESS + 1];
     int64_t first_step, last_step, bests;
     double first_loss, last_loss, last_lr, accuracy;
     char text[512], end[128], warning[512];

@@ -190,7 +190,7 @@ START_TEST(a_resume_changes_what_it_may)
 }
 END_TEST
 
-/* By default 100,000 tokens where a third of those trained between two validations is less; 0: all. A resume keeps to the part. */
+/* By default a tenth of the tokens that are trained between two validations, by the settings alone; 0: all. A resume keeps to the part. */
 START_TEST(validates_on_a_part)
 {
     begin();
@@ -206,14 +206,15 @@ START_TEST(validates_on_a_part)
     o.valid_files = 1;
     o.config.training.steps = 4;
     ck_ok(wf_train(&o, &part, error));
-    ck_assert_int_eq(seen.valid_tokens, 100000);
+    const int64_t tenth = 4 * o.config.training.batch * wf_config_shape(&o.config).context / 10;
+    ck_assert_int_eq(seen.valid_tokens, tenth);
     o.resume = true;
     o.config.training.steps = 5;
-    o.config.training.batch = 12;
-    o.config.training.valid_every = 100000; /* a third of what is trained now is more than there is */
+    o.config.training.batch *= 2;
+    o.config.training.valid_every = 100000; /* a tenth of what is trained now is more */
     seen = (struct seen){.last_step = 4};
     ck_ok(wf_train(&o, &again, error));
-    ck_assert_int_eq(seen.valid_tokens, 100000);
+    ck_assert_int_eq(seen.valid_tokens, tenth);
     o = small(in_folder("all"), &seen);
     o.valid = longer;
     o.valid_files = 1;
@@ -223,7 +224,7 @@ START_TEST(validates_on_a_part)
     ck_ok(wf_train(&o, &all, error));
     ck_assert_int_gt(seen.valid_tokens, 110000);
     ck_assert(all.loss == part.loss && all.valid != part.valid);
-    ck_assert_double_eq_tol(all.valid, part.valid, 0.01);
+    ck_assert_double_eq_tol(all.valid, part.valid, 0.5);
     finish();
 }
 END_TEST

@@ -39,7 +39,7 @@ static inline void finish(void)
 }
 
 struct seen {
-    int count[WF_EVENT_SAMPLE + 1];
+    int count[WF_EVENT_PROGRESS + 1];
     int64_t cancel_at, last_step;
     double first_loss, last_loss, first_valid, last_valid, last_lr;
     int64_t valid_tokens;

@@ -37,8 +37,8 @@ struct wf_training {
     int64_t save_every, valid_every; /* steps; 0: only at the end */
     int64_t keep;                    /* number of latest checkpoints kept; 0: none */
     int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
-    int64_t valid_tokens;            /* approximate size of a validation; 0: all tokens; -1: a third of those trained between two
-                                        validations, from 100,000 to 1,000,000 */
+    int64_t valid_tokens;            /* approximate size of a validation; 0: all tokens; -1: a tenth of those trained between two
+                                        validations, at most 1,000,000 */
     int64_t patience;                /* stops after this many validations without improvement; 0: never */
     enum wf_best_by best_by;         /* pairs: "loss", "bleu", "chrf"; the latter two translate the validation text each time */
     bool valid_scores;               /* pairs: BLEU and chrF are measured whatever best_by is */

@@ -43,8 +43,10 @@ enum wf_event_kind {
     WF_EVENT_SAVE,    /* after a save */
     WF_EVENT_WARNING, /* text: a warning, for example a resume on another instruction set */
     WF_EVENT_END,     /* training is complete, stopped early or was cancelled: text says which */
-    WF_EVENT_SAMPLE   /* after a validation, where the task has samples: text is one. wf_train: of a language model, the beginning of the
+    WF_EVENT_SAMPLE,  /* after a validation, where the task has samples: text is one. wf_train: of a language model, the beginning of the
                          validation text continued by the model */
+    WF_EVENT_PROGRESS /* amid what takes long: text is "validating" or "saving", once as it begins, with done and total 0; wf_train: again
+                         after each batch of a validation, with the share that is done, and with "translating the validation text" */
 };
 
 /* --- the task ------------------------------------------------------------------------------------------------------ */
@@ -152,6 +154,9 @@ struct wf_fit_event {
     double per_second;   /* WF_EVENT_STEP: weight per second; else 0 */
     int64_t parameters;  /* of all registries */
     double seconds;      /* since wf_fit was called */
+    double left;         /* seconds until the end, as far as can be told: with the validations and saves to come; NaN before an update */
+    int64_t done, total; /* WF_EVENT_PROGRESS; total 0: not known */
+    double expected;     /* WF_EVENT_PROGRESS: seconds that the validation or the save takes, by earlier ones or a guess */
     const char *text;    /* UTF-8: other bytes, as a path may have, are \xNN in it; may be NULL */
     /* What metrics.jsonl says of this event, by the names that it has there: WF_EVENT_STEP, WF_EVENT_VALID. */
     const struct wf_fit_number *number;

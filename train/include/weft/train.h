@@ -31,7 +31,9 @@ struct wf_event {
     int64_t train_tokens, valid_tokens;
     int64_t train_pairs, valid_pairs;      /* translation; else 0 */
     double seconds;                        /* since wf_train was called */
-    int64_t done, total;                   /* WF_EVENT_PREPARE */
+    double left;                           /* seconds until the end: see wf_fit_event */
+    int64_t done, total;                   /* WF_EVENT_PREPARE, WF_EVENT_PROGRESS */
+    double expected;                       /* WF_EVENT_PROGRESS: see wf_fit_event */
     const struct wf_bitext_survey *survey; /* WF_EVENT_DATA of translation; else NULL */
     const char *text;
     bool masked; /* masked-language modelling */
@@ -45,7 +47,7 @@ struct wf_train_options {
     const char *out;         /* the run folder; created if it does not exist */
     /* Paths of the training files. Language models and encoders: any number of texts. Translation: exactly two, source and target, aligned
      * by line. */
-    const char *const *train;
+    const char *const *train; /* none: a resume takes those of the run, which must be as they were; another run's are WF_ERR_ARGUMENT */
     int64_t train_files;
     /* The same for validation. Without them a language model or an encoder holds out the last tenth of its text; a translation model is not
      * validated and has no best weights, and patience is WF_ERR_ARGUMENT. (No pairs are held out by default, because scores are compared
@@ -103,6 +105,25 @@ WF_API wf_status wf_train_from(const char *from, struct wf_config *config, wf_er
 
 /* The configuration and the seed (may be NULL) stored in a run's state, from which a resume starts. */
 WF_API wf_status wf_train_config(const char *folder, struct wf_config *config, uint64_t *seed, wf_error *error) WF_CHECKED;
+
+/* The texts and the seed that a run was trained with. */
+struct wf_train_text {
+    char *path; /* absolute */
+    int64_t bytes;
+};
+struct wf_train_texts {
+    struct wf_train_text *train, *valid;
+    int64_t train_files, valid_files; /* 0: there were none, or the file does not say */
+    uint64_t seed;
+    bool has_seed;
+};
+/* From the state in a run's folder, or from a config.json. Free with wf_train_texts_free, after an error too. */
+WF_API wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error) WF_CHECKED;
+/* Whether the texts that are asked for are there and have their sizes; `of` names the run in messages. WF_ERR_IO: one is gone.
+ * WF_ERR_ARGUMENT: one has changed. */
+WF_API wf_status wf_train_texts_check(const struct wf_train_texts *texts, const char *of, bool train, bool valid,
+                                      wf_error *error) WF_CHECKED;
+WF_API void wf_train_texts_free(struct wf_train_texts *texts);
 
 WF_END_DECLS
 

@@ -8,12 +8,17 @@
 #include <weft/internal/dist.h>
 #include <weft/run.h>
 
+/* How far an evaluation is: tell(ctx, done, total) after each batch, whoever computes it. NULL: nobody wants to know. */
+struct wf_progress {
+    void (*tell)(void *ctx, int64_t done, int64_t total);
+    void *ctx;
+};
 wf_status wf_model_evaluate_on(wf_dist *dist, const wf_model *model, wf_tape *tape, struct wf_id_view ids, int64_t limit,
-                               struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+                               const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 wf_status wf_evaluate_pairs_on(wf_dist *dist, const wf_model *model, wf_tape *tape, wf_bitext *bitext, double label_smoothing,
-                               int64_t limit, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+                               int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 wf_status wf_evaluate_masked_on(wf_dist *dist, const wf_model *model, const wf_tokenizer *tokenizer, wf_tape *tape, struct wf_id_view ids,
-                                int64_t limit, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
+                                int64_t limit, const struct wf_progress *progress, struct wf_evaluation *out, wf_error *error) WF_CHECKED;
 /* The numbers of lines that `progress` gets on a process are a guess from its part. */
 wf_status wf_evaluate_translation_on(wf_dist *dist, const struct wf_run *run, const char *source, const char *target,
                                      const struct wf_translator_options *options, bool (*progress)(void *ctx, int64_t done, int64_t total),

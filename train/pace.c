@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* How far a training is, and how long the rest will take: updates, and the validations and saves that are known to come. */
+#include <math.h>
+
+#include "loop.h"
+
+void pace_update(struct fit *f, double seconds)
+{
+    f->pace.updates++;
+    f->pace.update += (seconds - f->pace.update) / (double)f->pace.updates;
+}
+
+/* Before the first one was measured: forwards only, a third of what an update costs on as many rows. */
+static double validation(const struct fit *f)
+{
+    return f->pace.validation > 0 ? f->pace.validation : f->pace.update * f->pace.validation_share / 3;
+}
+
+/* Weights and moments into the state, and the weights once or twice more. */
+static double save(const struct fit *f)
+{
+    enum { COPIES = 5 };
+    static const double bytes_per_second = 4e8;
+    if (!f->o.out)
+        return 0;
+    return f->limit.save > 0 ? f->limit.save : (double)(COPIES * parameters_of(f)) * sizeof(wf_real) / bytes_per_second;
+}
+
+/* Multiples of `every` in begin+1 .. end-1. */
+static int64_t between(int64_t every, int64_t begin, int64_t end)
+{
+    return every > 0 && end > begin ? (end - 1) / every - begin / every : 0;
+}
+
+double pace_left(const struct fit *f)
+{
+    const int64_t last = f->o.steps;
+    const bool ended = f->step >= last;
+    double left = save(f); /* that of the end */
+    if (f->pace.updates == 0)
+        return NAN;
+    if (!ended)
+        left += (double)(last - f->step) * f->pace.update + (double)between(f->o.save_every, f->step, last) * save(f);
+    if (f->task.validate && !ended)
+        left += (double)(between(f->o.valid_every, f->step, last) + 1) * validation(f);
+    if (f->pace.validating)
+        left += validation(f) * (1 - f->pace.share);
+    else if (f->pace.saving && !ended)
+        left += save(f);
+    return left;
+}
+
+double pace_expected(const struct fit *f)
+{
+    return f->pace.validating ? validation(f) : f->pace.saving ? save(f) : 0;
+}
+
+/* The callback's code is not asked: it may cancel before the next op. */
+wf_status pace_report(struct fit *f, const char *text, int64_t done, int64_t total)
+{
+    f->pace.done = done;
+    f->pace.total = total;
+    f->pace.share = total > 0 ? (double)done / (double)total : 0;
+    return report(f, WF_EVENT_PROGRESS, text);
+}

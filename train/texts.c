@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run remembers of its texts, so that a resume needs none: absolute paths and sizes, in the state and in config.json. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <weft/internal/json.h>
+#include <weft/internal/needs.h>
+#include <weft/internal/string.h>
+#include <weft/internal/text.h>
+#include <weft/memory.h>
+
+#include "trainer.h"
+
+static const char key[] = "trained_on";
+
+/* --- writing ------------------------------------------------------------------------------------------------------- */
+
+static wf_status absolute(const char *path, struct wf_string *out, wf_error *error)
+{
+    char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    while (path[0] == '.' && path[1] == '/')
+        path += 1 + strspn(path + 1, "/");
+    wf_string_format(out, "%s%s%s", here ? here : "", here && strcmp(here, "/") != 0 ? "/" : "", path);
+    free(here); /* of getcwd */
+    return out->failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for a path") : WF_OK;
+}
+
+/* [{"file": "/...", "bytes": 123}, ...]; JSON can't hold a name that is not UTF-8, and such a run must be given its texts again. */
+static json_t *array_of(const char *const *path, int64_t count, wf_error *error)
+{
+    json_t *array = json_array();
+    for (int64_t i = 0; array && i < count && !error->code; i++) {
+        struct wf_string name = {0};
+        struct stat info = {0};
+        json_t *file = json_object();
+        if (!absolute(path[i], &name, error) && wf_utf8_check(name.data, name.length) < 0 && stat(name.data, &info) == 0 &&
+            !wf_json_set_string(file, "file", name.data, error))
+            (void)!wf_json_set_int(file, "bytes", (int64_t)info.st_size, error);
+        if (!error->code && json_object_size(file) == 2 && json_array_append(array, file) != 0)
+            wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+        json_decref(file);
+        wf_string_free(&name);
+    }
+    if (!error->code && (int64_t)json_array_size(array) < count)
+        json_array_clear(array);
+    return array;
+}
+
+json_t *texts_json(const struct trainer *t, wf_error *error)
+{
+    const struct wf_train_options *o = t->options;
+    wf_json_init();
+    json_t *object = json_object();
+    if (wf_json_set_new(object, "train", array_of(o->train, o->train_files, error), error) ||
+        wf_json_set_new(object, "valid", array_of(o->valid, o->valid_files, error), error) ||
+        (o->seed <= INT64_MAX && wf_json_set_int(object, "seed", (int64_t)o->seed, error))) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+void texts_put(struct trainer *t, wf_safetensors_writer *w)
+{
+    json_t *object = texts_json(t, t->error);
+    char *text = object ? wf_json_text(object, 0, NULL, t->error) : NULL;
+    if (text)
+        wf_safetensors_put_metadata(w, key, text);
+    wf_free(text);
+    json_decref(object);
+}
+
+json_t *texts_of_state(const struct state *s, wf_error *error)
+{
+    const char *text = wf_safetensors_metadata(s->file, key);
+    return text ? wf_json_parse(text, (int64_t)strlen(text), s->path, error) : NULL;
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------- */
+
+static wf_status read_files(const json_t *object, const char *where, const char *name, struct wf_train_text **out, int64_t *count,
+                            wf_error *error)
+{
+    json_t *array = NULL, *file;
+    size_t i;
+    if (wf_json_get_array(object, where, name, WF_JSON_OPTIONAL, &array, error))
+        return error->code;
+    if (!(*out = wf_alloc_zero(json_array_size(array) + 1, sizeof **out)))
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+    json_array_foreach(array, i, file)
+    {
+        const char *path = NULL;
+        struct wf_train_text *text = &(*out)[i];
+        if (wf_json_get_string(file, where, "file", WF_JSON_REQUIRED, &path, error) ||
+            wf_json_get_int(file, where, "bytes", WF_JSON_REQUIRED, 0, INT64_MAX, &text->bytes, error))
+            return error->code;
+        if (!(text->path = wf_strdup(path)))
+            return wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+        (*count)++;
+    }
+    return WF_OK;
+}
+
+static wf_status read_texts(const json_t *object, const char *path, struct wf_train_texts *out, wf_error *error)
+{
+    int64_t seed = -1;
+    char where[512];
+    snprintf(where, sizeof where, "%s: %s", path, key);
+    if (read_files(object, where, "train", &out->train, &out->train_files, error) ||
+        read_files(object, where, "valid", &out->valid, &out->valid_files, error) ||
+        wf_json_get_int(object, where, "seed", WF_JSON_OPTIONAL, 0, INT64_MAX, &seed, error))
+        return error->code;
+    out->has_seed = seed >= 0;
+    out->seed = seed >= 0 ? (uint64_t)seed : 0;
+    return WF_OK;
+}
+
+static wf_status read_config(const char *path, struct wf_train_texts *out, wf_error *error)
+{
+    enum { LIMIT = 1 << 20 };
+    json_t *config = wf_json_load(path, LIMIT, error), *object = NULL;
+    wf_status status = config ? WF_OK : error->code;
+    if (status == WF_OK && json_is_object(config)) /* whoever reads the settings says what is wrong with another */
+        status = wf_json_get_object(config, path, key, WF_JSON_OPTIONAL, &object, error);
+    if (status == WF_OK && object)
+        status = read_texts(object, path, out, error);
+    json_decref(config);
+    return status;
+}
+
+static wf_status read_state(const char *folder, struct wf_train_texts *out, wf_error *error)
+{
+    struct state s;
+    json_t *object = NULL;
+    if (state_open(&s, folder, error) == WF_OK && (object = texts_of_state(&s, error)))
+        read_texts(object, s.path, out, error);
+    json_decref(object);
+    state_close(&s);
+    return error->code;
+}
+
+wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_error *error)
+{
+    struct stat info;
+    wf_error failure = {0};
+    if (wf_needs(error, "path, out", path, out))
+        return WF_ERR_ARGUMENT;
+    *out = (struct wf_train_texts){0};
+    wf_status status =
+        stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
+    return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);
+}
+
+static void free_files(struct wf_train_text *file, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        wf_free(file[i].path);
+    wf_free(file);
+}
+
+void wf_train_texts_free(struct wf_train_texts *texts)
+{
+    if (!texts)
+        return;
+    free_files(texts->train, texts->train_files);
+    free_files(texts->valid, texts->valid_files);
+    *texts = (struct wf_train_texts){0};
+}
+
+static wf_status check_files(const struct wf_train_text *file, int64_t count, const char *of, const char *option, wf_error *error)
+{
+    struct stat info;
+    char then[WF_NUMBER_SIZE], now[WF_NUMBER_SIZE];
+    for (int64_t i = 0; i < count; i++)
+        if (stat(file[i].path, &info) != 0)
+            return wf_error_set(error, WF_ERR_IO, "%s, which %s was trained on, is gone: give its new place with %s", file[i].path, of,
+                                option);
+        else if ((int64_t)info.st_size != file[i].bytes)
+            return wf_error_set(error, WF_ERR_ARGUMENT,
+                                "%s has changed since %s was trained on it: %s bytes then, %s now; give the text of then with %s",
+                                file[i].path, of, wf_text_count(file[i].bytes, then), wf_text_count(info.st_size, now), option);
+    return WF_OK;
+}
+
+wf_status wf_train_texts_check(const struct wf_train_texts *texts, const char *of, bool train, bool valid, wf_error *error)
+{
+    if (wf_needs(error, "texts, of", texts, of))
+        return WF_ERR_ARGUMENT;
+    if (train && check_files(texts->train, texts->train_files, of, "--train", error))
+        return error ? error->code : WF_ERR_ARGUMENT;
+    return valid ? check_files(texts->valid, texts->valid_files, of, "--valid", error) : WF_OK;
+}
+
+/* --- a resume without texts ---------------------------------------------------------------------------------------- */
+
+static wf_status names_of(const struct wf_train_text *file, int64_t count, const char ***out, wf_error *error)
+{
+    *out = wf_alloc_zero((size_t)count + 1, sizeof **out);
+    for (int64_t i = 0; *out && i < count; i++)
+        (*out)[i] = file[i].path;
+    return *out ? WF_OK : wf_error_set(error, WF_ERR_MEMORY, "no memory for the names of texts");
+}
+
+wf_status texts_recall(struct trainer *t)
+{
+    struct wf_train_options *o = &t->own;
+    const bool train = o->train_files == 0, valid = o->valid_files == 0;
+    if (!o->resume || !o->out || !o->out[0] || !(train || valid) || !wf_run_has(o->out, STATE_FILE))
+        return WF_OK;
+    if (wf_train_texts_load(o->out, &t->texts, t->error))
+        return t->error->code;
+    if (train && t->texts.train_files == 0)
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "%s does not say what it was trained on, as runs of older versions: give --train",
+                            o->out);
+    if (wf_train_texts_check(&t->texts, o->out, train, valid, t->error) ||
+        (train && names_of(t->texts.train, t->texts.train_files, &t->train, t->error)) ||
+        (valid && names_of(t->texts.valid, t->texts.valid_files, &t->valid, t->error)))
+        return t->error->code;
+    if (train) {
+        o->train = t->train;
+        o->train_files = t->texts.train_files;
+    }
+    if (valid) {
+        o->valid = t->valid;
+        o->valid_files = t->texts.valid_files;
+    }
+    return WF_OK;
+}
