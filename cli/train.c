@@ -53,8 +53,10 @@ static wf_status apply_settings(const struct arguments *a, int without, struct w
         if (status != WF_OK)
             return status;
     }
-    if (a->steps > 0)
+    if (a->steps > 0) {
         config->training.steps = a->steps;
+        config->training.epochs = 0;
+    }
     return WF_OK;
 }
 
@@ -71,13 +73,33 @@ static wf_status check_vocabulary(const struct arguments *a, const struct wf_con
     return WF_OK;
 }
 
+static const char *find_set(const struct arguments *a, const char *key)
+{
+    const char *value = NULL;
+    for (int i = 0; i < a->set.count; i++) {
+        char name[SETTING_KEY_SIZE];
+        const char *at = setting_split(a->set.item[i], name, NULL);
+        value = at && strcmp(name, key) == 0 ? at : value;
+    }
+    return value;
+}
+
+static wf_status check_length(const struct arguments *a, const struct wf_config *config, wf_error *error)
+{
+    const char *epochs = find_set(a, "epochs");
+    if (!epochs || strcmp(epochs, "0") == 0 || (a->steps <= 0 && !find_set(a, "steps")))
+        return WF_OK;
+    return wf_error_set(error, WF_ERR_ARGUMENT, "--set epochs=%s and %s both say how long %s is trained: leave one of them out", epochs,
+                        a->steps > 0 ? "--steps" : "--set steps", config->model);
+}
+
 /* The settings on top of a configuration. What does not hold between keys is said of the setting without which it would. */
 static wf_status configure_further(const struct arguments *a, struct wf_config *config, wf_error *error)
 {
     const struct wf_config before = *config;
     wf_status status = apply_settings(a, -1, config, error);
     if (status != WF_OK || (status = wf_config_check(config, error)) == WF_OK)
-        return status == WF_OK ? check_vocabulary(a, config, error) : status;
+        return status != WF_OK || (status = check_length(a, config, error)) != WF_OK ? status : check_vocabulary(a, config, error);
     for (int i = 0; i < a->set.count; i++) {
         struct wf_config less = before;
         if (apply_settings(a, i, &less, NULL) == WF_OK && wf_config_check(&less, NULL) == WF_OK) {

@@ -161,6 +161,8 @@ wf_status wf_config_set(struct wf_config *config, const char *name, const char *
     wf_status status = wf_config_set_as(config, name, value, false, error);
     if (status == WF_OK && !strcmp(name, "lr") && t->min_lr > t->lr)
         t->min_lr = t->lr;
+    if (status == WF_OK && !strcmp(name, "steps"))
+        t->epochs = 0;
     if (status == WF_OK && !strcmp(name, "batch") && t->accumulate > t->batch)
         t->accumulate = t->batch;
     if (status == WF_OK && strcmp(name, "crop") != 0)

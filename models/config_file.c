@@ -143,6 +143,8 @@ static void read_keys(struct wf_json_reader *r, struct wf_config *c)
     struct wf_training *t = &c->training;
     if (r->status == WF_OK && !json_object_get(r->object, "leaves") && t->leaves > 0 && t->accumulate % t->leaves != 0)
         t->leaves = 0; /* they were for another accumulate */
+    if (r->status == WF_OK && json_object_get(r->object, "steps") && !json_object_get(r->object, "epochs"))
+        t->epochs = 0;
     if (r->status == WF_OK && !why.code && wf_config_check(c, &why) == WF_OK)
         return;
     if (r->status == WF_OK)

@@ -23,6 +23,7 @@ static const char *const measures[] = {"loss", "bleu", "chrf", NULL};
 /* clang-format off */
 static const struct wf_key training[] = {
     NUMBER(steps, "1000", 1, MANY, "total number of updates; --steps sets it too"),
+    NUMBER(epochs, "0", 0, 1e9, "passes through the training text, instead of steps, which follow from it; 0: steps counts", .also = "num_train_epochs max_epoch"),
     NUMBER(batch, "16", 1, 1048576, "sequences per update", KINDS(LANGUAGE | ENCODER), .also = "batch_tokens batch_tolerance batch_cost batch_window"),
     NUMBER(mask_rate, "0.15", 0, 1, "fraction of the tokens that are masked", ABOVE, BELOW, KINDS(ENCODER)),
     NUMBER(crop, "0", 0, 1048576, "tokens of a row in training and evaluation, at most the context; 0: the context", KINDS(ENCODER)),
@@ -48,6 +49,7 @@ static const struct wf_key training[] = {
     NUMBER(save_every, "250", 0, MANY, "updates between saves; 0: only at the end"),
     NUMBER(valid_every, "250", 0, MANY, "updates between validations; 0: only at the end"),
     NUMBER(valid_tokens, "-1", -1, MANY, "tokens per validation; 0: all; -1: a tenth of those trained between two validations, at most 1,000,000"),
+    NUMBER(log_every, "10", 1, MANY, "updates between two lines of metrics.jsonl", .also = "logging_steps log_interval"),
     NUMBER(keep, "2", 0, 1000000, "number of latest checkpoints to keep; 0: none", .also = "keep_every"),
     NUMBER(keep_every, "0", 0, MANY, "checkpoints at multiples of this step are never deleted; 0: none", KINDS(PAIRS)),
     NUMBER(patience, "0", 0, MANY, "stop after this many validations in a row without improvement; 0: never"),

@@ -246,8 +246,8 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
         return error->code;
     if (!o)
         return bad(error, "the options are NULL");
-    if (!o->out || !o->out[0])
-        return bad(error, "no folder for the run: give .out");
+    if (o->out && !o->out[0])
+        return bad(error, "the folder for the run, .out, is empty: give a name, or NULL for a training that writes nothing");
     const struct {
         const char *name;
         int64_t value, low;
@@ -264,6 +264,9 @@ wf_status fit_check(const struct wf_task *task, const struct wf_fit_options *o, 
         if (number[i].value < number[i].low)
             return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: %s is %" PRId64 ", which is below %" PRId64, number[i].name,
                                 number[i].value, number[i].low);
+    const char *saves = o->resume ? "resume" : o->save_every ? "save_every" : o->keep ? "keep" : o->keep_every ? "keep_every" : NULL;
+    if (!o->out && saves)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "wf_fit: .%s is set, and there is no folder for the run: give .out", saves);
     if (o->leaves > 0 && !tree_fits(o->leaves, o->accumulate > 0 ? o->accumulate : 1))
         return wf_error_set(error, WF_ERR_ARGUMENT,
                             "wf_fit: leaves is %" PRId64 ", which is not a power of two that divides accumulate, %" PRId64 "; 0 chooses",

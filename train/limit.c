@@ -82,16 +82,17 @@ wf_status limit_name(struct fit *f)
 const char *limit_near(const struct fit *f, char text[160])
 {
     char limit[WF_NUMBER_SIZE];
-    snprintf(text, 160, "the time limit of %s is near; %s continues from here", wf_text_seconds(f->o.max_time, limit), fit_resume_name(f));
+    snprintf(text, 160, "the time limit of %s is near%s%s%s", wf_text_seconds(f->o.max_time, limit), f->o.out ? "; " : "",
+             f->o.out ? fit_resume_name(f) : "", f->o.out ? " continues from here" : "");
     return text;
 }
 
 wf_status limit_ended(struct fit *f)
 {
     char limit[WF_NUMBER_SIZE];
-    return wf_error_set(f->error, WF_ERR_TIME,
-                        "ended after step %" PRId64 " of %" PRId64 ", before the time limit of %s; %s continues from there", f->step,
-                        f->o.steps, wf_text_seconds(f->o.max_time, limit), fit_resume_name(f));
+    return wf_error_set(f->error, WF_ERR_TIME, "ended after step %" PRId64 " of %" PRId64 ", before the time limit of %s%s%s%s", f->step,
+                        f->o.steps, wf_text_seconds(f->o.max_time, limit), f->o.out ? "; " : "", f->o.out ? fit_resume_name(f) : "",
+                        f->o.out ? " continues from there" : "");
 }
 
 wf_status limit_too_short(struct fit *f)

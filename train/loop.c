@@ -84,7 +84,7 @@ static wf_status enter(struct fit *f)
 
 wf_status fit_enter(struct fit *f)
 {
-    if (f->rank == 0)
+    if (f->rank == 0 && f->o.out)
         enter(f);
     return together_agree(f) ? f->error->code : together_from_first(f, &f->resumes, sizeof f->resumes);
 }
@@ -120,7 +120,7 @@ wf_status fit_take(struct fit *f)
 
 wf_status fit_set_aside(struct fit *f)
 {
-    return fit_resumes(f) || f->rank > 0 ? WF_OK : set_others_aside(f);
+    return fit_resumes(f) || f->rank > 0 || !f->o.out ? WF_OK : set_others_aside(f);
 }
 
 /* --- saves and validations ----------------------------------------------------------------------------------------- */
@@ -145,12 +145,15 @@ static wf_status save(struct fit *f)
 {
     struct timespec begin;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    f->pace.saving = true;
-    pace_report(f, "saving", 0, 0);
+    f->pace.saving = f->o.out != NULL;
+    if (f->pace.saving)
+        pace_report(f, "saving", 0, 0);
     slices_settle(f);
     if (together_agree(f)) /* rank 0 may have failed in what it alone does */
         return f->error->code;
-    if (f->rank == 0) { /* where it fails, the next agreement says so */
+    if (!f->o.out)
+        refuse_bad_weights(f);
+    else if (f->rank == 0) { /* where it fails, the next agreement says so */
         save_files(f);
         slices_served(f);
     } else
@@ -208,7 +211,7 @@ static wf_status validate(struct fit *f)
         f->best = value;
     f->owes_validation = false;
     f->early = f->o.patience > 0 && f->stale >= f->o.patience;
-    if ((f->improved && f->rank == 0 && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL) ||
+    if ((f->improved && f->rank == 0 && f->o.out && weights_save(f, "best.safetensors")) || report(f, WF_EVENT_VALID, NULL) ||
         (f->rank == 0 && report_sample(f)))
         return f->error->code;
     limit_measure(&f->limit.validation, &begin);
@@ -250,7 +253,10 @@ static const char *stopped_early(const struct fit *f, char text[160])
 
 static const char *interrupted(const struct fit *f, char text[160])
 {
-    snprintf(text, 160, "interrupted; %s continues from here", fit_resume_name(f));
+    if (f->o.out)
+        snprintf(text, 160, "interrupted; %s continues from here", fit_resume_name(f));
+    else
+        snprintf(text, 160, "interrupted; nothing is saved without .out");
     return text;
 }
 
@@ -315,15 +321,15 @@ static wf_status loop(struct fit *f)
     if (late)
         return limit_ended(f);
     if (status == WF_ERR_CANCELLED)
-        wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "; %s continues from there", f->step, steps,
-                     fit_resume_name(f));
+        wf_error_set(f->error, status, "interrupted after step %" PRId64 " of %" PRId64 "%s%s%s", f->step, steps, f->o.out ? "; " : "",
+                     f->o.out ? fit_resume_name(f) : "", f->o.out ? " continues from there" : "");
     return status;
 }
 
 /* A run that can't be written, on a full disk say, is not lost. */
 static wf_status what_now(struct fit *f, wf_status status)
 {
-    if (status != WF_ERR_IO)
+    if (status != WF_ERR_IO || !f->o.out)
         return status;
     wf_error failure = *f->error;
     wf_error_clear(f->error);
@@ -343,7 +349,7 @@ wf_status fit_begin(struct fit *f)
         slices_served(f);
     } else if (f->change.length)
         slices_serve(f);
-    if (f->error->code || (f->rank == 0 && metrics_open(f, resuming)))
+    if (f->error->code || (f->rank == 0 && f->o.out && metrics_open(f, resuming)))
         return f->error->code;
     if (f->change.length && report(f, WF_EVENT_CHANGE, f->change.data))
         return f->error->code;

@@ -57,6 +57,8 @@ static wf_status open_texts(struct trainer *t)
     t->train_tokens = s->corpus.train.ids.count;
     t->valid_tokens = s->corpus.valid.ids.count;
     t->validates = true;
+    if (choose_steps(t, (double)(t->train_tokens - 1) / (double)(batch * context)))
+        return t->error->code;
     choose_validation(t, batch * s->cols);
     return WF_OK;
 }

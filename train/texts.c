@@ -149,8 +149,7 @@ wf_status wf_train_texts_load(const char *path, struct wf_train_texts *out, wf_e
     if (wf_needs(error, "path, out", path, out))
         return WF_ERR_ARGUMENT;
     *out = (struct wf_train_texts){0};
-    wf_status status =
-        stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
+    wf_status status = stat(path, &info) == 0 && S_ISDIR(info.st_mode) ? read_state(path, out, &failure) : read_config(path, out, &failure);
     return status == WF_OK ? WF_OK : wf_error_set(error, status, "%s", failure.message);
 }
 

@@ -128,6 +128,19 @@ wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_ten
     return all;
 }
 
+/* Sets steps where the configuration counts epochs. */
+wf_status choose_steps(struct trainer *t, double updates)
+{
+    struct wf_training *c = &t->config.training;
+    const double steps = ceil(c->epochs * updates - 1e-6);
+    if (!(c->epochs > 0))
+        return WF_OK;
+    if (!(steps <= 1e15))
+        return wf_error_set(t->error, WF_ERR_ARGUMENT, "epochs=%g are %g updates, which are too many", c->epochs, steps);
+    t->fit.o.steps = c->steps = steps < 1 ? 1 : (int64_t)steps;
+    return WF_OK;
+}
+
 /* A tenth of the tokens between two validations. A forward takes about a third of an update's time, so that validations are about 3 % of a
  * training. */
 void choose_validation(struct trainer *t, int64_t tokens)
@@ -248,6 +261,7 @@ static struct wf_fit_options fit_options(struct trainer *t)
                                    .clip = c->clip,
                                    .save_every = c->save_every,
                                    .valid_every = c->valid_every,
+                                   .log_every = c->log_every,
                                    .keep = c->keep,
                                    .keep_every = c->keep_every,
                                    .patience = c->patience,

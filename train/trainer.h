@@ -113,6 +113,8 @@ void validation_tell(void *trainer, int64_t done, int64_t total);
 /* The loss of a part with the terms of the family, which it reports. */
 wf_tensor *with_terms(struct wf_loss_terms *terms, struct wf_fit_part *p, wf_tensor *loss);
 struct leaves_of own_parts(const struct trainer *t); /* the parts of a batch that this process computes */
+/* Sets the number of updates where the configuration counts epochs of so many updates each. */
+wf_status choose_steps(struct trainer *t, double updates);
 /* Sets valid_limit, and valid_tokens to no more; `tokens`: of an update. */
 void choose_validation(struct trainer *t, int64_t tokens);
 bool cancelled(void *trainer);            /* by the caller */

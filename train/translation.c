@@ -90,6 +90,8 @@ static wf_status open(struct trainer *t, bool resuming)
     t->train_hash = s->hash;
     t->train_tokens = s->target_tokens;
     t->train_pairs = s->used;
+    if (choose_steps(t, (double)wf_pair_batches_count(d->batches)))
+        return t->error->code;
     if (d->valid) {
         s = wf_bitext_survey(d->valid);
         t->valid_hash = s->hash;

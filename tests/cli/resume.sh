@@ -121,4 +121,18 @@ expect 2 'weft train needs --out RUN' "$weft" train char-rms --resume
 expect 2 'weft train needs --train FILE[,FILE]' "$weft" train char-rms --out fresh
 expect 2 'is a run of char-rms, not of gpt2' "$weft" train gpt2 --out alone --resume
 [ ! -e fresh ] && [ ! -e char-rms ] || failed 'what was refused left a folder'
+# epochs: steps follow from them and the text, for a resume too
+ids=$(($(sed -n 's/.*"train_tokens":\([0-9]*\).*/\1/p' alone/metrics.jsonl | head -1) - 1))
+per=$((4 * 32)) # of an update
+"$weft" train char-rms --train "$story" --out epochs --set batch=4 --set context=32 --set epochs=0.5 --set log_every=3 2>log || failed "epochs: $(tail -1 log)"
+half=$(((ids + 2 * per - 1) / (2 * per)))
+grep -q "step $half of $half: trained to the end" log || failed "half an epoch of $ids tokens: $(tail -1 log)"
+logged=$(grep '"event":"step"' epochs/metrics.jsonl | sed -n 's/.*"step":\([0-9]*\),.*/\1/p' | head -4 | tr '\n' ' ')
+[ "$logged" = '1 3 6 9 ' ] || failed "log_every=3 logs steps $logged"
+"$weft" train epochs --resume --set epochs=1 2>log || failed "a second half: $(tail -1 log)"
+grep -q "step $(((ids + per - 1) / per)) of" log || failed "an epoch: $(tail -1 log)"
+"$weft" train epochs --resume --steps $((ids / per + 5)) 2>log || failed "steps after epochs: $(tail -1 log)"
+grep -q 'epochs 0.0 instead of 1.0' log || failed "steps after epochs: $(cat log)"
+expect 2 '--set epochs=2 and --steps both say how long char-rms is trained: leave one of them out' "$weft" train char-rms --train "$story" --out no --set epochs=2 --steps 5
+expect 2 '--set epochs=2 and --set steps both say' "$weft" train char-rms --train "$story" --out no --set epochs=2 --set steps=5
 finish

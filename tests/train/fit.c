@@ -44,6 +44,38 @@ START_TEST(trains)
 }
 END_TEST
 
+/* An experiment: the same numbers and weights, and not a file. */
+START_TEST(without_a_folder)
+{
+    struct study *s = study_open(0.1), *with = study_open(0.1);
+    struct wf_fit_options o = study_options(s, NULL);
+    o.save_every = o.keep = o.keep_every = 0;
+    struct wf_fit_result result, other;
+    ck_assert_int_eq(chdir(in_folder("")), 0);
+    ck_ok(wf_fit(&vit_task, &o, &result, error));
+    ck_assert_msg(system("test -z \"$(ls)\"") == 0, "a training without a folder has written files");
+    o = study_options(with, in_folder("with"));
+    ck_ok(wf_fit(&vit_task, &o, &other, error));
+    ck_assert(result.step == 60 && result.loss == other.loss && result.best == other.best && result.value[0] == other.value[0]);
+    ck_assert_int_eq(
+        memcmp(wf_registry_values(with->body), wf_registry_values(s->body), (size_t)wf_registry_slab(s->body) * sizeof(wf_real)), 0);
+    ck_assert_int_eq(s->count[WF_EVENT_VALID], 6);
+    ck_assert_int_eq(s->count[WF_EVENT_SAVE], 0);
+    ck_assert_str_eq(s->end, "trained to the end");
+    study_close(s);
+    study_close(with);
+    s = study_open(0.1);
+    o = study_options(s, NULL);
+    o.save_every = o.keep = o.keep_every = 0;
+    s->cancel_at = 900;
+    wf_error e = {0};
+    ck_assert_int_eq(wf_fit(&vit_task, &o, &result, &e), WF_ERR_CANCELLED);
+    ck_assert_str_eq(s->end, "interrupted; nothing is saved without .out");
+    ck_assert_msg(result.step > 0 && !strstr(e.message, "resume"), "%s", e.message);
+    study_close(s);
+}
+END_TEST
+
 static void straight(const char *out, double dropout)
 {
     struct study *s = study_open(dropout);
@@ -307,6 +339,6 @@ START_TEST(one_registry_and_one_optimiser)
 }
 END_TEST
 
-WF_TEST_MAIN("fit", trains, one_registry_and_one_optimiser, cancelled_anywhere_gives_the_same_bytes,
+WF_TEST_MAIN("fit", trains, without_a_folder, one_registry_and_one_optimiser, cancelled_anywhere_gives_the_same_bytes,
              killed_and_resumed_gives_the_same_bytes, accumulation_is_the_large_batch, patience_stops_early, another_metric_decides,
              rates_are_the_programs, nothing_is_allocated_in_the_steady_state, every_allocation_may_fail)

@@ -89,8 +89,9 @@ START_TEST(options_are_checked)
         change;                                                                                                                            \
         ck_says(refused(&vit_task, &o, WF_ERR_ARGUMENT), says);                                                                            \
     } while (0)
-    REFUSED(o.out = NULL, "give .out");
-    REFUSED(o.out = "", "give .out");
+    REFUSED((o.out = NULL, o.keep = 0, o.save_every = 7), ".save_every is set, and there is no folder for the run: give .out");
+    REFUSED((o.out = NULL, o.save_every = o.keep = 0, o.resume = true), ".resume is set, and there is no folder for the run: give .out");
+    REFUSED(o.out = "", ".out, is empty: give a name, or NULL");
     REFUSED(o.steps = 0, "steps is 0");
     REFUSED(o.steps = -5, "steps is -5");
     REFUSED(o.accumulate = -1, "accumulate is -1");

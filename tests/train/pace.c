@@ -111,7 +111,8 @@ START_TEST(the_time_left_counts_what_is_to_come)
     struct wf_optimizer sgd;
     ck_ok(wf_sgd_init(&sgd, s.registry, error, .lr = 0.1));
     static const struct wf_metric metric[] = {{.name = "x"}};
-    const struct wf_task task = {WF_TASK_ABI, .name = "sleeper", .next = next, .loss = loss, .validate = validate, .metric = metric, .metrics = 1};
+    const struct wf_task task = {WF_TASK_ABI,          .name = "sleeper", .next = next, .loss = loss,
+                                 .validate = validate, .metric = metric,  .metrics = 1};
     ck_ok(wf_fit_one(&task, s.registry, &sgd, NULL, NULL, error, .out = in_folder("run"), .steps = 12, .valid_every = 2, .ctx = &s,
                      .event = watch));
     ck_assert_double_ge(s.expected, 0.9 * pause_seconds);

@@ -22,6 +22,7 @@ enum wf_model_kind { WF_MODEL_LANGUAGE, WF_MODEL_PAIRS, WF_MODEL_ENCODER };
 /* Hyperparameters of training. */
 struct wf_training {
     int64_t steps, batch, accumulate; /* `batch` rows per step, in `accumulate` micro-batches */
+    double epochs;                    /* passes through the training text, from which wf_train makes steps; 0: steps counts */
     int64_t leaves;                   /* wf_fit_options.leaves; 0: chosen */
     int64_t batch_tokens;             /* pairs: padded positions per step, instead of `batch`; 0: one batch of all pairs */
     int64_t batch_tolerance;          /* positions by which a step may exceed batch_tokens */
@@ -35,6 +36,7 @@ struct wf_training {
     int64_t crop;                    /* encoders: tokens of a row, at most the context; 0: the context */
     bool frame;                      /* encoders: a row begins and ends with the tokenizer's start and end tokens ([CLS], [SEP]) */
     int64_t save_every, valid_every; /* steps; 0: only at the end */
+    int64_t log_every;               /* steps between lines of metrics.jsonl */
     int64_t keep;                    /* number of latest checkpoints kept; 0: none */
     int64_t keep_every;              /* checkpoints at multiples of this step are never deleted; 0: none */
     int64_t valid_tokens;            /* approximate size of a validation; 0: all tokens; -1: a tenth of those trained between two
@@ -88,9 +90,9 @@ WF_API wf_status wf_config_defaults(struct wf_config *config, const char *family
 
 /* Sets one key from text ("dropout", "0.1"). WF_ERR_ARGUMENT: an unknown key (the message suggests the nearest), a key that the model does
  * not use (the message lists those that it uses instead), a value of the wrong type or out of range. Numbers are read the same in every
- * locale. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers accumulate to batch, setting the
- * context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so set min_lr after lr, accumulate
- * after batch, crop after context, and leaves after accumulate. */
+ * locale. Setting steps sets epochs to 0. Setting lr below min_lr also lowers min_lr to lr, setting batch below accumulate lowers
+ * accumulate to batch, setting the context below crop lowers crop to it, and leaves that no longer divide accumulate are chosen anew; so
+ * set min_lr after lr, accumulate after batch, crop after context, and leaves after accumulate. */
 WF_API wf_status wf_config_set(struct wf_config *config, const char *key, const char *value, wf_error *error) WF_CHECKED;
 /* Several keys, separated by spaces: "d_model=24 heads=4 lr=1e-3". Stops at the first error. */
 WF_API wf_status wf_config_set_all(struct wf_config *config, const char *settings, wf_error *error) WF_CHECKED;

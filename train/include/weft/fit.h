@@ -87,7 +87,8 @@ struct wf_task {
     int metrics, best;
 
     /* Chooses the batch of update `step` (0, 1, ...) and says its weight: what the parts' losses are divided by, such as its rows or its
-     * predicted tokens; finite, not negative, and known before any forward. A batch that is a function of `step` needs no more for a
+     * predicted tokens; finite, not negative, and known before any forward. It may compute on a tape of its own (WF_INFER), with the
+     * weights as they are then; but see .values_by_ops. A batch that is a function of `step` needs no more for a
      * resume; else see `put`. Not called again for an update that is repeated. */
     wf_status (*next)(void *ctx, int64_t step, double *weight, wf_error *error);
     /* The forward of one part of that batch -> the loss [], divided by part->weight, so that the parts' losses add up to the batch's:
@@ -164,7 +165,9 @@ struct wf_fit_event {
 };
 
 struct wf_fit_options {
-    const char *out; /* the run's folder; created if it does not exist */
+    /* The run's folder; created if it does not exist. NULL: nothing is written, the weights are in the registries, and the best ones are
+     * not kept; then what is about saves (resume, save_every, keep, keep_every) is WF_ERR_ARGUMENT. */
+    const char *out;
     const struct wf_fit_registry *registry;
     int registries;
     const struct wf_fit_optimizer *optimizer;
