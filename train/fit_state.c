@@ -74,6 +74,7 @@ static void put_numbers(const struct fit *f, wf_safetensors_writer *w)
     if (strcmp(decides(f), "loss") != 0)
         wf_safetensors_put_metadata(w, "best_by", decides(f));
     put_double(w, "best", f->best);
+    put_double(w, "total", f->total);
     put_double(w, "loss", f->loss[0]);
     for (int i = 1; i < f->turns; i++) {
         char key[32];
@@ -224,7 +225,8 @@ static wf_status warn_of_change(struct fit *f, const wf_safetensors *file)
 
 static wf_status get_losses(struct fit *f, const struct state *s)
 {
-    if (get_double(s->file, s->path, "best", &f->best, f->error) || get_double(s->file, s->path, "loss", &f->loss[0], f->error))
+    if (get_double(s->file, s->path, "best", &f->best, f->error) || get_double(s->file, s->path, "loss", &f->loss[0], f->error) ||
+        get_double(s->file, s->path, "total", &f->total, f->error))
         return f->error->code;
     for (int i = 1; i < f->turns; i++) {
         char key[32];

@@ -118,6 +118,7 @@ struct fit {
 
     /* what a resume restores */
     int64_t step;            /* updates done */
+    double total;            /* sum of the weights of their batches; NaN: the state is older than this number */
     int64_t asked;           /* .accumulate of a program, before several processes raised it */
     double best;             /* NaN: no validation yet */
     int64_t stale;           /* validations since the best */

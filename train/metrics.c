@@ -28,10 +28,16 @@ static void add_curve(struct fit *f, enum wf_event_kind kind, const double *valu
     snprintf(c->tag, sizeof c->tag, "%s%s%s", before, name, after);
 }
 
+/* Of what a batch weighs. */
+static const char *unit_of(const struct fit *f)
+{
+    return f->task.unit ? f->task.unit : "rows";
+}
+
 /* Two of one name would replace each other in a line, and mix in the event file. */
 static wf_status check_tags(const struct fit *f)
 {
-    static const char *const taken[] = {"event", "step", "seconds", "text", "sample"};
+    const char *const taken[] = {"event", "step", "seconds", "text", "sample", unit_of(f)};
     for (int i = 0; i < f->curves; i++) {
         for (size_t k = 0; k < sizeof taken / sizeof *taken; k++)
             if (strcmp(f->curve[i].tag, taken[k]) == 0)
@@ -65,7 +71,7 @@ wf_status curves_of(struct fit *f)
         add_curve(f, WF_EVENT_STEP, &f->lr[i], "lr", f->o.optimizers > 1 ? "/" : "", f->o.optimizers > 1 ? f->o.optimizer[i].name : "");
     for (int i = 0; i < f->turns; i++)
         add_curve(f, WF_EVENT_STEP, &f->grad_norm[i], "grad_norm", f->turns > 1 ? "/" : "", f->turns > 1 ? f->task.turns[i] : "");
-    add_curve(f, WF_EVENT_STEP, &f->per_second, "", f->task.unit ? f->task.unit : "rows", "_per_second");
+    add_curve(f, WF_EVENT_STEP, &f->per_second, "", unit_of(f), "_per_second");
     for (int i = 0; i < f->task.metrics; i++) {
         const struct wf_metric *m = &f->task.metric[i];
         add_curve(f, WF_EVENT_VALID, &f->value[i], "", m->tag ? m->tag : m->name, m->tag ? "" : "/valid");
@@ -98,6 +104,15 @@ static wf_status put_numbers(json_t *line, const struct wf_fit_event *e, const s
     return WF_OK;
 }
 
+/* What the updates so far have seen, as an axis for what is measured beside it. */
+static wf_status put_total(json_t *line, const struct fit *f, const struct wf_fit_event *e)
+{
+    if ((e->kind != WF_EVENT_STEP && e->kind != WF_EVENT_VALID) || !isfinite(f->total))
+        return WF_OK;
+    return f->total == floor(f->total) && f->total < 0x1p53 ? wf_json_set_int(line, unit_of(f), (int64_t)f->total, f->error)
+                                                            : wf_json_set_double(line, unit_of(f), f->total, f->error);
+}
+
 static wf_status write_line(struct fit *f, const struct wf_fit_event *e, const char *name, const struct count *count, int counts)
 {
     wf_json_init();
@@ -105,7 +120,8 @@ static wf_status write_line(struct fit *f, const struct wf_fit_event *e, const c
     if (!line)
         return wf_error_set(f->error, WF_ERR_MEMORY, "no memory for a line of metrics.jsonl");
     bool failed = wf_json_set_string(line, "event", name, f->error) || wf_json_set_int(line, "step", e->step, f->error) ||
-                  put_numbers(line, e, count, counts, f->error) || (e->text && wf_json_set_string(line, "text", e->text, f->error)) ||
+                  put_numbers(line, e, count, counts, f->error) || put_total(line, f, e) ||
+                  (e->text && wf_json_set_string(line, "text", e->text, f->error)) ||
                   wf_json_set_double(line, "seconds", e->seconds, f->error) || wf_jsonl_append(f->metrics, line, f->error);
     json_decref(line);
     return failed ? f->error->code : WF_OK;

@@ -310,6 +310,7 @@ wf_status fit_update(struct fit *f)
     if (status != WF_OK)
         return status;
     f->step++;
+    f->total += f->weight;
     f->dropped = f->saved = false;
     return WF_OK;
 }

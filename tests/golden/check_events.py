@@ -31,13 +31,15 @@ def as_float(value):
 def of_lines(run):
     scalars, texts = {}, []
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as lines:
-        for line in lines:
-            event = json.loads(line)
-            if event["event"] in ("step", "valid"):
-                for key in event.keys() - NOT_CURVES:
-                    scalars.setdefault(key, []).append((event["step"], as_float(event[key])))
-            elif event["event"] == "sample":
-                texts.append((event["step"], event["text"]))
+        events = [json.loads(line) for line in lines]
+    # The sum of the batches' weights, like the seconds, is an axis and no curve.
+    units = {key[: -len("_per_second")] for event in events for key in event if key.endswith("_per_second")}
+    for event in events:
+        if event["event"] in ("step", "valid"):
+            for key in event.keys() - NOT_CURVES - units:
+                scalars.setdefault(key, []).append((event["step"], as_float(event[key])))
+        elif event["event"] == "sample":
+            texts.append((event["step"], event["text"]))
     return scalars, texts
 
 

@@ -109,8 +109,8 @@ static char *log_of_lines(const char *run)
         if (!strcmp(kind, "sample"))
             add(log, "sample", step, 0, json_string_value(json_object_get(event, "text")));
         else if (!strcmp(kind, "step") || !strcmp(kind, "valid"))
-            json_object_foreach(event, key, value) if (strcmp(key, "event") && strcmp(key, "step") && strcmp(key, "seconds"))
-                add(log, key, step, json_number_value(value), NULL);
+            json_object_foreach(event, key, value) if (strcmp(key, "event") && strcmp(key, "step") && strcmp(key, "seconds") &&
+                                                       strcmp(key, "tokens")) add(log, key, step, json_number_value(value), NULL);
         json_decref(event);
     }
     wf_free(text);
@@ -253,6 +253,51 @@ START_TEST(a_killed_run_goes_on)
 }
 END_TEST
 
+/* Lines of steps and validations hold `tokens`, the sum of all batches so far (4 of 16 tokens each), from step `from` on none. */
+static void assert_tokens(const char *run, long long from, int expected)
+{
+    char path[300];
+    int count = 0;
+    wf_error bad = {0};
+    snprintf(path, sizeof path, "%s/metrics.jsonl", in_folder(run));
+    char *text = wf_file_load(path, 1 << 24, NULL, &bad);
+    ck_assert_msg(text != NULL, "%s", bad.message);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        json_t *event = wf_json_parse(line, (int64_t)strlen(line), "line", &bad);
+        ck_assert_msg(event != NULL, "%s", bad.message);
+        const char *kind = json_string_value(json_object_get(event, "event"));
+        const long long step = json_integer_value(json_object_get(event, "step"));
+        const json_t *tokens = json_object_get(event, "tokens");
+        if ((strcmp(kind, "step") && strcmp(kind, "valid")) || step >= from)
+            ck_assert_ptr_null(tokens);
+        else
+            ck_assert_int_eq(json_integer_value(tokens), 64 * step);
+        count += tokens != NULL;
+        json_decref(event);
+    }
+    wf_free(text);
+    ck_assert_int_eq(count, expected);
+}
+
+START_TEST(tokens_are_counted)
+{
+    struct seen first = {.cancel_at = 25}, rest = {0};
+    train("run", 40, 20, &first);
+    train("run", 40, 20, &rest);
+    assert_tokens("run", 99, 5 + 2);
+    /* a state that does not hold the sum: what is not known is not written */
+    int64_t bytes;
+    unsigned char *state = load_bytes(in_folder("run/state.safetensors"), &bytes);
+    char *key = memmem(state, (size_t)bytes, "\"total\"", 7);
+    ck_assert_ptr_nonnull(key);
+    memcpy(key, "\"older\"", 7);
+    ck_ok(wf_file_save(in_folder("run/state.safetensors"), state, bytes, error));
+    wf_free(state);
+    train("run", 60, 20, &rest);
+    assert_tokens("run", 41, 5 + 2);
+}
+END_TEST
+
 START_TEST(a_damaged_event_file_is_set_aside)
 {
     struct seen first = {.cancel_at = 12}, second = {0};
@@ -286,5 +331,5 @@ START_TEST(a_new_training_has_a_new_file)
 }
 END_TEST
 
-WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, samples_of_bytes_are_whole, a_killed_run_goes_on,
+WF_TEST_MAIN("metrics", events_are_the_lines, samples_change_nothing, samples_of_bytes_are_whole, a_killed_run_goes_on, tokens_are_counted,
              a_damaged_event_file_is_set_aside, a_new_training_has_a_new_file)
