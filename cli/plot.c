@@ -1,17 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /* weft plot RUN... */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli.h"
 
+static const double MOST = 1e15; /* of an axis */
+
 struct arguments {
     const char **run;
     int64_t count;
-    const char *out;
+    const char *out, *smooth_given;
+    int x; /* enum wf_plot_x */
+    int64_t smooth;
+    const char *metric[WF_PLOT_METRICS];
     struct wf_plot_options plot;
 };
+
+/* "loss/train,lr", once or several times. */
+static bool take_metrics(const char *option, const char *value, void *to)
+{
+    struct arguments *a = to;
+    for (const char *at = value, *end; at; at = *end ? end + 1 : NULL) {
+        end = strchrnul(at, ',');
+        if (end == at)
+            return fail_usage("--%s: '%s' is not a list of names, such as loss/train,lr", option, value), false;
+        if (a->plot.metrics == WF_PLOT_METRICS)
+            return fail_usage("--%s: a picture shows at most %d metrics", option, WF_PLOT_METRICS), false;
+        char *name = strndup(at, (size_t)(end - at));
+        if (!name)
+            return fail_usage("--%s: no memory", option), false;
+        a->metric[a->plot.metrics++] = name;
+    }
+    return true;
+}
 
 /* Of the terminal, less the line of the prompt; elsewhere 80 by 24. */
 static void window(struct wf_plot_options *plot)
@@ -27,6 +52,9 @@ static void window(struct wf_plot_options *plot)
 static wf_status plot(void *arguments, wf_error *error)
 {
     struct arguments *a = arguments;
+    a->plot.x = (enum wf_plot_x)a->x;
+    a->plot.metric = a->metric;
+    a->plot.smooth = a->smooth_given && a->smooth == 0 ? -1 : a->smooth;
     if (a->out)
         return wf_plot_save(a->run, a->count, &a->plot, a->out, error);
     struct wf_string text = {0};
@@ -43,15 +71,26 @@ int run_plot(int argc, char **argv)
     const char *runs[argc];
     struct arguments a = {.run = runs};
     const struct option_row options[] = {
-        {"log", NULL, "logarithmic axis for the losses", .flag = &a.plot.log},
+        {"x", "steps|tokens|seconds", "horizontal axis (default: steps); seconds of training, over all resumes", .choice = &a.x},
+        {"from", "N", "begin at N on that axis", .real = &a.plot.from, .least = 0, .most = MOST},
+        {"to", "N", "end at N on that axis", .real = &a.plot.to, .least = 1e-9, .most = MOST},
+        {"metric", "NAME,...",
+         "plot these numbers of metrics.jsonl, such as grad_norm (default: loss/train,loss/valid,lr); can be repeated",
+         .take = take_metrics, .to = &a, .repeatable = true},
+        {"smooth", "N", "running mean over N logged values; 0: none (default: a thirtieth of those shown; none below 40)",
+         .number = &a.smooth, .low = 0, .high = INT64_C(1000000000), .given = &a.smooth_given},
+        {"log", NULL, "logarithmic axes, except of learning rates", .flag = &a.plot.log},
         {"out", "FILE", "write a picture, FILE.svg or FILE.png (default: a text plot on standard output)", .text = &a.out},
         {0},
     };
-    return run_command(
+    const int code = run_command(
         &(struct command_line){
             "RUN...",
-            "Plots the losses of one or more runs over the steps, and below them the learning rate: in the terminal, or with --out as "
-            "a picture. Needs the program gnuplot (on Debian the package gnuplot-nox).",
+            "Plots the losses of one or more runs over the steps, and below them the learning rate, or other metrics: in the terminal, "
+            "or with --out as a picture. Needs the program gnuplot (on Debian the package gnuplot-nox).",
             options, a.run, .most = argc, .count = &a.count, .too_few = "RUN is missing: weft plot RUN... takes the --out of weft train"},
         plot, &a, argc, argv);
+    for (int64_t i = 0; i < a.plot.metrics; i++)
+        free((char *)a.metric[i]);
+    return code;
 }

@@ -2,6 +2,8 @@
 /* Curves out of metrics.jsonl. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <weft/file.h>
@@ -13,7 +15,7 @@
 #include "plot_runs.h"
 
 static const double MOST = 1e100; /* so that no sum is infinite; and gnuplot dies of 1e308 in a narrow range */
-static const char *const keys[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
+const char *const curve_usual[CURVE_KINDS] = {"loss/train", "loss/valid", "lr"};
 
 void curve_free(struct curve *curve)
 {
@@ -23,8 +25,11 @@ void curve_free(struct curve *curve)
 
 void curves_free(struct curves *curves)
 {
-    for (int k = 0; k < CURVE_KINDS; k++)
+    for (int k = 0; k < WF_PLOT_METRICS; k++)
         curve_free(&curves->of[k]);
+    for (int i = 0; i < curves->names; i++)
+        wf_free(curves->name[i]);
+    curves->names = 0;
 }
 
 static wf_status add(struct curve *curve, struct point p, wf_error *error)
@@ -39,29 +44,142 @@ static wf_status add(struct curve *curve, struct point p, wf_error *error)
 
 /* --- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Events and keys that are not known hold nothing to draw. */
-static wf_status read_event(const json_t *event, const char *path, int64_t number, struct curves *out, wf_error *error)
+/* A file, and how far it is read. */
+struct reader {
+    const char *path;
+    int64_t line;
+    const char *const *key;
+    int keys;
+    enum wf_plot_x x;
+    double before, seconds; /* of the processes that have ended, and of the last line */
+    bool started;           /* the process of the last line has logged its start */
+    struct curves *out;
+};
+
+/* Seconds begin again with each process, whose first lines may come before its start. */
+static void follow_clock(struct reader *r, const char *event, double seconds)
 {
-    if (!json_is_object(event))
-        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the line is not a JSON object", path, number);
-    const json_t *step = json_object_get(event, "step");
-    for (int k = 0; k < CURVE_KINDS; k++) {
-        const json_t *value = json_object_get(event, keys[k]);
-        if (!value)
-            continue;
-        if (!json_is_number(value))
-            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is not a number", path, number, keys[k]);
-        if (!json_is_integer(step) || json_integer_value(step) < 0)
-            return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" without a \"step\" of 0 or more", path, number, keys[k]);
-        struct point p = {(double)json_integer_value(step), fmax(-MOST, fmin(json_number_value(value), MOST))};
-        wf_status status = add(&out->of[k], p, error);
-        if (status != WF_OK)
-            return status;
+    bool start = strcmp(event, "start") == 0;
+    if (seconds < r->seconds || (start && r->started)) {
+        r->before += r->seconds;
+        r->started = false;
     }
+    r->started |= start;
+    r->seconds = seconds;
+}
+
+static const char RATE_OF[] = "_per_second";
+
+/* tokens_per_second tells that tokens are counted. */
+static void find_unit(const char *key, struct curves *out)
+{
+    size_t length = strlen(key), end = sizeof RATE_OF - 1;
+    if (out->unit[0] == 0 && length > end && length - end < sizeof out->unit && strcmp(key + length - end, RATE_OF) == 0)
+        memcpy(out->unit, key, length - end);
+}
+
+static wf_status note_name(const char *key, struct curves *out, wf_error *error)
+{
+    for (int i = 0; i < out->names; i++)
+        if (strcmp(out->name[i], key) == 0)
+            return WF_OK;
+    if (out->names == NAMES)
+        return WF_OK;
+    out->name[out->names] = wf_strdup(key);
+    if (!out->name[out->names])
+        return wf_error_set(error, WF_ERR_MEMORY, "no memory for a metric's name");
+    out->names++;
     return WF_OK;
 }
 
-static wf_status read_file(const char *folder, const char *path, struct curves *out, wf_error *error)
+/* Where the numbers of a line are drawn. */
+static wf_status place(const struct reader *r, const json_t *event, double step, double *x, wf_error *error)
+{
+    const char *unit = r->out->unit[0] ? r->out->unit : "tokens", *key = r->x == WF_PLOT_SECONDS ? "seconds" : unit;
+    const json_t *value = json_object_get(event, key);
+    *x = step;
+    if (r->x == WF_PLOT_STEPS)
+        return WF_OK;
+    if (!json_is_number(value) || json_number_value(value) < 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the line has no \"%s\"%s: plot over the steps instead", r->path, r->line,
+                            key, r->x == WF_PLOT_TOKENS ? ", which older versions of Weft did not log" : "");
+    *x = fmin(json_number_value(value), MOST) + (r->x == WF_PLOT_SECONDS ? r->before : 0);
+    return WF_OK;
+}
+
+static wf_status read_value(struct reader *r, const json_t *event, int k, wf_error *error)
+{
+    const json_t *value = json_object_get(event, r->key[k]), *step = json_object_get(event, "step");
+    const char *kind = json_string_value(json_object_get(event, "event"));
+    struct point p;
+    if (!value)
+        return WF_OK;
+    if (!json_is_number(value))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" is not a number", r->path, r->line, r->key[k]);
+    if (!json_is_integer(step) || json_integer_value(step) < 0)
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": \"%s\" without a \"step\" of 0 or more", r->path, r->line, r->key[k]);
+    p.step = (double)json_integer_value(step);
+    p.value = fmax(-MOST, fmin(json_number_value(value), MOST));
+    if (place(r, event, p.step, &p.x, error) != WF_OK)
+        return error->code;
+    bool valid = kind ? strcmp(kind, "valid") == 0 : strstr(r->key[k], "/valid") != NULL;
+    r->out->valid[k] |= valid;
+    r->out->stepped[k] |= !valid;
+    return add(&r->out->of[k], p, error);
+}
+
+/* What stands once in a run, such as the number of its parameters, is no curve. Other events and keys that are not known may be. */
+static bool is_measured(const char *event)
+{
+    return strcmp(event, "start") != 0 && strcmp(event, "data") != 0 && strcmp(event, "change") != 0 && strcmp(event, "end") != 0;
+}
+
+static wf_status read_event(struct reader *r, const json_t *event, wf_error *error)
+{
+    if (!json_is_object(event))
+        return wf_error_set(error, WF_ERR_FORMAT, "%s:%" PRId64 ": the line is not a JSON object", r->path, r->line);
+    const char *kind = json_string_value(json_object_get(event, "event")), *key;
+    const json_t *seconds = json_object_get(event, "seconds"), *value;
+    kind = kind ? kind : "";
+    if (json_is_number(seconds) && json_number_value(seconds) >= 0)
+        follow_clock(r, kind, fmin(json_number_value(seconds), MOST));
+    if (!is_measured(kind))
+        return WF_OK;
+    wf_status status = WF_OK;
+    for (void *at = json_object_iter((json_t *)event); at && status == WF_OK; at = json_object_iter_next((json_t *)event, at)) {
+        key = json_object_iter_key(at);
+        value = json_object_iter_value(at);
+        if (!json_is_number(value) || strcmp(key, "step") == 0 || strcmp(key, "seconds") == 0)
+            continue;
+        find_unit(key, r->out);
+        status = note_name(key, r->out, error);
+    }
+    for (int k = 0; k < r->keys && status == WF_OK; k++)
+        status = read_value(r, event, k, error);
+    return status;
+}
+
+/* At least one of the metrics must be there; of the usual ones a loss. */
+static wf_status check_found(const struct reader *r, bool asked, const char *folder, wf_error *error)
+{
+    struct wf_string names = {0}, keys = {0};
+    for (int k = 0; k < r->keys; k++)
+        if (r->out->of[k].count > 0 && (asked || k != CURVE_LR))
+            return WF_OK;
+    if (r->out->names == 0)
+        return wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", r->path);
+    curves_add_names(r->out, 1, &names);
+    for (int k = 0; k < r->keys && (asked || k != CURVE_LR); k++)
+        wf_string_format(&keys, "%s'%s'", k ? " or " : "", r->key[k]);
+    wf_status status = names.failed || keys.failed ? wf_error_set(error, WF_ERR_MEMORY, "no memory for names of metrics")
+                                                   : wf_error_set(error, asked ? WF_ERR_ARGUMENT : WF_ERR_STATE,
+                                                                  "%s has no metric %s: there are %s", folder, keys.data, names.data);
+    wf_string_free(&names);
+    wf_string_free(&keys);
+    return status;
+}
+
+static wf_status read_file(const char *folder, const char *path, struct reader *r, wf_error *error)
 {
     struct stat info;
     struct wf_lines in = {.fd = -1};
@@ -74,28 +192,57 @@ static wf_status read_file(const char *folder, const char *path, struct curves *
         if (in.data[in.begin - 1] != '\n')
             break; /* not whole */
         json_t *event = wf_json_parse_line(in.text, in.length, path, in.line, error);
-        status = event ? read_event(event, path, in.line, out, error) : error->code;
+        r->line = in.line;
+        status = event ? read_event(r, event, error) : error->code;
         json_decref(event);
     }
     wf_lines_close(&in);
-    if (status == WF_OK && out->of[CURVE_TRAIN].count + out->of[CURVE_VALID].count == 0)
-        status = wf_error_set(error, WF_ERR_STATE, "%s holds no loss yet: weft train logs the first after one step", path);
     return status;
 }
 
-wf_status curves_read(const char *folder, struct curves *out, wf_error *error)
+wf_status curves_read(const char *folder, const struct wf_plot_options *options, struct curves *out, wf_error *error)
 {
     wf_error unwanted = {0};
     error = error ? error : &unwanted;
     *out = (struct curves){0};
     if (!wf_folder_exists(folder))
         return wf_error_set(error, WF_ERR_IO, "%s is not a run folder: give the --out of weft train", *folder ? folder : "\"\"");
+    bool asked = options && options->metrics > 0;
     char *path = wf_format("%s/metrics.jsonl", folder);
-    wf_status status = path ? read_file(folder, path, out, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    struct reader r = {.path = path,
+                       .key = asked ? options->metric : curve_usual,
+                       .keys = asked ? (int)options->metrics : CURVE_KINDS,
+                       .x = options ? options->x : WF_PLOT_STEPS,
+                       .out = out};
+    wf_status status = path ? read_file(folder, path, &r, error) : wf_error_set(error, WF_ERR_MEMORY, "no memory for a path");
+    if (status == WF_OK)
+        status = check_found(&r, asked, folder, error);
     wf_free(path);
     if (status != WF_OK)
         curves_free(out);
     return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void curves_add_names(const struct curves *runs, int64_t count, struct wf_string *s)
+{
+    const char *name[4 * NAMES];
+    int names = 0;
+    for (int64_t i = 0; i < count; i++)
+        for (int k = 0; k < runs[i].names && names < 4 * NAMES; k++) {
+            int at = 0;
+            while (at < names && strcmp(name[at], runs[i].name[k]) != 0)
+                at++;
+            name[at] = runs[i].name[k];
+            names += at == names;
+        }
+    qsort(name, (size_t)names, sizeof *name, by_name);
+    for (int i = 0; i < names; i++)
+        wf_string_format(s, "%s%s", i ? ", " : "", name[i]);
 }
 
 /* --- shaping ------------------------------------------------------------------------------------------------------- */
@@ -126,7 +273,7 @@ wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, 
             add_exactly(in->point[high++].value, &sum, &rest);
         while (low < i - reach)
             add_exactly(-in->point[low++].value, &sum, &rest);
-        out->point[i] = (struct point){in->point[i].step, reach ? (sum + rest) / (double)(high - low) : in->point[i].value};
+        out->point[i] = (struct point){in->point[i].step, reach ? (sum + rest) / (double)(high - low) : in->point[i].value, in->point[i].x};
     }
     out->count = in->count;
     return WF_OK;
@@ -149,4 +296,13 @@ wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out,
             out->point[out->count++] = in->point[low < high ? high : low];
     }
     return WF_OK;
+}
+
+void curve_clip(struct curve *curve, double from, double to)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < curve->count; i++)
+        if (curve->point[i].x >= from && (to <= 0 || curve->point[i].x <= to))
+            curve->point[kept++] = curve->point[i];
+    curve->count = kept;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs as a picture: losses above, the learning rate below, the legend beside them, where it covers nothing. */
+/* Runs as a picture: panels below each other, the legend beside them, where it covers nothing. */
+#include <assert.h>
 #include <inttypes.h>
 
 #include <weft/file.h>
@@ -13,23 +14,25 @@ enum {
     LEFT = 112,
     PANEL = 760,
     TOP = 46,
-    LOSS = 400,
+    PANELS = 556, /* all of them, with what is between, where that is enough for each */
+    LEAST = 200,  /* of a panel */
+    RATE = 130,   /* of a learning rate below another panel */
     BETWEEN = 26,
-    RATE = 130,
     BOTTOM = 68,
     FONT = 14,
     LINE = 20,
     LETTER = 9,
-    SAMPLE = 46,
-    LEGEND = LEFT + PANEL + 22,
-    LOSS_TICS = 9,
-    RATE_TICS = 4
+    SAMPLE = 58, /* of a line, in the legend, with the space behind it */
+    LEGEND = LEFT + PANEL + 22
 };
 
-/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white. Beyond seven runs they
- * come again with other marks. */
-static const uint32_t colours[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000};
-enum { COLOURS = sizeof colours / sizeof *colours };
+/* Okabe and Ito's colours, which the colour-blind tell apart, without their yellow, which nobody sees on white, and with the violet that
+ * is furthest from the others for them, too. */
+static const uint32_t colours[] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000, 0x7700dd};
+/* Neighbours differ in both, and WF_PLOT_RUNS runs in one of them: 5 and 8 have no common factor. */
+static const char *const dashes[] = {"1", "(10,5)", "(2,3)", "(12,4,2,4)", "(22,4,6,4)"};
+enum { COLOURS = sizeof colours / sizeof *colours, DASHES = sizeof dashes / sizeof *dashes };
+static_assert(WF_PLOT_RUNS == COLOURS * DASHES, "each run has its own line");
 static const int marks[] = {7, 5, 9, 13, 11, 6, 4};
 
 static uint32_t colour_of(int64_t run)
@@ -49,7 +52,7 @@ static uint32_t faint(uint32_t colour)
 /* Validation of a single run has another colour than its training. */
 static uint32_t valid_colour(const struct plot *p, int64_t run)
 {
-    return colour_of(p->count == 1 ? 1 : run);
+    return colour_of(p->count == 1 && p->trained ? 1 : run);
 }
 
 static int mark_of(int64_t run)
@@ -57,70 +60,136 @@ static int mark_of(int64_t run)
     return marks[(run + run / COLOURS) % (int64_t)(sizeof marks / sizeof *marks)];
 }
 
+static const char *dash_of(int64_t run)
+{
+    return dashes[run % DASHES];
+}
+
 struct layout {
     int width, height;
+    int panel[WF_PLOT_METRICS + 1]; /* where panels begin, from above; behind the last one where the next would */
 };
+
+/* Learning rates are low below other panels, which share the rest. */
+static int panel_height(const struct plot *p, int i)
+{
+    int rates = 0;
+    for (int k = 0; k < p->panels; k++)
+        rates += p->panel[k].rate;
+    bool low = rates < p->panels;
+    if (low && p->panel[i].rate)
+        return RATE;
+    int rest = PANELS - (p->panels - 1) * BETWEEN - (low ? rates * RATE : 0), each = rest / (low ? p->panels - rates : p->panels);
+    return each > LEAST ? each : LEAST;
+}
 
 static struct layout layout_of(const struct plot *p)
 {
-    int longest = text_columns("training (running mean)"), height = TOP + LOSS + BETWEEN + RATE + BOTTOM;
+    struct layout l = {.panel = {TOP}};
+    int longest = text_columns("training (running mean)");
     int64_t lines = p->count > 1 ? 5 + p->count : 5;
     for (int64_t i = 0; i < p->count && p->count > 1; i++) {
         int columns = text_columns(p->run[i].name);
         longest = columns > longest ? columns : longest;
     }
-    return (struct layout){LEGEND + SAMPLE + longest * LETTER, height > TOP + lines * LINE ? height : (int)(TOP + lines * LINE)};
+    for (int i = 0; i < p->panels; i++)
+        l.panel[i + 1] = l.panel[i] + panel_height(p, i) + BETWEEN;
+    int height = l.panel[p->panels] - BETWEEN + BOTTOM;
+    l.width = LEGEND + SAMPLE + longest * LETTER;
+    l.height = height > TOP + lines * LINE ? height : (int)(TOP + lines * LINE);
+    return l;
 }
 
-/* A panel between two heights, in pixels from above. */
-static void add_panel(struct wf_string *s, const struct layout *l, int from, int to, const char *what)
-{
-    script_margins(s, (double)LEFT / l->width, (double)(LEFT + PANEL) / l->width, 1 - (double)from / l->height, 1 - (double)to / l->height);
-    wf_string_text(s, "unset label\n");
-    script_label(s, what, 18.0 / l->width, 1 - (from + to) / 2.0 / l->height, "center rotate by 90 tc rgb \"#333333\"");
-}
-
-static void add_steps(struct wf_string *s, const struct layout *l, int to)
-{
-    script_label(s, "step", (LEFT + PANEL / 2.0) / l->width, 1 - (to + 50.0) / l->height, "center tc rgb \"#333333\"");
-}
+/* --- panels -------------------------------------------------------------------------------------------------------- */
 
 /* One point alone makes no line. */
-static void add_line(const struct curve *c, char kind, int64_t run, double width, struct wf_string *s)
+static void add_line(const struct plot *p, const struct curve *c, int metric, int64_t run, double width, struct wf_string *s)
 {
-    if (!plot_curve(c, kind, run, s))
+    if (!plot_curve(c, 'm', metric, run, s))
         return;
     if (c->count == 1)
         wf_string_format(s, "points pt %d ps 0.7", mark_of(run));
     else
-        wf_string_format(s, "lines lw %g", width);
+        wf_string_format(s, "lines lw %g dt %s", width, p->count > 1 ? dash_of(run) : "1");
     wf_string_format(s, " lc rgb 0x%06x", colour_of(run));
 }
 
-static void add_losses(const struct plot *p, struct wf_string *s)
+static void add_points(const struct plot *p, const struct curve *c, int metric, int64_t run, struct wf_string *s)
 {
-    for (int64_t i = 0; i < p->count; i++)
-        if (plot_curve(&p->run[i].raw, 't', i, s))
-            wf_string_format(s, "lines lw 0.6 lc rgb 0x%06x", faint(colour_of(i)));
-    for (int64_t i = 0; i < p->count; i++)
-        add_line(&p->run[i].mean, 'm', i, 1.3, s);
-    for (int64_t i = 0; i < p->count; i++)
-        if (plot_curve(&p->run[i].valid, 'v', i, s))
-            wf_string_format(s, "linespoints lw 2 pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", mark_of(i), 1 + p->run[i].valid.count / 30,
-                             valid_colour(p, i));
+    if (plot_curve(c, 'm', metric, run, s))
+        wf_string_format(s, "linespoints lw 2 dt %s pt %d ps 0.7 pi %" PRId64 " lc rgb 0x%06x", p->count > 1 ? dash_of(run) : "1",
+                         mark_of(run), 1 + c->count / 30, valid_colour(p, run));
+}
+
+/* Noise behind lines behind points. */
+static void add_curves(const struct plot *p, int panel, struct wf_string *s)
+{
+    for (int layer = 0; layer < 3; layer++)
+        for (int k = 0; k < p->metrics; k++)
+            for (int64_t i = 0; i < p->count && p->metric[k].panel == panel; i++) {
+                const struct plot_line *line = &p->run[i].of[k];
+                if (layer == 0 && plot_curve(&line->raw, 'w', k, i, s))
+                    wf_string_format(s, "lines lw 0.6 dt 1 lc rgb 0x%06x", faint(colour_of(i)));
+                else if (layer == 1 && !p->metric[k].points)
+                    add_line(p, &line->mean, k, i, p->panel[panel].rate ? 1.6 : 1.3, s);
+                else if (layer == 2 && p->metric[k].points)
+                    add_points(p, &line->mean, k, i, s);
+            }
     wf_string_text(s, "\n");
+}
+
+/* Its edges and axes, its name on the left, and how much it leaves out at the top on the right. */
+static void add_panel(const struct plot *p, const struct layout *l, int i, struct wf_string *s)
+{
+    const struct plot_panel *panel = &p->panel[i];
+    int from = l->panel[i], to = l->panel[i + 1] - BETWEEN;
+    int tics = (to - from) * 9 / 400, least = panel->rate ? 4 : 6;
+    bool last = i == p->panels - 1;
+    struct wf_string title = {0}, beyond = {0};
+    plot_add_title(panel, &title);
+    plot_add_beyond(panel, &beyond);
+    s->failed |= title.failed || beyond.failed;
+    script_margins(s, (double)LEFT / l->width, (double)(LEFT + PANEL) / l->width, 1 - (double)from / l->height, 1 - (double)to / l->height);
+    wf_string_text(s, "unset label\n");
+    script_label(s, title.data ? title.data : "", 18.0 / l->width, 1 - (from + to) / 2.0 / l->height,
+                 "center rotate by 90 tc rgb \"#333333\"");
+    if (beyond.length > 0)
+        script_label(s, beyond.data, (LEFT + PANEL - 4.0) / l->width, 1 - (from - 9.0) / l->height, "right tc rgb \"#666666\"");
+    if (last)
+        script_label(s, p->x_name, (LEFT + PANEL / 2.0) / l->width, 1 - (to + 50.0) / l->height, "center tc rgb \"#333333\"");
+    axis_script(&p->x, 'x', last, axis_fit(&p->x, PANEL / LETTER), s);
+    axis_script(&panel->y, 'y', true, tics > least ? tics : least, s);
+    wf_string_free(&title);
+    wf_string_free(&beyond);
 }
 
 /* --- the legend ---------------------------------------------------------------------------------------------------- */
 
-/* gnuplot's own would be cut into columns at the height of the panel. mark 0: none. */
-static void add_entry(struct wf_string *s, const struct layout *l, int line, double width, int mark, uint32_t colour, const char *title)
+struct sample {
+    double width;
+    int mark; /* 0: none */
+    uint32_t colour;
+    const char *dash;
+};
+
+/* gnuplot's own would be cut into columns at the height of the panel. */
+static void add_entry(struct wf_string *s, const struct layout *l, int line, struct sample sample, const char *title)
 {
-    double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = 1.0 * LEGEND / l->width, to = (LEGEND + 34.0) / l->width;
-    wf_string_format(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g lc rgb 0x%06x\n", from, y, to, y, width, colour);
-    if (mark)
-        wf_string_format(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, mark, colour);
-    script_label(s, title, (LEGEND + 42.0) / l->width, y, "left tc rgb \"#222222\"");
+    double y = 1 - (TOP + 6.0 + line * LINE) / l->height, from = 1.0 * LEGEND / l->width, to = (LEGEND + SAMPLE - 12.0) / l->width;
+    wf_string_format(s, "set arrow from screen %.6f,%.6f to screen %.6f,%.6f nohead lw %g dt %s lc rgb 0x%06x\n", from, y, to, y,
+                     sample.width, sample.dash, sample.colour);
+    if (sample.mark)
+        wf_string_format(s, "set label \"\" at screen %.6f,%.6f point pt %d ps 0.7 lc rgb 0x%06x\n", (from + to) / 2, y, sample.mark,
+                         sample.colour);
+    script_label(s, title, (LEGEND + SAMPLE - 4.0) / l->width, y, "left tc rgb \"#222222\"");
+}
+
+static bool is_marked(const struct plot *p, int64_t run)
+{
+    bool marked = plot_has_points(p, run);
+    for (int k = 0; k < p->metrics; k++)
+        marked |= p->run[run].of[k].mean.count == 1 && !p->panel[p->metric[k].panel].rate;
+    return marked;
 }
 
 static void add_legend(const struct plot *p, const struct layout *l, struct wf_string *s)
@@ -129,53 +198,37 @@ static void add_legend(const struct plot *p, const struct layout *l, struct wf_s
     uint32_t grey = 0x555555;
     int line = 0;
     if (p->trained)
-        add_entry(s, l, line++, 1.3, 0, one ? colour_of(0) : grey, p->noisy ? "training (running mean)" : "training");
+        add_entry(s, l, line++, (struct sample){1.3, 0, one ? colour_of(0) : grey, "1"}, p->noisy ? "training (running mean)" : "training");
     if (p->noisy)
-        add_entry(s, l, line++, 1.3, 0, faint(one ? colour_of(0) : grey), "training (as logged)");
+        add_entry(s, l, line++, (struct sample){1.3, 0, faint(one ? colour_of(0) : grey), "1"}, "training (as logged)");
     if (p->validated)
-        add_entry(s, l, line++, 2, mark_of(0), one ? valid_colour(p, 0) : grey, "validation");
-    line++;
-    for (int64_t i = 0; i < p->count && !one; i++) {
-        bool marked = p->run[i].valid.count > 0 || p->run[i].mean.count == 1;
-        add_entry(s, l, line++, 2, marked ? mark_of(i) : 0, colour_of(i), p->run[i].name);
-    }
+        add_entry(s, l, line++, (struct sample){2, mark_of(0), one ? valid_colour(p, 0) : grey, "1"}, "validation");
+    line += line > 0;
+    for (int64_t i = 0; i < p->count && !one; i++)
+        add_entry(s, l, line++, (struct sample){2, is_marked(p, i) ? mark_of(i) : 0, colour_of(i), dash_of(i)}, p->run[i].name);
 }
 
 static void add_all(struct plot *p, enum picture_format format, struct wf_string *s)
 {
-    struct layout l = layout_of(p);
     plot_finish(p, 0.03);
+    struct layout l = layout_of(p);
     script_terminal(s, format, l.width, l.height, FONT);
     plot_add_data(p, s);
     wf_string_format(s, "set multiplot\n"
                         "set border 3 lc rgb \"#666666\"\nset tics nomirror out tc rgb \"#333333\"\n"
                         "set grid xtics ytics lt 1 lw 0.5 lc rgb \"#dddddd\"\nset clip two\nunset key\n");
-    bool rate = !axis_empty(&p->lr);
-    int end = rate ? TOP + LOSS : TOP + LOSS + BETWEEN + RATE;
-    add_panel(s, &l, TOP, end, p->loss.log ? "loss (nats per token), logarithmic" : "loss (nats per token)");
-    if (p->count == 1) {
-        wf_string_format(s, "set title ");
-        script_quote(s, p->run[0].name, false);
-        wf_string_format(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
-    }
-    axis_script(&p->x, 'x', !rate, axis_fit(&p->x, PANEL / LETTER), s);
-    axis_script(&p->loss, 'y', true, LOSS_TICS, s);
-    if (!rate)
-        add_steps(s, &l, end);
-    add_legend(p, &l, s);
-    add_losses(p, s);
-    if (rate) {
-        wf_string_format(s, "unset arrow\nunset title\n");
-        struct wf_string what = {0};
-        plot_add_rate(p, &what);
-        add_panel(s, &l, TOP + LOSS + BETWEEN, TOP + LOSS + BETWEEN + RATE, what.data ? what.data : "");
-        wf_string_free(&what);
-        add_steps(s, &l, TOP + LOSS + BETWEEN + RATE);
-        axis_script(&p->x, 'x', true, axis_fit(&p->x, PANEL / LETTER), s);
-        axis_script(&p->lr, 'y', true, RATE_TICS, s);
-        for (int64_t i = 0; i < p->count; i++)
-            add_line(&p->run[i].lr, 'r', i, 1.6, s);
-        wf_string_text(s, "\n");
+    for (int i = 0; i < p->panels; i++) {
+        add_panel(p, &l, i, s);
+        if (i == 0 && p->count == 1) {
+            wf_string_format(s, "set title ");
+            script_quote(s, p->run[0].name, false);
+            wf_string_format(s, " offset 0,-0.3 tc rgb \"#222222\"\n");
+        }
+        if (i == 0)
+            add_legend(p, &l, s);
+        add_curves(p, i, s);
+        if (i == 0) /* these belong to the picture */
+            wf_string_format(s, "unset arrow\nunset title\n");
     }
     wf_string_format(s, "unset multiplot\n");
 }
@@ -191,7 +244,7 @@ wf_status wf_plot_save(const char *const *runs, int64_t count, const struct wf_p
     struct plot p;
     struct wf_string s = {0};
     struct wf_string picture = {0};
-    status = plot_load(runs, count, options && options->log, PANEL, &p, error);
+    status = plot_load(runs, count, options, PANEL, WF_PLOT_RUNS, &p, error);
     if (status == WF_OK) {
         add_all(&p, format, &s);
         status = gnuplot_run(&s, &picture, error);

@@ -1,133 +1,147 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs, read and shaped for a picture: metrics in panels, running means, ranges of the axes. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include <weft/internal/text.h>
 #include <weft/memory.h>
 
-#include "labels.h"
 #include "plot_runs.h"
 
 /* Fewer lines than this are drawn as they are. */
 enum { NOISY = 40 };
 
-/* --- axes ---------------------------------------------------------------------------------------------------------- */
+/* --- metrics and panels -------------------------------------------------------------------------------------------- */
 
-#define NO_AXIS ((struct axis){.low = INFINITY, .high = -INFINITY, .unit = 1})
-
-static void axis_see(struct axis *a, double value)
+/* Whether both are the same but for train and valid; with `base` the part before that. */
+static bool is_pair(const char *a, const char *b, char base[64])
 {
-    if (a->log && value <= 0)
-        return; /* what a logarithm can't show is left out */
-    value = a->log ? fmax(1e-100, value) : value;
-    a->low = fmin(a->low, value);
-    a->high = fmax(a->high, value);
+    static const char train[] = "/train", valid[] = "/valid";
+    const char *from = strstr(a, train), *to = strstr(b, valid);
+    if (!from || !to || from - a != to - b || from - a >= 64 || strncmp(a, b, (size_t)(from - a)) != 0 ||
+        strcmp(from + sizeof train - 1, to + sizeof valid - 1) != 0)
+        return false;
+    snprintf(base, 64, "%.*s%.*s", (int)(from - a), a, 63 - (int)(from - a), from + sizeof train - 1);
+    return true;
 }
 
-bool axis_empty(const struct axis *a)
+static bool is_rate(const char *name)
 {
-    return a->low > a->high;
+    return strcmp(name, "lr") == 0 || strncmp(name, "lr/", 3) == 0;
 }
 
-/* Leaves `margin` of the axis free at both ends. */
-static void axis_finish(struct axis *a, double margin)
+/* Its panel is that of its pair, or a new one. */
+static void add_metric(struct plot *p, const char *name)
 {
-    double largest = fmax(fabs(a->low), fabs(a->high));
-    if (a->high - a->low <= fmax(1e-7 * largest, 1e-100)) { /* one value, as far as a float tells: in the middle */
-        double size = largest < 1e-100 ? 1 : largest * 0.1;
-        a->low -= size;
-        a->high += size;
-    } else if (a->log) {
-        double more = pow(a->high / a->low, margin);
-        a->low /= more;
-        a->high *= more;
-    } else {
-        double more = (a->high - a->low) * margin;
-        a->low -= more;
-        a->high += more;
-    }
-    a->log = a->log && a->high > 1.1 * a->low; /* on a shorter one nobody sees the difference */
-}
-
-/* gnuplot's own tics leave a logarithmic axis of less than two decades with one number or none. Here the decades are cut more finely,
- * as long as no more than `most` lie on the axis. false: leave it to gnuplot. */
-static bool add_log_tics(const struct axis *a, int most, struct wf_string *s)
-{
-    static const double factor[][9] = {{1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 2, 3, 5}, {1, 2, 5}, {1, 3}};
-    static const double tenths[] = {1, 2, 5};
-    for (int set = 0; set < 3 + 4; set++) {
-        int64_t before = s->length;
-        int count = 0;
-        for (double d = floor(log10(a->low)); d <= log10(a->high) && count <= most; d++)
-            for (int i = 0; set < 3 ? 10 + i * tenths[set] < 100 : factor[set - 3][i] > 0; i++) {
-                double value = pow(10, d) * (set < 3 ? (10 + i * tenths[set]) / 10 : factor[set - 3][i]);
-                if (value >= a->low && value <= a->high)
-                    wf_string_format(s, "%s%.3g", count++ ? ", " : "(", value);
-            }
-        if (count > 0 && count <= most)
-            return wf_string_char(s, ')');
-        wf_string_cut(s, before);
-    }
-    return false;
-}
-
-/* Steps of 1, 2 or 5 times a power of ten, whose numbers have all the same decimals. */
-static void add_linear_tics(const struct axis *a, char name, bool labels, int most, struct wf_string *s)
-{
-    double least = (a->high - a->low) / a->unit / most, power = pow(10, floor(log10(least)));
-    double step = power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10);
-    if (name == 'x')
-        step = fmax(step, 1);
-    int decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
-    if (name == 'x' && labels && a->high < 1e15) { /* 1,500,000 */
-        const char *comma = "";
-        wf_string_text(s, "set format x \"%g\"\nset xtics (");
-        for (double tic = ceil(a->low / step) * step; tic <= a->high; tic += step, comma = ", ") {
-            char number[WF_NUMBER_SIZE];
-            wf_string_format(s, "%s\"%s\" %.15g", comma, wf_text_count((int64_t)tic, number), tic);
+    for (int i = 0; i < p->metrics; i++)
+        if (strcmp(p->metric[i].name, name) == 0)
+            return;
+    struct plot_metric *m = &p->metric[p->metrics++];
+    *m = (struct plot_metric){.name = name, .panel = -1};
+    for (int i = 0; i < p->metrics - 1 && m->panel < 0; i++) {
+        struct plot_panel *panel = &p->panel[p->metric[i].panel];
+        if (is_pair(p->metric[i].name, name, panel->own) || is_pair(name, p->metric[i].name, panel->own)) {
+            m->panel = p->metric[i].panel;
+            panel->name = panel->own;
         }
-        wf_string_text(s, ")\n");
-        return;
     }
-    if (!labels)
-        wf_string_format(s, "set format %c \"\"\n", name);
-    else if (decimals > 6 || a->high / a->unit >= 1e6)
-        wf_string_format(s, "set format %c \"%%g\"\n", name);
-    else
-        wf_string_format(s, "set format %c \"%%.%df\"\n", name, decimals);
-    wf_string_format(s, "set %ctics %.12g\n", name, step);
+    if (m->panel < 0) {
+        m->panel = p->panels++;
+        p->panel[m->panel] = (struct plot_panel){.y = NO_AXIS, .name = name, .rate = is_rate(name)};
+        if (strcmp(name, "loss/train") == 0 || strcmp(name, "loss/valid") == 0)
+            p->panel[m->panel].name = "loss";
+    }
 }
 
-void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s)
+static void choose_metrics(struct plot *p, const struct wf_plot_options *o)
 {
-    wf_string_format(s, "%s logscale %c\nset %crange [%.12g:%.12g]\n", a->log ? "set" : "unset", name, name, a->low / a->unit,
-                     a->high / a->unit);
-    if (!a->log) {
-        add_linear_tics(a, name, labels, most, s);
-        return;
-    }
-    wf_string_format(s, "set format %c \"%%g\"\nset %ctics ", name, name);
-    if (!add_log_tics(a, most, s))
-        wf_string_text(s, "autofreq");
-    wf_string_text(s, "\n");
+    for (int k = 0; k < (o->metrics > 0 ? o->metrics : CURVE_KINDS); k++)
+        add_metric(p, o->metrics > 0 ? o->metric[k] : curve_usual[k]);
+    for (int i = 0; i < p->panels; i++)
+        p->panel[i].y.log = o->log && !p->panel[i].rate;
 }
 
-int axis_fit(const struct axis *a, int letters)
+/* A panel without a value, such as that of a learning rate that no run has logged, is left out. */
+static void drop_empty_panels(struct plot *p)
 {
-    int digits = 1 + (int)log10(fmax(a->high, 1)), most = letters / (digits + (digits - 1) / 3 + 3);
-    return most < 2 ? 2 : most < 10 ? most : 10;
+    int kept = 0;
+    for (int i = 0; i < p->panels; i++) {
+        bool empty = axis_empty(&p->panel[i].y);
+        for (int k = 0; k < p->metrics; k++)
+            if (p->metric[k].panel == i)
+                p->metric[k].panel = empty ? -1 : kept;
+        if (!empty) {
+            bool own = p->panel[i].name == p->panel[i].own;
+            p->panel[kept] = p->panel[i];
+            p->panel[kept].name = own ? p->panel[kept].own : p->panel[kept].name;
+            kept++;
+        }
+    }
+    p->panels = kept;
+}
+
+/* --- checks -------------------------------------------------------------------------------------------------------- */
+
+static wf_status check_options(const struct wf_plot_options *o, int64_t count, int64_t most, wf_error *error)
+{
+    if (count < 1)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "no run to plot");
+    if (count > most)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " runs are too many to tell their lines apart: plot at most %" PRId64 "%s",
+                            count, most, most < WF_PLOT_RUNS ? ", or draw a picture" : "");
+    if ((unsigned)o->x > WF_PLOT_SECONDS)
+        return wf_error_set(error, WF_ERR_ARGUMENT, "x = %d is no axis: steps, tokens and seconds are 0, 1 and 2", (int)o->x);
+    if (!(o->from >= 0 && o->to >= 0 && isfinite(o->from) && isfinite(o->to)) || (o->to > 0 && o->to <= o->from))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "from %g to %g is no part of the axis: give 0 <= from < to", o->from, o->to);
+    if (o->metrics < 0 || o->metrics > WF_PLOT_METRICS || (o->metrics > 0 && !o->metric))
+        return wf_error_set(error, WF_ERR_ARGUMENT, "%" PRId64 " metrics: a picture shows 1 to %d", o->metrics, WF_PLOT_METRICS);
+    for (int64_t i = 0; i < o->metrics; i++)
+        if (!o->metric[i] || !o->metric[i][0])
+            return wf_error_set(error, WF_ERR_ARGUMENT, "metric %" PRId64 " has no name: give one of metrics.jsonl, such as grad_norm",
+                                i + 1);
+    return WF_OK;
+}
+
+/* Each metric that is asked for must be that of some run. */
+static wf_status check_metrics(const struct plot *p, const struct wf_plot_options *o, wf_error *error)
+{
+    for (int k = 0; k < o->metrics; k++) {
+        bool found = false;
+        for (int64_t i = 0; i < p->count && !found; i++)
+            found = p->read[i].of[k].count > 0;
+        if (found)
+            continue;
+        struct wf_string names = {0};
+        curves_add_names(p->read, p->count, &names);
+        wf_status status = names.failed
+                               ? wf_error_set(error, WF_ERR_MEMORY, "no memory for names of metrics")
+                               : wf_error_set(error, WF_ERR_ARGUMENT, "no run has a metric '%s': there are %s", o->metric[k], names.data);
+        wf_string_free(&names);
+        return status;
+    }
+    return WF_OK;
+}
+
+/* What a part of the axis, or a logarithm, leaves to be seen. */
+static wf_status check_shown(const struct plot *p, const struct wf_plot_options *o, const struct axis *all, wf_error *error)
+{
+    char to[64] = "the end";
+    if (axis_empty(&p->x)) {
+        if (o->to > 0)
+            snprintf(to, sizeof to, "%.15g", o->to);
+        return wf_error_set(error, WF_ERR_ARGUMENT, "there is nothing to plot from %.15g to %s: the runs go from %s %.15g to %.15g",
+                            o->from, to, p->x_name, all->low, all->high);
+    }
+    for (int i = 0; i < p->panels; i++)
+        for (int k = 0; k < p->metrics && axis_empty(&p->panel[i].y); k++)
+            for (int64_t r = 0; r < p->count && p->metric[k].panel == i; r++)
+                if (p->read[r].of[k].count > 0)
+                    return wf_error_set(error, WF_ERR_ARGUMENT, "no %s is above 0: leave the logarithmic axis out", p->panel[i].name);
+    return WF_OK;
 }
 
 /* --- curves -------------------------------------------------------------------------------------------------------- */
-
-static void see(struct plot *p, const struct curve *c, struct axis *axis)
-{
-    for (int64_t i = 0; i < c->count; i++) {
-        axis_see(&p->x, c->point[i].step);
-        axis_see(axis, c->point[i].value);
-    }
-}
 
 /* Leaves out what the axis can't show. gnuplot draws gaps there, but dies of a curve that is one gap. */
 static void keep_shown(struct curve *c, const struct axis *axis)
@@ -139,178 +153,128 @@ static void keep_shown(struct curve *c, const struct axis *axis)
     c->count = kept;
 }
 
-/* Ranges are those of all points that there are, not of those that are left to draw. */
-static wf_status take(struct plot *p, struct plot_run *run, const struct curves *in, int64_t columns, wf_error *error)
+static int64_t count_between(const struct curve *c, const struct wf_plot_options *o)
 {
-    const struct curve *train = &in->of[CURVE_TRAIN], *valid = &in->of[CURVE_VALID], *lr = &in->of[CURVE_LR];
-    see(p, train, &p->loss);
-    see(p, valid, &p->loss);
-    see(p, lr, &p->lr);
-    bool noisy = train->count >= NOISY;
-    struct curve mean = {0};
-    wf_status status = curve_smooth(train, noisy ? 1 + train->count / 60 : 0, &mean, error);
-    if (status == WF_OK)
-        status = curve_thin(&mean, columns / 2, &run->mean, error);
-    if (status == WF_OK && noisy)
-        status = curve_thin(train, columns, &run->raw, error);
-    if (status == WF_OK)
-        status = curve_thin(valid, columns / 2, &run->valid, error);
-    if (status == WF_OK)
-        status = curve_thin(lr, columns / 2, &run->lr, error);
-    curve_free(&mean);
-    keep_shown(&run->mean, &p->loss);
-    keep_shown(&run->raw, &p->loss);
-    keep_shown(&run->valid, &p->loss);
-    p->noisy |= run->raw.count > 0;
-    p->trained |= run->mean.count > 0;
-    p->validated |= run->valid.count > 0;
-    return status;
+    int64_t count = 0;
+    for (int64_t i = 0; i < c->count; i++)
+        count += c->point[i].x >= o->from && (o->to <= 0 || c->point[i].x <= o->to);
+    return count;
 }
 
-/* --- names --------------------------------------------------------------------------------------------------------- */
-
-/* Of a byte: 0 inside of a character. Letters of East Asia, and pictures, are twice as wide. */
-static int width_of(const char *c)
+/* Smoothed before the part that is drawn is cut out, so that its means are those of the whole. */
+static wf_status shape(struct plot *p, int64_t run, int k, const struct wf_plot_options *o, int64_t columns, wf_error *error)
 {
-    unsigned char lead = (unsigned char)*c;
-    return (lead & 0xc0) == 0x80 ? 0 : lead >= 0xe3 && lead != 0xef ? 2 : 1;
-}
-
-int text_columns(const char *text)
-{
-    int columns = 0;
-    for (; *text; text++)
-        columns += width_of(text);
-    return columns;
-}
-
-/* Cuts a long name in the middle: what tells runs apart stands at either end. NULL without memory. */
-static char *shorten(const char *name)
-{
-    if (text_columns(name) <= NAME_COLUMNS)
-        return wf_strdup(name);
-    const char *head = name, *tail = name + strlen(name);
-    for (int columns = 0; columns + width_of(head) <= NAME_COLUMNS / 3; head++)
-        columns += width_of(head);
-    for (int columns = 0; columns < NAME_COLUMNS - NAME_COLUMNS / 3 - 2;)
-        columns += width_of(--tail);
-    return wf_format("%.*s\xe2\x80\xa6%s", (int)(head - name), name, tail);
-}
-
-static size_t trimmed(const char *path)
-{
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    return length;
-}
-
-/* A run's name is its path without the folders that the paths of all runs begin with. */
-static wf_status name_all(struct plot *p, const char *const *runs, wf_error *error)
-{
-    size_t shared = trimmed(runs[0]);
-    for (int64_t i = 1; i < p->count; i++)
-        while (strncmp(runs[i], runs[0], shared) != 0)
-            shared--;
-    while (shared > 0 && runs[0][shared - 1] != '/')
-        shared--;
-    for (int64_t i = 0; i < p->count; i++) {
-        struct wf_string name = {0};
-        size_t length = trimmed(runs[i]), from = shared < length ? shared : 0;
-        label_clean(&name, runs[i] + from, (int64_t)(length - from), false);
-        p->run[i].name = name.failed ? NULL : shorten(name.data);
-        wf_string_free(&name);
-        if (!p->run[i].name)
-            return wf_error_set(error, WF_ERR_MEMORY, "no memory for a run's name");
+    struct curve *in = &p->read[run].of[k], mean = {0};
+    struct plot_line *out = &p->run[run].of[k];
+    struct plot_panel *panel = &p->panel[p->metric[k].panel];
+    int64_t shown = count_between(in, o), half = o->smooth > 0 ? o->smooth / 2 : o->smooth < 0 || shown < NOISY ? 0 : 1 + shown / 60;
+    half = p->metric[k].points || panel->rate ? 0 : half < in->count ? half : in->count;
+    wf_status status = curve_smooth(in, half, &mean, error);
+    curve_clip(in, o->from, o->to);
+    curve_clip(&mean, o->from, o->to);
+    for (int64_t i = 0; i < in->count; i++) {
+        axis_see(&p->x, in->point[i].x);
+        if (panel->rate)
+            axis_see(&panel->y, in->point[i].value);
     }
-    return WF_OK;
+    if (status == WF_OK && !panel->rate)
+        status = axis_see_most(&panel->y, in, error);
+    if (status == WF_OK)
+        status = curve_thin(&mean, columns / 2, &out->mean, error);
+    if (status == WF_OK && half > 0)
+        status = curve_thin(in, columns, &out->raw, error);
+    curve_free(&mean);
+    keep_shown(&out->mean, &panel->y);
+    keep_shown(&out->raw, &panel->y);
+    p->noisy |= out->raw.count > 0;
+    p->trained |= out->mean.count > 0 && !p->metric[k].points && !panel->rate;
+    p->validated |= out->mean.count > 0 && p->metric[k].points;
+    return status;
 }
 
 /* --- all of it ----------------------------------------------------------------------------------------------------- */
 
-wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t columns, struct plot *out, wf_error *error)
+/* What all runs count, for the axis of tokens. */
+static wf_status name_axis(struct plot *p, enum wf_plot_x x, wf_error *error)
 {
-    *out = (struct plot){.x = NO_AXIS, .loss = NO_AXIS, .lr = NO_AXIS};
-    out->loss.log = log;
-    if (count < 1)
-        return wf_error_set(error, WF_ERR_ARGUMENT, "no run to plot");
+    p->x_name = x == WF_PLOT_SECONDS ? "seconds" : x == WF_PLOT_STEPS ? "step" : p->read[0].unit[0] ? p->read[0].unit : "tokens";
+    for (int64_t i = 1; i < p->count && x == WF_PLOT_TOKENS; i++)
+        if (p->read[i].unit[0] && strcmp(p->read[i].unit, p->x_name) != 0)
+            return wf_error_set(error, WF_ERR_ARGUMENT, "some runs count %s and some %s, which are no common axis: plot over the steps",
+                                p->x_name, p->read[i].unit);
+    return WF_OK;
+}
+
+static wf_status read_all(struct plot *p, const char *const *runs, const struct wf_plot_options *o, struct axis *all, wf_error *error)
+{
+    /* a metric that is given twice is read once */
+    const char *metric[WF_PLOT_METRICS];
+    struct wf_plot_options once = *o;
+    for (int k = 0; k < p->metrics; k++)
+        metric[k] = p->metric[k].name;
+    once.metric = metric;
+    once.metrics = o->metrics > 0 ? p->metrics : 0;
+    wf_status status = WF_OK;
+    for (int64_t i = 0; i < p->count && status == WF_OK; i++) {
+        status = curves_read(runs[i], &once, &p->read[i], error);
+        for (int k = 0; k < p->metrics && status == WF_OK; k++)
+            if (p->read[i].of[k].count > 0) {
+                const struct curve *c = &p->read[i].of[k];
+                axis_see(all, c->point[0].x);
+                axis_see(all, c->point[c->count - 1].x);
+            }
+    }
+    for (int k = 0; k < p->metrics; k++) {
+        bool stepped = false, valid = false;
+        for (int64_t i = 0; i < p->count; i++) {
+            stepped |= p->read[i].stepped[k];
+            valid |= p->read[i].valid[k];
+        }
+        p->metric[k].points = valid && !stepped;
+    }
+    return status == WF_OK ? check_metrics(p, &once, error) : status;
+}
+
+wf_status plot_load(const char *const *runs, int64_t count, const struct wf_plot_options *options, int64_t columns, int64_t most,
+                    struct plot *out, wf_error *error)
+{
+    static const struct wf_plot_options defaults;
+    const struct wf_plot_options *o = options ? options : &defaults;
+    struct axis all = NO_AXIS;
+    *out = (struct plot){.x = NO_AXIS};
+    out->x.broken = o->x == WF_PLOT_SECONDS;
+    wf_status status = check_options(o, count, most, error);
+    if (status != WF_OK)
+        return status;
     out->run = wf_alloc_zero((size_t)count, sizeof *out->run);
-    if (!out->run)
+    out->read = wf_alloc_zero((size_t)count, sizeof *out->read);
+    if (!out->run || !out->read)
         return wf_error_set(error, WF_ERR_MEMORY, "no memory for %" PRId64 " runs", count);
     out->count = count;
-    wf_status status = WF_OK;
-    for (int64_t i = 0; i < count && status == WF_OK; i++) {
-        struct curves curves;
-        status = curves_read(runs[i], &curves, error);
-        if (status == WF_OK)
-            status = take(out, &out->run[i], &curves, columns, error);
-        curves_free(&curves);
-    }
-    if (status == WF_OK && axis_empty(&out->loss))
-        status = wf_error_set(error, WF_ERR_ARGUMENT, "no loss is above 0: leave the logarithmic axis out");
-    return status == WF_OK ? name_all(out, runs, error) : status;
+    choose_metrics(out, o);
+    status = read_all(out, runs, o, &all, error);
+    if (status == WF_OK)
+        status = name_axis(out, o->x, error);
+    for (int64_t i = 0; i < count; i++)
+        for (int k = 0; k < out->metrics && status == WF_OK; k++)
+            status = shape(out, i, k, o, columns, error);
+    if (status == WF_OK)
+        status = check_shown(out, o, &all, error);
+    drop_empty_panels(out);
+    return status == WF_OK ? plot_name_runs(out, runs, error) : status;
 }
 
 void plot_free(struct plot *plot)
 {
     for (int64_t i = 0; i < plot->count; i++) {
-        struct plot_run *run = &plot->run[i];
-        wf_free(run->name);
-        curve_free(&run->raw);
-        curve_free(&run->mean);
-        curve_free(&run->valid);
-        curve_free(&run->lr);
+        wf_free(plot->run[i].name);
+        for (int k = 0; k < WF_PLOT_METRICS; k++) {
+            curve_free(&plot->run[i].of[k].raw);
+            curve_free(&plot->run[i].of[k].mean);
+        }
+        curves_free(&plot->read[i]);
     }
     wf_free(plot->run);
+    wf_free(plot->read);
     *plot = (struct plot){0};
-}
-
-void plot_add_data(const struct plot *p, struct wf_string *s)
-{
-    for (int64_t i = 0; i < p->count; i++) {
-        const struct plot_run *r = &p->run[i];
-        const struct curve *const curves[] = {&r->raw, &r->mean, &r->valid, &r->lr};
-        for (int k = 0; k < 4; k++) {
-            wf_string_format(s, "$%c%" PRId64 " << END\n", "tmvr"[k], i);
-            for (const struct point *c = curves[k]->point, *end = c + curves[k]->count; c < end; c++)
-                wf_string_format(s, "%.12g %.9g\n", c->step, c->value / (k == 3 ? p->lr.unit : 1));
-            wf_string_text(s, "END\n");
-        }
-    }
-}
-
-bool plot_curve(const struct curve *c, char kind, int64_t run, struct wf_string *s)
-{
-    bool first = s->failed || s->data[s->length - 1] == '\n';
-    return c->count > 0 && wf_string_format(s, "%s$%c%" PRId64 " with ", first ? "plot " : ", ", kind, run);
-}
-
-void plot_finish(struct plot *p, double margin)
-{
-    if (p->x.low <= 0.05 * p->x.high)
-        p->x.low = 0;
-    if (p->x.high - p->x.low < 1) {
-        p->x.low -= 1;
-        p->x.high += 1;
-    }
-    axis_finish(&p->x, 0);
-    axis_finish(&p->loss, margin);
-    if (axis_empty(&p->lr))
-        return;
-    bool from_zero = p->lr.low >= 0;
-    if (from_zero)
-        p->lr.low = 0;
-    axis_finish(&p->lr, 0.06);
-    if (from_zero)
-        p->lr.low = 0;
-    /* "3" and "learning rate (1e-4)", not 0.0003 beside 5e-05 */
-    if (p->lr.high > 0 && p->lr.high < 0.1)
-        p->lr.unit = pow(10, floor(log10(p->lr.high / 1.06)));
-}
-
-void plot_add_rate(const struct plot *p, struct wf_string *s)
-{
-    wf_string_text(s, "learning rate");
-    if (p->lr.unit != 1)
-        wf_string_format(s, " (1e%d)", (int)lround(log10(p->lr.unit)));
 }

@@ -7,70 +7,119 @@
 
 #include "gnuplot.h"
 
-/* --- curves.c: what metrics.jsonl of a run holds that can be drawn over the steps --- */
+/* --- curves.c: what metrics.jsonl of a run holds that can be drawn --- */
 struct point {
     double step, value;
+    double x; /* where it is drawn: the step, tokens or seconds */
 };
 struct curve {
-    struct point *point; /* by step, each step once */
+    struct point *point; /* by step, each step once; x does not fall */
     int64_t count, capacity;
 };
-enum curve_kind { CURVE_TRAIN, CURVE_VALID, CURVE_LR, CURVE_KINDS };
+/* What is read unless other metrics are asked for. */
+enum { CURVE_TRAIN, CURVE_VALID, CURVE_LR, CURVE_KINDS };
+extern const char *const curve_usual[CURVE_KINDS];
+enum { NAMES = 64 }; /* of the metrics of a run, at most */
 struct curves {
-    struct curve of[CURVE_KINDS];
+    struct curve of[WF_PLOT_METRICS];
+    bool stepped[WF_PLOT_METRICS], valid[WF_PLOT_METRICS]; /* whether values stood in lines of steps, of validations */
+    char *name[NAMES];                                     /* of all metrics that the run has */
+    int names;
+    char unit[64]; /* what its batches count: "tokens" */
 };
 
-/* Reads the run's file. A last line that is not whole (of a killed process, or one that is being written) does not count. Of a step that
- * was logged twice the later line counts, and nothing stays of steps behind it. Values are capped at 1e100. A folder that is none, without
- * the file, or in which no loss was logged yet: an error with what to do; a line that can't be read is placed. *out is empty after an
- * error. */
-wf_status curves_read(const char *folder, struct curves *out, wf_error *error) WF_CHECKED;
+/* Reads the run's file; of `options` (NULL: the defaults) metrics and x. A last line that is not whole (of a killed process, or one that is
+ * being written) does not count. Of a step that was logged twice the later line counts, and nothing stays of steps behind it. Values are
+ * capped at 1e100. A folder that is none, without the file, or which has none of the metrics yet: an error with what to do; a line that
+ * can't be read is placed. *out is empty after an error. */
+wf_status curves_read(const char *folder, const struct wf_plot_options *options, struct curves *out, wf_error *error) WF_CHECKED;
 void curves_free(struct curves *curves);
+/* "a, b, c": all metrics that the runs have. */
+void curves_add_names(const struct curves *runs, int64_t count, struct wf_string *s);
 
 /* The mean of each point and `half` neighbours on either side; fewer at the end, and at the beginning, where losses fall steeply, as many
  * on the right as there are on the left. */
 wf_status curve_smooth(const struct curve *in, int64_t half, struct curve *out, wf_error *error) WF_CHECKED;
 /* At most 2 * buckets points: the lowest and the highest of each of so many stretches, so that no peak is lost. */
 wf_status curve_thin(const struct curve *in, int64_t buckets, struct curve *out, wf_error *error) WF_CHECKED;
+/* Drops the points outside of a part of the axis; to 0: to the end. */
+void curve_clip(struct curve *curve, double from, double to);
 void curve_free(struct curve *curve);
 
-/* --- plot_runs.c --- */
+/* --- axis.c --- */
 struct axis {
     double low, high; /* what there is; then what is drawn */
     double unit;      /* of the numbers at its tics */
-    bool log;
+    bool log, broken; /* broken: tics may have decimals, on the horizontal axis */
+};
+#define NO_AXIS ((struct axis){.low = INFINITY, .high = -INFINITY, .unit = 1})
+bool axis_empty(const struct axis *a);
+void axis_see(struct axis *a, double value);
+/* All of a curve, or, if a few outliers would more than double the axis on one side, what lies within its 1 % and 99 % quantiles. */
+wf_status axis_see_most(struct axis *a, const struct curve *c, wf_error *error);
+/* Leaves `margin` of the axis free at both ends. */
+void axis_finish(struct axis *a, double margin);
+/* Range and tics (at most so many) of axis 'x' or 'y', with or without what is written at them. */
+void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s);
+/* How many numbers of a horizontal axis fit into so many letters. */
+int axis_fit(const struct axis *a, int letters);
+
+/* --- plot_runs.c --- */
+struct plot_line {
+    struct curve raw;  /* as it was logged; empty where `mean` is that */
+    struct curve mean; /* the running mean, or as it was logged */
 };
 struct plot_run {
     char *name;
-    struct curve raw;  /* training as it was logged; empty where so few lines are no noise */
-    struct curve mean; /* its running mean, or itself */
-    struct curve valid, lr;
+    struct plot_line of[WF_PLOT_METRICS];
+};
+struct plot_metric {
+    const char *name;
+    int panel;   /* -1: there is nothing to draw */
+    bool points; /* of validations */
+};
+struct plot_panel {
+    struct axis y;        /* with what it must hold; not finished before plot_finish */
+    const char *name;     /* NAME of NAME/train beside NAME/valid, else the metric's */
+    char own[64];         /* for such a NAME */
+    bool rate;            /* of a learning rate */
+    int64_t above, below; /* logged values that lie beyond the axis */
 };
 struct plot {
     struct plot_run *run;
+    struct curves *read; /* [count] as they were logged, between `from` and `to` */
     int64_t count;
-    bool noisy, trained, validated; /* whether any run has raw, mean, valid */
-    struct axis x, loss, lr;        /* with what they must hold; not finished. lr may be empty */
+    struct plot_metric metric[WF_PLOT_METRICS];
+    struct plot_panel panel[WF_PLOT_METRICS];
+    int metrics, panels;
+    bool noisy, trained, validated; /* whether there is any raw, mean (but of a learning rate), validation */
+    struct axis x;
+    const char *x_name;
 };
-/* `columns`: how many points side by side the drawing can show. Freed with plot_free, also after an error. */
-wf_status plot_load(const char *const *runs, int64_t count, bool log, int64_t columns, struct plot *out, wf_error *error) WF_CHECKED;
+/* `columns`: how many points side by side the drawing can show; most: runs. Checks the options. Freed with plot_free, also after an error.
+ */
+wf_status plot_load(const char *const *runs, int64_t count, const struct wf_plot_options *options, int64_t columns, int64_t most,
+                    struct plot *out, wf_error *error) WF_CHECKED;
 void plot_free(struct plot *plot);
 
-/* Sets the ranges of the axes; margin: share that stays free above and below the losses. */
+/* Sets the ranges of the axes; margin: share that stays free above and below, of the first panel. */
 void plot_finish(struct plot *plot, double margin);
-/* "learning rate", with what its numbers are multiplied by. */
-void plot_add_rate(const struct plot *plot, struct wf_string *s);
-bool axis_empty(const struct axis *a);
-/* Range and tics (at most so many) of axis 'x' or 'y', with or without what is written at them. */
-void axis_script(const struct axis *a, char name, bool labels, int most, struct wf_string *s);
-/* How many numbers of an axis of steps fit into so many letters. */
-int axis_fit(const struct axis *a, int letters);
-/* The curves of all runs as gnuplot's data blocks $t0 (raw), $m0 (mean), $v0 (validation), $r0 (rate), $t1 ... */
+/* Whether a run has any line, or any points, in any panel. */
+bool plot_has_line(const struct plot *plot, int64_t run);
+bool plot_has_points(const struct plot *plot, int64_t run);
+/* "loss (nats per token), logarithmic": what the panel shows, with what its numbers are multiplied by. */
+void plot_add_title(const struct plot_panel *panel, struct wf_string *s);
+/* "3 values above the axis", or nothing. */
+void plot_add_beyond(const struct plot_panel *panel, struct wf_string *s);
+/* The curves as gnuplot's data blocks $w0_0 (raw), $m0_0 (mean or points): metric and run. */
 void plot_add_data(const struct plot *plot, struct wf_string *s);
 /* Begins or continues a command "plot" with a curve; the caller adds how it is drawn. false: it is empty, and nothing was added. */
-bool plot_curve(const struct curve *curve, char kind, int64_t run, struct wf_string *s);
+bool plot_curve(const struct curve *curve, char kind, int metric, int64_t run, struct wf_string *s);
 
+/* --- run_names.c --- */
 enum { NAME_COLUMNS = 36 }; /* of a run's name, at most */
+/* Names all runs by their paths without the folders that all share. */
+wf_status plot_name_runs(struct plot *p, const char *const *runs, wf_error *error) WF_CHECKED;
 /* The columns that a text takes in a terminal, about. */
 int text_columns(const char *text);
 

@@ -33,8 +33,32 @@ tail -2 p.svg | grep -q '</svg>' || failed 'the SVG has no end'
 "$weft" plot runs/a --out p.png 2>err || failed "png: $(cat err)"
 [ "$(head -c 4 p.png | od -An -c | tr -d ' ')" = '211PNG' ] || failed 'p.png is no PNG'
 
+# --- axes, parts and metrics, of a run that was resumed
+# shellcheck disable=SC2086
+"$weft" train char-rms --train "$story" --out runs/a $small --set valid_every=10 --resume --steps 80 >out 2>err || failed "resuming: $(cat err)"
+"$weft" plot runs/a --x tokens >drawn 2>err || failed "plot --x tokens: $(cat err)"
+tail -2 drawn | tr -d '\n' | grep -q ' 0  .* 2,500 *tokens$' || failed "80 updates of 32 tokens: $(tail -2 drawn)"
+tokens=$(grep '"step":80,' runs/a/metrics.jsonl | grep -c '"tokens":2560,')
+[ "$tokens" = 2 ] || failed "the last step and validation of 2560 tokens: $tokens lines"
+"$weft" plot runs/a --x seconds --out seconds.svg 2>err || failed "plot --x seconds: $(cat err)"
+grep -q '>seconds<' seconds.svg || failed 'no axis of seconds'
+"$weft" plot runs/a --from 20 --to 40 --smooth 3 --metric grad_norm,lr --metric tokens_per_second >drawn 2>err || failed "plot --from: $(cat err)"
+tail -2 drawn | head -1 | grep -q '^ *20 .* 40$' || failed "from 20 to 40: $(tail -2 drawn)"
+head -1 drawn | grep -q '^grad_norm' && grep -q '^tokens_per_second' drawn && grep -q '^learning rate' drawn || failed "panels: $(cat drawn)"
+grep -q 'loss' drawn && failed 'a loss that was not asked for'
+cp -r runs/a runs/b
+"$weft" plot runs/a runs/b runs/a runs/b runs/a runs/b runs/a runs/b --smooth 0 >drawn 2>err || failed "eight runs: $(cat err)"
+grep -q '^  = training  G validation  a$' drawn && grep -q '^  h training  H validation  b$' drawn || failed "eight runs: $(head -9 drawn)"
+
 # --- bad input
 cp p.svg before.svg
+expect 2 "no run has a metric 'grad': there are best, grad_norm, loss/train, loss/valid, lr, tokens, tokens_per_second" "$weft" plot runs/a --metric lr --metric grad
+expect 2 "'lr,,x' is not a list of names" "$weft" plot runs/a --metric lr,,x
+expect 2 "'miles' is not steps, tokens or seconds" "$weft" plot runs/a --x miles
+expect 2 'nothing to plot from 100 to the end: the runs go from step 1 to 80' "$weft" plot runs/a --from 100
+expect 2 'from 9 to 3 is no part of the axis' "$weft" plot runs/a --from 9 --to 3
+expect 2 '--to' "$weft" plot runs/a --to 0
+expect 2 '--smooth' "$weft" plot runs/a --smooth -1
 expect 2 'RUN is missing' "$weft" plot
 expect 2 'did you mean --log?' "$weft" plot runs/a --lgo
 expect 2 'p.pdf: no format of pictures; the name must end in .svg or .png' "$weft" plot runs/a --out p.pdf

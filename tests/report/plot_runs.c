@@ -8,7 +8,7 @@ static void refused(const char *run, wf_status code, const char *part)
 {
     struct curves curves;
     wf_error problem = {0};
-    ck_assert_int_eq(curves_read(run, &curves, &problem), code);
+    ck_assert_int_eq(curves_read(run, NULL, &curves, &problem), code);
     assert_message(&problem, code, part);
     ck_assert_int_eq(curves.of[CURVE_TRAIN].count, 0);
     ck_assert_ptr_null(curves.of[CURVE_TRAIN].point);
@@ -27,7 +27,7 @@ START_TEST(reads)
                     "{\"event\":\"step\",\"step\":20,\"loss/train\":7,\"lr\":1e-4}\n"
                     "{\"event\":\"new\",\"loss/other\":\"x\"}\n"
                     "{\"event\":\"step\",\"step\":30,\"loss/tra");
-    ck_ok(curves_read(in_folder("run"), &c, error));
+    ck_ok(curves_read(in_folder("run"), NULL, &c, error));
     ck_assert_int_eq(c.of[CURVE_TRAIN].count, 3);
     ck_assert_int_eq(c.of[CURVE_VALID].count, 1);
     ck_assert_int_eq(c.of[CURVE_LR].count, 3);
@@ -84,7 +84,7 @@ START_TEST(shapes)
     enum { N = 1000 };
     struct curve in = {.point = wf_alloc(N * sizeof *in.point), .count = N}, out;
     for (int i = 0; i < N; i++)
-        in.point[i] = (struct point){i, i % 2 ? 3 : 1};
+        in.point[i] = (struct point){i, i % 2 ? 3 : 1, i};
     in.point[500].value = 1e30;
     in.point[617].value = -50;
     ck_ok(curve_smooth(&in, 10, &out, error));
@@ -120,8 +120,8 @@ START_TEST(means)
 {
     struct plot p;
     const char *run = make_long("noisy", 3000, 0);
-    ck_ok(plot_load(&run, 1, false, 10000, &p, error));
-    const struct plot_run *r = &p.run[0];
+    ck_ok(plot_load(&run, 1, NULL, 10000, 40, &p, error));
+    const struct plot_line *r = &p.run[0].of[CURVE_TRAIN];
     ck_assert(p.noisy && p.trained && !p.validated);
     ck_assert_int_eq(r->raw.count, 300);
     ck_assert_int_eq(r->mean.count, 300);
@@ -134,9 +134,9 @@ START_TEST(means)
     ck_assert_int_eq(axis_fit(&p.x, 40), 40 / (5 + 3)); /* "3,000", and some space */
     plot_free(&p);
     run = make_long("few", 390, 0); /* is drawn as it is */
-    ck_ok(plot_load(&run, 1, false, 10000, &p, error));
-    ck_assert(!p.noisy && p.run[0].raw.count == 0);
-    ck_assert_double_eq_tol(p.run[0].mean.point[38].value, (1 + 9 * exp(-1.3)) * 1.2, 1e-5);
+    ck_ok(plot_load(&run, 1, NULL, 10000, 40, &p, error));
+    ck_assert(!p.noisy && p.run[0].of[CURVE_TRAIN].raw.count == 0);
+    ck_assert_double_eq_tol(p.run[0].of[CURVE_TRAIN].mean.point[38].value, (1 + 9 * exp(-1.3)) * 1.2, 1e-5);
     plot_free(&p);
 }
 END_TEST
@@ -144,7 +144,7 @@ END_TEST
 static void named(const char *const *runs, int count, const char *const *expected)
 {
     struct plot p;
-    ck_ok(plot_load(runs, count, false, 100, &p, error));
+    ck_ok(plot_load(runs, count, NULL, 100, 40, &p, error));
     for (int i = 0; i < count; i++)
         ck_assert_str_eq(p.run[i].name, expected[i]);
     plot_free(&p);
@@ -182,7 +182,7 @@ START_TEST(names)
     named(NAMED(as("a\x1b[31m\nb\xc2\x9b\x7f")), 1, NAMED("a\uFFFD[31m\uFFFDb\uFFFD\uFFFD"));
     named(NAMED(as("x/\xff\xc3"), as("y/\xc3\xa9")), 2, NAMED("x/\uFFFD\uFFFD", "y/\u00e9"));
     struct plot p;
-    ck_ok(plot_load(NAMED(as("日日日日日日日日日日日日日日日日日日日日")), 1, false, 100, &p, error));
+    ck_ok(plot_load(NAMED(as("日日日日日日日日日日日日日日日日日日日日")), 1, NULL, 100, 40, &p, error));
     ck_assert_int_le(text_columns(p.run[0].name), NAME_COLUMNS);
     ck_assert_int_ge(text_columns(p.run[0].name), NAME_COLUMNS - 4);
     ck_assert_int_eq(strlen(p.run[0].name) % 3, 0); /* whole characters */
